@@ -1,0 +1,175 @@
+import { randomBytes } from "node:crypto";
+import { createCaller } from "../../server/caller.js";
+import type { Services } from "../../server/context.js";
+import { ServiceError } from "../../server/errors.js";
+import { type Authenticator, keyAuthenticator } from "../../server/keys/store.js";
+import type { Listing } from "../../server/listings/schema.js";
+
+/** What must be kept between two starts: a key is shown only when it is issued. */
+export interface SavedDemo {
+  readWriteKey: string;
+  readOnlyKey: string;
+}
+
+export interface Demo extends SavedDemo {
+  /** The active listings of the demo holder. */
+  listings: Listing[];
+}
+
+const LABEL = "guest-forms demo";
+const DAY_MS = 86_400_000;
+
+const LISTINGS = [
+  {
+    title: "Loft by the canal",
+    address: "Kanalweg 7",
+    city: "Berlin",
+    country: "Germany",
+    zipCode: "10997",
+    district: "Kreuzberg",
+    timezone: "Europe/Berlin",
+    maxPeopleInListing: 4,
+    maxVehicles: 1,
+    allowPets: true,
+  },
+  {
+    title: "Cottage on the cliff",
+    address: "2 Harbour Lane",
+    city: "St Ives",
+    country: "United Kingdom",
+    zipCode: "TR26 1AB",
+    timezone: "Europe/London",
+    maxPeopleInListing: 6,
+    allowPets: false,
+  },
+  {
+    title: "Attic under repair",
+    address: "Rua da Rosa 31",
+    city: "Lisboa",
+    country: "Portugal",
+    zipCode: "1200-385",
+    timezone: "Europe/Lisbon",
+    active: false,
+  },
+];
+
+/** Stays by the title of their listing: days from today, nights, guests and, unless just sent, the status. */
+const STAYS: Record<string, { from: number; nights: number; guests: number; status?: string }[]> = {
+  "Loft by the canal": [
+    { from: -14, nights: 5, guests: 2, status: "CHECKED_OUT" },
+    { from: 3, nights: 4, guests: 3, status: "ACCEPTED" },
+    { from: 10, nights: 2, guests: 1, status: "COMPLETED" },
+    { from: 21, nights: 7, guests: 4 },
+    { from: 40, nights: 3, guests: 2, status: "ON_HOLD" },
+  ],
+  "Cottage on the cliff": [
+    { from: 5, nights: 6, guests: 5, status: "REJECTED" },
+    { from: 16, nights: 7, guests: 2 },
+  ],
+};
+
+/**
+ * Demo data, made as the operator and the users themselves would make it: a holder with three listings, forms and
+ * a key of each mode, and a neighbour whose listings those keys must not see. Made once: where it is there already,
+ * it is left as it is, and only keys that no longer work are issued anew.
+ */
+export async function prepareDemo(
+  services: Services,
+  saved: Partial<SavedDemo>,
+  save: (demo: SavedDemo) => void,
+): Promise<Demo> {
+  const operator = createCaller(services, { kind: "operator" });
+  const authenticate = keyAuthenticator(services);
+  const holderId = await findHolder(services, authenticate, saved);
+  const keyOf = async (mode: "READ_WRITE" | "READ_ONLY", key: string | undefined) => {
+    const principal = key && (await authenticate(key));
+    if (principal && principal.userId === holderId && principal.mode === mode) return key;
+    return (await operator.keys.issue({ userId: holderId, mode, label: LABEL })).key;
+  };
+  const keys = {
+    readWriteKey: await keyOf("READ_WRITE", saved.readWriteKey),
+    readOnlyKey: await keyOf("READ_ONLY", saved.readOnlyKey),
+  };
+  save(keys);
+  const listings = await demoListings(services, holderId);
+  for (const listing of listings) await addStays(services, holderId, listing);
+  return { ...keys, listings: listings.filter(({ active }) => active) };
+}
+
+/** The demo holder of this database, by a saved key or by a key's label; a new user where there is none. */
+async function findHolder(
+  services: Services,
+  authenticate: Authenticator,
+  saved: Partial<SavedDemo>,
+): Promise<string> {
+  for (const key of [saved.readWriteKey, saved.readOnlyKey]) {
+    const principal = key && (await authenticate(key));
+    if (principal) return principal.userId;
+  }
+  const keys = await createCaller(services, { kind: "operator" }).keys.list({});
+  return keys.find(({ label }) => label === LABEL)?.userId ?? newUser(services, "demo.host", "Demo Host");
+}
+
+async function newUser(services: Services, local: string, name: string): Promise<string> {
+  const { users } = createCaller(services, { kind: "operator" });
+  try {
+    return (await users.create({ email: `${local}@example.com`, name })).id;
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
+    // The address is taken, by a start that was cut short or by somebody else's user.
+    const email = `${local}.${randomBytes(4).toString("hex")}@example.com`;
+    return (await users.create({ email, name })).id;
+  }
+}
+
+async function demoListings(services: Services, holderId: string): Promise<Listing[]> {
+  const operator = createCaller(services, { kind: "operator" });
+  const holder = createCaller(services, { kind: "user", userId: holderId });
+  const { items } = await holder.listings.list({ limit: 100 });
+  if (items.length === 0) await addNeighbour(services, holderId);
+  const listings: Listing[] = [];
+  for (const wanted of LISTINGS) {
+    const known = items.find(({ title }) => title === wanted.title);
+    listings.push(known ?? (await operator.listings.create({ ownerId: holderId, ...wanted })));
+  }
+  return listings;
+}
+
+/** Another host, on one of whose listings the demo holder is but a reader: both are out of the keys' scope. */
+async function addNeighbour(services: Services, holderId: string): Promise<void> {
+  const operator = createCaller(services, { kind: "operator" });
+  const userId = await newUser(services, "demo.neighbour", "Demo Neighbour");
+  const place = { city: "Wien", country: "Austria", zipCode: "1070", timezone: "Europe/Vienna" };
+  for (const [title, address] of Object.entries({
+    "Garden flat next door": "Gartengasse 3",
+    "Studio next door": "Gartengasse 5",
+  })) {
+    const listing = await operator.listings.create({ ownerId: userId, title, address, ...place });
+    if (title.startsWith("Studio")) {
+      await operator.members.set({ listingId: listing.id, userId: holderId, role: "READER" });
+    }
+    await createCaller(services, { kind: "user", userId }).forms.create(stay(listing, 8, 2, 2));
+  }
+}
+
+async function addStays(services: Services, holderId: string, listing: Listing): Promise<void> {
+  const { forms } = createCaller(services, { kind: "user", userId: holderId });
+  const operator = createCaller(services, { kind: "operator" });
+  const { items } = await forms.list({ listingId: listing.id, limit: 1 });
+  if (items.length > 0) return;
+  for (const { from, nights, guests, status } of STAYS[listing.title] ?? []) {
+    const form = await forms.create(stay(listing, from, nights, guests));
+    if (status) await operator.forms.setStatus({ id: form.id, status });
+  }
+}
+
+/** A create body: in at 15:00 UTC on the day so many days from today, out at 10:00 after so many nights. */
+export function stay(listing: { id: string }, from: number, nights: number, guests: number) {
+  const day = (offset: number) => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
+  return {
+    listingId: listing.id,
+    checkInDate: `${day(from)}T15:00:00Z`,
+    checkOutDate: `${day(from + nights)}T10:00:00Z`,
+    numberOfGuests: guests,
+  };
+}

@@ -1,0 +1,47 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { readSettings, type Settings } from "../../server/config.js";
+import { CommandFailure } from "./failure.js";
+
+/** Where `dev` keeps its database, demo keys and address, under the current folder. */
+export const dataFolder = () => join(process.cwd(), ".data");
+
+/** Where a running `dev` leaves the address of its embedded database, for the other commands. */
+export const addressFile = () => join(dataFolder(), "database-url");
+
+export type WithDatabase = Settings & { DATABASE_URL: string };
+
+const WANTED =
+  "DATABASE_URL is not set: set it to the database to use, such as postgres://user:password@localhost/guest_forms";
+
+/** The settings of a command that demands DATABASE_URL. */
+export function settingsWithDatabase(): WithDatabase {
+  const settings = readSettings();
+  if (!settings.DATABASE_URL) throw new CommandFailure(`${WANTED}.`);
+  return { ...settings, DATABASE_URL: settings.DATABASE_URL };
+}
+
+/** As `settingsWithDatabase`, but outside production content with the database of a `dev` running in this folder. */
+export function settingsOrDev(): WithDatabase {
+  const settings = readSettings();
+  const DATABASE_URL = settings.DATABASE_URL ?? addressOfDev();
+  const also = isProduction() ? "" : ", or run `guest-forms dev` in this folder";
+  if (!DATABASE_URL) throw new CommandFailure(`${WANTED}${also}.`);
+  return { ...settings, DATABASE_URL };
+}
+
+const isProduction = () => process.env.NODE_ENV === "production";
+
+function addressOfDev(): string | undefined {
+  if (isProduction()) return undefined;
+  try {
+    // Another user's file would have the commands talk to that user's database.
+    if (process.getuid && statSync(addressFile()).uid !== process.getuid()) return undefined;
+    return readFileSync(addressFile(), "utf8").trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether someone chose the port, so that another must not be taken in its place. */
+export const portIsChosen = () => Boolean(process.env.PORT);

@@ -1,0 +1,67 @@
+import { SettingsError } from "../../server/config.js";
+import { type FieldError, ServiceError } from "../../server/errors.js";
+import { databaseTrouble } from "./database-trouble.js";
+
+/** A failure that has its line for people already. Exit code 2 is wrong usage, 1 is everything else. */
+export class CommandFailure extends Error {
+  override readonly name = "CommandFailure";
+  readonly exitCode: 1 | 2;
+
+  constructor(message: string, exitCode: 1 | 2 = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** How a command speaks of what the core refuses. */
+export interface Wording {
+  /** Options or arguments of input fields, where they are not the field's name in kebab case without "Id". */
+  options?: Record<string, string>;
+  /** What RESOURCE_NOT_FOUND means here. */
+  missing?: string;
+}
+
+/** A failure as one line for people, without a stack, a secret or a password, and the exit code. */
+export function explain(
+  error: unknown,
+  { databaseUrl, wording = {} }: { databaseUrl?: string | undefined; wording?: Wording } = {},
+): CommandFailure {
+  if (error instanceof CommandFailure) return error;
+  if (error instanceof SettingsError) return new CommandFailure(error.message);
+  if (error instanceof ServiceError && error.serviceCode !== "INTERNAL_ERROR") return refusal(error, wording);
+  const cause = error instanceof ServiceError ? error.cause : error;
+  const line = (databaseUrl && databaseTrouble(cause, databaseUrl)) || lastLine(cause);
+  return new CommandFailure(withoutSecrets(line, databaseUrl));
+}
+
+function refusal(error: ServiceError, { options, missing }: Wording): CommandFailure {
+  if (error.serviceCode === "RESOURCE_NOT_FOUND") return new CommandFailure(missing ?? error.message);
+  if (error.serviceCode !== "VALIDATION_ERROR") return new CommandFailure(error.message);
+  const line = ({ field, issue }: FieldError) => `${options?.[field] ?? optionOf(field)}: ${issue}`;
+  return new CommandFailure((error.errors ?? []).map(line).join("; ") || error.message, 2);
+}
+
+const optionOf = (field: string) =>
+  `--${field.replace(/Id$/, "").replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+
+// Prisma's messages begin with the call and its place in the code, and end with what went wrong.
+function lastLine(error: unknown): string {
+  const lines = (error instanceof Error ? error.message : String(error)).split("\n");
+  const line = lines.findLast((line) => line.trim())?.trim() ?? "Something went wrong.";
+  const ours = error instanceof Error && /^PrismaClient/.test(error.name);
+  return ours ? `This is a fault of guest-forms itself, please report it: ${line}` : line;
+}
+
+function withoutSecrets(text: string, databaseUrl: string | undefined): string {
+  const { password = "" } = databaseUrl && URL.canParse(databaseUrl) ? new URL(databaseUrl) : {};
+  const secrets = [databaseUrl, password, decode(password)].filter((secret) => secret);
+  return secrets.reduce((safe: string, secret) => safe.replaceAll(secret ?? "", "…"), text);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,25 @@
+import type { Command } from "commander";
+import type { Caller } from "../../server/caller.js";
+import type { Wording } from "./failure.js";
+import { withJson } from "./print.js";
+
+const DATABASE_HELP = `
+The database is the one of DATABASE_URL. Where that is unset, and NODE_ENV is not "production", it is the one of a
+\`guest-forms dev\` running in the current folder.`;
+
+/** A command that reads or changes data through the core. */
+export const dataCommand = (parent: Command, usage: string): Command =>
+  withJson(parent.command(usage)).addHelpText("after", DATABASE_HELP);
+
+/** One call of the core. */
+export interface Operation<Result> extends Wording {
+  call(core: Caller): Promise<Result>;
+  /** The result as text for people. */
+  text(result: Result): string;
+}
+
+/** Calls the core as the operator and prints what it answers. */
+export async function operate<Result>(command: Command, operation: Operation<Result>): Promise<void> {
+  const action = await import("./actions/operate.js");
+  await action.operate(command, operation);
+}

@@ -1,0 +1,49 @@
+import { constants } from "node:os";
+
+/** Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
+const ECHO_MS = 500;
+
+export interface StopRequest {
+  /** Resolves at the first SIGINT or SIGTERM. */
+  asked: Promise<void>;
+  isAsked(): boolean;
+  /** Throws once a stop was asked for: called between the steps of a start. */
+  check(): void;
+}
+
+/** Listens for SIGINT and SIGTERM. A second one runs `force` and ends the process at once. */
+export function stopRequest(force: () => void = () => {}): StopRequest {
+  let askedAt: number | undefined;
+  const asked = new Promise<void>((resolve) => {
+    const onSignal = (signal: "SIGINT" | "SIGTERM") => {
+      if (askedAt === undefined) {
+        askedAt = Date.now();
+        resolve();
+      } else if (Date.now() - askedAt > ECHO_MS) {
+        try {
+          force();
+        } catch {
+          // What it would end has ended.
+        }
+        process.exit(128 + constants.signals[signal]);
+      }
+    };
+    process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  });
+  return {
+    asked,
+    isAsked: () => askedAt !== undefined,
+    check() {
+      if (askedAt !== undefined) throw new Error("Stopped while starting.");
+    },
+  };
+}
+
+/** Waits for `work`, but no longer than that. */
+export async function within(seconds: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, seconds * 1000);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from "node:crypto";
+import type { RequestHandler } from "express";
+import type { Logger } from "pino";
+
+/** Gives each request its id, in `X-Correlation-Id` and in the one line that is logged when it ends. */
+export function correlate(log: Logger): RequestHandler {
+  return (req, res, next) => {
+    const { locals } = res;
+    const began = performance.now();
+    locals.correlationId = randomUUID();
+    [locals.path, locals.query] = splitTarget(req.url);
+    res.setHeader("X-Correlation-Id", locals.correlationId);
+    res.once("close", () => {
+      log.info(
+        {
+          correlationId: locals.correlationId,
+          keyId: locals.principal?.keyId,
+          userId: locals.actor?.kind === "user" ? locals.actor.userId : undefined,
+          method: req.method,
+          // Never the target itself: clients paste secrets into the strangest places.
+          operation: locals.operation?.name ?? locals.called,
+          status: res.writableFinished ? res.statusCode : "aborted",
+          ms: Math.round((performance.now() - began) * 100) / 100,
+        },
+        "request",
+      );
+    });
+    next();
+  };
+}
+
+/** Path and query of a request target, as they were sent; an absolute target loses its scheme and authority. */
+function splitTarget(target: string): [path: string, query: string] {
+  const origin = target.replace(/^https?:\/\/[^/?]*/i, "");
+  const mark = origin.indexOf("?");
+  return mark === -1 ? [origin, ""] : [origin.slice(0, mark), origin.slice(mark + 1)];
+}

@@ -1,0 +1,137 @@
+import {
+  context,
+  DiagLogLevel,
+  diag,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import type { RequestHandler } from "express";
+import type pg from "pg";
+import type { Logger } from "pino";
+
+/** Spans of requests and of the statements they run, sent by OTLP. Loaded only where OTEL_* settings ask for it. */
+export interface Tracing {
+  traceRequests: RequestHandler;
+  /** Sends what is left, and ends. */
+  stop(): Promise<void>;
+}
+
+/** Milliseconds that the last spans may take. */
+const LAST_MS = 2_000;
+
+/** Begins to trace this process's requests and the statements of its pool. */
+export function startTracing(pool: pg.Pool, log: Logger): Tracing {
+  diag.setLogger(complaints(log), DiagLogLevel.WARN);
+  const provider = new NodeTracerProvider({
+    resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  provider.register();
+  const tracer = provider.getTracer("guest-forms");
+  traceStatements(pool, tracer);
+  return {
+    traceRequests: traceRequests(tracer),
+    async stop() {
+      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_MS).unref());
+      await Promise.race([provider.shutdown().catch(() => {}), late]);
+    },
+  };
+}
+
+const COMPLAIN_EVERY_MS = 60_000;
+
+/** Spans that cannot be sent are no reason to fill the log. */
+function complaints(log: Logger) {
+  let last = Number.NEGATIVE_INFINITY;
+  const warn = (reason: string) => {
+    if (performance.now() - last < COMPLAIN_EVERY_MS) return;
+    last = performance.now();
+    log.warn({ reason }, "traces cannot be sent");
+  };
+  const ignore = () => {};
+  return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+}
+
+/** A span for each request, in the trace that its `traceparent` names; named after the operation once that is known. */
+function traceRequests(tracer: Tracer): RequestHandler {
+  return (req, res, next) => {
+    const { locals } = res;
+    const caller = propagation.extract(ROOT_CONTEXT, req.headers);
+    const attributes = {
+      "http.request.method": req.method,
+      "guest_forms.correlation_id": locals.correlationId,
+    };
+    const span = tracer.startSpan("request", { kind: SpanKind.SERVER, attributes }, caller);
+    res.once("close", () => {
+      const operation = locals.operation?.name ?? locals.called;
+      if (operation) span.updateName(operation).setAttribute("guest_forms.operation", operation);
+      if (locals.principal) span.setAttribute("guest_forms.key_id", locals.principal.keyId);
+      span.setAttribute("http.response.status_code", res.statusCode);
+      if (res.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    });
+    context.with(trace.setSpan(caller, span), next);
+  };
+}
+
+type Query = (...args: unknown[]) => unknown;
+
+/** A span for each statement that runs for a request. Of a statement its text is told, never a value. */
+function traceStatements(pool: pg.Pool, tracer: Tracer): void {
+  pool.on("connect", (client) => {
+    client.query = traced(client.query.bind(client) as Query, tracer) as typeof client.query;
+  });
+  // The pool's own hands the statement over in whatever context frees a connection, so that it joined another trace.
+  const query = async (...args: [pg.QueryConfig]) => {
+    const client = await pool.connect();
+    try {
+      const result = await client.query(...args);
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(error as Error);
+      throw error;
+    }
+  };
+  pool.query = query as typeof pool.query;
+}
+
+function traced(query: Query, tracer: Tracer): Query {
+  return (...args) => {
+    if (!trace.getActiveSpan()) return query(...args);
+    const [statement] = args as [string | { text: string }];
+    const text = typeof statement === "string" ? statement : statement.text;
+    const operation = /\w+/.exec(text)?.[0].toUpperCase() ?? "query";
+    const attributes = {
+      "db.system.name": "postgresql",
+      "db.operation.name": operation,
+      "db.query.text": text,
+    };
+    const span = tracer.startSpan(operation, { kind: SpanKind.CLIENT, attributes });
+    const result = query(...args);
+    if (result instanceof Promise)
+      result.then(
+        () => span.end(),
+        (error) => fail(span, error),
+      );
+    else span.end();
+    return result;
+  };
+}
+
+function fail(span: Span, error: unknown): void {
+  // The message may quote what was sent.
+  const { code } = error as { code?: string };
+  if (code) span.setAttribute("db.response.status_code", code);
+  span.setStatus({ code: SpanStatusCode.ERROR }).end();
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env node
+/**
+ * Imports stays from a CSV file, with progress on screen. It may be stopped (Ctrl-C) and run again, and the file may
+ * grow in between: no row makes a second form.
+ *
+ *   export GUEST_FORMS_API_KEY=grf_rw_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
+ *   node import-csv.mjs stays.csv
+ *
+ * The first line names the columns: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail
+ */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import {
+  ForbiddenError,
+  GuestForms,
+  GuestFormsError,
+  UnauthenticatedError,
+  ValidationError,
+} from "@guest-forms/sdk";
+
+const CONCURRENCY = 4;
+
+const path = process.argv[2];
+if (!path) {
+  console.error("Usage: node import-csv.mjs FILE.csv");
+  process.exit(2);
+}
+
+const stop = new AbortController();
+process.once("SIGINT", () => stop.abort("Stopped: run it again to go on"));
+
+// A bulk import rather waits for the rate limit than fails.
+const client = new GuestForms({ maxRetries: 6, timeout: 180_000 });
+const rows = parseCsv(await readFile(path, "utf8"));
+const count = { created: 0, present: 0, failed: 0 };
+/** @type {string[]} */
+const failures = [];
+
+const queue = rows.entries();
+await Promise.all(Array.from({ length: CONCURRENCY }, work));
+if (process.stderr.isTTY) process.stderr.write("\n");
+for (const failure of failures) console.error(failure);
+console.log(
+  `${count.created} created, ${count.present} there already, ${count.failed} failed, of ${rows.length}`,
+);
+if (stop.signal.aborted) console.error(stop.signal.reason);
+process.exitCode = count.failed || stop.signal.aborted ? 1 : 0;
+
+/** Takes rows from the shared queue until it is empty. */
+async function work() {
+  for (const [index, row] of queue) {
+    if (stop.signal.aborted) return;
+    try {
+      const { replayed } = await client.forms
+        .create(
+          {
+            listingId: row.listingId ?? "",
+            checkInDate: row.checkInDate ?? "",
+            checkOutDate: row.checkOutDate ?? "",
+            numberOfGuests: Number(row.numberOfGuests),
+            guestEmail: row.guestEmail || null,
+          },
+          // Made from the row: the key is the same when the file is run again, also after the form was updated.
+          { idempotencyKey: `csv-${hash(row)}`, signal: stop.signal },
+        )
+        .withResponse();
+      count[replayed ? "present" : "created"] += 1;
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      count.failed += 1;
+      failures.push(`row ${index + 1}: ${reason(error)}`);
+      // Every further row would fail the same way.
+      if (error instanceof UnauthenticatedError || error instanceof ForbiddenError)
+        stop.abort("No row can succeed with this key");
+      if (!(error instanceof GuestFormsError)) throw error;
+    }
+    if (process.stderr.isTTY) {
+      const done = count.created + count.present + count.failed;
+      process.stderr.write(`\r${done}/${rows.length} (${count.failed} failed)`);
+    }
+  }
+}
+
+/** @param {unknown} error */
+function reason(error) {
+  if (error instanceof ValidationError)
+    return error.errors.map(({ field, issue }) => `${field} ${issue}`).join(", ");
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {Record<string, string>} row */
+function hash(row) {
+  return createHash("sha256")
+    .update(JSON.stringify(Object.entries(row).sort()))
+    .digest("hex");
+}
+
+/**
+ * RFC 4180: quoted cells may hold commas, quotes (doubled) and line breaks.
+ *
+ * @param {string} text
+ * @returns {Record<string, string>[]}
+ */
+function parseCsv(text) {
+  /** @type {string[][]} */
+  const lines = [];
+  /** @type {string[]} */
+  let cells = [];
+  for (const [, quoted, plain, end] of text
+    .replace(/^\uFEFF/, "")
+    .matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
+    cells.push(quoted?.replaceAll('""', '"') ?? plain?.trim() ?? "");
+    if (end === ",") continue;
+    if (cells.some(Boolean)) lines.push(cells);
+    cells = [];
+  }
+  const [names = [], ...body] = lines;
+  return body.map((line) => Object.fromEntries(names.map((name, i) => [name, line[i] ?? ""])));
+}

@@ -1,0 +1,112 @@
+import { randomUUID } from "node:crypto";
+import type { Settings } from "./config.js";
+import type { Db, IsOverdue } from "./db.js";
+import { ServiceError } from "./errors.js";
+import type { Keyring } from "./secrets.js";
+import { isUuid } from "./values.js";
+
+/** What the core needs to run; made once a process. */
+export interface Services {
+  db: Db;
+  keyring: Keyring;
+  settings: Settings;
+}
+
+/** An API key: acts for its holder, within its mode. */
+export interface KeyPrincipal {
+  kind: "key";
+  keyId: string;
+  userId: string;
+  mode: "READ_WRITE" | "READ_ONLY";
+}
+
+/** A signed-in user of the application: the in-app flow. */
+export interface UserPrincipal {
+  kind: "user";
+  userId: string;
+}
+
+/** The operator of the service: the commands and internal tools. Has no listings of its own. */
+export interface OperatorPrincipal {
+  kind: "operator";
+}
+
+/** Whoever has a scope: the listings on which `userId` is owner or writer. */
+export type Holder = KeyPrincipal | UserPrincipal;
+/** Whoever acts inside the application rather than through its public interface. */
+export type InAppPrincipal = UserPrincipal | OperatorPrincipal;
+export type Principal = Holder | OperatorPrincipal;
+
+/** One call of the core. */
+export interface Context {
+  services: Services;
+  principal: Principal | null;
+  /** Ties the answer, the log lines and the audit rows of one request together; a UUID. */
+  correlationId: string;
+  /** The client's Idempotency-Key; read by `forms.create` alone. */
+  idempotencyKey: string | undefined;
+  /** Told about the answer beside its body. */
+  outcome: { replayed: boolean };
+  /** Whether the caller passes the answer on as JSON: it then gets the text of one that Postgres made as such. */
+  takesJson: boolean;
+  /** Whether the caller has been told to try again: what has not begun by then is not begun. */
+  isOverdue: IsOverdue;
+}
+
+export interface CallOptions {
+  correlationId?: string;
+  idempotencyKey?: string | undefined;
+  /** Filled in by the call: `replayed` tells that a create was answered with an earlier request's form. */
+  outcome?: { replayed: boolean };
+  isOverdue?: IsOverdue;
+}
+
+export function createContext(
+  services: Services,
+  principal: Principal | null,
+  options: CallOptions & Partial<Pick<Context, "takesJson">> = {},
+): Context {
+  return {
+    services,
+    principal: normalised(principal),
+    correlationId: options.correlationId ?? randomUUID(),
+    idempotencyKey: options.idempotencyKey,
+    outcome: options.outcome ?? { replayed: false },
+    takesJson: options.takesJson ?? false,
+    isOverdue: options.isOverdue ?? (() => false),
+  };
+}
+
+/** Two spellings of one id are one holder; what is no id is nobody's. */
+function normalised(principal: Principal | null): Principal | null {
+  if (!principal || principal.kind === "operator") return principal;
+  return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;
+}
+
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
+export function demandHolder(principal: Principal | null): asserts principal is Holder {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
+}
+
+/** Throws FORBIDDEN for a read-only key too. */
+export function demandWriter(principal: Principal | null): asserts principal is Holder {
+  demandHolder(principal);
+  if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
+    throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
+  }
+}
+
+/** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
+export function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
+}
+
+/** Throws unless the principal is the operator. */
+export function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind !== "operator") {
+    throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
+  }
+}

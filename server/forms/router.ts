@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { invalid } from "../errors.js";
+import { answer } from "../json.js";
+import { describing, inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { defined } from "../values.js";
+import { getForm, listForms } from "./queries.js";
+import { changeForm, writeForm } from "./safety-pipeline.js";
+import {
+  createInput,
+  formPage,
+  formV1,
+  getInput,
+  idempotencyKey,
+  listInput,
+  setPartyInput,
+  setStatusInput,
+  updateInput,
+} from "./schema.js";
+
+export const formsRouter = router({
+  /** Creates a form, once for equal requests (interface, "Create form"; decisions, "Idempotency"). */
+  create: writingProcedure
+    .meta({
+      openapi: {
+        method: "POST",
+        path: "/v1/forms",
+        operationId: "createForm",
+        tags: ["Forms"],
+        summary: "Create form",
+        requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),
+      },
+      codes: [
+        "VALIDATION_ERROR",
+        "FORBIDDEN",
+        "RESOURCE_NOT_FOUND",
+        "PAYLOAD_TOO_LARGE",
+        "IDEMPOTENCY_KEY_REUSED",
+      ],
+    })
+    .input(createInput)
+    .output(describing(formV1))
+    .mutation(async ({ ctx, input }) => {
+      const key = idempotencyKey.safeParse(ctx.idempotencyKey);
+      if (!key.success) {
+        const [issue] = key.error.issues;
+        throw invalid([{ field: "Idempotency-Key", issue: issue?.message ?? "is not valid" }]);
+      }
+      const { form, replayed } = await writeForm(ctx, { body: input, idempotencyKey: key.data });
+      ctx.outcome.replayed = replayed;
+      return form;
+    }),
+
+  /** Replaces a form's stay, or moves it to another listing in scope (interface, "Update form"). */
+  update: writingProcedure
+    .meta({
+      openapi: {
+        method: "PUT",
+        path: "/v1/forms/{id}",
+        operationId: "updateForm",
+        tags: ["Forms"],
+        summary: "Update form",
+      },
+      codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+    })
+    .input(updateInput)
+    .output(describing(formV1))
+    .mutation(async ({ ctx, input: { id, ...body } }) => (await writeForm(ctx, { body, id })).form),
+
+  /** Forms on the listings in scope, oldest first (interface, "List forms"). */
+  list: readingProcedure
+    .meta({
+      openapi: {
+        method: "GET",
+        path: "/v1/forms",
+        operationId: "listForms",
+        tags: ["Forms"],
+        summary: "List forms",
+      },
+      codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+    })
+    .input(listInput)
+    .output(describing(formPage))
+    .query(async ({ ctx, input }) => answer(ctx, await listForms(ctx, input))),
+
+  /** One form (interface, "Fetch form"). */
+  get: readingProcedure
+    .meta({
+      openapi: {
+        method: "GET",
+        path: "/v1/forms/{id}",
+        operationId: "getForm",
+        tags: ["Forms"],
+        summary: "Fetch form",
+      },
+      codes: ["RESOURCE_NOT_FOUND"],
+    })
+    .input(getInput)
+    .output(describing(formV1))
+    .query(async ({ ctx, input }) => answer(ctx, await getForm(ctx, input.id))),
+
+  /**
+   * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
+   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator sets any. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   */
+  setStatus: inAppProcedure
+    .input(setStatusInput)
+    .output(describing(formV1))
+    .mutation(({ ctx, input: { id, status } }) => changeForm(ctx, id, { status })),
+
+  /**
+   * Sets how many vehicles and pets come, within the listing's maxVehicles and allowPets. A user, on a form in scope,
+   * or the operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   */
+  setParty: inAppProcedure
+    .input(setPartyInput)
+    .output(describing(formV1))
+    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, defined(party))),
+});

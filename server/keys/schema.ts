@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { expected } from "../errors.js";
+import { instant, instantOut, resourceId, text, uncoerced } from "../values.js";
+
+export const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
+
+export const issueInput = z.strictObject({
+  userId: resourceId,
+  mode: z.enum(KEY_MODES, { error: expected("READ_WRITE or READ_ONLY") }),
+  label: text(100).nullish(),
+  expiresAt: instant.nullish(),
+});
+
+/** A key as it is shown once, when issued. */
+export const issuedKey = z.object({
+  id: z.guid(),
+  key: z.string(),
+  prefix: z.string(),
+  mode: z.enum(KEY_MODES),
+  expiresAt: instantOut.nullable(),
+});
+
+export type IssuedKey = z.infer<typeof issuedKey>;
+
+export const listInput = z.strictObject({ userId: resourceId.optional() });
+
+/** A key as it is shown ever after. */
+export const keySummary = issuedKey.omit({ key: true }).extend({
+  userId: z.guid(),
+  label: z.string().nullable(),
+  createdAt: instantOut,
+  revokedAt: instantOut.nullable(),
+  lastUsedAt: instantOut.nullable(),
+});
+
+export type KeySummary = z.infer<typeof keySummary>;
+
+export const revokeInput = z.strictObject({ id: resourceId });
+
+/** The old key goes on working for `graceSeconds`; 24 hours where absent, at most a year. */
+export const rotateInput = z.strictObject({
+  id: resourceId,
+  graceSeconds: uncoerced(
+    z
+      .int({ error: expected("an integer") })
+      .min(0, "must be at least 0")
+      .max(31_536_000, "must be at most a year"),
+  ).default(86_400),
+});
+
+/** The new key, the id of the one it replaces, and when that one ends. */
+export const rotatedKey = issuedKey.extend({
+  replaces: z.object({ id: z.guid(), expiresAt: instantOut }),
+});
+
+export type RotatedKey = z.infer<typeof rotatedKey>;

@@ -1,0 +1,66 @@
+import { answer } from "../json.js";
+import { describing, operatingProcedure, readingProcedure, router } from "../trpc.js";
+import { createListing } from "./create.js";
+import { getListing, listListings } from "./queries.js";
+import {
+  createInput,
+  deactivateInput,
+  getInput,
+  listInput,
+  listing,
+  listingPage,
+  updateInput,
+} from "./schema.js";
+import { updateListing } from "./update.js";
+
+export const listingsRouter = router({
+  /** The listings in scope, oldest first (interface, "List listings"). */
+  list: readingProcedure
+    .meta({
+      openapi: {
+        method: "GET",
+        path: "/v1/listings",
+        operationId: "listListings",
+        tags: ["Listings"],
+        summary: "List listings",
+      },
+      codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+    })
+    .input(listInput)
+    .output(describing(listingPage))
+    .query(async ({ ctx, input }) => answer(ctx, await listListings(ctx, input))),
+
+  /** One listing (interface, "Fetch listing"). */
+  get: readingProcedure
+    .meta({
+      openapi: {
+        method: "GET",
+        path: "/v1/listings/{id}",
+        operationId: "getListing",
+        tags: ["Listings"],
+        summary: "Fetch listing",
+      },
+      codes: ["RESOURCE_NOT_FOUND"],
+    })
+    .input(getInput)
+    .output(describing(listing))
+    .query(async ({ ctx, input }) => answer(ctx, await getListing(ctx, input.id))),
+
+  /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
+  create: operatingProcedure
+    .input(createInput)
+    .output(describing(listing))
+    .mutation(({ ctx, input }) => createListing(ctx, input)),
+
+  /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  update: operatingProcedure
+    .input(updateInput)
+    .output(describing(listing))
+    .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
+
+  /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
+  deactivate: operatingProcedure
+    .input(deactivateInput)
+    .output(describing(listing))
+    .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),
+});

@@ -1,0 +1,97 @@
+import { z } from "zod";
+import { cursor, limit, nextCursor, pageItems } from "../paging.js";
+import { count, instantOut, int32Out, line, resourceId, slug, text } from "../values.js";
+
+/** The public projection of a listing (interface, "Listing"). */
+export const listing = z
+  .object({
+    id: z
+      .guid()
+      .meta({ description: "Unique id of the listing.", example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" }),
+    publicId: z
+      .string()
+      .meta({ description: "Public slug of the listing.", example: "kQ2m9_uTz1f8Yc-3RbXwE", ...slug }),
+    title: z.string().meta({ description: "Title.", example: "Loft by the canal", ...line(200) }),
+    address: z
+      .string()
+      .meta({ description: "Street and number.", example: "Paul-Lincke-Ufer 20", ...line(500) }),
+    city: z.string().meta({ description: "City.", example: "Berlin", ...line(200) }),
+    country: z.string().meta({ description: "Country.", example: "Germany", ...line(200) }),
+    zipCode: z.string().meta({ description: "Postal code.", example: "10999", ...line(20) }),
+    district: z
+      .string()
+      .nullable()
+      .meta({ description: "District.", example: "Kreuzberg", ...line(200) }),
+    timezone: z.string().meta({
+      description: "IANA timezone identifier.",
+      example: "Europe/Berlin",
+      pattern: "^[A-Za-z0-9_+/-]+$",
+      maxLength: 64,
+    }),
+    active: z.boolean().meta({ description: "Whether new forms may be put on the listing.", example: true }),
+    maxPeopleInListing: int32Out
+      .nullable()
+      .meta({ description: "Most guests a form may name.", minimum: 1, example: 6 }),
+    maxVehicles: int32Out
+      .nullable()
+      .meta({ description: "Most vehicles a form may name.", minimum: 0, example: 1 }),
+    allowPets: z.boolean().nullable().meta({ description: "Whether pets are allowed.", example: false }),
+    createdAt: instantOut.meta({
+      description: "Creation time, ISO 8601 in UTC; lists are ordered by it.",
+      example: "2026-03-02T08:00:00.000Z",
+    }),
+  })
+  .meta({ id: "Listing", description: "A listing. New fields may be added: ignore those you do not know." });
+
+export type Listing = z.infer<typeof listing>;
+
+export const listingPage = z
+  .object({ items: z.array(listing).meta(pageItems("Listings")), nextCursor })
+  .meta({ id: "ListingPage", description: "Listings in the order of (createdAt, id), oldest first." });
+
+export const getInput = z.strictObject({ id: resourceId });
+
+export const listInput = z.strictObject({ limit, cursor });
+
+function isTimezone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return !/^[+-]/.test(name);
+  } catch {
+    return false;
+  }
+}
+
+const required = {
+  title: text(200),
+  address: text(500),
+  city: text(200),
+  country: text(200),
+  zipCode: text(20),
+  timezone: text(64).refine(isTimezone, "must be an IANA time zone, such as Europe/Berlin"),
+};
+
+const optional = {
+  district: text(200).nullish(),
+  maxPeopleInListing: count(1).nullish(),
+  maxVehicles: count(0).nullish(),
+  allowPets: z.boolean().nullish(),
+};
+
+/** A new listing, and the user who becomes its owner. */
+export const createInput = z.strictObject({
+  ownerId: resourceId,
+  ...required,
+  active: z.boolean().default(true),
+  ...optional,
+});
+
+/** What changes on a listing: absent leaves as it is, null unsets. */
+export const updateInput = z.strictObject({
+  id: resourceId,
+  ...z.object(required).partial().shape,
+  active: z.boolean().optional(),
+  ...optional,
+});
+
+export const deactivateInput = z.strictObject({ id: resourceId });

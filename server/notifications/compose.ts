@@ -1,0 +1,108 @@
+import type { SendMailOptions } from "nodemailer";
+
+export interface Notice {
+  formId: string;
+  publicId: string;
+  to: string;
+  from: string;
+  formUrlTemplate: string;
+  checkInDate: Date | null;
+  checkOutDate: Date | null;
+  numberOfGuests: number | null;
+  listing: { title: string; address: string; city: string; country: string; timezone: string };
+}
+
+/** The message that asks the guest to fill in the form, with the stay in the listing's time zone. */
+export function compose(notice: Notice): SendMailOptions {
+  const title = notice.listing.title;
+  const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
+  const facts = factsOf(notice);
+  return {
+    // The same at each attempt, so that a message that arrives twice can be told.
+    messageId: `<form-${notice.formId}@guest-forms>`,
+    from: notice.from,
+    to: { name: "", address: notice.to },
+    subject: `Please register for your stay at ${title}`,
+    text: asText(title, facts, link),
+    html: asHtml(title, facts, link),
+    headers: { "Auto-Submitted": "auto-generated" },
+  };
+}
+
+type Fact = readonly [name: string, value: string];
+
+function factsOf({ listing, checkInDate, checkOutDate, numberOfGuests }: Notice): Fact[] {
+  const { address, city, country, timezone } = listing;
+  const when = new Intl.DateTimeFormat("en-GB", {
+    dateStyle: "full",
+    timeStyle: "short",
+    timeZone: timezone,
+  });
+  const instant = (name: string, at: Date | null): Fact[] =>
+    at ? [[name, `${when.format(at)} (${timezone})`]] : [];
+  return [
+    ["Where", `${address}, ${city}, ${country}`],
+    ...instant("Check-in", checkInDate),
+    ...instant("Check-out", checkOutDate),
+    ...(numberOfGuests === null ? [] : [["Guests", `${numberOfGuests}`] as const]),
+  ];
+}
+
+const invitation = (title: string) => `your host asks you to register for your stay at ${title}.`;
+
+const asText = (title: string, facts: Fact[], link: string) =>
+  [
+    "Hello,",
+    "",
+    invitation(title),
+    "",
+    ...facts.map(([name, value]) => `${`${name}:`.padEnd(10)} ${value}`),
+    "",
+    `Please fill in your registration form: ${link}`,
+    "",
+  ].join("\n");
+
+function asHtml(title: string, facts: Fact[], link: string): string {
+  const rows = facts.map(
+    ([name, value]) => `<tr><th align="left">${escaped(name)}</th><td>${escaped(value)}</td></tr>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${escaped(title)}</title></head>
+<body>
+<p>Hello,</p>
+<p>${escaped(invitation(title))}</p>
+<table cellpadding="4">
+${rows.join("\n")}
+</table>
+<p><a href="${escaped(link)}">Fill in your registration form</a></p>
+<p>${escaped(link)}</p>
+</body>
+</html>
+`;
+}
+
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Text as HTML shows it: titles and addresses are the hosts' own words. */
+const escaped = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+
+/** The address as logs may show it: `a***@e***.com`. */
+export function maskEmail(address: string): string {
+  const [local = "", domain = ""] = address.split("@");
+  const ending = domain.slice(domain.lastIndexOf("."));
+  return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${ending}`;
+}
+
+/** What a mail server said, without the guest's address, which refusals like to quote in one way or another. */
+export function withoutEmail(text: string, address: string): string {
+  const masked = text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
+  const parts = address.split("@").map((part) => part.replace(/[^\w]/g, "\\$&"));
+  return masked.replace(new RegExp(`(?<![\\w.-])(?:${parts.join("|")})(?![\\w-])`, "gi"), "***");
+}

@@ -1,0 +1,24 @@
+import { z } from "zod";
+import { expected } from "../errors.js";
+import { instantOut } from "../values.js";
+
+/** `waiting`: not tried yet; `running`: being sent; `retrying`: failed, will be tried at `runAt`; `failed`: given up. */
+export const STATES = ["waiting", "running", "retrying", "failed"] as const;
+
+export type State = (typeof STATES)[number];
+
+export const notification = z.object({
+  id: z.string(),
+  formId: z.string(),
+  state: z.enum(STATES),
+  attempts: z.int(),
+  lastError: z.string().nullable(),
+  runAt: instantOut,
+});
+
+export type Notification = z.infer<typeof notification>;
+
+/** Any string: one that is no id is simply not found. */
+export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
+
+export const notificationCounts = z.record(z.enum(STATES), z.int());

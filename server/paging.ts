@@ -1,0 +1,144 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
+import { Unavailable } from "./db.js";
+import { expected, ServiceError } from "./errors.js";
+import { type Json, parse } from "./json.js";
+import type { Keys } from "./secrets.js";
+
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 100;
+
+/** Page size: any integer, clamped to 1..100, 50 where absent. */
+export const limit = z
+  .number({ error: expected("an integer") })
+  .refine(Number.isInteger, "must be an integer")
+  .transform((value) => Math.min(Math.max(value, 1), MAX_LIMIT))
+  .prefault(DEFAULT_LIMIT)
+  .meta({
+    type: "integer",
+    format: "int32",
+    description: "Page size: any integer, clamped to 1..100.",
+    example: 50,
+  });
+
+/** What clients may rely on to store and send a cursor. */
+const token = { pattern: "^[A-Za-z0-9_-]+$", maxLength: 512 };
+
+export const cursor = z
+  .string({ error: expected("a string") })
+  .meta({
+    description: "Opaque token taken from a prior page's nextCursor; absent for the first page.",
+    ...token,
+  })
+  .optional();
+
+export const nextCursor = z
+  .string()
+  .nullable()
+  .meta({
+    description: "Pass it back as cursor for the next page; null on the last page.",
+    example: "AQAAAaH91RjquhMMRkCaScSQQ8c7MRt4olWSr6CoV6aKLp3GiOQ-1II",
+    ...token,
+  });
+
+/** How the items of a page are described. */
+export const pageItems = (what: string) => ({
+  description: `${what} of this page, at most \`limit\` of them.`,
+  maxItems: MAX_LIMIT,
+});
+
+/** A place in a list: after the row with this tuple. `createdAt` is milliseconds since 1970. */
+export interface Position {
+  createdAt: number;
+  id: string;
+}
+
+/** The list, and the filter, that a cursor is good for. */
+export interface ListIdentity {
+  list: "forms" | "listings";
+  listingId?: string | undefined;
+}
+
+const VERSION = 1;
+const MAC_BYTES = 16;
+const BODY_BYTES = 1 + 8 + 16;
+
+function mac(key: Buffer, identity: ListIdentity, body: Buffer): Buffer {
+  const scope = `${identity.list}:${identity.listingId ?? ""}:`;
+  return createHmac("sha256", key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
+}
+
+/** An opaque, versioned token, signed with the newest key and bound to its list and filter. */
+export function encodeCursor(keys: Keys, identity: ListIdentity, { createdAt, id }: Position): string {
+  const body = Buffer.alloc(BODY_BYTES);
+  body.writeUInt8(VERSION, 0);
+  body.writeBigInt64BE(BigInt(createdAt), 1);
+  body.write(id.replaceAll("-", ""), 9, "hex");
+  return Buffer.concat([body, mac(keys[0], identity, body)]).toString("base64url");
+}
+
+/** The position a cursor stands for; INVALID_CURSOR unless it is, byte for byte, one that was given out. */
+export function decodeCursor(keys: Keys, identity: ListIdentity, text: string): Position {
+  const bytes = Buffer.from(text, "base64url");
+  const body = bytes.subarray(0, BODY_BYTES);
+  const signature = bytes.subarray(BODY_BYTES);
+  const intact =
+    bytes.length === BODY_BYTES + MAC_BYTES &&
+    bytes.toString("base64url") === text &&
+    body[0] === VERSION &&
+    keys.some((key) => timingSafeEqual(mac(key, identity, body), signature));
+  if (!intact) throw new ServiceError("INVALID_CURSOR");
+  const hex = body.subarray(9).toString("hex");
+  return {
+    createdAt: Number(body.readBigInt64BE(1)),
+    id: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"),
+  };
+}
+
+/** SQL parameters of a keyset condition `(created_at, id) > (…)`; before the first row where there is no cursor. */
+export function keyset(after: Position | undefined): [createdAt: string, id: string] {
+  return after
+    ? [new Date(after.createdAt).toISOString(), after.id]
+    : ["-infinity", "00000000-0000-0000-0000-000000000000"];
+}
+
+export interface Page<Item> {
+  items: Item[];
+  nextCursor: string | null;
+}
+
+const MOST_READS = 6;
+
+interface PageRequest<Item> {
+  keys: Keys;
+  identity: ListIdentity;
+  limit: number;
+  cursor: string | undefined;
+  /** Reads at most `take` rows after the position, in order. */
+  read: (after: Position | undefined, take: number) => Promise<Json<Item>[]>;
+  /** Where rows may still appear before one of this time: waits until none can. False where there is no need. */
+  settle?: (createdAt: string) => Promise<boolean>;
+}
+
+/** One page: reads one row more than asked, so that the last page is known without another query. */
+export async function page<Item extends { id: string; createdAt: string }>(
+  request: PageRequest<Item>,
+): Promise<Json<Page<Item>>> {
+  const { keys, identity, limit: size } = request;
+  const after = request.cursor === undefined ? undefined : decodeCursor(keys, identity, request.cursor);
+  let items: Json<Item>[];
+  let last: Item | undefined;
+  // A cursor is a promise that nothing will come before it: what came while that was awaited has to be read.
+  for (let settled = "", reads = 1; ; reads++) {
+    const rows = await request.read(after, size + 1);
+    items = rows.slice(0, size);
+    const [end] = rows.length > size ? items.slice(-1) : [];
+    last = end && parse(end);
+    if (!last || last.createdAt <= settled || !(await request.settle?.(last.createdAt))) break;
+    // Rows that went away have brought later ones to the page's end, time and again.
+    if (reads === MOST_READS) throw new Unavailable("the list does not come to rest");
+    settled = last.createdAt;
+  }
+  const next = last && encodeCursor(keys, identity, { createdAt: Date.parse(last.createdAt), id: last.id });
+  return `{"items":[${items.join(",")}],"nextCursor":${next === undefined ? "null" : `"${next}"`}}`;
+}

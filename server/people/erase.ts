@@ -1,0 +1,77 @@
+import { auditEach } from "../audit.js";
+import type { Context } from "../context.js";
+import type { Transaction } from "../db.js";
+import { FORM_CREATED } from "../notifications/enqueue.js";
+import { CANCEL_NOTIFICATIONS } from "../notifications/jobs.js";
+import { type Keys, open } from "../secrets.js";
+import type { Erased } from "./schema.js";
+
+/** Forms that one transaction erases the address of, and that one statement reads. */
+export const BATCH = 200;
+
+/**
+ * Erases the addresses of these forms, which the transaction has locked, and what waits to be sent to them; gives the
+ * number of notifications that were dropped. The fingerprints stay, so that a repeat of the create is still known.
+ */
+export async function eraseAddresses(
+  tx: Transaction,
+  by: Pick<Context, "principal" | "correlationId">,
+  ids: string[],
+  reason: "retention" | "request",
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  await tx.$executeRaw`UPDATE forms SET guest_email = NULL WHERE id = ANY(${ids}::uuid[])`;
+  await auditEach(tx, by, "form.email_erased", ids, { reason });
+  return tx.$executeRawUnsafe(CANCEL_NOTIFICATIONS, FORM_CREATED, ids);
+}
+
+interface Sealed {
+  id: string;
+  guest_email: Uint8Array;
+}
+
+/**
+ * Erases an address from every form that has it, on a guest's request. Upper and lower case are one, of the whole
+ * address: mail servers that tell them apart are a rarity, and what is left behind weighs more than what is erased.
+ * Every stored address is opened for it, a batch at a time, for one that is sealed cannot be looked up.
+ */
+export async function erasePerson(context: Context, email: string): Promise<Erased> {
+  const { db, keyring } = context.services;
+  const sought = email.toLowerCase();
+  const erased: Erased = { forms: 0, notifications: 0, unreadable: 0 };
+  let last = "00000000-0000-0000-0000-000000000000";
+  for (;;) {
+    const rows = await db.prisma.$queryRaw<Sealed[]>`
+      SELECT id::text, guest_email FROM forms WHERE guest_email IS NOT NULL AND id > ${last}::uuid
+      ORDER BY id LIMIT ${BATCH}`;
+    const addresses = rows.map((row) => addressOf(row, keyring.email));
+    const found = rows.filter((_, index) => addresses[index] === sought).map(({ id }) => id);
+    erased.unreadable += addresses.filter((address) => address === undefined).length;
+    if (found.length > 0) {
+      const done = await db.transaction((tx) => eraseIfStillThere(tx, context, found, sought));
+      erased.forms += done.forms;
+      erased.notifications += done.notifications;
+    }
+    if (rows.length < BATCH) return erased;
+    last = rows.at(-1)?.id ?? last;
+  }
+}
+
+// An update may have put another address there since it was read.
+async function eraseIfStillThere(tx: Transaction, context: Context, ids: string[], sought: string) {
+  const rows = await tx.$queryRaw<Sealed[]>`
+    SELECT id::text, guest_email FROM forms WHERE id = ANY(${ids}::uuid[]) AND guest_email IS NOT NULL
+    ORDER BY id FOR UPDATE`;
+  const keys = context.services.keyring.email;
+  const same = rows.filter((row) => addressOf(row, keys) === sought).map(({ id }) => id);
+  return { forms: same.length, notifications: await eraseAddresses(tx, context, same, "request") };
+}
+
+/** In lower case; undefined where none of the secrets opens it any more. */
+function addressOf({ id, guest_email }: Sealed, keys: Keys): string | undefined {
+  try {
+    return open(keys, guest_email, id).toLowerCase();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,33 @@
+import { randomUUID } from "node:crypto";
+import type { Services } from "../context.js";
+import { BATCH, eraseAddresses } from "./erase.js";
+
+/** The task: erase the addresses of guests who left RETENTION_DAYS ago. */
+export const ERASE_DUE = "erase-due-addresses";
+
+/**
+ * Erases all addresses that are due, a batch a transaction, so that no form is locked for long. A form that is being
+ * written just now is left to the next time.
+ */
+export async function eraseDue(
+  { db, settings }: Services,
+  log: { info(facts: object, message: string): void },
+  signal?: AbortSignal,
+): Promise<void> {
+  const system = { principal: null, correlationId: randomUUID() };
+  let forms = 0;
+  for (let full = true; full && !signal?.aborted; ) {
+    const count = await db.transaction(async (tx) => {
+      const due = await tx.$queryRaw<{ id: string }[]>`
+        SELECT id::text FROM forms
+        WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => ${settings.RETENTION_DAYS}::int)
+        ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+      const ids = due.map(({ id }) => id);
+      await eraseAddresses(tx, system, ids, "retention");
+      return ids.length;
+    });
+    forms += count;
+    full = count === BATCH;
+  }
+  if (forms > 0) log.info({ forms, correlationId: system.correlationId }, "e-mail addresses were erased");
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { operatingProcedure, router } from "../trpc.js";
+import { canonicalEmail } from "../values.js";
+import { erasePerson } from "./erase.js";
+import {
+  createUserInput,
+  erased,
+  eraseInput,
+  findUserInput,
+  getUserInput,
+  listMembersInput,
+  membership,
+  removeMemberInput,
+  setMemberInput,
+  user,
+} from "./schema.js";
+import { createUser, getUser, listMembers, removeMember, setMember } from "./store.js";
+
+export const usersRouter = router({
+  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed or taken). */
+  create: operatingProcedure
+    .input(createUserInput)
+    .output(user)
+    .mutation(({ ctx, input }) => createUser(ctx, input)),
+  /** A user by id. Operator. Errors: RESOURCE_NOT_FOUND. */
+  get: operatingProcedure
+    .input(getUserInput)
+    .output(user)
+    .query(({ ctx, input }) => getUser(ctx, { id: input.id })),
+  /** A user by e-mail address. Operator. Errors: RESOURCE_NOT_FOUND. */
+  find: operatingProcedure
+    .input(findUserInput)
+    .output(user)
+    .query(({ ctx, input }) => getUser(ctx, { email: canonicalEmail(input.email) })),
+});
+
+export const membersRouter = router({
+  /** Gives a user a role on a listing. Operator. Errors: VALIDATION_ERROR (no such user or listing). */
+  set: operatingProcedure
+    .input(setMemberInput)
+    .output(membership)
+    .mutation(({ ctx, input }) => setMember(ctx, input)),
+  /** Takes a user's role on a listing away. Operator. Errors: RESOURCE_NOT_FOUND. */
+  remove: operatingProcedure
+    .input(removeMemberInput)
+    .output(membership)
+    .mutation(({ ctx, input }) => removeMember(ctx, input)),
+  /** Who has which role on a listing; nobody where there is no such listing. Operator. */
+  list: operatingProcedure
+    .input(listMembersInput)
+    .output(z.array(membership))
+    .query(({ ctx, input }) => listMembers(ctx, input.listingId)),
+});
+
+export const peopleRouter = router({
+  /**
+   * Erases a guest's address from all forms, and what waits to be sent to it; users are not touched. Operator.
+   * Errors: VALIDATION_ERROR (no address).
+   */
+  erase: operatingProcedure
+    .input(eraseInput)
+    .output(erased)
+    .mutation(({ ctx, input }) => erasePerson(ctx, input.email)),
+});

@@ -1,0 +1,35 @@
+import type { Settings } from "./config.js";
+import type { Services } from "./context.js";
+import { type DbSettings, openDb } from "./db.js";
+import { loadKeyring } from "./secrets.js";
+
+/** Where the database is and how to use it; throws where there is none. */
+export function dbSettings(settings: Settings): DbSettings {
+  if (!settings.DATABASE_URL) throw new Error("DATABASE_URL is not set.");
+  return {
+    url: settings.DATABASE_URL,
+    directUrl: settings.DATABASE_DIRECT_URL,
+    prepared: settings.DATABASE_PREPARED,
+    poolSize: settings.DATABASE_POOL_SIZE,
+    connectTimeout: settings.DATABASE_CONNECT_TIMEOUT_MS,
+    statementTimeout: settings.DATABASE_STATEMENT_TIMEOUT_MS,
+    lockTimeout: settings.DATABASE_LOCK_TIMEOUT_MS,
+  };
+}
+
+/** The database and the keys derived from the secrets; throws where either is missing. */
+export async function openServices(
+  settings: Settings,
+  log: { warn(facts: object, message: string): void },
+): Promise<{ services: Services; close(): Promise<void> }> {
+  const db = openDb(dbSettings(settings), (error) =>
+    log.warn({ err: error }, "a database connection was lost"),
+  );
+  try {
+    const keyring = await loadKeyring(settings.APP_SECRETS ?? [], db);
+    return { services: { db, keyring, settings }, close: () => db.close() };
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}

@@ -1,0 +1,104 @@
+import { initTRPC, type TRPCError } from "@trpc/server";
+import type { OpenApiMeta } from "trpc-to-openapi";
+import { ZodError, type z } from "zod";
+import {
+  type Context,
+  demandHolder,
+  demandInApp,
+  demandOperator,
+  demandWriter,
+  type Principal,
+} from "./context.js";
+import { toServiceError } from "./db.js";
+import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
+
+/** A procedure with `openapi` is one of the REST operations; `codes` are the errors it can answer with. */
+export type Meta = OpenApiMeta<{ codes?: readonly ErrorCode[] }>;
+
+/** Correlation ids of errors that came up before there was a context. */
+const strays = new WeakMap<TRPCError, string>();
+
+/** Tells which call an error without a context belongs to. */
+export const correlateStray = (error: TRPCError, correlationId: string) =>
+  void strays.set(error, correlationId);
+
+const t = initTRPC
+  .context<Context>()
+  .meta<Meta>()
+  .create({
+    errorFormatter: ({ shape, error, ctx }) => {
+      const { serviceCode, status, errors, message } = inOurWords(error);
+      return {
+        ...shape,
+        message,
+        data: {
+          code: shape.data.code,
+          httpStatus: status,
+          serviceCode,
+          errors,
+          correlationId: ctx?.correlationId ?? strays.get(error),
+        },
+      };
+    },
+  });
+
+/** Whatever tRPC reports as one of the service's errors: its own wording, and what it quotes, stay inside. */
+export function inOurWords(error: TRPCError): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(faultsOf(error.cause));
+  switch (error.code) {
+    case "NOT_FOUND":
+      return new ServiceError("RESOURCE_NOT_FOUND", { message: "There is no such procedure." });
+    case "METHOD_NOT_SUPPORTED":
+      return new ServiceError("RESOURCE_NOT_FOUND", {
+        status: 405,
+        message: "This procedure does not take this method.",
+      });
+    case "BAD_REQUEST":
+    case "PARSE_ERROR":
+      return invalid([{ field: "input", issue: "is not a call as tRPC's client makes it" }]);
+    case "UNSUPPORTED_MEDIA_TYPE":
+      return invalid([{ field: "Content-Type", issue: "must be application/json" }], { status: 415 });
+    case "PAYLOAD_TOO_LARGE":
+      return new ServiceError("PAYLOAD_TOO_LARGE");
+    default:
+      return toServiceError(error.cause ?? error);
+  }
+}
+
+export const { router, createCallerFactory } = t;
+
+/**
+ * A procedure for those whom `demand` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process
+ * callers as for the gateway.
+ */
+function procedureFor<Allowed extends Principal>(
+  demand: (principal: Principal | null) => asserts principal is Allowed,
+) {
+  return t.procedure.use(async ({ ctx, next }) => {
+    const { principal } = ctx;
+    demand(principal);
+    const result = await next({ ctx: { principal } });
+    if (result.ok) return result;
+    throw inOurWords(result.error);
+  });
+}
+
+/** For anyone with a scope: a key of either mode, or a user. */
+export const readingProcedure = procedureFor(demandHolder);
+
+/** For read-write keys and users. */
+export const writingProcedure = procedureFor(demandWriter);
+
+/** For the application's users and the operator, not for keys. */
+export const inAppProcedure = procedureFor(demandInApp);
+
+/** For the operator alone. */
+export const operatingProcedure = procedureFor(demandOperator);
+
+/**
+ * The schema of an answer that a projection, or Postgres, makes field by field: it describes the answer to
+ * clients and the document, and does not take it apart once more, which would cost more than to make it.
+ */
+export const describing = <Schema extends z.ZodType>(schema: Schema): Schema =>
+  Object.assign(schema, { parse: (answer: unknown) => answer });

@@ -1,0 +1,139 @@
+import { z } from "zod";
+import { expected } from "./errors.js";
+
+/** A UUID of any version in either case; lower-cased (decisions, "UUIDs"). */
+export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
+
+/** The id of a resource: any string, for a malformed one is simply not found. */
+export const resourceId = z.string({ error: expected("a string") }).meta({ format: "uuid" });
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export const isUuid = (text: string) => UUID.test(text);
+
+const INSTANT =
+  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
+const EARLIEST = 0;
+const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/**
+ * Milliseconds since 1970 of an ISO 8601 instant with seconds and an explicit offset, or undefined where it is
+ * not one: no real calendar date, outside 1970..9999 in UTC (decisions, "instants in"). Finer fractions are cut.
+ */
+export function parseInstant(text: string): number | undefined {
+  const match = INSTANT.exec(text);
+  if (!match) return undefined;
+  const part = (index: number) => Number(match[index] ?? 0);
+  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(part) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const [offsetHours, offsetMinutes] = [part(9), part(10)];
+  if (hour > 23 || minute > 59 || second > 59 || offsetHours > 23 || offsetMinutes > 59) return undefined;
+  const millisecond = Number((match[7] ?? "").padEnd(3, "0").slice(0, 3));
+  const local = new Date(0);
+  local.setUTCFullYear(year, month - 1, day);
+  if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
+  local.setUTCHours(hour, minute, second, millisecond);
+  const sign = match[8] === "-" ? -1 : 1;
+  const instant = local.getTime() - sign * (offsetHours * 60 + offsetMinutes) * 60_000;
+  return instant >= EARLIEST && instant <= LATEST ? instant : undefined;
+}
+
+/** An instant as text; the value stays text, so that every caller, typed or not, sends the same. */
+export const instant = z
+  .string({ error: expected("an ISO 8601 instant") })
+  .refine((text) => parseInstant(text) !== undefined, {
+    error: "must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z",
+  })
+  .meta({ format: "date-time", maxLength: 35 });
+
+/** An instant on its way out: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+export const instantOut = z.string().meta({ format: "date-time", maxLength: 24 });
+
+/** An instant as it goes out, of one that Prisma's client or prepared SQL has read. */
+export const instantText = <Value extends Date | string | null>(value: Value) =>
+  (value instanceof Date ? value.toISOString() : value) as Exclude<Value, Date> | string;
+
+export const INT32_MAX = 2_147_483_647;
+
+/** A nullable 32-bit integer on its way out. */
+export const int32Out = z.int32().meta({ format: "int32" });
+
+/**
+ * A number that trpc-to-openapi cannot set to coerce: it does so to every bare number schema it meets, in place,
+ * and would then read "3", true and null as numbers for all callers.
+ */
+export const uncoerced = (schema: z.ZodNumber) => schema.pipe(z.number());
+
+/**
+ * A check that puts an object's issues into the order of its fields, unknown properties last: faults found by
+ * comparing fields would otherwise come after all others (decisions, "several faults in one body").
+ */
+export function inFieldOrder(shape: Record<string, unknown>) {
+  const fields = Object.keys(shape);
+  const rank = (path: readonly PropertyKey[] | undefined) => {
+    const index = fields.indexOf(String(path?.[0]));
+    return index === -1 ? fields.length : index;
+  };
+  const check = z.check((payload) => {
+    payload.issues.sort((a, b) => rank(a.path) - rank(b.path));
+  });
+  check._zod.def.when = () => true;
+  return check;
+}
+
+/** How the public slugs of forms and listings are described. */
+export const slug = { pattern: "^[A-Za-z0-9_-]{21}$", maxLength: 21 };
+
+/** How a `text` of at most so many characters is described on its way out. */
+export const line = (most: number) => ({
+  pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+  maxLength: most,
+});
+
+/** A positive 32-bit integer in operators' input. */
+export const count = (least: number) =>
+  uncoerced(
+    z
+      .int({ error: expected("an integer") })
+      .min(least, `must be at least ${least}`)
+      .max(INT32_MAX, `must be at most ${INT32_MAX}`),
+  ).meta({ format: "int32" });
+
+/** Text of 1 to `most` characters, without the characters that no field of ours needs (Postgres refuses NUL). */
+export const text = (most: number) =>
+  z
+    .string({ error: expected("a string") })
+    .trim()
+    .min(1, "must not be empty")
+    .max(most, `must be at most ${most} characters`)
+    .regex(/^\P{Cc}*$/u, "must not contain control characters");
+
+// A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers really accept.
+const EMAIL =
+  /^(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z](?:[a-z\d-]{0,61}[a-z\d])$/i;
+
+/** An e-mail address of at most 254 characters. */
+export const emailAddress = z
+  .string({ error: expected("an e-mail address") })
+  .trim()
+  .max(254, "must be at most 254 characters")
+  .regex(EMAIL, "must be an e-mail address")
+  .meta({ format: "email" });
+
+/** The address with its domain in lower case: the part that mail servers do not tell apart by case. */
+export function canonicalEmail(address: string): string {
+  const at = address.lastIndexOf("@");
+  return address.slice(0, at) + address.slice(at).toLowerCase();
+}
+
+/** The properties that have a value; null is one. */
+export function defined<Given extends object>(given: Given) {
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Name in keyof Given]?: Exclude<Given[Name], undefined> };
+}

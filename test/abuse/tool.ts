@@ -1,0 +1,38 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+
+const folders: string[] = [];
+
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
+
+/** A folder of the test file's own, gone with it. */
+export async function ownFolder(name: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), `guest-forms-${name}-`));
+  folders.push(folder);
+  return folder;
+}
+
+/** Runs a tool to its end, `seconds` at most, and gives all that it said; how it ended is for its words to tell. */
+export function runTool(command: string, args: string[], seconds: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { timeout: seconds * 1000, killSignal: "SIGKILL", maxBuffer: 64 << 20 } as const;
+    execFile(command, args, options, (error, stdout, stderr) => {
+      if (error?.killed)
+        reject(new Error(`${command} took longer than ${seconds} s:\n${stdout.slice(-2_000)}`));
+      else resolve(stdout + stderr);
+    });
+  });
+}
+
+/** The value below which that share of the values lies. */
+export function quantile(values: number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+export const median = (values: number[]) => quantile(values, 0.5);

@@ -1,0 +1,145 @@
+import type pg from "pg";
+import { progress } from "./progress.js";
+import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./shape.js";
+
+/** To be raised with every change of what is filled in, so that databases of earlier runs are filled anew. */
+const VERSION = 3;
+const BATCH = 50_000;
+
+/** Whether an earlier run has filled the database like this one would. */
+export async function isFilled(client: pg.Client, forms: number): Promise<boolean> {
+  await client.query("CREATE TABLE IF NOT EXISTS bench_stamp (version int NOT NULL, forms int NOT NULL)");
+  const { rowCount } = await client.query("SELECT FROM bench_stamp WHERE version = $1 AND forms = $2", [
+    VERSION,
+    forms,
+  ]);
+  return rowCount === 1;
+}
+
+/**
+ * Fills the database: every value follows from the row's number, so that it is the same each time. Each form has its
+ * creation and its audit entry, every second one an Idempotency-Key and a guest's e-mail, as creates leave them; the
+ * sealed e-mails have the right length, but open with no key.
+ */
+export async function fill(client: pg.Client, forms: number): Promise<void> {
+  const began = Date.now();
+  progress(`Filling the database with ${forms} forms on ${LISTINGS} listings …`);
+  // Foreign keys hold by construction: checking them would take longer than all else.
+  await client.query("SET session_replication_role TO replica");
+  await client.query("SET synchronous_commit TO off");
+  await client.query(
+    "TRUNCATE users, listings, forms, scoped_forms, creations, idempotency_keys, audit_entries, bench_stamp RESTART IDENTITY CASCADE",
+  );
+  await fillPeople(client);
+  for (let from = 1; from <= forms; from += BATCH) {
+    const to = Math.min(from + BATCH - 1, forms);
+    await client.query(FORMS, [from, to, forms, SPAN_MS / forms, FIRST_FORM]);
+    progress(`  ${to} forms (${Math.round((Date.now() - began) / 1000)} s)`);
+  }
+  progress("  scopes and the peers' index …");
+  await client.query(SCOPES);
+  await client.query("CREATE INDEX IF NOT EXISTS bench_forms_in_order ON forms (created_at, id)");
+  await client.query("RESET session_replication_role");
+  await client.query("RESET synchronous_commit");
+  await client.query("VACUUM (ANALYZE)");
+  await client.query("INSERT INTO bench_stamp VALUES ($1, $2)", [VERSION, forms]);
+  progress(`Filled in ${Math.round((Date.now() - began) / 1000)} s.`);
+}
+
+/** What the service's triggers would keep, were they not off while the database is filled. */
+const SCOPES = `
+  INSERT INTO scoped_forms (user_id, created_at, form_id)
+  SELECT m.user_id, f.created_at, f.id FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
+  WHERE m.role IN ('OWNER', 'WRITER')
+  ORDER BY m.user_id, f.created_at, f.id`;
+
+const publicId = (of: string) => `left(translate(encode(sha256((${of})::bytea), 'base64'), '+/=', '-_'), 21)`;
+
+/** Number of a listing's owner: the holders first, then the others. */
+const OWNER = `CASE ${HOLDERS.map(
+  ({ first, listings }, index) => `WHEN n BETWEEN ${first} AND ${first + listings - 1} THEN ${index + 1}`,
+).join(" ")} ELSE ${HOLDERS.length + 1} + n % ${OTHERS} END`;
+
+async function fillPeople(client: pg.Client): Promise<void> {
+  await client.query(
+    `INSERT INTO users (id, email, created_at)
+     SELECT md5('user' || n)::uuid, 'holder' || n || '@example.com', $1::timestamptz - interval '1 year'
+     FROM generate_series(1, ${HOLDERS.length + OTHERS}) n`,
+    [FIRST_FORM],
+  );
+  // Those of the last holder are as new as their forms.
+  await client.query(
+    `INSERT INTO listings (id, public_id, title, address, city, country, zip_code, district, timezone,
+       max_people_in_listing, max_vehicles, allow_pets, created_at)
+     SELECT md5('listing' || n)::uuid, ${publicId("'listing' || n")}, 'Flat ' || n || ' by the canal',
+       'Kanalweg ' || n % 200 + 1, 'Berlin', 'Germany', 10000 + n % 4000, CASE WHEN n % 3 = 0 THEN 'Kreuzberg' END,
+       'Europe/Berlin', CASE WHEN n % 4 > 0 THEN 4 + n % 6 END, n % 3, n % 2 = 0,
+       $1::timestamptz + CASE WHEN n > $2 THEN interval '1 ms' * $3 * 0.94 ELSE interval '0' END + n * interval '1 second'
+         - interval '1 day'
+     FROM generate_series(1, ${LISTINGS}) n`,
+    [FIRST_FORM, LISTINGS - 500, SPAN_MS],
+  );
+  await client.query(
+    `INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+     SELECT md5('user' || ${OWNER})::uuid, l.id, l.created_at, 'OWNER'
+     FROM generate_series(1, ${LISTINGS}) n JOIN listings l ON l.id = md5('listing' || n)::uuid`,
+  );
+}
+
+/** A number from 0 to `below` that looks random but follows from i. */
+const scatter = (below: string, salt: number) =>
+  `(((i::bigint * 2654435761 + ${salt}) % 4294967296 * 40503 >> 16) % (${below}))`;
+
+const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW] = HOLDERS.map(({ first }) => first);
+
+/**
+ * Of the forms, 56 % are on the listings of the holder of 10,000, 6 % on those of the holder of 1,000; the holders of
+ * one and ten have about 200 and 1,000 in any database; half of the last twentieth are on the new listings.
+ */
+const LISTING_OF_FORM = `CASE
+  WHEN i % greatest($3::int / 200, 1) = 7 THEN ${ONE}
+  WHEN i % greatest($3::int / 1000, 1) = 5 THEN ${TEN} + ${scatter("10", 1)}
+  WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${NEW} + ${scatter("500", 2)}
+  WHEN ${scatter("100", 3)} < 56 THEN ${TEN_THOUSAND} + ${scatter("10000", 4)}
+  WHEN ${scatter("100", 3)} < 62 THEN ${THOUSAND} + ${scatter("1000", 5)}
+  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${scatter(`${Number(NEW) - Number(TEN_THOUSAND) - 10_000}`, 6)}
+END`;
+
+/** Stored as text: one in eight is none of the public ones. */
+const STATUS = `(ARRAY['SENT','COMPLETED','ACCEPTED','REJECTED','VALIDATED','INVALIDATED','CHECKED_OUT','ON_HOLD'])[1 + i % 8]`;
+
+const iso = (column: string) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+const FORMS = `
+  WITH numbered AS MATERIALIZED (
+    SELECT i, ${LISTING_OF_FORM} AS n, $5::timestamptz + i * $4::float8 * interval '1 ms' AS at
+    FROM generate_series($1::int, $2::int) i
+  ), form AS (
+    INSERT INTO forms (id, public_id, listing_id, status, check_in_date, check_out_date, number_of_guests,
+      number_of_vehicles, number_of_pets, guest_email, fingerprint, created_at)
+    SELECT md5('form' || i)::uuid, ${publicId("'form' || i")}, md5('listing' || n)::uuid, ${STATUS},
+      date_trunc('hour', at) + interval '30 days', date_trunc('hour', at) + interval '33 days', 1 + i % 4,
+      CASE WHEN i % 3 = 0 THEN i % 2 END, CASE WHEN i % 5 = 0 THEN 0 END,
+      CASE WHEN i % 2 = 0 THEN '\\x01'::bytea || sha256(('email' || i)::bytea) || substr(sha256(i::text::bytea), 1, 16) END,
+      sha256(('body' || i)::bytea), at
+    FROM numbered
+    RETURNING *
+  ), creation AS (
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
+    SELECT f.id, m.user_id, f.fingerprint, f.fingerprint, jsonb_build_object(
+      'id', f.id, 'listingId', f.listing_id, 'publicId', f.public_id, 'status', 'SENT',
+      'checkInDate', ${iso("f.check_in_date")}, 'checkOutDate', ${iso("f.check_out_date")},
+      'numberOfGuests', f.number_of_guests, 'numberOfVehicles', null, 'numberOfPets', null,
+      'createdAt', ${iso("f.created_at")})
+    FROM form f JOIN memberships m ON m.listing_id = f.listing_id
+    RETURNING form_id, holder_id
+  ), key AS (
+    INSERT INTO idempotency_keys (holder_id, key, form_id)
+    SELECT c.holder_id, gen.key, c.form_id
+    FROM creation c CROSS JOIN LATERAL (SELECT md5('key' || c.form_id)::uuid::text AS key) gen
+    WHERE c.form_id < '80000000-0000-0000-0000-000000000000'
+  )
+  INSERT INTO audit_entries (at, actor, actor_id, action, subject_id, correlation_id, details)
+  SELECT f.created_at, 'key', md5('actor' || f.listing_id)::uuid, 'form.created', f.id, md5('call' || f.id)::uuid,
+    jsonb_build_object('listingId', f.listing_id)
+  FROM form f`;

@@ -1,0 +1,102 @@
+export const KEY = `
+  SELECT id, user_id AS "userId", mode FROM api_keys
+  WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
+
+const FORM_COLUMNS = `f.id, f.listing_id AS "listingId", f.public_id AS "publicId", f.status,
+  f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests",
+  f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"`;
+
+const LISTING_COLUMNS = `l.id, l.public_id AS "publicId", l.title, l.address, l.city, l.country,
+  l.zip_code AS "zipCode", l.district, l.timezone, l.active, l.max_people_in_listing AS "maxPeopleInListing",
+  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"`;
+
+/** Memberships of the holder $1. */
+const MINE = "m.user_id = $1::uuid AND m.role IN ('OWNER', 'WRITER')";
+
+export const FORM = `
+  SELECT ${FORM_COLUMNS} FROM forms f
+  WHERE f.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = f.listing_id)`;
+
+export const LISTING = `
+  SELECT ${LISTING_COLUMNS} FROM listings l
+  WHERE l.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = l.id)`;
+
+export const LISTINGS = `
+  SELECT ${LISTING_COLUMNS}
+  FROM (
+    SELECT m.listing_id, m.listing_created_at FROM memberships m
+    WHERE ${MINE} AND (m.listing_created_at, m.listing_id) > ($2::timestamptz, $3::uuid)
+    ORDER BY m.listing_created_at, m.listing_id
+    LIMIT $4::int
+  ) mine
+  JOIN listings l ON l.id = mine.listing_id
+  ORDER BY mine.listing_created_at, mine.listing_id`;
+
+const AFTER = "(f.created_at, f.id) > ($2::timestamptz, $3::uuid)";
+const IN_ORDER = "ORDER BY f.created_at, f.id";
+
+export const FORMS_ON_LISTING = `
+  SELECT ${FORM_COLUMNS} FROM forms f
+  WHERE f.listing_id = $5::uuid AND ${AFTER}
+    AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = $5::uuid)
+  ${IN_ORDER} LIMIT $4::int`;
+
+export const FORMS = `
+  SELECT ${FORM_COLUMNS}
+  FROM (
+    SELECT s.created_at, s.form_id FROM scoped_forms s
+    WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
+    ORDER BY s.created_at, s.form_id
+    LIMIT $4::int
+  ) mine
+  JOIN forms f ON f.id = mine.form_id
+  ORDER BY mine.created_at, mine.form_id`;
+
+const iso = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/**
+ * All of a create in one statement. $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id,
+ * $7 and $8 stay, $9 guests, $10 sealed e-mail, $11 key's id, $12 correlation id. No row: the listing is out of scope;
+ * no answer: its rules are against it.
+ */
+export const CREATE = `
+  WITH listing AS MATERIALIZED (
+    SELECT l.active AND ($9::int <= l.max_people_in_listing) IS NOT FALSE AS takes
+    FROM memberships m JOIN listings l ON l.id = m.listing_id
+    WHERE ${MINE} AND m.listing_id = $2::uuid
+  ), bound AS MATERIALIZED (
+    SELECT c.form_id, c.answer, c.fingerprint <> $3::bytea AS reused
+    FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id
+    WHERE k.holder_id = $1::uuid AND k.key = $4::text
+  ), earlier AS MATERIALIZED (
+    SELECT * FROM bound
+    UNION ALL
+    SELECT c.form_id, c.answer, false FROM creations c
+    WHERE c.holder_id = $1::uuid AND c.current_fingerprint = $3::bytea AND NOT EXISTS (SELECT FROM bound)
+  ), form AS (
+    INSERT INTO forms AS f
+      (id, public_id, listing_id, check_in_date, check_out_date, number_of_guests, guest_email, fingerprint)
+    SELECT $5::uuid, $6::text, $2::uuid, $7::timestamptz, $8::timestamptz, $9::int, $10::bytea, $3::bytea
+    FROM listing WHERE takes AND NOT EXISTS (SELECT FROM earlier)
+    RETURNING f.id, jsonb_build_object('id', f.id, 'listingId', f.listing_id, 'publicId', f.public_id,
+      'status', f.status, 'checkInDate', ${iso("f.check_in_date")}, 'checkOutDate', ${iso("f.check_out_date")},
+      'numberOfGuests', f.number_of_guests, 'numberOfVehicles', f.number_of_vehicles,
+      'numberOfPets', f.number_of_pets, 'createdAt', ${iso("f.created_at")}) AS answer
+  ), creation AS (
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
+    SELECT id, $1::uuid, $3::bytea, $3::bytea, answer FROM form
+  ), binding AS (
+    INSERT INTO idempotency_keys (holder_id, key, form_id)
+    SELECT $1::uuid, $4::text, form_id
+    FROM (SELECT id AS form_id FROM form UNION ALL SELECT form_id FROM earlier) now
+    WHERE $4::text IS NOT NULL AND NOT EXISTS (SELECT FROM bound)
+  ), entry AS (
+    INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
+    SELECT 'key', $11::uuid, 'form.created', id, $12::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
+  ), job AS MATERIALIZED (
+    SELECT (graphile_worker.add_job('form-created', json_build_object('formId', id))).id FROM form
+    WHERE $10::bytea IS NOT NULL
+  )
+  SELECT coalesce(earlier.answer, form.answer) AS answer, earlier.form_id IS NOT NULL AS replayed,
+    coalesce(earlier.reused, false) AS reused, job.id AS job
+  FROM listing LEFT JOIN earlier ON true LEFT JOIN form ON true LEFT JOIN job ON true`;

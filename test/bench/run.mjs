@@ -1,0 +1,20 @@
+// Bundles the bench and runs it: Node 20 does not read TypeScript.
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = new URL(".", import.meta.url);
+const outdir = new URL("../../.data/bench/build/", here);
+await build({
+  absWorkingDir: fileURLToPath(here),
+  entryPoints: ["main.ts", "peers/l.ts", "peers/t.ts"],
+  bundle: true,
+  splitting: true,
+  packages: "external",
+  platform: "node",
+  target: "node20",
+  format: "esm",
+  outExtension: { ".js": ".mjs" },
+  outdir: fileURLToPath(outdir),
+  logLevel: "error",
+});
+await import(new URL("main.mjs", outdir).href);

@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { packageRoot } from "../../prisma/package-root.js";
+import { dataFolder, runSecret } from "./database.js";
+
+export type ServerName = "service" | "L" | "T";
+export const SERVERS: readonly ServerName[] = ["service", "L", "T"];
+
+export interface Server {
+  name: ServerName;
+  /** Such as http://127.0.0.1:3000. */
+  url: string;
+  pid: number;
+  /** Milliseconds from the start of the process to its first answer. */
+  startedIn: number;
+  stop(): Promise<void>;
+}
+
+/**
+ * The service is what `serve --no-worker` runs: a worker would do the jobs of all three servers' creates while
+ * another is measured. Notifications are queued, as by the peers.
+ */
+const ENTRY: Record<ServerName, string[]> = {
+  service: [join(packageRoot(), "dist/gateway/cli.js"), "serve", "--no-worker"],
+  L: [join(dataFolder(), "build/peers/l.mjs")],
+  T: [join(dataFolder(), "build/peers/t.mjs")],
+};
+
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+const READY_MS = 30_000;
+
+export interface StartOptions {
+  /** Node's own. */
+  options?: string[];
+  /** The server's. */
+  args?: string[];
+}
+
+/** Starts a server with production settings. */
+export async function startServer(
+  name: ServerName,
+  databaseUrl: string,
+  { options = [], args = [] }: StartOptions = {},
+): Promise<Server> {
+  const port = await freePort();
+  const logFile = join(dataFolder(), `${name}-${port}.log`);
+  const log = openSync(logFile, "w", 0o600);
+  const began = performance.now();
+  const child = spawn(process.execPath, [...options, ...ENTRY[name], ...args], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      DATABASE_URL: databaseUrl,
+      APP_SECRETS: runSecret,
+      RATE_LIMIT_MAX: "1000000000",
+      PORT: String(port),
+    },
+    stdio: ["ignore", "ignore", log],
+  });
+  closeSync(log);
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  const url = `http://127.0.0.1:${port}`;
+  while (!(await answers(url))) {
+    if (child.exitCode !== null || performance.now() - began > READY_MS) {
+      throw new Error(`${name} does not answer:\n${readFileSync(logFile, "utf8").slice(-2000)}`);
+    }
+    await sleep(5);
+  }
+  const startedIn = performance.now() - began;
+  const stop = async () => {
+    await end(child);
+    rmSync(logFile, { force: true });
+  };
+  return { name, url, pid: Number(child.pid), startedIn, stop };
+}
+
+const answers = (url: string) =>
+  fetch(`${url}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), 15_000);
+  await exit;
+  clearTimeout(timer);
+}
+
+async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  listener.close();
+  return typeof address === "object" && address ? address.port : 0;
+}

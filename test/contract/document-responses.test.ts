@@ -1,0 +1,138 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { ERRORS } from "../../server/errors.js";
+import { makeListing } from "../factories.js";
+import {
+  type Answer,
+  codeOf,
+  DatabaseProxy,
+  type Holder,
+  type Sent,
+  startTestGateway,
+  stay,
+  type TestGateway,
+} from "../gateway-harness.js";
+import { freshDatabase } from "../harness.js";
+import { validateResponse } from "./responses.js";
+
+let gateway: TestGateway;
+let holder: Holder;
+let listingId: string;
+beforeAll(async () => {
+  gateway = await startTestGateway();
+  holder = await gateway.addHolder();
+  listingId = (await makeListing(await gateway.services(), holder.userId, { maxPeopleInListing: 6 })).id;
+});
+
+/** Sends it, and throws unless the document describes the answer. */
+async function send(sent: Sent, at = gateway): Promise<Answer> {
+  const answer = await at.request({ key: holder.key, ...sent });
+  validateResponse(sent.method ?? "GET", sent.path, answer.status, answer.headers, answer.json);
+  return answer;
+}
+
+const post = (body: unknown, headers: Record<string, string> = {}) =>
+  send({ method: "POST", path: "/v1/forms", body, headers });
+
+const NOWHERE = "00000000-0000-4000-8000-000000000000";
+
+describe("the document describes", () => {
+  it("what the six operations answer, as GET and as HEAD, full and empty", async () => {
+    const created = await post({ ...stay(listingId), guestEmail: "guest@example.com" });
+    const { id } = created.json as { id: string };
+    const again = await post(stay(listingId), { "Idempotency-Key": "one" });
+    expect([created.status, again.status]).toEqual([201, 201]);
+    const put = await send({ method: "PUT", path: `/v1/forms/${id}`, body: stay(listingId) });
+    expect(put.status).toBe(200);
+    const paths = [
+      "/v1/forms",
+      "/v1/forms?limit=1",
+      `/v1/forms?listingId=${NOWHERE}`,
+      `/v1/forms/${id}`,
+      "/v1/listings",
+      `/v1/listings/${listingId}`,
+    ];
+    for (const path of paths) {
+      expect((await send({ path })).status).toBe(200);
+      expect((await send({ method: "HEAD", path })).status).toBe(200);
+    }
+  });
+
+  it("a replay", async () => {
+    const body = stay(listingId);
+    await post(body);
+    expect((await post(body)).headers["idempotent-replayed"]).toBe("true");
+  });
+
+  it("each error that a request can be answered with", async () => {
+    const other = stay(listingId);
+    await post(other, { "Idempotency-Key": "taken" });
+    const answers = [
+      await send({ path: "/v1/forms", key: null }),
+      await send({ method: "POST", path: "/v1/forms", key: holder.readOnlyKey, body: stay(listingId) }),
+      await send({ path: `/v1/forms/${NOWHERE}` }),
+      await post(stay(NOWHERE)),
+      await send({ path: "/v1/forms?cursor=x" }),
+      await send({ path: "/v1/listings?limit=x" }),
+      await post({ ...stay(listingId), unknown: 1 }),
+      await post({ ...stay(listingId), numberOfGuests: 7 }),
+      await post("{"),
+      await post("x", { "Content-Type": "text/plain" }),
+      await post({ ...stay(listingId), more: "x".repeat(17_000) }),
+      await post(stay(listingId), { "Idempotency-Key": "taken" }),
+    ];
+    const seen = new Set(answers.map(codeOf));
+    const rest = ["RATE_LIMITED", "INTERNAL_ERROR"];
+    expect([...seen, ...rest].sort()).toEqual(Object.keys(ERRORS).sort());
+    expect(answers.map(({ status }) => status)).toEqual([
+      401, 403, 404, 404, 400, 400, 400, 400, 400, 415, 413, 422,
+    ]);
+  });
+
+  it("the rate limit", async () => {
+    const limited = await startTestGateway({ RATE_LIMIT_MAX: 1 });
+    const { key } = await limited.addHolder();
+    await send({ path: "/v1/forms", key }, limited);
+    const answer = await send({ path: "/v1/forms", key }, limited);
+    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+  });
+
+  it("a database out of reach", async () => {
+    const proxy = await DatabaseProxy.start((await freshDatabase()).url);
+    const cut = await startTestGateway({ DATABASE_URL: proxy.url });
+    const { key } = await cut.addHolder();
+    await send({ path: "/v1/forms", key }, cut);
+    proxy.cut();
+    const answer = await send({ path: "/v1/forms", key }, cut);
+    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    proxy.mend();
+  });
+});
+
+describe("a response is refused", () => {
+  let good: Answer;
+  beforeAll(async () => {
+    good = await gateway.request({ path: `/v1/listings/${listingId}`, key: holder.key });
+  });
+  const judge = (changes: { status?: number; headers?: object; json?: object; path?: string }) => () =>
+    validateResponse(
+      "GET",
+      changes.path ?? `/v1/listings/${listingId}`,
+      changes.status ?? good.status,
+      { ...good.headers, ...changes.headers },
+      { ...(good.json as object), ...changes.json },
+    );
+
+  it("where it has an undocumented status, field or code, or lacks a header", () => {
+    expect(judge({})).not.toThrow();
+    expect(judge({ status: 418 })).toThrow("418 is not documented");
+    expect(judge({ json: { secret: 1 } })).toThrow("additional");
+    expect(judge({ json: { title: 1 } })).toThrow("/title must be string");
+    expect(judge({ json: { createdAt: "yesterday" } })).toThrow("/createdAt");
+    expect(judge({ json: { id: undefined } })).toThrow("'id'");
+    expect(judge({ headers: { "x-correlation-id": undefined } })).toThrow("no X-Correlation-Id");
+    expect(judge({ headers: { ratelimit: "many" } })).toThrow("RateLimit");
+    const error = { code: "FORBIDDEN", message: "No.", correlationId: NOWHERE };
+    const wrong = () => validateResponse("GET", `/v1/forms/${NOWHERE}`, 404, good.headers, error);
+    expect(wrong).toThrow("code FORBIDDEN");
+  });
+});

@@ -1,0 +1,261 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { API_VERSION } from "../../gateway/docs.js";
+import { buildDocument } from "../../gateway/document.js";
+import { ERRORS } from "../../server/errors.js";
+import { startTestGateway } from "../gateway-harness.js";
+import { breakingChanges } from "./breaking-changes.js";
+
+const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
+const committed = read("../../gateway/openapi.json");
+
+describe("the committed document", () => {
+  let served: Response;
+  let text: string;
+  beforeAll(async () => {
+    served = await fetch(`${(await startTestGateway()).url}/openapi.json`);
+    text = await served.text();
+  });
+
+  it("is what the server serves, byte for byte (else: npm run document)", () => {
+    expect(served.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(text).toBe(committed);
+  });
+
+  it("names six operations, and for each its success, its errors and two samples", () => {
+    const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
+    const operations = Object.values(paths).flatMap((item) => Object.values(item));
+    expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
+      "createForm",
+      "getForm",
+      "getListing",
+      "listForms",
+      "listListings",
+      "updateForm",
+    ]);
+    for (const operation of operations) {
+      expect(Object.keys(operation.responses)).toEqual(
+        expect.arrayContaining([
+          "401",
+          "429",
+          "500",
+          "503",
+          operation.operationId === "createForm" ? "201" : "200",
+        ]),
+      );
+      expect(operation["x-codeSamples"].map(({ label }) => label)).toEqual(["curl", "TypeScript SDK"]);
+    }
+  });
+
+  it("gives no e-mail address in any response", () => {
+    const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } })
+      .components;
+    const { FormInput, ...answered } = schemas;
+    expect(JSON.stringify(FormInput)).toMatch(/mail/i);
+    expect(JSON.stringify(answered)).not.toMatch(/mail/i);
+  });
+
+  it("explains each error code, with its status", () => {
+    const guide = read("../../gateway/docs/guides/4-errors.md");
+    const rows = [...guide.matchAll(/^\| `([A-Z_]+)` +\| (\d+) /gm)].map(([, code, status]) => [
+      code,
+      Number(status),
+    ]);
+    expect(rows).toEqual(Object.entries(ERRORS).map(([code, { status }]) => [code, status]));
+  });
+});
+
+interface Operation {
+  operationId: string;
+  responses: object;
+  "x-codeSamples": { label: string }[];
+}
+
+describe("within /v1 nothing breaks", () => {
+  const released = readdirSync(new URL("released", import.meta.url));
+
+  it.each(released)("since %s", (name) => {
+    expect(breakingChanges(JSON.parse(read(`released/${name}`)), buildDocument(API_VERSION))).toEqual([]);
+  });
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: each change below goes to another place of plain JSON, which no type describes
+type Doc = any;
+const FORM_INPUT = (doc: Doc) => doc.components.schemas.FormInput;
+const FORM = (doc: Doc) => doc.components.schemas.FormV1;
+const CREATE = (doc: Doc) => doc.paths["/v1/forms"].post;
+const LIST = (doc: Doc) => doc.paths["/v1/forms"].get;
+
+function changed(change: (doc: Doc) => void): string[] {
+  const newer = JSON.parse(committed);
+  change(newer);
+  expect(newer, "the change changes something").not.toEqual(JSON.parse(committed));
+  return breakingChanges(JSON.parse(committed), newer);
+}
+
+describe("the comparison finds", () => {
+  it.each<[string, string, (doc: Doc) => void]>([
+    ["a removed path", "GET /v1/listings/{id}: removed", (doc) => delete doc.paths["/v1/listings/{id}"]],
+    ["a removed operation", "PUT /v1/forms/{id}: removed", (doc) => delete doc.paths["/v1/forms/{id}"].put],
+    ["a renamed operation", "operationId changed", (doc) => (CREATE(doc).operationId = "newForm")],
+    ["a removed response field", ".publicId: removed", (doc) => delete FORM(doc).properties.publicId],
+    ["a field that may now be absent", ".createdAt: no longer", (doc) => FORM(doc).required.pop()],
+    [
+      "a field that may now be null",
+      ".id: type widened",
+      (doc) => (FORM(doc).properties.id.type = ["string", "null"]),
+    ],
+    [
+      "a field of another type",
+      "Guests: type",
+      (doc) => (FORM(doc).properties.numberOfGuests.type = "string"),
+    ],
+    [
+      "a field of another format",
+      "checkInDate: format",
+      (doc) => (FORM(doc).properties.checkInDate.format = "date"),
+    ],
+    [
+      "a longer text",
+      ".title: maxLength",
+      (doc) => (doc.components.schemas.Listing.properties.title.maxLength = 999),
+    ],
+    [
+      "a removed status value",
+      "value SENT: removed",
+      (doc) => FORM(doc).properties.status.anyOf[0].enum.shift(),
+    ],
+    ["a status that is closed", "alternatives changed", (doc) => FORM(doc).properties.status.anyOf.pop()],
+    [
+      "a removed error code",
+      "code INVALID_CURSOR",
+      (doc) =>
+        delete doc.components.responses.InvalidQuery.content["application/json"].examples.INVALID_CURSOR,
+    ],
+    [
+      "a code that is no longer known",
+      "value FORBIDDEN",
+      (doc) => doc.components.schemas.Error.properties.code.anyOf[0].enum.splice(1, 1),
+    ],
+    [
+      "a removed response header",
+      "header Location: removed",
+      (doc) => delete CREATE(doc).responses["201"].headers.Location,
+    ],
+    [
+      "a header that is no longer sure",
+      "Retry-After: no longer",
+      (doc) => (doc.components.headers["Retry-After"].required = false),
+    ],
+    [
+      "a changed success status",
+      "POST /v1/forms 201: removed",
+      (doc) => {
+        CREATE(doc).responses["200"] = CREATE(doc).responses["201"];
+        delete CREATE(doc).responses["201"];
+      },
+    ],
+    [
+      "one more success status",
+      "202: a new status",
+      (doc) => (CREATE(doc).responses["202"] = CREATE(doc).responses["201"]),
+    ],
+    [
+      "a changed error status",
+      "POST /v1/forms 422: removed",
+      (doc) => {
+        CREATE(doc).responses["409"] = CREATE(doc).responses["422"];
+        delete CREATE(doc).responses["422"];
+      },
+    ],
+    [
+      "a newly required request field",
+      ".guestEmail: newly required",
+      (doc) => FORM_INPUT(doc).required.push("guestEmail"),
+    ],
+    [
+      "a new request field that is required",
+      ".pets: newly required",
+      (doc) => {
+        FORM_INPUT(doc).properties.pets = { type: "integer" };
+        FORM_INPUT(doc).required.push("pets");
+      },
+    ],
+    [
+      "a removed request field",
+      ".guestEmail: removed",
+      (doc) => delete FORM_INPUT(doc).properties.guestEmail,
+    ],
+    [
+      "a narrower type",
+      ".guestEmail: type narrowed",
+      (doc) => (FORM_INPUT(doc).properties.guestEmail.type = "string"),
+    ],
+    [
+      "a lower maximum",
+      "maximum narrowed",
+      (doc) => (FORM_INPUT(doc).properties.numberOfGuests.maximum = 20),
+    ],
+    [
+      "a shorter key",
+      "Idempotency-Key: maxLength",
+      (doc) => (CREATE(doc).parameters[0].schema.maxLength = 64),
+    ],
+    [
+      "another pattern",
+      "Idempotency-Key: pattern",
+      (doc) => (CREATE(doc).parameters[0].schema.pattern = "^\\w+$"),
+    ],
+    ["a removed parameter", "query cursor: removed", (doc) => LIST(doc).parameters.splice(1, 1)],
+    [
+      "a newly required parameter",
+      "listingId: newly required",
+      (doc) => (LIST(doc).parameters[2].required = true),
+    ],
+    [
+      "another default",
+      "query limit: default changed",
+      (doc) => (LIST(doc).parameters[0].schema.default = 20),
+    ],
+    [
+      "another content type",
+      "application/json: removed",
+      (doc) => {
+        CREATE(doc).requestBody.content = {
+          "application/xml": CREATE(doc).requestBody.content["application/json"],
+        };
+      },
+    ],
+    ["a removed way to authenticate", "security: changed", (doc) => doc.security.pop()],
+    [
+      "another name of the key header",
+      "scheme apiKey: changed",
+      (doc) => (doc.components.securitySchemes.apiKey.name = "Key"),
+    ],
+  ])("%s", (_, expected, change) => {
+    expect(changed(change).join("\n")).toContain(expected);
+  });
+
+  it.each<[string, (doc: Doc) => void]>([
+    ["an operation", (doc) => (doc.paths["/v1/forms/{id}"].delete = CREATE(doc))],
+    ["a response field", (doc) => (FORM(doc).properties.note = { type: "string" })],
+    ["an optional request field", (doc) => (FORM_INPUT(doc).properties.note = { type: "string" })],
+    [
+      "an optional parameter",
+      (doc) => LIST(doc).parameters.push({ in: "query", name: "status", schema: {} }),
+    ],
+    ["a status value", (doc) => FORM(doc).properties.status.anyOf[0].enum.push("ARCHIVED")],
+    ["an error code", (doc) => doc.components.schemas.Error.properties.code.anyOf[0].enum.push("CONFLICT")],
+    ["an error status", (doc) => (CREATE(doc).responses["409"] = CREATE(doc).responses["422"])],
+    [
+      "a response header",
+      (doc) => (CREATE(doc).responses["201"].headers.Sunset = { schema: { type: "string" } }),
+    ],
+    ["a field that is now always there", (doc) => FORM(doc).required.push("publicId")],
+    ["a field that is no longer required of clients", (doc) => FORM_INPUT(doc).required.pop()],
+    ["a higher maximum", (doc) => (FORM_INPUT(doc).properties.guestEmail.maxLength = 320)],
+    ["other words", (doc) => (CREATE(doc).description = "Creates.")],
+  ])("nothing wrong with an addition: %s", (_, change) => {
+    expect(changed(change)).toEqual([]);
+  });
+});

@@ -1,0 +1,140 @@
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { makeForm, makeListing } from "../factories.js";
+import { startTestGateway } from "../gateway-harness.js";
+import { documentSamples, guideSamples, type Sample, SHOWN_FORM, SHOWN_LISTING } from "./samples.js";
+
+const run = promisify(execFile);
+const SDK = join(packageRoot(), "sdk", "src", "index.ts");
+
+/** What each prints; a sample without a line here fails. */
+const PRINTS: Record<string, RegExp> = {
+  "1-first-request.md sh 1": /"title":"Loft by the canal"/,
+  "1-first-request.md ts 1": /^Loft by the canal$/,
+  "1-first-request.md js 1": /^Loft by the canal$/,
+  "1-first-request.md python 1": /^Loft by the canal$/,
+  "1-first-request.md php 1": /^Loft by the canal$/,
+  "2-safe-retries.md sh 1": /^HTTP\/1.1 201 Created.*"status":"SENT"/s,
+  "2-safe-retries.md ts 1": /^true true$/,
+  "3-paging.md js 1": /^(\S{36} SENT\n?)+$/,
+  "3-paging.md ts 1": /^(\S{36} SENT\n?)+$/,
+  "4-errors.md js 1": /^400 VALIDATION_ERROR \S{36}\nlistingId: .*\ncheckInDate: is required/,
+  "5-rate-limits.md js 1": /^200 "\d+-in-1min"; r=\d+; t=\d+$/,
+  "6-versions.md js 1": /^$/,
+  "createForm bash": /"status":"SENT"/,
+  "createForm ts": /^\S{36} SENT$/,
+  "listForms bash": /"items":\[\{"id".*"nextCursor":null/,
+  "listForms ts": /^(\S{36} \S+Z SENT\n?)+$/,
+  "updateForm bash": /"checkOutDate":"2027-07-09T09:00:00.000Z"/,
+  "updateForm ts": /^2027-07-09T09:00:00.000Z$/,
+  "getForm bash": /"status":"SENT"/,
+  "getForm ts": /^SENT$/,
+  "listListings bash": /"title":"Loft by the canal"/,
+  "listListings ts": /^\S{36} Loft by the canal$/,
+  "getListing bash": /"timezone":"Europe\/Berlin"/,
+  "getListing ts": /^Loft by the canal Europe\/Berlin$/,
+};
+
+const samples = [...guideSamples(), ...documentSamples()];
+
+/** The programs that run them, where they are installed. */
+const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
+const isThere = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
+const there = new Set(Object.values(PROGRAMS).filter(isThere));
+
+let folder: string;
+let env: NodeJS.ProcessEnv;
+let ids: Record<string, string>;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "guest-forms-samples-"));
+  const gateway = await startTestGateway();
+  const { key, userId } = await gateway.addHolder();
+  const services = await gateway.services();
+  const { id: listingId } = await makeListing(services, userId, { title: "Loft by the canal" });
+  const form = await makeForm(services, userId, listingId);
+  ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
+  env = { PATH: process.env.PATH, GUEST_FORMS_BASE_URL: gateway.url, GUEST_FORMS_API_KEY: key };
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const fileOf = ({ name }: Sample, extension: string) =>
+  join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
+
+/** Runs a sample as its language is run; gives what it prints. */
+async function print(sample: Sample): Promise<string> {
+  let { source } = sample;
+  for (const [shown, real] of Object.entries(ids)) source = source.replaceAll(shown, real);
+  const [program, ...args] = await command({ ...sample, source });
+  const { stdout, stderr } = await run(program, args, { env, timeout: 30_000 });
+  expect(stderr).toBe("");
+  return stdout.trim();
+}
+
+async function command(sample: Sample): Promise<[string, ...string[]]> {
+  const { language, source } = sample;
+  const save = async (extension: string) => {
+    const file = fileOf(sample, extension);
+    await writeFile(file, source);
+    return file;
+  };
+  if (language === "bash" || language === "sh") return ["sh", "-eu", await save("sh")];
+  if (language === "python") return ["python3", await save("py")];
+  if (language === "php") return ["php", "-d", "display_errors=stderr", await save("php")];
+  if (language === "js") return [process.execPath, await save("mjs")];
+  const outfile = fileOf(sample, "bundle.mjs");
+  const entryPoints = [await save("ts")];
+  await build({
+    entryPoints,
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    alias: { "@guest-forms/sdk": SDK },
+    logLevel: "silent",
+  });
+  return [process.execPath, outfile];
+}
+
+describe("a sample that an integrator copies works", () => {
+  it("and each is known here, in five languages for the first request", () => {
+    expect(samples.map(({ name }) => name).sort()).toEqual(Object.keys(PRINTS).sort());
+  });
+
+  for (const sample of samples) {
+    const program = PROGRAMS[sample.language];
+    const why = there.has(program) ? "" : `: SKIPPED, for ${program} is not installed`;
+    it.skipIf(why !== "")(`${sample.name}${why}`, { timeout: 120_000 }, async () => {
+      expect(await print(sample)).toMatch(PRINTS[sample.name] ?? /no such sample/);
+    });
+  }
+
+  it("and the TypeScript ones compile under strict", { timeout: 180_000 }, async () => {
+    const typescript = samples.filter(({ language }) => language === "ts");
+    for (const sample of typescript) await writeFile(fileOf(sample, "ts"), sample.source);
+    const config = {
+      compilerOptions: {
+        target: "es2022",
+        module: "nodenext",
+        strict: true,
+        noUncheckedIndexedAccess: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        types: ["node"],
+        typeRoots: [join(packageRoot(), "node_modules", "@types")],
+        paths: { "@guest-forms/sdk": [SDK] },
+      },
+      files: typescript.map((sample) => fileOf(sample, "ts")),
+    };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+    await writeFile(join(folder, "package.json"), '{ "type": "module" }');
+    const tsc = join(packageRoot(), "node_modules", "typescript", "bin", "tsc");
+    const { stdout } = await run(process.execPath, [tsc, "-p", folder]).catch((error) => error);
+    expect(stdout).toBe("");
+  });
+});

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** A sample of the guides or the document, as an integrator would copy it. */
+export interface Sample {
+  name: string;
+  language: "bash" | "js" | "php" | "python" | "sh" | "ts";
+  source: string;
+}
+
+/** The ids that the samples show; a test puts real ones in their place. */
+export const SHOWN_FORM = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
+export const SHOWN_LISTING = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";
+
+const LANGUAGES = ["bash", "js", "php", "python", "sh", "ts"];
+const isSample = (language: string): language is Sample["language"] => LANGUAGES.includes(language);
+
+const read = (path: string) => readFileSync(new URL(`../../gateway/${path}`, import.meta.url), "utf8");
+
+/** Every fenced block of the guides in a language that runs. */
+export function guideSamples(): Sample[] {
+  const folder = new URL("../../gateway/docs/guides/", import.meta.url);
+  return readdirSync(folder).flatMap((guide) => {
+    const counts: Record<string, number> = {};
+    const blocks = [...read(`docs/guides/${guide}`).matchAll(/^```(\w+)\n(.*?)^```$/gms)];
+    return blocks.flatMap(([, language = "", source = ""]) => {
+      if (!isSample(language)) return [];
+      counts[language] = (counts[language] ?? 0) + 1;
+      return [{ name: `${guide} ${language} ${counts[language]}`, language, source }];
+    });
+  });
+}
+
+interface Operation {
+  operationId: string;
+  "x-codeSamples": { lang: string; source: string }[];
+}
+
+/** The `x-codeSamples` of every operation. */
+export function documentSamples(): Sample[] {
+  const { paths } = JSON.parse(read("openapi.json")) as { paths: Record<string, Record<string, Operation>> };
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  return operations.flatMap(({ operationId, "x-codeSamples": samples }) =>
+    samples.map(({ lang, source }) => {
+      const language = lang === "typescript" ? "ts" : lang;
+      if (!isSample(language)) throw new Error(`${operationId}: no test runs ${lang}`);
+      return { name: `${operationId} ${language}`, language, source };
+    }),
+  );
+}

@@ -1,0 +1,105 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { packageRoot } from "../../prisma/package-root.js";
+import { readSettings, settingsSchema } from "../../server/config.js";
+import { spawnNode } from "../harness.js";
+
+const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
+
+describe("compose.yaml", () => {
+  interface Service {
+    image: string;
+    command?: string[];
+    environment?: Record<string, string>;
+    healthcheck?: { test?: string[]; disable?: boolean };
+    depends_on?: Record<string, { condition: string }>;
+    ports?: string[];
+  }
+  const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
+
+  test("has the parts of the service, and starts each when what it needs is there", () => {
+    expect(Object.keys(services).sort()).toEqual(["gateway", "migrate", "postgres", "redis", "worker"]);
+    expect(services.postgres?.image).toBe("postgres:18");
+    expect(services.redis?.image).toBe("redis:7");
+    const needs = Object.fromEntries(
+      Object.entries(services).map(([name, { depends_on = {} }]) => [
+        name,
+        Object.entries(depends_on).map(([on, { condition }]) => `${on} ${condition}`),
+      ]),
+    );
+    const migrated = "migrate service_completed_successfully";
+    expect(needs).toEqual({
+      postgres: [],
+      redis: [],
+      migrate: ["postgres service_healthy"],
+      gateway: [migrated, "redis service_healthy"],
+      worker: [migrated],
+    });
+    for (const { image, healthcheck } of [services.postgres, services.redis] as Service[]) {
+      expect(healthcheck?.test?.length, image).toBeGreaterThan(0);
+    }
+  });
+
+  test("gives settings that there are, with values that they take, and no secret of its own", () => {
+    for (const name of ["migrate", "gateway", "worker"]) {
+      const { environment = {} } = services[name] ?? {};
+      for (const setting of Object.keys(environment))
+        expect(Object.keys(settingsSchema.shape)).toContain(setting);
+      expect(environment.APP_SECRETS).toMatch(/^\$\{APP_SECRETS:\?.+\}$/);
+      expect(environment.DATABASE_URL).toMatch(/:\$\{POSTGRES_PASSWORD:\?[^}]+\}@/);
+      const filled = Object.entries(environment).map(([key, value]) => [
+        key,
+        value.replace(/\$\{\w+:\?[^}]*\}/g, "x".repeat(32)),
+      ]);
+      expect(readSettings(Object.fromEntries(filled)).PORT).toBe(3000);
+    }
+    for (const { ports = [] } of Object.values(services)) {
+      for (const port of ports) expect(port, "not open to the network").toMatch(/^127\.0\.0\.1:/);
+    }
+  });
+});
+
+describe("Dockerfile", () => {
+  const text = read("Dockerfile");
+  const lines = text.split("\n").filter((line) => /^[A-Z]/.test(line));
+
+  test("copies what is there, and into the image all that the package publishes", () => {
+    const copied = lines.flatMap((line) => /^COPY (?!--from)(.+) \S+$/.exec(line)?.[1]?.split(" ") ?? []);
+    for (const path of copied) expect(existsSync(join(packageRoot(), path)), path).toBe(true);
+    const last = text.slice(text.lastIndexOf("\nFROM "));
+    const { files } = JSON.parse(read("package.json")) as { files: string[] };
+    for (const path of [...files, "node_modules", "package.json"]) expect(last).toContain(path);
+    const ignored = read(".dockerignore").split("\n");
+    for (const path of copied) expect(ignored).toContain(`!${path.split("/")[0]}`);
+  });
+
+  test("runs as no root, on the Node that the package asks for, with exactly the locked production packages", () => {
+    expect(lines.filter((line) => line.startsWith("FROM ")).every((line) => /node:20-slim/.test(line))).toBe(
+      true,
+    );
+    expect(lines).toContain("RUN npm ci --omit=dev --omit=optional");
+    expect(lines.indexOf("USER node")).toBeGreaterThan(0);
+    expect(lines.at(-1)).toBe('CMD ["serve"]');
+  });
+
+  test("asks /readyz for its health, and believes nothing but 200", async () => {
+    const [, command = "[]"] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(text) ?? [];
+    const [node, ...args] = JSON.parse(command) as string[];
+    expect(node).toBe("node");
+    let status = 200;
+    const server = createServer((req, res) => res.writeHead(req.url === "/readyz" ? status : 404).end());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const PORT = String((server.address() as AddressInfo).port);
+    const exitCode = async () => (await spawnNode(args, { env: { PORT } }).done).code;
+    expect(await exitCode()).toBe(0);
+    status = 503;
+    expect(await exitCode()).toBe(1);
+    server.close();
+    server.closeAllConnections();
+    expect(await exitCode()).toBe(1);
+  });
+});

@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { runTool } from "../abuse/tool.js";
+
+const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
+
+const REGISTRY = "https://registry.npmjs.org/";
+
+interface Locked {
+  version?: string;
+  resolved?: string;
+  integrity?: string;
+  link?: boolean;
+}
+
+test.each(["package-lock.json", ".ci/judges/package-lock.json"])(
+  "%s holds every package to one version from the registry, by its SHA-512",
+  (name) => {
+    const { packages } = JSON.parse(read(name)) as { packages: Record<string, Locked> };
+    const installed = Object.entries(packages).filter(([path, { link }]) => path !== "" && !link);
+    expect(installed.length).toBeGreaterThan(100);
+    for (const [path, { version, resolved, integrity }] of installed) {
+      expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
+      // Absent, it is the registry that is set; other sources would be named here.
+      expect(resolved ?? REGISTRY, path).toContain(REGISTRY);
+      expect(integrity, path).toMatch(/^sha512-/);
+    }
+  },
+);
+
+test("no install script of any package runs", async () => {
+  const said = await runTool("npm", ["config", "get", "ignore-scripts", "--prefix", packageRoot()], 60);
+  expect(said.trim().split("\n").at(0)).toBe("true");
+});

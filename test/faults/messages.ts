@@ -1,0 +1,30 @@
+import { expect } from "vitest";
+import type { World } from "../fleet/fleet.js";
+import { spawnCli } from "../harness.js";
+import { openPostOffice } from "../server/post-office.js";
+
+/** One message of each form in the database that has a guest, by Message-ID, sorted. */
+export async function expectedMessages({ services }: World): Promise<string[]> {
+  const { rows } = await services.db.pool.query<{ id: string }>(
+    "SELECT id FROM forms WHERE guest_email IS NOT NULL",
+  );
+  return rows.map(({ id }) => messageIdOf(id)).sort();
+}
+
+export const messageIdOf = (formId: string) => `<form-${formId}@guest-forms>`;
+
+export const hasJobs = async ({ services }: World): Promise<boolean> => {
+  const { rows } = await services.db.pool.query("SELECT FROM graphile_worker._private_jobs LIMIT 1");
+  return rows.length > 0;
+};
+
+/** Starts `guest-forms worker`, lets it send all that waits, and holds what arrived to one message a form. */
+export async function expectOneMessageEach(world: World): Promise<number> {
+  const office = await openPostOffice();
+  const worker = spawnCli(["worker"], { env: { ...world.env, SMTP_URL: office.url } });
+  await expect.poll(() => hasJobs(world), { timeout: 120_000, interval: 100 }).toBe(false);
+  await worker.end();
+  const arrived = office.received.map(({ mail }) => mail.messageId ?? "");
+  expect(arrived.sort()).toEqual(await expectedMessages(world));
+  return arrived.length;
+}

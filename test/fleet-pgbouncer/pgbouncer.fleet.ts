@@ -1,0 +1,313 @@
+import { type Logger, pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bringUpToDate } from "../../gateway/commands/actions/migrate.js";
+import { type Gateway, startGateway } from "../../gateway/serve.js";
+import { type Caller, createCaller } from "../../server/caller.js";
+import { readSettings } from "../../server/config.js";
+import type { Services } from "../../server/context.js";
+import { openDb } from "../../server/db.js";
+import type { FormV1 } from "../../server/forms/schema.js";
+import { dbSettings, openServices } from "../../server/services.js";
+import { stay } from "../factories.js";
+import { describeWith } from "../fleet/binaries.js";
+import { freshDatabase } from "../harness.js";
+import { type Pooled, reconnect, runSql, startPooled } from "./pooled.js";
+
+const quiet: Logger = pino({ level: "silent" });
+
+const settingsOf = (
+  { url, directUrl }: Pick<Pooled, "url" | "directUrl">,
+  env: Record<string, string> = {},
+) => ({
+  ...readSettings({
+    PORT: "0",
+    RATE_LIMIT_MAX: "1000000",
+    DATABASE_URL: url,
+    DATABASE_DIRECT_URL: directUrl,
+    DATABASE_PREPARED: "false",
+    DATABASE_CONNECT_TIMEOUT_MS: "10000",
+    DATABASE_STATEMENT_TIMEOUT_MS: "4321",
+    DATABASE_LOCK_TIMEOUT_MS: "3210",
+    ...env,
+  }),
+  DATABASE_URL: url,
+});
+
+const migrateIt = async (pooled: Pick<Pooled, "url" | "directUrl">) => {
+  const said: string[] = [];
+  const { applied } = await bringUpToDate(settingsOf(pooled), (line) => said.push(line));
+  return { applied, said };
+};
+
+describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
+  let pooled: Pooled;
+  let first: Awaited<ReturnType<typeof migrateIt>>;
+
+  beforeAll(async () => {
+    pooled = await startPooled(binary);
+    first = await migrateIt(pooled);
+    await reconnect(pooled);
+  });
+
+  it("this process and the database are in two time zones, neither of them UTC", async () => {
+    expect(new Date(0).getHours()).toBe(5);
+    const [row] = await runSql<{ zone: string }>(
+      pooled.adminUrl,
+      "SELECT current_setting('timezone') AS zone",
+    );
+    expect(row?.zone).toBe("America/New_York");
+  });
+
+  describe("migrate", () => {
+    it("gives the role's sessions the time zone, the limits and the plans, as an ordinary role", async () => {
+      expect(first.applied).not.toEqual([]);
+      expect(first.said.at(-1)).toContain(`for the role ${pooled.role} in the database ${pooled.database}`);
+      const names = [
+        "timezone",
+        "plan_cache_mode",
+        "statement_timeout",
+        "lock_timeout",
+        "idle_in_transaction_session_timeout",
+      ];
+      const columns = names.map((name) => `current_setting('${name}') AS ${name}`).join(", ");
+      expect(await runSql(pooled.url, `SELECT ${columns}`)).toEqual([
+        {
+          timezone: "UTC",
+          plan_cache_mode: "force_generic_plan",
+          statement_timeout: "4321ms",
+          lock_timeout: "3210ms",
+          idle_in_transaction_session_timeout: "17284ms",
+        },
+      ]);
+    });
+
+    it("changes nothing where all is as it should be, and several at once do not disturb each other", async () => {
+      const again = await Promise.all([1, 2, 3, 4].map(() => migrateIt(pooled)));
+      for (const { applied, said } of again) {
+        expect({ applied, said: said.filter((line) => line.startsWith("Stored")) }).toEqual({
+          applied: [],
+          said: [],
+        });
+      }
+    });
+
+    it("through PgBouncer alone it says what to set", async () => {
+      await expect(migrateIt({ url: pooled.url, directUrl: pooled.url })).rejects.toThrow(
+        /Set DATABASE_DIRECT_URL/,
+      );
+    });
+
+    it("refuses a direct address that leads to another database", async () => {
+      const other = await freshDatabase();
+      await expect(migrateIt({ url: pooled.url, directUrl: other.url })).rejects.toThrow(
+        /do not lead to one database/,
+      );
+    });
+  });
+
+  it("every statement runs in UTC, also in sessions that began before the role had its settings", async () => {
+    const early = await startPooled(binary);
+    const zones = (count: number, query: (text: string) => Promise<{ zone: string }[]>) =>
+      Promise.all(
+        Array.from({ length: count }, async () => {
+          const [row] = await query("SELECT current_setting('TimeZone') AS zone FROM pg_sleep(0.02)");
+          return row?.zone;
+        }),
+      );
+    // Its sessions are shared with clients that have another time zone.
+    const others = () => zones(30, (text) => runSql(early.url, text));
+    expect(new Set(await others())).toEqual(new Set(["America/New_York"]));
+    const db = openDb(dbSettings(settingsOf(early)));
+    for (const prepare of [async () => {}, () => migrateIt(early)]) {
+      await prepare();
+      const [ours, theirs] = await Promise.all([
+        zones(100, (text) => db.query("zone", text, [])),
+        others(),
+        zones(100, (text) => db.prisma.$queryRawUnsafe(text)),
+      ]);
+      expect([new Set(ours), new Set(theirs)]).toEqual([new Set(["UTC"]), new Set(["America/New_York"])]);
+    }
+    await db.close();
+  });
+
+  it("PgBouncer refuses the same service with prepared statements", async () => {
+    const db = openDb(dbSettings(settingsOf(pooled, { DATABASE_PREPARED: "true" })));
+    await expect(db.query("one", "SELECT 1", [])).rejects.toThrow(/unsupported startup parameter/);
+    await db.close();
+  });
+
+  describe("two gateways and a notification worker", () => {
+    let core: { services: Services; close(): Promise<void> };
+    let operator: Caller;
+    let gateways: Gateway[];
+    const lines: string[] = [];
+    let key: string;
+    let readOnlyKey: string;
+    let ownerId: string;
+    let listingId: string;
+
+    beforeAll(async () => {
+      const log = pino({ level: "trace", base: null }, { write: (line: string) => void lines.push(line) });
+      core = await openServices(settingsOf(pooled), quiet);
+      operator = createCaller(core.services, { kind: "operator" });
+      gateways = [
+        await startGateway({ settings: settingsOf(pooled), log, worker: true }),
+        await startGateway({ settings: settingsOf(pooled), log, worker: false }),
+      ];
+      ownerId = (await operator.users.create({ email: "host@people.test" })).id;
+      listingId = await addListing();
+      key = (await operator.keys.issue({ userId: ownerId, mode: "READ_WRITE" })).key;
+      readOnlyKey = (await operator.keys.issue({ userId: ownerId, mode: "READ_ONLY" })).key;
+    });
+
+    afterAll(async () => {
+      await Promise.all(gateways.map((gateway) => gateway.stop()));
+      await core.close();
+    });
+
+    const addListing = async () =>
+      (
+        await operator.listings.create({
+          ownerId,
+          title: "Loft by the canal",
+          address: "Kanalweg 7",
+          city: "Berlin",
+          country: "Germany",
+          zipCode: "10997",
+          timezone: "Europe/Berlin",
+        })
+      ).id;
+
+    let turn = 0;
+    async function send(
+      method: string,
+      path: string,
+      { body, with: used = key, headers = {} }: { body?: unknown; with?: string; headers?: object } = {},
+    ) {
+      const { url } = gateways[turn++ % gateways.length] ?? { url: "" };
+      const response = await fetch(url + path, {
+        method,
+        headers: { Authorization: `Bearer ${used}`, "Content-Type": "application/json", ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return {
+        status: response.status,
+        replayed: response.headers.get("idempotent-replayed"),
+        json: (await response.json()) as Record<string, unknown>,
+      };
+    }
+
+    it("create, update, fetch and list keep every instant to the millisecond", async () => {
+      const before = Date.now();
+      const created = await send("POST", "/v1/forms", {
+        body: stay(listingId, {
+          checkInDate: "2027-03-28T02:30:00.123+01:00",
+          checkOutDate: "2027-11-07T01:30:00.456-04:00",
+        }),
+      });
+      expect([created.status, created.json]).toEqual([
+        201,
+        expect.objectContaining({
+          checkInDate: "2027-03-28T01:30:00.123Z",
+          checkOutDate: "2027-11-07T05:30:00.456Z",
+        }),
+      ]);
+      const form = created.json as FormV1;
+      const createdAt = Date.parse(form.createdAt);
+      expect(createdAt).toBeGreaterThan(before - 60_000);
+      expect(createdAt).toBeLessThan(Date.now() + 60_000);
+      expect((await send("GET", `/v1/forms/${form.id}`)).json).toEqual(form);
+      expect((await send("GET", `/v1/forms?listingId=${listingId}`)).json.items).toEqual([form]);
+      const rows = await runSql(
+        pooled.adminUrl,
+        `SELECT extract(epoch FROM check_in_date)::float AS "in", extract(epoch FROM created_at)::float AS created
+         FROM forms WHERE id = '${form.id}'`,
+      );
+      expect(rows).toEqual([{ in: Date.parse(form.checkInDate ?? "") / 1000, created: createdAt / 1000 }]);
+      const updated = await send("PUT", `/v1/forms/${form.id}`, {
+        body: stay(listingId, { checkInDate: "2027-06-30T23:59:59.999+05:30", numberOfGuests: 5 }),
+      });
+      expect([updated.status, updated.json]).toEqual([
+        200,
+        {
+          ...form,
+          checkInDate: "2027-06-30T18:29:59.999Z",
+          checkOutDate: stay("").checkOutDate,
+          numberOfGuests: 5,
+        },
+      ]);
+      expect((await send("GET", `/v1/forms/${form.id}`)).json).toEqual(updated.json);
+    });
+
+    it("the listings are listed and fetched, and a read-only key reads alone", async () => {
+      const listing = await send("GET", `/v1/listings/${listingId}`, { with: readOnlyKey });
+      expect([listing.status, listing.json.id]).toEqual([200, listingId]);
+      const { json } = await send("GET", "/v1/listings", { with: readOnlyKey });
+      expect(json.items).toContainEqual(listing.json);
+      const refused = await send("POST", "/v1/forms", { body: stay(listingId), with: readOnlyKey });
+      expect(refused.status).toBe(403);
+    });
+
+    it("of forty equal creates at once one creates, and all answer with its form", async () => {
+      const body = stay(listingId, { numberOfGuests: 9, guestEmail: "guest@people.test" });
+      const answers = await Promise.all(
+        Array.from({ length: 40 }, (_, n) =>
+          send("POST", "/v1/forms", { body, headers: n % 2 ? { "Idempotency-Key": `key ${n % 5}` } : {} }),
+        ),
+      );
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+      expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
+      expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
+      const reused = await send("POST", "/v1/forms", {
+        body: { ...body, numberOfGuests: 8 },
+        headers: { "Idempotency-Key": "key 1" },
+      });
+      expect(reused.status).toBe(422);
+    });
+
+    it("the worker, past PgBouncer, sends what a create enqueued", async () => {
+      const { json } = await send("POST", "/v1/forms", {
+        body: stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
+      });
+      await expect
+        .poll(() => lines.some((line) => line.includes(`"formId":"${json.id}"`)), { timeout: 10_000 })
+        .toBe(true);
+      await expect.poll(() => operator.notifications.list(), { timeout: 10_000 }).toEqual([]);
+    });
+
+    it("two hundred creates on shared sessions: none lost, none doubled, pages in order", async () => {
+      const busy = await addListing();
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, (_, n) =>
+          send("POST", "/v1/forms", { body: stay(busy, { numberOfGuests: n + 1 }) }),
+        ),
+      );
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+      const ids: string[] = [];
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const query: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+        const { json } = await send("GET", `/v1/forms?limit=30&listingId=${busy}${query}`);
+        const page = json as unknown as { items: FormV1[]; nextCursor: string | null };
+        ids.push(...page.items.map(({ id }) => id));
+        cursor = page.nextCursor;
+      }
+      expect(ids.length).toBe(200);
+      expect(new Set(ids)).toEqual(new Set(answers.map(({ json }) => json.id)));
+    });
+
+    it("no session keeps a prepared statement or a lock of anyone's", async () => {
+      const counts = await Promise.all(
+        Array.from({ length: 12 }, () =>
+          core.services.db.query<{ statements: number; locks: number }>(
+            "left",
+            `SELECT (SELECT count(*)::int FROM pg_prepared_statements WHERE name <> '') AS statements,
+               (SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks
+             FROM pg_sleep(0.2)`,
+            [],
+          ),
+        ),
+      );
+      expect(counts.flat()).toEqual(Array.from({ length: 12 }, () => ({ statements: 0, locks: 0 })));
+    });
+  });
+});

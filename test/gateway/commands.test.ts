@@ -1,0 +1,463 @@
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, request } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { createLog } from "../../gateway/log.js";
+import { type Caller, createCaller } from "../../server/caller.js";
+import { readSettings } from "../../server/config.js";
+import { openServices } from "../../server/services.js";
+import { type Finished, freePort, freshDatabase, runCli, spawnCli } from "../harness.js";
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const NOBODY = "00000000-0000-4000-8000-000000000000";
+
+/** A process starts in half a second, but a busy machine takes several. */
+const PATIENT = { timeout: 240_000 };
+
+let url: string;
+let operator: Caller;
+let close: () => Promise<void>;
+/** A folder where no `dev` runs. */
+let folder: string;
+
+beforeAll(async () => {
+  ({ url } = await freshDatabase());
+  const opened = await openServices(readSettings({ DATABASE_URL: url }), createLog("silent"));
+  operator = createCaller(opened.services, { kind: "operator" });
+  close = opened.close;
+  folder = await mkdtemp(join(tmpdir(), "guest-forms-commands-"));
+});
+
+afterAll(async () => {
+  await close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const cli = (args: string[], env: Record<string, string> = {}) =>
+  runCli(args, { env: { DATABASE_URL: url, ...env }, cwd: folder });
+
+/** Runs a command with --json, which must succeed, print one line and say nothing else. */
+async function json(...args: string[]) {
+  const { stdout, stderr, code } = await cli([...args, "--json"]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+  return JSON.parse(stdout);
+}
+
+async function text(...args: string[]): Promise<string> {
+  const { stdout, stderr, code } = await cli(args);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  expect(() => JSON.parse(stdout)).toThrow();
+  return stdout;
+}
+
+/** A failure is one line on standard error and nothing on standard output. */
+function expectFailure({ stdout, stderr, code }: Finished, exitCode: number, message: RegExp): void {
+  expect(stderr).toMatch(message);
+  expect({ stdout, code }).toEqual({ stdout: "", code: exitCode });
+  expect(stderr).toMatch(/^error: [^\n]+\n$/);
+  expect(stderr).not.toMatch(/\bat .*:\d+:\d+|node:internal/);
+}
+
+let counter = 0;
+const newUser = async (core = operator) =>
+  (await core.users.create({ email: `user${++counter}@example.com` })).id;
+
+const place = [
+  ...["--title", "Loft", "--address", "Kanalweg 7", "--city", "Berlin", "--country", "Germany"],
+  ...["--zip-code", "10997", "--timezone", "Europe/Berlin"],
+];
+const newListing = async (ownerId: string, core = operator) =>
+  (
+    await core.listings.create({
+      ownerId,
+      title: "Loft",
+      address: "Kanalweg 7",
+      city: "Berlin",
+      country: "Germany",
+      zipCode: "10997",
+      timezone: "Europe/Berlin",
+    })
+  ).id;
+
+describe.concurrent("the commands for data", PATIENT, () => {
+  it("users create prints the user", async () => {
+    const user = await json("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
+    expect(user).toMatchObject({ email: "Ada@example.com", name: "Ada" });
+    expect(user.id).toMatch(UUID);
+    expect(await text("users", "create", "--email", "b@example.com")).toMatch(/^id: +[0-9a-f-]{36}\n/);
+    expectFailure(await cli(["users", "create", "--email", "b@example.com"]), 2, /--email: .*exists already/);
+  });
+
+  it("listings create prints the Listing", async () => {
+    const owner = await newUser();
+    const full = [
+      "--district",
+      "Kreuzberg",
+      "--max-people",
+      "4",
+      "--max-vehicles",
+      "0",
+      "--allow-pets",
+      "false",
+    ];
+    const listing = await json("listings", "create", "--owner", owner, ...place, ...full, "--inactive");
+    expect(listing).toEqual({
+      id: expect.stringMatching(UUID),
+      publicId: expect.stringMatching(/^[\w-]{21}$/),
+      title: "Loft",
+      address: "Kanalweg 7",
+      city: "Berlin",
+      country: "Germany",
+      zipCode: "10997",
+      district: "Kreuzberg",
+      timezone: "Europe/Berlin",
+      active: false,
+      maxPeopleInListing: 4,
+      maxVehicles: 0,
+      allowPets: false,
+      createdAt: expect.stringMatching(INSTANT),
+    });
+    const plain = await json("listings", "create", "--owner", owner, ...place);
+    expect(plain).toMatchObject({ active: true, district: null, maxPeopleInListing: null, allowPets: null });
+    expect(await text("listings", "create", "--owner", owner, ...place)).toMatch(/\ntitle: +Loft\n/);
+  });
+
+  it("every refused field of one command is named, by its option", async () => {
+    const args = [
+      "listings",
+      "create",
+      "--owner",
+      NOBODY,
+      ...place,
+      "--timezone",
+      "Mars/Base",
+      "--max-people",
+      "0",
+    ];
+    expectFailure(await cli(args), 2, /--timezone: must be an IANA.*; --max-people: must be at least 1/);
+  });
+
+  it("members set and remove print the membership, the role as it is typed", async () => {
+    const [owner, other] = [await newUser(), await newUser()];
+    const listing = await newListing(owner);
+    const of = ["--listing", listing, "--user", other];
+    const membership = { listingId: listing, userId: other, role: "writer" };
+    expect(await json("members", "set", ...of, "--role", "writer")).toEqual(membership);
+    expect(await text("members", "set", ...of, "--role", "reader")).toMatch(/role: +reader\n/);
+    expect(await json("members", "remove", ...of)).toEqual({ ...membership, role: "reader" });
+    expectFailure(await cli(["members", "remove", ...of]), 1, /This user has no role on this listing/);
+    expectFailure(
+      await cli(["members", "set", ...of, "--role", "OWNER"]),
+      2,
+      /Allowed choices are owner, writer/,
+    );
+  });
+
+  it("keys issue shows the key once, keys list never", async () => {
+    const user = await newUser();
+    const issued = await json("keys", "issue", "--user", user, "--mode", "read-write");
+    expect(issued).toEqual({
+      id: expect.stringMatching(UUID),
+      key: expect.stringMatching(/^grf_rw_[0-9A-Za-z]{49}$/),
+      prefix: issued.key.slice(0, 12),
+      mode: "read-write",
+      expiresAt: null,
+    });
+    const until = ["--label", "channel manager", "--expires-at", "2099-01-01T01:00:00+01:00"];
+    const said = await text("keys", "issue", "--user", user, "--mode", "read-only", ...until);
+    expect(said).toMatch(
+      /key: +grf_ro_\w{49}\n[\s\S]*expiresAt: +2099-01-01T00:00:00.000Z\n[\s\S]*not shown again/,
+    );
+    const keys = await json("keys", "list", "--user", user);
+    expect(keys).toMatchObject([
+      { id: issued.id, userId: user, mode: "read-write", label: null, revokedAt: null, lastUsedAt: null },
+      { mode: "read-only", label: "channel manager", expiresAt: "2099-01-01T00:00:00.000Z" },
+    ]);
+    const table = await text("keys", "list");
+    expect(table).toMatch(/^ID +USER ID +PREFIX +MODE/);
+    expect(table + JSON.stringify(keys)).not.toContain(issued.key);
+    expectFailure(
+      await cli(["keys", "issue", "--user", NOBODY, "--mode", "read-only"]),
+      2,
+      /--user: no user/,
+    );
+    const badly = ["keys", "issue", "--user", user, "--mode", "read-only", "--expires-at", "tomorrow"];
+    expectFailure(await cli(badly), 2, /--expires-at: must be an ISO 8601 instant/);
+  });
+
+  it("keys rotate prints the new key and when the old one ends", async () => {
+    const user = await newUser();
+    const old = await operator.keys.issue({ userId: user, mode: "READ_ONLY" });
+    const fresh = await json("keys", "rotate", old.id, "--grace", "2h");
+    expect(fresh).toEqual({
+      id: expect.stringMatching(UUID),
+      key: expect.stringMatching(/^grf_ro_/),
+      prefix: fresh.key.slice(0, 12),
+      mode: "read-only",
+      expiresAt: null,
+      replaces: { id: old.id, expiresAt: expect.stringMatching(INSTANT) },
+    });
+    const hours = (Date.parse(fresh.replaces.expiresAt) - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(1.9);
+    expect(hours).toBeLessThanOrEqual(2);
+    expect(await text("keys", "rotate", fresh.id)).toMatch(/replaces\.expiresAt: +\d{4}-/);
+  });
+
+  it("keys rotate refuses a span that it cannot read, and a key that is not there", async () => {
+    expectFailure(await cli(["keys", "rotate", NOBODY]), 1, /There is no key with this id/);
+    expectFailure(await cli(["keys", "rotate", NOBODY, "--grace", "2 weeks"]), 2, /--grace.*s, m, h or d/);
+    expectFailure(
+      await cli(["keys", "rotate", NOBODY, "--grace", "366d"]),
+      2,
+      /--grace: must be at most a year/,
+    );
+  });
+
+  it("keys revoke ends a key", async () => {
+    const user = await newUser();
+    const { id } = await operator.keys.issue({ userId: user, mode: "READ_ONLY" });
+    const revoked = await json("keys", "revoke", id);
+    expect(revoked).toMatchObject({ id, mode: "read-only", revokedAt: expect.stringMatching(INSTANT) });
+    expect(await text("keys", "revoke", id)).toContain(revoked.revokedAt);
+    expectFailure(await cli(["keys", "revoke", "nonsense"]), 1, /There is no key with this id/);
+  });
+
+  it("an empty list is said in words, and is [] with --json", async () => {
+    expect(await json("keys", "list", "--user", NOBODY)).toEqual([]);
+    expect(await text("keys", "list", "--user", NOBODY)).toBe("There are no keys.\n");
+  });
+});
+
+describe.concurrent("wrong usage", PATIENT, () => {
+  it.each([
+    [["keyz"], /unknown command 'keyz' \(Did you mean keys\?\)/],
+    [["keys", "list", "--usr", "x"], /unknown option '--usr' \(Did you mean --user\?\)/],
+    [["keys", "list", "extra"], /too many arguments/],
+    [["keys", "revoke"], /missing required argument 'id'/],
+    [["users", "create"], /required option '--email <address>' not specified/],
+    [["users", "create", "--email"], /argument missing/],
+    [["users", "create", "--email", "nobody"], /--email: must be an e-mail address/],
+    [["serve", "--port", "99999"], /--port.*0 to 65535/],
+    [["forms", "set-status", NOBODY, "accepted"], /STATUS: must be 1 to 32 of/],
+  ] as const)("%j is one line and exit code 2", async (args, message) => {
+    expectFailure(await cli([...args]), 2, message);
+  });
+
+  it("a command without its second word shows the help, exit code 2", async () => {
+    const { stdout, stderr, code } = await cli(["keys"]);
+    expect({ stdout, code }).toEqual({ stdout: "", code: 2 });
+    expect(stderr).toMatch(/^Usage: guest-forms keys/);
+  });
+
+  it("--help and --version are no failures", async () => {
+    const { version } = createRequire(import.meta.url)("../../package.json");
+    expect(await runCli(["--version"])).toMatchObject({ stdout: `${version}\n`, stderr: "", code: 0 });
+    const help = await runCli(["keys", "rotate", "--help"]);
+    expect(help).toMatchObject({ stderr: "", code: 0 });
+    expect(help.stdout).toMatch(
+      /--grace <span> [\s\S]*default: 24h[\s\S]*Example:\n {2}guest-forms keys rotate/,
+    );
+    expect((await runCli(["serve", "--help"])).stdout).toMatch(/DRAIN_SECONDS\n[\s\S]*\(default: 10\)/);
+  });
+});
+
+describe.concurrent("what is not there", PATIENT, () => {
+  it.each(["keys list", "migrate", "serve", "worker"])(
+    "%s names DATABASE_URL where it is unset",
+    async (line) => {
+      expectFailure(
+        await cli(line.split(" "), { DATABASE_URL: "" }),
+        1,
+        /DATABASE_URL is not set: set it to/,
+      );
+    },
+  );
+
+  it.each(["keys list", "migrate", "serve", "worker", "dev"])(
+    "%s with an unreachable database is one line without its password",
+    async (line) => {
+      const port = await freePort();
+      const DATABASE_URL = `postgres://someone:s3cr%2Ft@127.0.0.1:${port}/forms`;
+      const { stdout, stderr, code } = await cli(line.split(" "), { DATABASE_URL });
+      expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
+      expect(stderr).not.toMatch(/s3cr|node:internal|\n +at /);
+      expect(stderr).toMatch(new RegExp(`error: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`));
+    },
+  );
+
+  it("a database that does not exist, or was never migrated, is said to be so", async () => {
+    const missing = new URL(url);
+    missing.pathname = "no_such_database";
+    expectFailure(
+      await cli(["keys", "list"], { DATABASE_URL: missing.href }),
+      1,
+      /no database no_such_database/,
+    );
+    const empty = await freshDatabase({ empty: true });
+    expectFailure(
+      await cli(["keys", "list"], { DATABASE_URL: empty.url }),
+      1,
+      /run `guest-forms migrate` first/,
+    );
+  });
+
+  it("a bad setting is named, with what it was and what it may be; a secret's value is not shown", async () => {
+    expectFailure(
+      await cli(["keys", "list"], { PORT: "abc" }),
+      1,
+      /PORT is "abc", but must be an integer from/,
+    );
+    const failed = await cli(["serve"], { APP_SECRETS: "hunter2" });
+    expectFailure(failed, 1, /APP_SECRETS is a value of 7 characters, but must be/);
+    expect(failed.stderr).not.toContain("hunter2");
+  });
+
+  it("a running dev's database is used where DATABASE_URL is unset, but never in production", async () => {
+    const home = await mkdtemp(join(folder, "dev-"));
+    await mkdir(join(home, ".data"));
+    await writeFile(join(home, ".data", "database-url"), `${url}\n`, { mode: 0o600 });
+    const near = await runCli(["keys", "list", "--user", NOBODY, "--json"], { cwd: home });
+    expect(near).toMatchObject({ stdout: "[]\n", stderr: "", code: 0 });
+    const production = await runCli(["keys", "list"], { cwd: home, env: { NODE_ENV: "production" } });
+    expectFailure(production, 1, /DATABASE_URL is not set/);
+  });
+});
+
+describe.concurrent("migrate", PATIENT, () => {
+  it("two at once apply each migration once; a later one applies nothing", async () => {
+    const { url: DATABASE_URL } = await freshDatabase({ empty: true });
+    const runs = await Promise.all([1, 2].map(() => cli(["migrate", "--json"], { DATABASE_URL })));
+    expect(runs.map(({ code }) => code)).toEqual([0, 0]);
+    const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout).applied);
+    expect(applied.length).toBeGreaterThan(0);
+    expect(new Set(applied).size).toBe(applied.length);
+    expect((await cli(["migrate"], { DATABASE_URL })).stdout).toBe("The database was up to date.\n");
+  });
+});
+
+describe.concurrent("serve and worker", PATIENT, () => {
+  const env = () => ({ DATABASE_URL: url, PORT: "0" });
+
+  it("a request in flight is finished after SIGTERM, and the exit code is 0", async () => {
+    const owner = await newUser();
+    const listingId = await newListing(owner);
+    const { key } = await operator.keys.issue({ userId: owner, mode: "READ_WRITE" });
+    const serve = spawnCli(["serve", "--json"], { env: env() });
+    const [, address = ""] = await serve.waitForLine(/^\{"url":"(.+)"\}$/);
+    const body = JSON.stringify({
+      listingId,
+      checkInDate: "2030-05-01T15:00:00Z",
+      checkOutDate: "2030-05-04T10:00:00Z",
+      numberOfGuests: 2,
+    });
+    const sent = request(`${address}/v1/forms`, {
+      method: "POST",
+      headers: { "X-API-Key": key, "Content-Type": "application/json", "Content-Length": body.length },
+    });
+    const answered = once(sent, "response");
+    sent.write(body.slice(0, 20));
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const stopped = serve.stop("SIGTERM");
+    await expect
+      .poll(() =>
+        fetch(`${address}/livez`).then(
+          () => "open",
+          () => "closed",
+        ),
+      )
+      .toBe("closed");
+    sent.end(body.slice(20));
+    const [response] = await answered;
+    expect(response.statusCode).toBe(201);
+    response.resume();
+    const { code, stdout, stderr } = await stopped;
+    expect(code).toBe(0);
+    expect(stdout).toBe(`{"url":"${address}"}\n`);
+    for (const line of stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
+  });
+
+  it("--no-worker leaves notifications to worker; set-status and notifications show what happens", async () => {
+    const { url: DATABASE_URL } = await freshDatabase();
+    const opened = await openServices(readSettings({ DATABASE_URL }), createLog("silent"));
+    const core = createCaller(opened.services, { kind: "operator" });
+    const run = async (...args: string[]) => {
+      const done = await cli([...args, "--json"], { DATABASE_URL });
+      expect(done).toMatchObject({ code: 0, stderr: "" });
+      return JSON.parse(done.stdout);
+    };
+    const owner = await newUser(core);
+    const listingId = await newListing(owner, core);
+    const { key } = await core.keys.issue({ userId: owner, mode: "READ_WRITE" });
+    await opened.close();
+    const serve = spawnCli(["serve", "--no-worker", "--port", "0"], { env: { DATABASE_URL } });
+    const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
+    const answer = await fetch(`${address}/v1/forms`, {
+      method: "POST",
+      headers: { "X-API-Key": key, "Content-Type": "application/json" },
+      body: JSON.stringify({
+        listingId,
+        checkInDate: "2030-05-01T15:00:00Z",
+        checkOutDate: "2030-05-04T10:00:00Z",
+        numberOfGuests: 2,
+        guestEmail: "guest@example.com",
+      }),
+    });
+    const form = (await answer.json()) as { id: string };
+    expect(answer.status).toBe(201);
+    expect(await run("notifications")).toEqual([
+      {
+        id: expect.any(String),
+        formId: form.id,
+        state: "waiting",
+        attempts: 0,
+        lastError: null,
+        runAt: expect.stringMatching(INSTANT),
+      },
+    ]);
+    expect((await cli(["notifications"], { DATABASE_URL })).stdout).toMatch(
+      /^ID +FORM ID +STATE[\s\S]* waiting /,
+    );
+    expect(await run("forms", "set-status", form.id, "ACCEPTED")).toMatchObject({ status: "ACCEPTED" });
+    const odd = await cli(["forms", "set-status", form.id, "ON_HOLD"], { DATABASE_URL });
+    expect(odd.stdout).toMatch(/status: +UNKNOWN\n/);
+    expectFailure(
+      await cli(["forms", "set-status", NOBODY, "ACCEPTED"], { DATABASE_URL }),
+      1,
+      /no form with this id/,
+    );
+
+    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL } });
+    await worker.waitForLine(/^\{"concurrency":2\}$/);
+    const [said] = await worker.waitForLine(/"msg":"notification /);
+    expect(said).not.toContain("guest@example.com");
+    await vi.waitFor(async () => expect(await run("notifications")).toEqual([]), 60_000);
+    expect((await worker.stop("SIGINT")).code).toBe(0);
+    expect((await serve.stop("SIGINT")).code).toBe(0);
+  });
+
+  it("serve starts where migrations are pending, and says so", async () => {
+    const { url: DATABASE_URL } = await freshDatabase({ empty: true });
+    const APP_SECRETS = "0123456789abcdef0123456789abcdef";
+    const serve = spawnCli(["serve", "--no-worker"], { env: { DATABASE_URL, APP_SECRETS, PORT: "0" } });
+    const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
+    await serve.waitForLine(/migrations are pending: run `guest-forms migrate`/);
+    expect((await fetch(`${address}/readyz`)).status).toBe(503);
+    await cli(["migrate"], { DATABASE_URL, APP_SECRETS });
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect((await serve.stop()).code).toBe(0);
+  });
+
+  it("a chosen port that is taken is one line", async () => {
+    const listener = createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as { port: number };
+    const failed = await cli(["serve", "--port", String(port)], { LOG_LEVEL: "error" });
+    expectFailure(failed, 1, new RegExp(`Port ${port} on 127.0.0.1 is taken`));
+    listener.close();
+  });
+});

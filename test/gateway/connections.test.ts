@@ -1,0 +1,221 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { makeListing } from "../factories.js";
+import { codeOf, fieldsOf, type Holder, startTestGateway, stay, type Wire } from "../gateway-harness.js";
+
+const gateway = await startTestGateway();
+let holder: Holder;
+let listingId: string;
+
+beforeAll(async () => {
+  holder = await gateway.addHolder();
+  listingId = (await makeListing(await gateway.services(), holder.userId)).id;
+});
+
+const auth = () => `Host: x\r\nAuthorization: Bearer ${holder.key}\r\n`;
+const JSON_TYPE = "Content-Type: application/json\r\n";
+
+/** How long the connection lived, and the status of the answer that ended it, if any. */
+async function endOf(wire: Wire): Promise<{ seconds: number; status: number | undefined }> {
+  const began = performance.now();
+  const answer = await wire.next("GET", "/v1", 18_000).catch(() => undefined);
+  if (answer) expect([codeOf(answer), fieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
+  return { seconds: ((await wire.closed) - began) / 1000, status: answer?.status };
+}
+
+describe.concurrent("a slow client is cut off with 408", () => {
+  // For a busy machine.
+  const SLACK = 4;
+
+  test("8 s after it began, where the headers are not through", async () => {
+    const wire = await gateway.wire();
+    wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+    const drip = setInterval(() => wire.write("a"), 500);
+    const { seconds, status } = await endOf(wire);
+    clearInterval(drip);
+    expect(status).toBe(408);
+    expect(seconds).toBeGreaterThan(7.9);
+    expect(seconds).toBeLessThan(8 + SLACK);
+  });
+
+  test("8 s after it connected, where it says nothing", async () => {
+    const { seconds } = await endOf(await gateway.wire());
+    expect(seconds).toBeGreaterThan(7.9);
+    expect(seconds).toBeLessThan(8 + SLACK);
+  });
+
+  test("12 s after it began, where the body is not through", async () => {
+    const wire = await gateway.wire();
+    wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: 100\r\n\r\n`);
+    const drip = setInterval(() => wire.write(" "), 500);
+    const { seconds, status } = await endOf(wire);
+    clearInterval(drip);
+    expect(status).toBe(408);
+    expect(seconds).toBeGreaterThan(11.9);
+    expect(seconds).toBeLessThan(12 + SLACK);
+  });
+
+  test("while others are served", async () => {
+    const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.wire()));
+    for (const wire of slow) wire.write("GET /v1/forms HTTP/1.1\r\n");
+    const began = performance.now();
+    for (let n = 0; n < 20; n++) {
+      expect((await gateway.request({ path: "/v1/forms", key: holder.key })).status).toBe(200);
+    }
+    expect(performance.now() - began).toBeLessThan(5_000);
+    for (const wire of slow) wire.close();
+  });
+});
+
+describe("a body is not waited for where the answer does not depend on it", () => {
+  const GIGABYTE = "Content-Length: 1000000000\r\n\r\n";
+  test.each([
+    [401, "POST /v1/forms", () => `Host: x\r\n${JSON_TYPE}`],
+    [401, "PUT /v1/forms/x", () => `Host: x\r\nX-API-Key: x\r\n${JSON_TYPE}`],
+    [404, "POST /v1/form", () => auth() + JSON_TYPE],
+    [403, "POST /v1/forms", () => `Host: x\r\nX-API-Key: ${holder.readOnlyKey}\r\n${JSON_TYPE}`],
+    [413, "POST /v1/forms", () => auth() + JSON_TYPE],
+  ])("%i to %s of a gigabyte that never comes", async (status, line, headers) => {
+    const wire = await gateway.wire();
+    const began = performance.now();
+    wire.write(`${line} HTTP/1.1\r\n${headers()}${GIGABYTE}`);
+    expect((await wire.next("POST")).status).toBe(status);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    wire.close();
+  });
+
+  test("chunks without end are refused at the first byte too many", async () => {
+    const wire = await gateway.wire();
+    wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`);
+    wire.write(`4000\r\n${" ".repeat(0x4000)}\r\n`);
+    await gateway.request({ path: "/livez" });
+    const began = performance.now();
+    wire.write("1\r\n \r\n");
+    expect((await wire.next("POST")).status).toBe(413);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    wire.close();
+  });
+});
+
+describe("a connection", () => {
+  test("is kept alive over refusals, and says for how long", async () => {
+    const wire = await gateway.wire();
+    for (const [request, status] of [
+      [`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`, 200],
+      ["GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n", 401],
+      [`DELETE /v1/forms HTTP/1.1\r\n${auth()}\r\n`, 405],
+      [`GET /v1/listings HTTP/1.1\r\n${auth()}\r\n`, 200],
+    ] as const) {
+      wire.write(request);
+      const answer = await wire.next();
+      expect(answer.status).toBe(status);
+      expect(answer.headers.connection).toBe("keep-alive");
+      expect(answer.headers["keep-alive"]).toBe("timeout=65");
+    }
+    wire.close();
+  });
+
+  test.each([
+    ["HTTP/1.0", () => `GET /v1/forms HTTP/1.0\r\n${auth()}\r\n`, 200],
+    ["Connection: close", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Connection: close\r\n\r\n`, 200],
+    ["no Host", () => "GET /v1/forms HTTP/1.1\r\n\r\n", 400],
+    ["what is not HTTP", () => "hello\r\n\r\n", 400],
+    ["an Expect nobody knows", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Expect: x\r\n\r\n`, 417],
+    ["headers too large", () => `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
+    ["CONNECT", () => "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
+  ])("is ended after %s", async (_what, request, status) => {
+    const wire = await gateway.wire();
+    wire.write(request());
+    const answer = await wire.next();
+    expect(answer.status).toBe(status);
+    expect(answer.headers.connection).toBe("close");
+    await wire.closed;
+  });
+
+  test("that ends in the middle of a body has written nothing", async () => {
+    const before = await gateway.snapshot();
+    const body = JSON.stringify(stay(listingId));
+    const wire = await gateway.wire();
+    const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length + 1}\r\n\r\n`;
+    wire.write(head + body);
+    wire.end();
+    const answer = await wire.next("POST");
+    expect([answer.status, codeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
+    await wire.closed;
+    expect(await gateway.snapshot()).toEqual(before);
+  });
+
+  test("that ends before its answer has still created the form, which a retry gets", async () => {
+    const body = JSON.stringify(stay(listingId));
+    const before = await gateway.count("forms");
+    const wire = await gateway.wire();
+    const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n`;
+    wire.write(head + body);
+    wire.end();
+    await expect.poll(() => gateway.count("forms")).toBe(before + 1);
+    wire.close();
+    const retry = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
+    expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, "true"]);
+  });
+});
+
+describe("every answer", () => {
+  test("carries the headers that keep browsers from making more of it than JSON", async () => {
+    for (const sent of [
+      { path: "/v1/forms", key: holder.key },
+      { path: "/v1/forms", key: null },
+      { path: "/nothing", key: null },
+    ]) {
+      const { headers } = await gateway.request(sent);
+      expect(headers["x-content-type-options"]).toBe("nosniff");
+      expect(headers["content-security-policy"]).toContain("default-src 'none'");
+      expect(headers["strict-transport-security"]).toMatch(/max-age=\d+/);
+      expect(headers["access-control-allow-origin"]).toBeUndefined();
+    }
+  });
+
+  test("is whole whatever the client says of what it takes or has", async () => {
+    const first = await gateway.request({ path: "/v1/listings", key: holder.key });
+    for (const headers of [
+      { Accept: "text/html" },
+      { Accept: "application/xml;q=1" },
+      { "Accept-Encoding": "gzip, br" },
+      { "Accept-Charset": "utf-16" },
+      { "If-None-Match": "*" },
+      { "If-Modified-Since": new Date().toUTCString() },
+      { Range: "bytes=0-1" },
+    ]) {
+      const answer = await gateway.request({ path: "/v1/listings", key: holder.key, headers });
+      expect([answer.status, answer.json]).toEqual([200, first.json]);
+      expect(answer.headers["content-encoding"]).toBeUndefined();
+    }
+  });
+});
+
+describe("pages of other origins", () => {
+  const preflight = { Origin: "https://app.example.com", "Access-Control-Request-Method": "POST" };
+
+  test("are told nothing where no origin is named", async () => {
+    const answer = await gateway.request({ method: "OPTIONS", path: "/v1/forms", headers: preflight });
+    expect(answer.status).toBe(204);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
+  });
+
+  test("of a named origin may call, with a preflight that needs no key; of others not", async () => {
+    const open = await startTestGateway({
+      DATABASE_URL: String(gateway.settings.DATABASE_URL),
+      CORS_ORIGINS: "https://app.example.com",
+    });
+    const asked = await open.request({ method: "OPTIONS", path: "/v1/forms", headers: preflight });
+    expect(asked.status).toBe(204);
+    expect(asked.headers.allow).toBe("POST, GET, HEAD, OPTIONS");
+    expect(asked.headers["access-control-allow-origin"]).toBe("https://app.example.com");
+    expect(asked.headers["access-control-allow-methods"]).toContain("POST");
+    expect(asked.headers["access-control-allow-headers"]).toMatch(/Authorization.*Idempotency-Key/);
+    const called = await open.request({ path: "/v1/forms", headers: { Origin: "https://app.example.com" } });
+    expect(called.status).toBe(401);
+    expect(called.headers["access-control-allow-origin"]).toBe("https://app.example.com");
+    expect(called.headers["access-control-expose-headers"]).toMatch(/X-Correlation-Id/);
+    const other = await open.request({ path: "/v1/forms", headers: { Origin: "https://evil.example.com" } });
+    expect(other.headers["access-control-allow-origin"]).not.toBe("https://evil.example.com");
+  });
+});

@@ -1,0 +1,177 @@
+import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+
+const run = promisify(execFile);
+const STARTED = 45_000;
+const curlIsThere = spawnSync("curl", ["--version"]).status === 0;
+
+interface Ready {
+  url: string;
+  docs: string;
+  readWriteKey: string;
+  readOnlyKey: string;
+  listings: { id: string; title: string }[];
+}
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "guest-forms-dev-"));
+  // As root, Postgres runs as another user: it would put its data elsewhere, and leave it there.
+  await chmod(folder, 0o755);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const env = { PORT: "0" };
+
+async function ready(dev: Running): Promise<Ready> {
+  const [line] = await dev.waitForLine(/^\{"url":.*/, STARTED);
+  return JSON.parse(line);
+}
+
+const get = async (url: string, key: string) => {
+  const answer = await fetch(url, { headers: { Authorization: `Bearer ${key}` } });
+  return { status: answer.status, body: (await answer.json()) as { items: Record<string, unknown>[] } };
+};
+
+const modeOf = async (name: string) => (await stat(join(folder, ".data", name))).mode & 0o777;
+
+describe("dev on its own Postgres", () => {
+  let kept: { demo: string; formIds: unknown[] };
+
+  it("the first start shows its steps and lines that work when pasted, and stops cleanly", {
+    timeout: 180_000,
+  }, async () => {
+    const dev = spawnCli(["dev"], { env, cwd: folder });
+    await dev.waitForLine(/^Stop it with Ctrl-C/, STARTED);
+    for (const step of [
+      "Starting Postgres",
+      "Bringing the database",
+      "Preparing the demo",
+      "Starting the gateway",
+    ]) {
+      expect(dev.stderr).toContain(step);
+    }
+    const said = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
+    const [address, writeKey, readKey] = [said("Address"), said("Read-write key"), said("Read-only key")];
+    expect(said("Reference")).toBe(`${address}/docs`);
+    const [create, list, listing] = [...dev.stdout.matchAll(/^ {2}curl [\s\S]*?(?=\n\n)/gm)].map(
+      ([line]) => line,
+    );
+    if (curlIsThere) {
+      const paste = async (line = "") => JSON.parse((await run("sh", ["-c", line])).stdout);
+      const form = await paste(create);
+      expect(form).toMatchObject({ status: "SENT", numberOfGuests: 2 });
+      expect(Date.parse(form.checkInDate)).toBeGreaterThan(Date.now());
+      expect(await paste(create)).toEqual(form);
+      expect((await paste(list)).items.at(-1)).toEqual(form);
+      expect((await paste(listing)).active).toBe(true);
+      await dev.waitForLine(/"msg":"notification /);
+    }
+
+    const listings = await get(`${address}/v1/listings`, readKey);
+    expect(listings.body.items.map(({ active }) => active)).toEqual([true, true, false]);
+    const forms = await get(`${address}/v1/forms?limit=100`, writeKey);
+    const statuses = new Set(forms.body.items.map(({ status }) => status));
+    expect(statuses.size).toBeGreaterThan(3);
+    expect(statuses).toContain("UNKNOWN");
+
+    expect([await modeOf("demo.json"), await modeOf("database-url")]).toEqual([0o600, 0o600]);
+    const keys = await runCli(["keys", "list", "--json"], { cwd: folder });
+    expect(JSON.parse(keys.stdout)).toMatchObject([{ mode: "read-write" }, { mode: "read-only" }]);
+
+    const second = await runCli(["dev"], { env, cwd: folder });
+    expect(second).toMatchObject({ stdout: "", code: 1 });
+    expect(second.stderr).toMatch(/error: The database in .* is in use by another process[^\n]*\n$/);
+
+    const pid = await postmaster();
+    expect(isRunning(pid)).toBe(true);
+    expect((await dev.stop("SIGINT")).code).toBe(0);
+    expect(isRunning(pid)).toBe(false);
+    await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
+    kept = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
+  });
+
+  it("the second start keeps the keys and the data", { timeout: 180_000 }, async () => {
+    const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
+    const { url, readWriteKey, readOnlyKey } = await ready(dev);
+    expect(await demoFile()).toBe(kept.demo);
+    expect(JSON.parse(kept.demo)).toEqual({ readWriteKey, readOnlyKey });
+    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
+    expect(forms.body.items.map(({ id }) => id)).toEqual(kept.formIds);
+    const { code, stdout } = await dev.stop("SIGTERM");
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  const demoFile = () => readFile(join(folder, ".data", "demo.json"), "utf8");
+
+  async function postmaster(): Promise<number> {
+    const file = join(folder, ".data", "postgres", "cluster", "postmaster.pid");
+    return Number((await readFile(file, "utf8")).split("\n")[0]);
+  }
+
+  function isRunning(pid: number): boolean {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  }
+});
+
+describe.concurrent("dev on a given database", () => {
+  const start = async (DATABASE_URL: string, cwd: string, more: Record<string, string> = env) =>
+    spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
+
+  it("a demo key that no longer works is replaced, and nothing is made twice", {
+    timeout: 180_000,
+  }, async () => {
+    const { url: database } = await freshDatabase();
+    const cwd = await mkdtemp(join(folder, "given-"));
+    const first = await start(database, cwd);
+    const before = await ready(first);
+    expect((await first.stop()).code).toBe(0);
+    const keys = await runCli(["keys", "list", "--json"], { env: { DATABASE_URL: database } });
+    const { id } = JSON.parse(keys.stdout).find(({ mode }: { mode: string }) => mode === "read-only");
+    await runCli(["keys", "revoke", id], { env: { DATABASE_URL: database } });
+    const second = await start(database, cwd);
+    const after = await ready(second);
+    expect(after.readWriteKey).toBe(before.readWriteKey);
+    expect(after.readOnlyKey).not.toBe(before.readOnlyKey);
+    expect(after.listings).toEqual(before.listings);
+    expect((await get(`${after.url}/v1/listings`, after.readOnlyKey)).body.items).toHaveLength(3);
+    expect((await second.stop()).code).toBe(0);
+    // With its file lost, the demo holder is found again.
+    await rm(join(cwd, ".data"), { recursive: true });
+    const third = await start(database, cwd);
+    expect((await ready(third)).listings).toEqual(before.listings);
+    await third.stop();
+  });
+
+  it("a taken port is replaced by a free one, unless it was chosen", { timeout: 180_000 }, async () => {
+    const { url: database } = await freshDatabase();
+    const cwd = await mkdtemp(join(folder, "port-"));
+    const standard = createServer().listen(3000, "127.0.0.1");
+    // Taken by someone else is as good.
+    await Promise.race([once(standard, "listening"), once(standard, "error").catch(() => {})]).catch(
+      () => {},
+    );
+    const dev = await start(database, cwd, {});
+    const { url } = await ready(dev);
+    expect(url).not.toMatch(/:3000$/);
+    expect(dev.stderr).toContain("Port 3000 is taken: choosing a free one.");
+    const { port } = new URL(url);
+    const chosen = await runCli(["dev", "--port", port], { env: { DATABASE_URL: database }, cwd });
+    expect(chosen).toMatchObject({ stdout: "", code: 1 });
+    expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is taken[^\\n]*\\n$`));
+    expect((await dev.stop()).code).toBe(0);
+    standard.close();
+  });
+});

@@ -1,0 +1,193 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { mint } from "../../server/keys/secret.js";
+import { asOperator, makeListing } from "../factories.js";
+import { type Answer, codeOf, startTestGateway, stay } from "../gateway-harness.js";
+
+const gateway = await startTestGateway({ RATE_LIMIT_MAX: 3, BAD_KEY_LIMIT_MAX: 3, TRUST_PROXY: 1 });
+/** Another process, which counts for itself, with a window that a test can wait for. */
+const brief = await startTestGateway({
+  DATABASE_URL: String(gateway.settings.DATABASE_URL),
+  RATE_LIMIT_MAX: 2,
+  RATE_LIMIT_WINDOW_SECONDS: 1,
+});
+const services = await gateway.services();
+
+const list = (key: string) => gateway.request({ path: "/v1/forms", key });
+
+async function exhaust(key: string): Promise<Answer> {
+  for (const left of [2, 1, 0]) {
+    const answer = await list(key);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.ratelimit).toMatch(new RegExp(`^"3-in-1min"; r=${left}; t=([1-9]|[1-5]\\d|60)$`));
+  }
+  return list(key);
+}
+
+describe("the rate limit of a key", () => {
+  test("refuses what is over it, with the seconds until the window ends", async () => {
+    const { key } = await gateway.addHolder();
+    const answer = await exhaust(key);
+    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+    const wait = Number(answer.headers["retry-after"]);
+    expect(wait).toBeGreaterThanOrEqual(1);
+    expect(wait).toBeLessThanOrEqual(60);
+    expect(answer.headers.ratelimit).toMatch(/^"3-in-1min"; r=0; t=\d+$/);
+  });
+
+  test("is told in every answer to a key, refusals too", async () => {
+    const { key } = await gateway.addHolder();
+    for (const sent of [
+      { path: "/v1/forms" },
+      { path: "/v1/nothing" },
+      { path: "/v1/forms", method: "POST", body: "{" },
+      { path: "/v1/forms" },
+    ]) {
+      const { headers } = await gateway.request({ ...sent, key });
+      expect(headers.ratelimit).toMatch(/^"3-in-1min"; r=\d; t=\d+$/);
+      expect(headers["ratelimit-policy"]).toMatch(/^"3-in-1min"; q=3; w=60; pk=:[\w+/=]+:$/);
+    }
+  });
+
+  test("is counted by the key's id, and shows nothing derived from the secret", async () => {
+    const { key, keyId } = await gateway.addHolder();
+    const policy = (await list(key)).headers["ratelimit-policy"] ?? "";
+    const shown = Buffer.from(/pk=:(.*):/.exec(policy)?.[1] ?? "", "base64").toString();
+    const digest = (text: string) => createHash("sha256").update(text).digest("hex");
+    expect(digest(keyId).startsWith(shown)).toBe(true);
+    expect(shown).toHaveLength(12);
+    for (const secret of [key, `Bearer ${key}`, key.slice(7)]) {
+      expect(digest(secret)).not.toContain(shown);
+      expect(policy).not.toContain(secret.slice(-8));
+    }
+  });
+
+  test("is not shared by two keys of one holder", async () => {
+    const { key, readOnlyKey } = await gateway.addHolder();
+    expect((await exhaust(key)).status).toBe(429);
+    expect((await exhaust(readOnlyKey)).status).toBe(429);
+  });
+
+  test("is shared by both ways to send the key, and by all operations", async () => {
+    const holder = await gateway.addHolder();
+    const { id } = await makeListing(services, holder.userId);
+    const ask = [
+      () => gateway.request({ path: "/v1/listings", headers: { "X-API-Key": holder.key } }),
+      () => gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body: stay(id) }),
+      () => gateway.request({ method: "HEAD", path: `/v1/listings/${id}`, key: holder.key }),
+    ];
+    for (const one of ask) expect((await one()).status).toBeLessThan(300);
+    for (const one of ask) expect((await one()).status).toBe(429);
+  });
+
+  test("comes before the path, the method, the mode and the body; OPTIONS and bad keys do not count", async () => {
+    const { readOnlyKey: key } = await gateway.addHolder();
+    for (let n = 0; n < 5; n++) {
+      expect((await gateway.request({ method: "OPTIONS", path: "/v1/forms", key })).status).toBe(204);
+    }
+    expect((await exhaust(key)).status).toBe(429);
+    for (const sent of [
+      { path: "/v1/nothing" },
+      { path: "/v1/forms/nothing" },
+      { path: "/v1/forms", method: "DELETE" },
+      { path: "/v1/forms", method: "POST", body: "{" },
+      { path: "/v1/forms?limit=x" },
+    ]) {
+      expect((await gateway.request({ ...sent, key })).status).toBe(429);
+    }
+    expect((await gateway.request({ method: "OPTIONS", path: "/v1/forms", key })).status).toBe(204);
+  });
+
+  test("comes after the key: a key over its limit that is revoked is UNAUTHENTICATED", async () => {
+    const holder = await gateway.addHolder();
+    expect((await exhaust(holder.key)).status).toBe(429);
+    await asOperator(services).keys.revoke({ id: holder.keyId });
+    await expect.poll(async () => (await list(holder.key)).status).toBe(401);
+  });
+
+  test("ends when Retry-After says", async () => {
+    const { key } = await brief.addHolder();
+    const ask = () => brief.request({ path: "/v1/forms", key });
+    let refused = await ask();
+    // On a slow machine a window may end before it is full.
+    for (let n = 0; n < 20 && refused.status !== 429; n++) refused = await ask();
+    expect(refused.status).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("1");
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect((await ask()).status).toBe(200);
+  });
+});
+
+describe("the limit of bad keys", () => {
+  let addresses = 0;
+  const newAddress = () => `192.0.2.${++addresses}`;
+  const ask = (key: string | null, address: string, path = "/v1/forms") =>
+    gateway.request({ path, key, headers: { "X-Forwarded-For": address } });
+
+  test("refuses unknown keys of an address over it, and no valid key", async () => {
+    const address = newAddress();
+    for (let n = 0; n < 3; n++) expect((await ask(mint("READ_WRITE"), address)).status).toBe(401);
+    const answer = await ask(mint("READ_ONLY"), address);
+    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+    expect(Number(answer.headers["retry-after"])).toBeLessThanOrEqual(60);
+    expect(answer.headers.ratelimit).toBeUndefined();
+    expect((await ask(mint("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
+    const { key, readOnlyKey } = await gateway.addHolder();
+    for (const valid of [key, readOnlyKey]) expect((await ask(valid, address)).status).toBe(200);
+    expect((await ask(mint("READ_WRITE"), newAddress())).status).toBe(401);
+  });
+
+  test("counts revoked and expired keys too", async () => {
+    const { userId } = await gateway.addHolder();
+    const revoked = await gateway.issueKey(userId);
+    const expired = await gateway.issueKey(userId);
+    await asOperator(services).keys.revoke({ id: revoked.id });
+    const past = { expiresAt: new Date(0) };
+    await services.db.prisma.apiKey.update({ where: { id: expired.id }, data: past });
+    const address = newAddress();
+    for (const { key } of [revoked, expired, revoked]) expect((await ask(key, address)).status).toBe(401);
+    for (const { key } of [revoked, expired]) expect((await ask(key, address)).status).toBe(429);
+  });
+
+  test("does not count missing, malformed and mistyped keys, nor refuse them", async () => {
+    const address = newAddress();
+    const mistyped = mint("READ_WRITE").slice(0, -6).concat("000000");
+    for (const key of [null, "x", mistyped, null, "x", mistyped]) {
+      expect((await ask(key, address)).status).toBe(401);
+    }
+    for (let n = 0; n < 3; n++) expect((await ask(mint("READ_WRITE"), address)).status).toBe(401);
+    expect((await ask(mint("READ_WRITE"), address)).status).toBe(429);
+    for (const key of [null, "x", mistyped]) expect((await ask(key, address)).status).toBe(401);
+  });
+
+  test("does not believe the client about its address unless a proxy is trusted", async () => {
+    const direct = await startTestGateway({
+      DATABASE_URL: String(gateway.settings.DATABASE_URL),
+      BAD_KEY_LIMIT_MAX: 3,
+    });
+    const statuses: number[] = [];
+    for (let n = 0; n < 4; n++) {
+      const headers = { "X-Forwarded-For": newAddress(), Forwarded: `for=${newAddress()}` };
+      statuses.push((await direct.request({ path: "/v1/forms", key: mint("READ_WRITE"), headers })).status);
+    }
+    expect(statuses).toEqual([401, 401, 401, 429]);
+  });
+});
+
+test("the limits of body and page are settings", async () => {
+  const small = await startTestGateway({
+    DATABASE_URL: String(gateway.settings.DATABASE_URL),
+    BODY_MAX_BYTES: 300,
+    BODY_MAX_FIELDS: 5,
+    BODY_MAX_DEPTH: 2,
+  });
+  const { key, userId } = await small.addHolder();
+  const { id } = await makeListing(services, userId);
+  const create = (body: unknown) => small.request({ method: "POST", path: "/v1/forms", key, body });
+  expect((await create(stay(id))).status).toBe(201);
+  expect((await create(JSON.stringify(stay(id)).padEnd(300))).status).toBe(201);
+  expect((await create(JSON.stringify(stay(id)).padEnd(301))).status).toBe(413);
+  expect((await create({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 })).status).toBe(413);
+  expect((await create({ a: [] })).status).toBe(400);
+  expect((await create({ a: [[]] })).status).toBe(413);
+});

@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { spawnNode } from "../harness.js";
+
+const logging = (script: string) => [
+  "--input-type=module",
+  "--eval",
+  `import { createLog } from ${JSON.stringify(join(packageRoot(), "dist/gateway/log.js"))};
+   const log = createLog("info");
+   ${script}`,
+];
+
+test("lines of processes that share a pipe stay whole", async () => {
+  const [processes, lines] = [4, 3_000];
+  const script = `for (let n = 0; n < ${lines}; n++) {
+    log.info({ n, filler: "x".repeat(n % 400) }, "line");
+    if (n % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }`;
+  const [flag = "", evaluate = "", text = ""] = logging(script);
+  // The pipe is full before anybody reads from it.
+  const all = `{ ${'"$NODE" "$@" & '.repeat(processes)} wait; } 2>&1 | { sleep 0.5; cat; }`;
+  const shell = spawn("sh", ["-c", all, "sh", flag, evaluate, text], {
+    env: { PATH: process.env.PATH, NODE: process.execPath },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let said = "";
+  for await (const chunk of shell.stdout.setEncoding("utf8")) said += chunk;
+  const numbers = said
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { n: number }).n);
+  expect(numbers).toHaveLength(processes * lines);
+  expect(new Set(numbers).size).toBe(lines);
+});
+
+test("a line has its time, with milliseconds", async () => {
+  const child = spawnNode(logging('log.info({}, "alone"); setInterval(() => {}, 60_000);'));
+  const [, time = ""] = await child.waitForLine(/"time":"(.*?)","msg":"alone"/);
+  expect(new Date(time).toISOString()).toBe(time);
+  expect(Math.abs(Date.now() - Date.parse(time))).toBeLessThan(60_000);
+});
+
+test.each([
+  ["is done", ""],
+  ["exits", "process.exit(3);"],
+  ["fails", 'throw new Error("on purpose");'],
+])("nothing that was logged is lost where a process %s", async (_, end) => {
+  const script = `for (let n = 0; n < 100; n++) log.info({ n }, "line"); ${end}`;
+  const { stderr } = await spawnNode(logging(script)).done;
+  expect(stderr.split("\n").filter((line) => line.includes('"msg":"line"'))).toHaveLength(100);
+});

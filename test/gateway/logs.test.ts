@@ -1,0 +1,129 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { mint } from "../../server/keys/secret.js";
+import { makeListing } from "../factories.js";
+import { codeOf, type Holder, startTestGateway, stay } from "../gateway-harness.js";
+
+// What the harness holds of every test file beside: no log line has a key or a holder's address, and every request
+// has one line of its own.
+const gateway = await startTestGateway();
+let holder: Holder;
+let listingId: string;
+
+beforeAll(async () => {
+  holder = await gateway.addHolder();
+  listingId = (await makeListing(await gateway.services(), holder.userId)).id;
+});
+
+const EMAIL = "guest.of.the.logs@example.com";
+gateway.keepOutOfLog(EMAIL);
+gateway.keepOutOfLog("guest.of.the.logs");
+
+describe("the log", () => {
+  test("has one line for each request, with its correlation id, key, operation and status", async () => {
+    const answer = await gateway.request({ path: "/v1/forms?limit=1", key: holder.key });
+    expect(await gateway.linesOf(answer)).toEqual([
+      expect.objectContaining({
+        msg: "request",
+        correlationId: answer.headers["x-correlation-id"],
+        keyId: holder.keyId,
+        method: "GET",
+        operation: "forms.list",
+        status: 200,
+        ms: expect.any(Number),
+      }),
+    ]);
+  });
+
+  test("has a line for each refusal, whoever asked", async () => {
+    for (const [sent, status] of [
+      [{ path: "/v1/forms", key: null }, 401],
+      [{ path: "/v1/nothing", key: holder.key }, 404],
+      [{ path: "/v1/forms", method: "POST", key: holder.readOnlyKey, body: "{" }, 403],
+      [{ path: "/v1/forms", method: "POST", key: holder.key, body: "{" }, 400],
+      [{ path: "/nothing", key: null }, 404],
+      [{ path: "/livez", key: null }, 200],
+    ] as const) {
+      const answer = await gateway.request(sent);
+      const lines = await gateway.linesOf(answer);
+      expect(lines.map((line) => [line.msg, line.status])).toEqual([["request", status]]);
+    }
+  });
+
+  test("tells a request whose client went away", async () => {
+    const wire = await gateway.wire();
+    const head = ["POST /v1/forms HTTP/1.1", "Host: x", `X-API-Key: ${holder.key}`];
+    wire.write([...head, "Content-Type: application/json", "Content-Length: 100", "", "{"].join("\r\n"));
+    const count = () => gateway.log.filter(({ status }) => status === "aborted").length;
+    const before = count();
+    // The key is read once the request has begun.
+    await expect.poll(() => gateway.request({ path: "/livez" })).toMatchObject({ status: 200 });
+    wire.close();
+    await expect.poll(count).toBe(before + 1);
+  });
+
+  test("never has a key or an e-mail address, wherever the client put them", async () => {
+    const unknown = mint("READ_WRITE");
+    gateway.keepOutOfLog(unknown);
+    const body = stay(listingId, { guestEmail: EMAIL });
+    const secrets = `${holder.key}?key=${holder.key}&email=${EMAIL}`;
+    for (const sent of [
+      { method: "POST", path: "/v1/forms", key: holder.key, body },
+      { method: "POST", path: "/v1/forms", key: holder.key, body },
+      { method: "POST", path: "/v1/forms", key: holder.key, body: { ...body, [EMAIL]: holder.key } },
+      { method: "POST", path: "/v1/forms", key: holder.key, body: `{"guestEmail":"${EMAIL}",` },
+      { method: "POST", path: "/v1/forms", key: holder.key, body: { ...body, guestEmail: `${EMAIL}@` } },
+      { method: "POST", path: "/v1/forms", key: unknown, body },
+      { method: "POST", path: "/v1/forms", headers: { Authorization: `Basic ${holder.key}` }, body },
+      { method: "POST", path: "/v1/forms", key: holder.key, headers: { "Idempotency-Key": EMAIL }, body },
+      { path: `/v1/forms?cursor=${holder.key}&email=${EMAIL}`, key: holder.key },
+      { path: `/v1/forms/${secrets}`, key: holder.key },
+      { path: `/${secrets}`, key: null },
+      { path: "/v1/forms", key: null, headers: { "X-Key": holder.key, Referer: EMAIL, "User-Agent": EMAIL } },
+    ]) {
+      expect((await gateway.request(sent)).status).toBeLessThan(500);
+    }
+    await gateway.raw(`GET /v1/forms HTTP/1.1\r\nX-API-Key: ${holder.key}\x01\r\n\r\n`);
+    await gateway.raw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
+  });
+
+  test("says in a word why the service is unavailable, without a stack for each request", async () => {
+    const gateway = await startTestGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "60" });
+    const { key, userId } = await gateway.addHolder();
+    const services = await gateway.services();
+    await makeListing(services, userId);
+    const client = await services.db.pool.connect();
+    try {
+      await client.query("BEGIN; LOCK TABLE memberships");
+      const answer = await gateway.request({ path: "/v1/listings", key });
+      expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+      const lines = await gateway.linesOf(answer);
+      expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
+        level: 40,
+        reason: "canceling statement due to statement timeout",
+      });
+      expect(JSON.stringify(lines)).not.toMatch(/"stack"|\bat \//);
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+  });
+
+  test("has the cause of a failure of ours, with the correlation id; the answer has neither cause nor trace", async () => {
+    const broken = await startTestGateway();
+    const { key, userId } = await broken.addHolder();
+    const services = await broken.services();
+    const { id } = await makeListing(services, userId);
+    broken.keepOutOfLog(EMAIL);
+    await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
+    const body = stay(id, { guestEmail: EMAIL });
+    const answer = await broken.request({ method: "POST", path: "/v1/forms", key, body });
+    expect([answer.status, codeOf(answer)]).toEqual([500, "INTERNAL_ERROR"]);
+    expect(answer.headers["retry-after"]).toBeUndefined();
+    const lines = await broken.linesOf(answer);
+    expect(lines.map(({ msg }) => msg).sort()).toEqual(["request", "request failed"]);
+    expect(JSON.stringify(lines)).toMatch(/creations/);
+    expect(await broken.count("forms")).toBe(0);
+    await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
+    expect((await broken.request({ method: "POST", path: "/v1/forms", key, body })).status).toBe(201);
+  });
+});

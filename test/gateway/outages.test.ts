@@ -1,0 +1,210 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readSettings } from "../../server/config.js";
+import type { Db } from "../../server/db.js";
+import { makeListing } from "../factories.js";
+import { codeOf, DatabaseProxy, type Holder, startTestGateway, stay } from "../gateway-harness.js";
+import { freshDatabase } from "../harness.js";
+
+/** The settings as they are by default, that tests otherwise relax. */
+const { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS } = readSettings(
+  {},
+);
+const DEFAULTS = { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS };
+
+describe("the health of the process", () => {
+  test("is told without a key, and is never cached as anything but itself", async () => {
+    const gateway = await startTestGateway();
+    for (const path of ["/livez", "/readyz"]) {
+      const answer = await gateway.request({ path });
+      expect([answer.status, answer.json]).toEqual([200, { status: "ok" }]);
+    }
+  });
+
+  test("is 503 while migrations are pending", async () => {
+    const { url } = await freshDatabase({ empty: true });
+    const gateway = await startTestGateway({ DATABASE_URL: url });
+    expect((await gateway.request({ path: "/livez" })).status).toBe(200);
+    const answer = await gateway.request({ path: "/readyz" });
+    expect([answer.status, answer.json]).toEqual([
+      503,
+      { status: "unavailable", reason: "migrations are pending" },
+    ]);
+  });
+});
+
+describe("while the database is out of reach", async () => {
+  const database = await freshDatabase();
+  const proxy = await DatabaseProxy.start(database.url);
+  const gateway = await startTestGateway({ DATABASE_URL: proxy.url, ...DEFAULTS });
+  // Beside the proxy: what a test looks at must stay in reach.
+  const direct = new pg.Client({ connectionString: database.url });
+  let holder: Holder;
+  let listingId: string;
+
+  beforeAll(async () => {
+    await direct.connect();
+    holder = await gateway.addHolder();
+    listingId = (await makeListing(await gateway.services(), holder.userId)).id;
+  });
+  afterAll(async () => {
+    proxy.mend();
+    await gateway.stop();
+    await direct.end();
+    proxy.close();
+  });
+
+  const requests = () => [
+    { path: "/v1/forms", key: holder.key },
+    { path: "/v1/listings", key: holder.readOnlyKey },
+    { path: `/v1/listings/${listingId}`, key: holder.key },
+    { method: "POST", path: "/v1/forms", key: holder.key, body: stay(listingId) },
+    { method: "PUT", path: `/v1/forms/${listingId}`, key: holder.key, body: stay(listingId) },
+  ];
+
+  async function within(ms: number, sent: Parameters<typeof gateway.request>[0]) {
+    const began = performance.now();
+    const answer = await gateway.request(sent);
+    expect(performance.now() - began, `milliseconds of ${sent.path}`).toBeLessThan(ms);
+    return answer;
+  }
+
+  test.each(["cut", "freeze"] as const)(
+    "(%s) every operation answers 503 within 3 s, and works again after it",
+    async (outage) => {
+      for (const sent of requests().slice(0, 3)) expect((await gateway.request(sent)).status).toBe(200);
+      proxy[outage]();
+      // One round with the keys in the cache, one without.
+      for (let round = 0; round < 2; round++) {
+        const answers = await Promise.all(requests().map((sent) => within(3_000, sent)));
+        for (const answer of answers) {
+          expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+          expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+        }
+      }
+      const live = await within(1_000, { path: "/livez" });
+      expect(live.status).toBe(200);
+      // Still refused for what needs no database.
+      expect((await within(1_000, { path: "/v1/forms" })).status).toBe(401);
+      const ready = await within(3_000, { path: "/readyz" });
+      expect([ready.status, ready.json]).toEqual([
+        503,
+        { status: "unavailable", reason: "the database is out of reach" },
+      ]);
+      proxy.mend();
+      await expect.poll(async () => (await gateway.request({ path: "/readyz" })).status).toBe(200);
+      for (const sent of requests().slice(0, 3)) expect((await gateway.request(sent)).status).toBe(200);
+      const { rows } = await direct.query("SELECT count(*)::int AS n FROM forms");
+      expect(rows).toEqual([{ n: 0 }]);
+    },
+  );
+
+  test("a database that is held up by a lock is a 503 too, and what was asked for is not done later", async () => {
+    await direct.query("BEGIN");
+    await direct.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
+    const body = stay(listingId, { guestEmail: "ana@example.com" });
+    const answer = await within(3_000, { method: "POST", path: "/v1/forms", key: holder.key, body });
+    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    await direct.query("COMMIT");
+    const again = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
+    expect(again.status).toBe(201);
+    expect(again.headers["idempotent-replayed"]).toBeUndefined();
+  });
+});
+
+describe("a gateway that is stopped", () => {
+  /** Settles when a statement of the database waits for a lock. */
+  async function somebodyWaits({ pool }: Db): Promise<void> {
+    const waiting =
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(1);
+  }
+
+  test("finishes what it is at, turns away what is new, and has told so at /readyz", async () => {
+    const gateway = await startTestGateway();
+    const { key, userId } = await gateway.addHolder();
+    const services = await gateway.services();
+    const { id } = await makeListing(services, userId);
+    const blocker = new pg.Client({ connectionString: String(gateway.settings.DATABASE_URL) });
+    await blocker.connect();
+    await blocker.query("BEGIN");
+    await blocker.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [id]);
+
+    const auth = `Host: x\r\nAuthorization: Bearer ${key}\r\n`;
+    const body = JSON.stringify(stay(id));
+    const busy = await gateway.wire();
+    const json = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    busy.write(`POST /v1/forms HTTP/1.1\r\n${auth}${json}${body}`);
+    await somebodyWaits(services.db);
+    // Kept alive, and with a request on its way; and one that is idle.
+    const begun = await gateway.wire();
+    begun.write(`GET /v1/listings HTTP/1.1\r\n${auth}\r\n`);
+    expect((await begun.next()).status).toBe(200);
+    begun.write("GET /v1/forms HTTP/1.1\r\n");
+    const probe = await gateway.wire();
+    probe.write("GET /readyz HTTP/1.1\r\n");
+    const idle = await gateway.wire();
+    idle.write(`GET /v1/listings HTTP/1.1\r\n${auth}\r\n`);
+    expect((await idle.next()).status).toBe(200);
+
+    const began = performance.now();
+    const stopped = gateway.leave();
+    await idle.closed;
+    begun.write(`${auth}\r\n`);
+    const turnedAway = await begun.next();
+    expect([turnedAway.status, codeOf(turnedAway)]).toEqual([503, "INTERNAL_ERROR"]);
+    expect(turnedAway.headers.connection).toBe("close");
+    expect(turnedAway.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    await begun.closed;
+    probe.write("Host: x\r\n\r\n");
+    const ready = await probe.next("GET", "/readyz");
+    expect([ready.status, ready.json]).toEqual([503, { status: "unavailable", reason: "draining" }]);
+    await expect(gateway.wire()).rejects.toThrow("ECONNREFUSED");
+
+    await blocker.query("COMMIT");
+    expect((await busy.next("POST")).status).toBe(201);
+    await busy.closed;
+    await stopped;
+    expect(performance.now() - began).toBeLessThan(10_000);
+    const { rows } = await blocker.query("SELECT count(*)::int AS n FROM forms");
+    expect(rows).toEqual([{ n: 1 }]);
+    await blocker.end();
+  });
+
+  test("does not wait longer than DRAIN_SECONDS, which are 10 unless set", async () => {
+    const gateway = await startTestGateway({ DRAIN_SECONDS: 1 });
+    const { key } = await gateway.addHolder();
+    const wire = await gateway.wire();
+    const head = [
+      "POST /v1/forms HTTP/1.1",
+      "Host: x",
+      `X-API-Key: ${key}`,
+      "Content-Type: application/json",
+    ];
+    wire.write([...head, "Content-Length: 100", "", "{"].join("\r\n"));
+    await gateway.request({ path: "/livez" });
+    const began = performance.now();
+    await gateway.leave();
+    await wire.closed;
+    const took = performance.now() - began;
+    expect(took).toBeGreaterThan(900);
+    expect(took).toBeLessThan(4_000);
+    const unset = await startTestGateway();
+    expect(unset.settings.DRAIN_SECONDS).toBe(10);
+  });
+});
+
+test("a database whose connections are all ended at once is found again at the next request", async () => {
+  const gateway = await startTestGateway();
+  const { key } = await gateway.addHolder();
+  const ask = () => gateway.request({ path: "/v1/forms", key });
+  await Promise.all(Array.from({ length: 10 }, ask));
+  const client = new pg.Client({ connectionString: String(gateway.settings.DATABASE_URL) });
+  await client.connect();
+  await client.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+  );
+  await client.end();
+  await expect.poll(async () => (await ask()).status).toBe(200);
+  for (let n = 0; n < 10; n++) expect((await ask()).status).toBe(200);
+});

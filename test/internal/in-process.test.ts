@@ -1,0 +1,45 @@
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import type { Services } from "../../server/context.js";
+import { makeListing, makeUser, openTestServices } from "../factories.js";
+import { spawnNode } from "../harness.js";
+
+let folder: string;
+let services: Services;
+
+beforeAll(async () => {
+  services = await openTestServices({ APP_SECRETS: "" });
+  folder = await mkdtemp(join(tmpdir(), "guest-forms-in-process-"));
+  await mkdir(join(folder, "node_modules"));
+  await symlink(packageRoot(), join(folder, "node_modules/guest-forms"));
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("the README's sample creates a form as a user, in a program that has installed the package", async () => {
+  const { id: userId } = await makeUser(services);
+  const { id: listingId } = await makeListing(services, userId);
+  const readme = await readFile(join(packageRoot(), "README.md"), "utf8");
+  const [, sample = ""] = /```ts\n(import \{ createCaller[\s\S]*?)```/.exec(readme) ?? [];
+  expect(sample).toContain("openServices");
+  const given = {
+    userId,
+    listingId,
+    checkInDate: "2027-07-01T15:00:00Z",
+    checkOutDate: "2027-07-08T11:00:00Z",
+  };
+  const constants = Object.entries(given).map(([name, value]) => `const ${name} = ${JSON.stringify(value)};`);
+  await writeFile(
+    join(folder, "program.mjs"),
+    [...constants, sample, "console.log(JSON.stringify(form));"].join("\n"),
+  );
+  const { stdout, stderr, code } = await spawnNode([join(folder, "program.mjs")], {
+    env: { DATABASE_URL: services.db.url },
+    cwd: folder,
+  }).done;
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({ listingId, status: "SENT", numberOfGuests: 2 });
+});

@@ -1,0 +1,162 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { expect, inject, test } from "vitest";
+import { diffSchema } from "../../prisma/diff.js";
+import { migrationNames, schemaFile } from "../../prisma/engine.js";
+import { migrate, pendingMigrations } from "../../prisma/migrate.js";
+import { packageRoot } from "../../prisma/package-root.js";
+import { freePort, freshDatabase, type Running, spawnNode } from "../harness.js";
+
+const names = await migrationNames();
+
+test("migrations equal schema.prisma", async () => {
+  expect(await diffSchema(inject("serverUrl"))).toBe("");
+});
+
+test("a table that no migration makes is noticed", async () => {
+  const schema = await readFile(schemaFile(), "utf8");
+  const sql = await diffSchema(inject("serverUrl"), `${schema}\nmodel Extra {\n  id Int @id\n}\n`);
+  expect(sql).toContain('CREATE TABLE "Extra"');
+});
+
+test("four processes migrating at once leave one complete schema", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  const runs = await Promise.all([1, 2, 3, 4].map(() => migrateInProcess(url).done));
+  expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(
+    runs.map(() => ({ stderr: "", code: 0 })),
+  );
+  const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1) ?? "").applied);
+  expect(applied).toEqual(names);
+  expect(await rows(url, "SELECT count(*)::int AS n FROM stored_secrets WHERE length(secret) >= 43")).toEqual(
+    [{ n: 1 }],
+  );
+  expect(await rows(url, "SELECT count(*)::int AS n FROM _prisma_migrations")).toEqual([{ n: names.length }]);
+  await rows(url, "SELECT graphile_worker.add_job('x')");
+});
+
+test("a migrated database is left as it is", async () => {
+  const { url } = await freshDatabase();
+  const secret = await rows(url, "SELECT * FROM stored_secrets");
+  expect(await migrate(url, { storeSecret: true })).toEqual({ applied: [] });
+  expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
+});
+
+test("options in the address do not take our settings' place", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  const address = new URL(url);
+  address.searchParams.set("options", "-c timezone=Asia/Tokyo -c statement_timeout=1");
+  expect(await migrate(address.href)).toEqual({ applied: names });
+});
+
+test("no secret is stored where the operator has one", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  await migrate(url);
+  expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual([]);
+});
+
+test("a migration whose process was killed is completed once", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  const blocker = await blockUsersTable(url);
+  const killed = migrateInProcess(url);
+  await isBlocked(url);
+  await killed.stop("SIGKILL");
+  const next = migrateInProcess(url);
+  // The server still runs the killed process's script, which must not be applied beside it.
+  await next.waitForLine(/waiting/);
+  await blocker.query("ROLLBACK");
+  await blocker.end();
+  expect(await next.done).toMatchObject({ code: 0, stderr: "" });
+  expect(await pending(url)).toEqual([]);
+});
+
+test("a migration that failed is named, and applied again once its cause is gone", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  const blocker = await blockUsersTable(url);
+  const failing = migrate(url).then(
+    () => "",
+    (error: Error) => error.message,
+  );
+  await isBlocked(url);
+  await blocker.query("COMMIT");
+  expect(await failing).toMatch(
+    new RegExp(`^Cannot migrate the database \\w+ at \\S+: migration ${names[0]} failed`),
+  );
+  expect(await failing).not.toContain("\n");
+  expect(await pending(url)).toEqual(names);
+  await blocker.query("DROP TABLE users");
+  await blocker.end();
+  expect(await migrate(url)).toEqual({ applied: names });
+});
+
+test("a database out of reach is told in one sentence without its password", async () => {
+  const port = await freePort();
+  const address = `postgres://someone:open%20sesame@127.0.0.1:${port}/forms`;
+  await expect(migrate(address)).rejects.toThrow(
+    new Error(
+      `Cannot migrate the database forms at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
+    ),
+  );
+});
+
+test("an address that is no URL is told", async () => {
+  await expect(migrate("secret")).rejects.toThrow(
+    /^Cannot migrate: the address of the database is no postgres/,
+  );
+});
+
+test("all migrations are pending in an empty database, none in a migrated one", async () => {
+  expect(await pending((await freshDatabase({ empty: true })).url)).toEqual(names);
+  expect(await pending((await freshDatabase()).url)).toEqual([]);
+});
+
+test("what a migration records is UTC in a database of another time zone", async () => {
+  const { url } = await freshDatabase({ empty: true });
+  await migrate(url);
+  const recent =
+    "SELECT bool_and(finished_at > now() - interval '1 minute') AS recent FROM _prisma_migrations";
+  expect(await rows(url, recent)).toEqual([{ recent: true }]);
+});
+
+function migrateInProcess(url: string): Running {
+  const script = `
+    import { migrate } from ${JSON.stringify(join(packageRoot(), "dist/prisma/migrate.js"))};
+    console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { storeSecret: true, onProgress: console.log })));
+  `;
+  return spawnNode(["--input-type=module", "--eval", script]);
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return client;
+}
+
+async function rows(url: string, sql: string): Promise<unknown[]> {
+  const client = await connect(url);
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function pending(url: string): Promise<string[]> {
+  const client = await connect(url);
+  return pendingMigrations(client).finally(() => client.end());
+}
+
+/** A transaction that has made, and not committed, a table which the first migration makes too. */
+async function blockUsersTable(url: string): Promise<pg.Client> {
+  const client = await connect(url);
+  await client.query("BEGIN");
+  await client.query("CREATE TABLE users (id int)");
+  return client;
+}
+
+async function isBlocked(url: string): Promise<void> {
+  const waiting =
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+  while ((await rows(url, waiting)).length === 0) await sleep(20);
+}

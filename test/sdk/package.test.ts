@@ -1,0 +1,377 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { useGateway } from "./gateway.js";
+import { answer, CORRELATION_ID, envelope, pass, resetBefore } from "./mischief.js";
+
+// The package as others get it: built, packed, installed into blank projects, and used there.
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const sdk = join(root, "sdk");
+const tool = (path: string) => join(root, "node_modules", path);
+const TSC = tool("typescript/bin/tsc");
+const OLD_TSC = tool("@arethetypeswrong/core/node_modules/typescript/bin/tsc");
+
+const world = useGateway();
+let temporary: string;
+let tarball: string;
+
+interface Ran {
+  code: number;
+  output: string;
+  stdout: string;
+}
+
+async function run(cwd: string, command: string, ...args: string[]): Promise<Ran> {
+  const env = {
+    ...process.env,
+    GUEST_FORMS_API_KEY: world.readWrite,
+    GUEST_FORMS_BASE_URL: world.mischief.url,
+  };
+  try {
+    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, env });
+    return { code: 0, output: stdout + stderr, stdout };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, output: stdout + stderr, stdout };
+  }
+}
+const node = (cwd: string, ...args: string[]) => run(cwd, process.execPath, ...args);
+
+/** A new directory with these files, into which the tarball is installed. */
+async function blankProject(name: string, files: Record<string, unknown>): Promise<string> {
+  const directory = join(temporary, name);
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, path)), { recursive: true });
+    await writeFile(join(directory, path), typeof content === "string" ? content : JSON.stringify(content));
+  }
+  const installed = await run(
+    directory,
+    "npm",
+    "install",
+    "--offline",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    tarball,
+  );
+  expect(installed.code, installed.output).toBe(0);
+  return directory;
+}
+
+beforeAll(async () => {
+  temporary = await mkdtemp(join(tmpdir(), "guest-forms-sdk-"));
+  const built = await node(sdk, "build.mjs");
+  expect(built.code, built.output).toBe(0);
+  const packed = await run(sdk, "npm", "pack", "--json", "--ignore-scripts", "--pack-destination", temporary);
+  expect(packed.code, packed.output).toBe(0);
+  const [{ filename }] = JSON.parse(packed.stdout) as [{ filename: string }];
+  tarball = join(temporary, filename);
+}, 120_000);
+afterAll(() => rm(temporary, { recursive: true, force: true }));
+
+/** All six operations, with no type library but the language's own. */
+const SIX = `
+  const { data: form, replayed } = await client.forms.create(stay).withResponse();
+  const moved = await client.forms.update(form.id, { ...stay, numberOfGuests: 3 });
+  const same = await client.forms.retrieve(form.id);
+  const ids = [];
+  for await (const item of client.forms.list({ listingId, limit: 1 })) ids.push(item.id);
+  const [first] = (await client.listings.list()).items;
+  const listing = await client.listings.retrieve(listingId);
+  let missing = "";
+  await client.forms.retrieve("none").catch((error) => {
+    if (error instanceof ResourceNotFoundError) missing = error.code;
+  });
+  const result = { replayed, moved: moved.numberOfGuests, same: same.id === form.id,
+    listed: ids.includes(form.id), listing: listing.id === first?.id, missing };
+`;
+const RESULT = {
+  replayed: false,
+  moved: 3,
+  same: true,
+  listed: true,
+  listing: true,
+  missing: "RESOURCE_NOT_FOUND",
+};
+const script = (listingId: string | undefined, year: number) => `
+  const client = new GuestForms();
+  const listingId = "${listingId}";
+  const stay = { listingId, checkInDate: new Date("${year}-01-01T14:00:00Z"),
+    checkOutDate: "${year}-01-03T10:00:00Z", numberOfGuests: 2 };
+  ${SIX}`;
+const typescript = (year: number) => `
+import { GuestForms, ResourceNotFoundError, isKnownStatus, type FormV1, type FormStatus, type Page } from "@guest-forms/sdk";
+async function main(): Promise<unknown> {
+  ${script(world.listings[0]?.id, year).replace("ids = []", "ids: string[] = []")}
+  const status: FormStatus = form.status;
+  const page: Page<FormV1> = await client.forms.list();
+  return isKnownStatus(status) && page.items.length > 0 && result;
+}
+const { console } = globalThis as unknown as { console: { log(text: string): void } };
+void main().then((result) => console.log(JSON.stringify(result)));
+`;
+const STRICT = {
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  skipLibCheck: false,
+  target: "es2022",
+  lib: ["es2022"],
+  types: [],
+};
+
+describe("in a blank project", () => {
+  test.each([
+    ["nodenext, ESM", 2041, "module", { module: "nodenext", moduleResolution: "nodenext" }],
+    ["nodenext, CommonJS", 2042, "commonjs", { module: "nodenext", moduleResolution: "nodenext" }],
+    ["bundler", 2043, "module", { module: "esnext", moduleResolution: "bundler" }],
+  ])(
+    "strict TypeScript, %s: compiles and does all six operations",
+    { timeout: 60_000 },
+    async (name, year, type, options) => {
+      const project = await blankProject(name, {
+        "package.json": { name: "blank", private: true, type },
+        "tsconfig.json": { compilerOptions: { ...STRICT, ...options, outDir: "out" }, files: ["use.ts"] },
+        "use.ts": typescript(year),
+      });
+      for (const compiler of [OLD_TSC, TSC]) {
+        const compiled = await node(project, compiler, "-p", ".");
+        expect(compiled.code, compiled.output).toBe(0);
+      }
+      if (name === "bundler") {
+        await build({
+          absWorkingDir: project,
+          entryPoints: ["use.ts"],
+          outfile: join(project, "out/use.js"),
+          bundle: true,
+          minify: true,
+          format: "esm",
+        });
+        // Nothing but the bundle is left to run.
+        await rm(join(project, "node_modules"), { recursive: true });
+      }
+      const ran = await node(project, "out/use.js");
+      expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
+    },
+  );
+
+  test("CommonJS JavaScript does all six operations", { timeout: 180_000 }, async () => {
+    const project = await blankProject("commonjs", {
+      "package.json": { name: "blank", private: true },
+      "use.js": `const { GuestForms, ResourceNotFoundError } = require("@guest-forms/sdk");
+        (async () => { ${script(world.listings[0]?.id, 2044)} console.log(JSON.stringify(result)); })();`,
+    });
+    const ran = await node(project, "use.js");
+    expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
+  });
+
+  test.each([
+    ["the DOM's", { lib: ["es2022", "dom"], types: [] }],
+    ["Node's", { types: ["node"], typeRoots: [tool("@types")] }],
+    ["both", { lib: ["es2022", "dom"], types: ["node"], typeRoots: [tool("@types")] }],
+  ])(
+    "the platform's fetch, AbortSignal and console fit with %s types",
+    { timeout: 60_000 },
+    async (name, options) => {
+      const project = await blankProject(`platform ${name}`, {
+        "package.json": { name: "blank", private: true, type: "module" },
+        "tsconfig.json": {
+          compilerOptions: { ...STRICT, module: "nodenext", ...options, noEmit: true },
+          files: ["use.ts"],
+        },
+        "use.ts": `import { GuestForms, type Fetch } from "@guest-forms/sdk";
+        const traced: Fetch = (url, init) => fetch(url, { ...init, keepalive: true });
+        new GuestForms({ fetch, logger: console });
+        const client = new GuestForms({ fetch: (url, init) => fetch(url, init) });
+        new GuestForms({ fetch: traced });
+        client.forms.list({}, { signal: AbortSignal.timeout(5), headers: { a: "b" } });
+        client.forms.retrieve("a", { signal: new AbortController().signal }) satisfies Promise<{ id: string }>;`,
+      });
+      for (const compiler of [OLD_TSC, TSC]) {
+        const compiled = await node(project, compiler, "-p", ".");
+        expect(compiled.code, compiled.output).toBe(0);
+      }
+    },
+  );
+});
+
+test("the README's quick start has six lines, compiles and runs", { timeout: 180_000 }, async () => {
+  const readme = await readFile(join(sdk, "README.md"), "utf8");
+  const [, code = ""] = /```ts\n(.*?)```/s.exec(readme) ?? [];
+  expect(code.trim().split("\n")).toHaveLength(6);
+  const project = await blankProject("quick start", {
+    "package.json": { name: "blank", private: true, type: "module" },
+    "tsconfig.json": {
+      compilerOptions: {
+        ...STRICT,
+        noUncheckedIndexedAccess: false,
+        lib: ["es2022", "dom"],
+        module: "nodenext",
+      },
+      files: ["use.ts"],
+    },
+    "use.ts": code.replace("grf_rw_…", world.readWrite).replace(/http:[^"]*/, world.mischief.url),
+  });
+  const compiled = await node(project, TSC, "-p", ".");
+  expect(compiled.code, compiled.output).toBe(0);
+  expect((await node(project, "use.js")).stdout).toMatch(/^[0-9a-f-]{36} SENT true$/m);
+});
+
+describe("the package", () => {
+  test("holds what is needed and nothing else, and depends on nothing", async () => {
+    const listed = await run(temporary, "tar", "-tzf", tarball);
+    const files = listed.stdout
+      .trim()
+      .split("\n")
+      .map((path) => path.replace("package/", ""));
+    expect(files.filter((path) => !/^dist\/(esm|cjs)\/[a-z]+(\.d\.ts|\.js)$/.test(path)).sort()).toEqual([
+      "CHANGELOG.md",
+      "LICENSE",
+      "README.md",
+      "dist/cjs/package.json",
+      "package.json",
+    ]);
+    const manifest = JSON.parse(await readFile(join(sdk, "package.json"), "utf8"));
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(manifest).not.toHaveProperty("peerDependencies");
+    expect(manifest.sideEffects).toBe(false);
+  });
+
+  test("is at most 6 kB minified and gzipped, for browsers", async () => {
+    const { outputFiles } = await build({
+      entryPoints: [join(sdk, "dist/esm/index.js")],
+      bundle: true,
+      minify: true,
+      format: "esm",
+      platform: "browser",
+      write: false,
+    });
+    const size = gzipSync(outputFiles[0]?.contents ?? "", { level: 9 }).length;
+    console.log(`@guest-forms/sdk: ${size} bytes minified and gzipped`);
+    expect(size).toBeLessThanOrEqual(6_000);
+    expect(size).toBeGreaterThan(1_000);
+  });
+
+  test("vanishes from a bundle that does not use it", async () => {
+    const { outputFiles } = await build({
+      stdin: { contents: 'import { VERSION } from "./sdk/dist/esm/index.js";', resolveDir: root },
+      bundle: true,
+      minify: true,
+      format: "esm",
+      write: false,
+    });
+    expect(outputFiles[0]?.text).toBe("");
+  });
+
+  test("passes publint", { timeout: 180_000 }, async () => {
+    const linted = await node(root, tool("publint/src/cli.js"), "run", tarball, "--strict");
+    expect(linted.code, linted.output).toBe(0);
+    expect(linted.output).toContain("All good!");
+  });
+
+  test("passes attw", { timeout: 180_000 }, async () => {
+    const checked = await node(
+      root,
+      tool("@arethetypeswrong/cli/dist/index.js"),
+      tarball,
+      "--format",
+      "json",
+    );
+    const { analysis, problems } = JSON.parse(checked.stdout);
+    expect(analysis.types).toEqual({ kind: "included" });
+    expect(problems ?? {}).toEqual({});
+    expect(checked.code, checked.output).toBe(0);
+  });
+});
+
+describe("the examples", { timeout: 90_000 }, () => {
+  const example = (name: string, ...args: string[]) => node(temporary, join(sdk, "examples", name), ...args);
+  const listingId = () => world.listings[2]?.id ?? "";
+
+  test("are typed", { timeout: 180_000 }, async () => {
+    const checked = await node(root, TSC, "-p", "sdk/examples");
+    expect(checked.code, checked.output).toBe(0);
+  });
+
+  test("import-csv makes one form a row, also when it is run again", async () => {
+    const head = "\uFEFFlistingId,checkInDate,checkOutDate,numberOfGuests,guestEmail\r\n";
+    const row = (day: number, email = "") =>
+      `${listingId()},2035-01-${10 + day}T15:00:00Z,2035-01-${11 + day}T10:00:00Z,2,${email}\r\n`;
+    const bad = `${listingId()},2035-01-12T15:00:00Z,2035-01-11T10:00:00Z,2,"a ""b"" <c@d.e>,"\r\n`;
+    await writeFile(join(temporary, "stays.csv"), head + row(1) + row(2, "ana@example.com") + bad + row(3));
+    const first = await example("import-csv.mjs", "stays.csv");
+    expect(first.stdout).toBe("3 created, 0 there already, 1 failed, of 4\n");
+    expect(first.output).toContain("row 3: checkOutDate ");
+    expect(first.code).toBe(1);
+    await writeFile(
+      join(temporary, "stays.csv"),
+      head + row(1) + row(2, "ana@example.com") + row(3) + row(4),
+    );
+    const second = await example("import-csv.mjs", "stays.csv");
+    expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 there already, 0 failed, of 4\n" });
+    const imported = (await world.forms()).filter((form) => form.checkInDate?.startsWith("2035-"));
+    expect(imported).toHaveLength(4);
+  });
+
+  test("mirror-forms resumes after a stop, and adds what is new", async () => {
+    const forms = () => world.forms(listingId());
+    const add = async (count: number, year: number) => {
+      for (let i = 0; i < count; i++) {
+        await world.client().forms.create({
+          listingId: listingId(),
+          checkInDate: new Date(Date.UTC(year, 0, i + 1, 15)),
+          checkOutDate: new Date(Date.UTC(year, 0, i + 2, 10)),
+          numberOfGuests: 1,
+        });
+      }
+    };
+    const mirrored = async () =>
+      (await readFile(join(temporary, "forms.jsonl"), "utf8"))
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    await add(250, 2036);
+    // The third page fails for good: the run stops with two pages written.
+    const { mischief } = world;
+    mischief.plan(pass, pass, envelope(403, "FORBIDDEN"));
+    const stopped = await example("mirror-forms.mjs", "forms.jsonl", listingId());
+    expect(stopped.code).toBe(1);
+    expect(await mirrored()).toEqual((await forms()).slice(0, 200));
+    await writeFile(join(temporary, "forms.jsonl"), '{"half', { flag: "a" });
+    mischief.requests.length = 0;
+    expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
+    expect(mischief.requests).toHaveLength(1);
+    expect(await mirrored()).toEqual(await forms());
+    await add(120, 2037);
+    expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
+    expect(await mirrored()).toEqual(await forms());
+  });
+
+  test("handle-errors has advice for each error", async () => {
+    const made = await example("handle-errors.mjs", listingId());
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Form [0-9a-f-]{36} is SENT\n$/) });
+    const advice = async (fault: Parameters<typeof world.mischief.always>[0]) => {
+      world.mischief.always(fault);
+      const ran = await example("handle-errors.mjs", listingId());
+      expect(ran.code).toBe(1);
+      return ran.output;
+    };
+    expect(await advice(envelope(401, "UNAUTHENTICATED"))).toContain(
+      `get a new one.\ncorrelation: ${CORRELATION_ID}`,
+    );
+    expect(await advice(envelope(429, "RATE_LIMITED", { "retry-after": "42" }))).toContain(
+      "come back in 42 s",
+    );
+    expect(
+      await advice(envelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
+    ).toContain("a: b");
+    expect(await advice(answer(404, "<p>"))).toContain("a proxy perhaps");
+    expect(await advice(resetBefore)).toContain("Creating again is safe");
+  });
+});

@@ -1,0 +1,55 @@
+// Checked by the compiler, not run: the SDK's types equal what the tRPC router infers, so that neither can drift.
+import type { inferRouterInputs, inferRouterOutputs } from "@trpc/server";
+import { expectTypeOf } from "vitest";
+import type {
+  FormInput,
+  FormListParams,
+  FormStatus,
+  FormV1,
+  GuestForms,
+  KnownErrorCode,
+  KnownFormStatus,
+  Listing,
+  ListParams,
+  Page,
+} from "../../sdk/src/index.js";
+import type { ErrorCode as ServiceErrorCode } from "../../server/errors.js";
+import type { AppRouter } from "../../server/router.js";
+
+type Forms = { in: inferRouterInputs<AppRouter>["forms"]; out: inferRouterOutputs<AppRouter>["forms"] };
+type Listings = {
+  in: inferRouterInputs<AppRouter>["listings"];
+  out: inferRouterOutputs<AppRouter>["listings"];
+};
+
+/** What a call resolves to, with the open status closed. */
+type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = Closed<Awaited<ReturnType<Call>>>;
+type Closed<T> = T extends { status: FormStatus } ? Omit<T, "status"> & { status: KnownFormStatus } : T;
+/** What is sent of an input: a Date travels as a string. */
+type Sent<T> = { [Key in keyof T]: Exclude<T[Key], Date> };
+/** Intersections made one object, for a comparison that is exact. */
+type Flat<T> = { [Key in keyof T]: T[Key] };
+
+declare const client: GuestForms;
+const { forms, listings } = client;
+
+expectTypeOf<Flat<Result<typeof forms.create>>>().toEqualTypeOf<Forms["out"]["create"]>();
+expectTypeOf<Flat<Result<typeof forms.update>>>().toEqualTypeOf<Forms["out"]["update"]>();
+expectTypeOf<Flat<Result<typeof forms.retrieve>>>().toEqualTypeOf<Forms["out"]["get"]>();
+expectTypeOf<Result<typeof listings.retrieve>>().toEqualTypeOf<Listings["out"]["get"]>();
+
+expectTypeOf<Awaited<ReturnType<typeof forms.list>>>().toEqualTypeOf<Page<FormV1>>();
+expectTypeOf<Awaited<ReturnType<typeof listings.list>>>().toEqualTypeOf<Page<Listing>>();
+expectTypeOf<Flat<Closed<FormV1>>>().toEqualTypeOf<Forms["out"]["list"]["items"][number]>();
+expectTypeOf<Listing>().toEqualTypeOf<Listings["out"]["list"]["items"][number]>();
+expectTypeOf<Page<FormV1>["nextCursor"]>().toEqualTypeOf<Forms["out"]["list"]["nextCursor"]>();
+expectTypeOf<Page<Listing>["nextCursor"]>().toEqualTypeOf<Listings["out"]["list"]["nextCursor"]>();
+
+expectTypeOf<Sent<FormInput>>().toEqualTypeOf<Forms["in"]["create"]>();
+expectTypeOf<Flat<Sent<FormInput> & { id: string }>>().toEqualTypeOf<Flat<Forms["in"]["update"]>>();
+expectTypeOf<Flat<FormListParams>>().toEqualTypeOf<Flat<NonNullable<Forms["in"]["list"]>>>();
+expectTypeOf<ListParams>().toEqualTypeOf<Flat<NonNullable<Listings["in"]["list"]>>>();
+expectTypeOf<Parameters<typeof forms.retrieve>[0]>().toEqualTypeOf<Forms["in"]["get"]["id"]>();
+expectTypeOf<Parameters<typeof listings.retrieve>[0]>().toEqualTypeOf<Listings["in"]["get"]["id"]>();
+
+expectTypeOf<KnownErrorCode>().toEqualTypeOf<ServiceErrorCode>();

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { readSettings, type Settings, SettingsError, settingsSchema } from "../../server/config.js";
+
+const complaints = (env: Record<string, string>): string[] => {
+  try {
+    readSettings(env);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return error.message.split("\n");
+  }
+  throw new Error("nothing was complained about");
+};
+
+describe("settings that are unset", () => {
+  test("have the documented defaults", () => {
+    expect(readSettings({})).toMatchObject({
+      HOST: "127.0.0.1",
+      PORT: 3000,
+      DATABASE_POOL_SIZE: 10,
+      RATE_LIMIT_MAX: 600,
+      RATE_LIMIT_WINDOW_SECONDS: 60,
+      BAD_KEY_LIMIT_MAX: 100,
+      TRUST_PROXY: 0,
+      BODY_MAX_BYTES: 16_384,
+      BODY_MAX_FIELDS: 32,
+      BODY_MAX_DEPTH: 8,
+      LOG_LEVEL: "info",
+      SMTP_TIMEOUT_SECONDS: 120,
+      RETENTION_DAYS: 90,
+    });
+    for (const name of ["DATABASE_URL", "APP_SECRETS", "SMTP_URL", "REDIS_URL", "CORS_ORIGINS"] as const) {
+      expect(readSettings({})[name]).toBeUndefined();
+    }
+  });
+
+  test("are those that are empty, too; other variables do not matter", () => {
+    const empty = Object.fromEntries(Object.keys(settingsSchema.shape).map((name) => [name, ""]));
+    expect(readSettings({ ...empty, PATH: "/bin", UNKNOWN: "x" })).toEqual(readSettings({}));
+  });
+
+  test("each says what it is for", () => {
+    for (const [name, schema] of Object.entries(settingsSchema.shape)) {
+      expect([name, schema.description ?? ""]).toEqual([name, expect.stringMatching(/\w{3,}/)]);
+    }
+  });
+});
+
+describe("settings that are set", () => {
+  test.each<[keyof Settings, string, unknown]>([
+    ["DATABASE_URL", "postgresql://u:p@db.example/forms", "postgresql://u:p@db.example/forms"],
+    ["PORT", "0", 0],
+    ["PORT", "65535", 65_535],
+    ["RATE_LIMIT_MAX", "1", 1],
+    ["RATE_LIMIT_MAX", "1000000000", 1_000_000_000],
+    ["RETENTION_DAYS", "0", 0],
+    ["OTEL_SDK_DISABLED", "true", true],
+    ["OTEL_SDK_DISABLED", "TRUE", true],
+    ["OTEL_SDK_DISABLED", "False", false],
+    ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
+    ["SMTP_URL", "smtps://u:p@mail.example:465", "smtps://u:p@mail.example:465"],
+    ["REDIS_URL", "rediss://cache.example", "rediss://cache.example"],
+    [
+      "CORS_ORIGINS",
+      "https://a.example, http://localhost:5173",
+      ["https://a.example", "http://localhost:5173"],
+    ],
+    ["CORS_ORIGINS", "*", ["*"]],
+    ["FORM_URL_TEMPLATE", "https://x.example/f/{publicId}?s=1", "https://x.example/f/{publicId}?s=1"],
+    ["LOG_LEVEL", "silent", "silent"],
+  ])("%s may be %s", (name, value, read) => {
+    expect(readSettings({ [name]: value })[name]).toEqual(read);
+  });
+});
+
+describe("a setting that cannot be used", () => {
+  test.each([
+    ["PORT", "65536", "an integer from 0 to 65535"],
+    ["PORT", "-1", "an integer from 0 to 65535"],
+    ["PORT", "3000.5", "an integer from 0 to 65535"],
+    ["PORT", "http", "an integer from 0 to 65535"],
+    ...["0x10", "1e3", "10.0", "+10", " ", " 10", "10 ", "1_000", "١٠", "9".repeat(400)].map((value) => [
+      "PORT",
+      value,
+      "an integer from 0 to 65535",
+    ]),
+    ["OTEL_SDK_DISABLED", "yes", "true or false"],
+    ["OTEL_SDK_DISABLED", "1", "true or false"],
+    ["DATABASE_POOL_SIZE", "0", "an integer from 1 to 1000"],
+    ["DATABASE_STATEMENT_TIMEOUT_MS", "10", "an integer from 50 to 600000"],
+    ["RATE_LIMIT_MAX", "many", "an integer from 1 to 1000000000"],
+    ["RATE_LIMIT_WINDOW_SECONDS", "0", "an integer from 1 to 86400"],
+    ["BODY_MAX_BYTES", "16k", "an integer from 1 to 10000000"],
+    ["TRUST_PROXY", "true", "an integer from 0 to 32"],
+    ["LOG_LEVEL", "loud", "fatal, error, warn, info, debug, trace or silent"],
+    ["FORM_URL_TEMPLATE", "https://x.example/", "a web address containing {publicId}"],
+    ["FORM_URL_TEMPLATE", "{publicId}", "a web address containing {publicId}"],
+    ["FORM_URL_TEMPLATE", "javascript:{publicId}", "a web address containing {publicId}"],
+    ["CORS_ORIGINS", "https://a.example/", 'comma-separated origins such as https://app.example.com, or "*"'],
+    ["CORS_ORIGINS", "a.example", 'comma-separated origins such as https://app.example.com, or "*"'],
+    ["SMTP_FROM", "x", "a mail address, with or without a name"],
+  ])("%s=%s is named in one line, with its value and what it may be", (name, value, may) => {
+    expect(complaints({ [name]: value })).toEqual([`${name} is "${value}", but must be ${may}.`]);
+  });
+
+  test.each([
+    ["DATABASE_URL", "mysql://user:hunter2@db.example", "an address such as postgres://…"],
+    ["DATABASE_URL", "hunter2", "an address such as postgres://…"],
+    ["SMTP_URL", "http://user:hunter2@mail.example", "an address such as smtp://…"],
+    ["REDIS_URL", "hunter2:6379", "an address such as redis://…"],
+    ["APP_SECRETS", "hunter2", "comma-separated secrets of at least 32 characters each, newest first"],
+    [
+      "APP_SECRETS",
+      `${"a".repeat(32)},hunter2`,
+      "comma-separated secrets of at least 32 characters each, newest first",
+    ],
+    [
+      "APP_SECRETS",
+      `${"hunter2".repeat(9)},`,
+      "comma-separated secrets of at least 32 characters each, newest first",
+    ],
+  ])("%s is a secret: its value is not shown", (name, value, may) => {
+    const line = `${name} is a value of ${value.length} characters, but must be ${may}.`;
+    expect(complaints({ [name]: value })).toEqual([line]);
+    expect(line).not.toContain("hunter2");
+  });
+
+  test("several are all named, a line each", () => {
+    const lines = complaints({ PORT: "x", LOG_LEVEL: "y", APP_SECRETS: "z", CORS_ORIGINS: "a,b,c" });
+    expect(lines.map((line) => line.split(" ")[0]).sort()).toEqual([
+      "APP_SECRETS",
+      "CORS_ORIGINS",
+      "LOG_LEVEL",
+      "PORT",
+    ]);
+  });
+
+  test("a line stays one line, whatever the value", () => {
+    expect(complaints({ LOG_LEVEL: "a\nb\r\nc" })).toHaveLength(1);
+  });
+});

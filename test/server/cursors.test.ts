@@ -1,0 +1,246 @@
+import { createHmac, randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../server/caller.js";
+import type { Services } from "../../server/context.js";
+import type { FormV1 } from "../../server/forms/schema.js";
+import {
+  asKey,
+  asUser,
+  makeForm,
+  makeKey,
+  makeListing,
+  makeUser,
+  openTestServices,
+  refusal,
+  refusalCode,
+  rejectedFields,
+  setRole,
+  TEST_SECRET,
+} from "../factories.js";
+
+let services: Services;
+let ownerId: string;
+let caller: Caller;
+let listings: string[];
+let forms: FormV1[];
+let formsCursor: string;
+let listingsCursor: string;
+let filteredCursor: string;
+
+const given = (cursor: string | null): string => {
+  if (cursor === null) throw new Error("there is no next page");
+  return cursor;
+};
+
+beforeAll(async () => {
+  services = await openTestServices();
+  ownerId = (await makeUser(services)).id;
+  caller = asUser(services, ownerId);
+  listings = [
+    (await makeListing(services, ownerId)).id,
+    (await makeListing(services, ownerId)).id,
+    (await makeListing(services, ownerId)).id,
+  ];
+  forms = [];
+  for (let index = 0; index < 6; index++) {
+    forms.push(await makeForm(services, ownerId, listings[index % 2] ?? ""));
+  }
+  formsCursor = given((await caller.forms.list({ limit: 2 })).nextCursor);
+  listingsCursor = given((await caller.listings.list({ limit: 1 })).nextCursor);
+  filteredCursor = given((await caller.forms.list({ limit: 1, listingId: listings[0] })).nextCursor);
+});
+
+const ids = ({ items }: { items: { id: string }[] }) => items.map(({ id }) => id);
+
+describe("the page size", () => {
+  test.each([
+    [0, 1],
+    [-7, 1],
+    [Number.MIN_SAFE_INTEGER, 1],
+    [1, 1],
+    [3, 3],
+    [100_000_000_000, 6],
+    [Number.MAX_SAFE_INTEGER, 6],
+  ])("%d gives %d of six forms", async (limit, size) => {
+    const page = await caller.forms.list({ limit });
+    expect(ids(page)).toEqual(forms.slice(0, size).map(({ id }) => id));
+    expect(page.nextCursor === null).toBe(size === 6);
+    expect(ids(await caller.listings.list({ limit }))).toEqual(listings.slice(0, size));
+  });
+
+  test.each([[2.5], [Number.NaN], [Number.POSITIVE_INFINITY], ["2"], [""], [null], [true]])(
+    "%o is refused",
+    async (limit) => {
+      const input = { limit: limit as number };
+      expect(await rejectedFields(caller.forms.list(input))).toEqual(["limit"]);
+      expect(await rejectedFields(caller.listings.list(input))).toEqual(["limit"]);
+    },
+  );
+
+  test("a page that is exactly full and the last has no cursor", async () => {
+    expect((await caller.forms.list({ limit: 6 })).nextCursor).toBeNull();
+    expect((await caller.forms.list({ limit: 4, cursor: formsCursor })).nextCursor).toBeNull();
+    expect((await caller.listings.list({ limit: 3 })).nextCursor).toBeNull();
+  });
+
+  test("unknown parameters are named", async () => {
+    const misspelt = { listingID: listings[0] } as { listingId?: string };
+    expect(await rejectedFields(caller.forms.list(misspelt))).toEqual(["listingID"]);
+    expect(await rejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
+      "listingId",
+    ]);
+    expect(await rejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
+      "limit",
+      "listingId",
+    ]);
+    expect(await rejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
+  });
+});
+
+describe("a cursor", () => {
+  test("goes on where the page ended, with any limit, as any principal", async () => {
+    const rest = forms.slice(2).map(({ id }) => id);
+    expect(ids(await caller.forms.list({ cursor: formsCursor }))).toEqual(rest);
+    expect(ids(await caller.forms.list({ cursor: formsCursor, limit: 1 }))).toEqual(rest.slice(0, 1));
+    const key = await makeKey(services, ownerId, { mode: "READ_ONLY" });
+    expect(ids(await asKey(services, key).forms.list({ cursor: formsCursor, limit: 100 }))).toEqual(rest);
+    const filtered = await caller.forms.list({ cursor: filteredCursor, listingId: listings[0] });
+    expect(ids(filtered)).toEqual([forms[2]?.id, forms[4]?.id]);
+    const upper = { cursor: filteredCursor, listingId: listings[0]?.toUpperCase() };
+    expect(await caller.forms.list(upper)).toEqual(filtered);
+    expect(ids(await caller.listings.list({ cursor: listingsCursor }))).toEqual(listings.slice(1));
+  });
+
+  test("of another holder works, and the scope of who sends it is applied", async () => {
+    const other = await makeUser(services);
+    const theirs = await makeListing(services, other.id);
+    await setRole(services, listings[1] ?? "", other.id, "WRITER");
+    const form = await makeForm(services, other.id, theirs.id);
+    const page = await asKey(services, await makeKey(services, other.id)).forms.list({ cursor: formsCursor });
+    expect(ids(page)).toEqual([forms[3]?.id, forms[5]?.id, form.id]);
+    const empty = await asUser(services, randomUUID()).forms.list({ cursor: formsCursor });
+    expect(empty).toEqual({ items: [], nextCursor: null });
+  });
+
+  test("survives what happens to the row it was made of", async () => {
+    const me = await makeUser(services);
+    const own = await makeListing(services, me.id);
+    const made = [];
+    for (let index = 0; index < 3; index++) made.push(await makeForm(services, me.id, own.id));
+    const mine = asUser(services, me.id);
+    const { nextCursor } = await mine.forms.list({ limit: 1 });
+    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [made[0]?.id]);
+    expect(ids(await mine.forms.list({ cursor: given(nextCursor) }))).toEqual([made[1]?.id, made[2]?.id]);
+  });
+
+  test("is bound to its list and its filter", async () => {
+    const wrong = [
+      caller.listings.list({ cursor: formsCursor }),
+      caller.listings.list({ cursor: filteredCursor }),
+      caller.forms.list({ cursor: listingsCursor }),
+      caller.forms.list({ cursor: filteredCursor }),
+      caller.forms.list({ cursor: filteredCursor, listingId: listings[1] }),
+      caller.forms.list({ cursor: formsCursor, listingId: listings[0] }),
+      caller.forms.list({ cursor: listingsCursor, listingId: listings[0] }),
+    ];
+    for (const call of wrong) {
+      expect(await refusal(call)).toEqual({
+        serviceCode: "INVALID_CURSOR",
+        code: "BAD_REQUEST",
+        status: 400,
+        message: "The cursor is not one that this list, with this filter, has given out.",
+        errors: undefined,
+        retryAfter: undefined,
+      });
+    }
+  });
+
+  test("is invalid once any one of its bytes is changed", async () => {
+    const bytes = Buffer.from(formsCursor, "base64url");
+    for (let index = 0; index < bytes.length; index++) {
+      const altered = Buffer.from(bytes);
+      altered.writeUInt8((bytes.readUInt8(index) + 1) % 256, index);
+      const cursor = altered.toString("base64url");
+      expect([index, await refusalCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
+    }
+  });
+
+  test("is invalid once any one of its characters is changed, dropped, doubled or spelt otherwise", async () => {
+    const others = new Set<string>();
+    for (let index = 0; index < formsCursor.length; index++) {
+      const [head, tail] = [formsCursor.slice(0, index), formsCursor.slice(index + 1)];
+      const at = formsCursor.charAt(index);
+      for (const other of ["", "A", "B", "_", "=", " ", "\n", at + at, at.toLowerCase(), at.toUpperCase()]) {
+        others.add(head + other + tail);
+      }
+      others.add(head);
+      others.add(formsCursor.slice(index + 1));
+    }
+    // The bits of the last character that no byte has: other spellings of the same bytes.
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (const last of alphabet) others.add(formsCursor.slice(0, -1) + last);
+    for (const other of [
+      `${formsCursor}=`,
+      `${formsCursor}==`,
+      ` ${formsCursor}`,
+      `${formsCursor}\u0000`,
+      formsCursor + formsCursor,
+      Buffer.from(formsCursor, "base64url").toString("base64"),
+      Buffer.from(formsCursor, "base64url").toString("hex"),
+      encodeURIComponent(`${formsCursor}+`),
+      "null",
+      "0",
+      "%",
+    ]) {
+      others.add(other);
+    }
+    others.delete(formsCursor);
+    for (const cursor of others) {
+      expect([cursor, await refusalCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
+    }
+    expect(await refusalCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
+  });
+
+  test("is refused before any look at the listingId", async () => {
+    for (const listingId of [listings[0], listings[1], randomUUID()]) {
+      expect(await refusalCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
+    }
+    const stranger = asUser(services, randomUUID());
+    const call = stranger.forms.list({ cursor: formsCursor, listingId: listings[0] });
+    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
+  });
+
+  test("of a listing that went out of scope gives an empty page", async () => {
+    const stranger = asUser(services, randomUUID());
+    const page = await stranger.forms.list({ cursor: filteredCursor, listingId: listings[0] });
+    expect(page).toEqual({ items: [], nextCursor: null });
+  });
+
+  test("signed with a secret that is still listed is recognised; with any other it is not", async () => {
+    const DATABASE_URL = services.db.url;
+    const newSecret = "n".repeat(32);
+    const rotated = await openTestServices({ DATABASE_URL, APP_SECRETS: `${newSecret},${TEST_SECRET}` });
+    const rotatedCaller = asUser(rotated, ownerId);
+    const page = await rotatedCaller.forms.list({ cursor: formsCursor, limit: 2 });
+    expect(ids(page)).toEqual([forms[2]?.id, forms[3]?.id]);
+    expect(await refusalCode(caller.forms.list({ cursor: given(page.nextCursor) }))).toBe("INVALID_CURSOR");
+    const forgot = await openTestServices({ DATABASE_URL, APP_SECRETS: newSecret });
+    const call = asUser(forgot, ownerId).forms.list({ cursor: formsCursor });
+    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
+    const next = await asUser(forgot, ownerId).forms.list({ cursor: given(page.nextCursor) });
+    expect(ids(next)).toEqual([forms[4]?.id, forms[5]?.id]);
+  });
+
+  test("of another version is invalid, however well it is signed", async () => {
+    const signed = (version: number) => {
+      const body = Buffer.from(formsCursor, "base64url").subarray(0, 25);
+      body.writeUInt8(version, 0);
+      const mac = createHmac("sha256", services.keyring.cursor[0]).update("forms::").update(body).digest();
+      return Buffer.concat([body, mac.subarray(0, 16)]).toString("base64url");
+    };
+    expect(signed(1)).toBe(formsCursor);
+    for (const version of [0, 2, 255]) {
+      expect(await refusalCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
+    }
+  });
+});

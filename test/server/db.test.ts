@@ -1,0 +1,515 @@
+import { createServer } from "node:net";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  classify,
+  type Db,
+  LostRace,
+  openDb,
+  type Sql,
+  type Transaction,
+  toServiceError,
+} from "../../server/db.js";
+import { ServiceError } from "../../server/errors.js";
+import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
+
+const PATIENT = { poolSize: 4, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };
+
+let database: FreshDatabase;
+let db: Db;
+/** A connection of its own, apart from the pool. */
+let other: pg.Client;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  db = openDb({ url: database.url, ...PATIENT });
+  await db.prisma.user.createMany({ data: [{ email: "a@example.com" }, { email: "b@example.com" }] });
+});
+
+afterAll(() => db.close());
+
+beforeEach(async () => {
+  other = new pg.Client({ connectionString: database.url });
+  // Its end is part of some tests.
+  other.on("error", () => {});
+  await other.connect();
+});
+
+afterEach(() => other.end());
+
+const extra: Db[] = [];
+
+afterEach(async () => {
+  await Promise.all(extra.splice(0).map((one) => one.close()));
+});
+
+/** The database under other settings, closed after the test. */
+function opened(settings: Partial<typeof PATIENT & { url: string }>): Db {
+  const one = openDb({ url: database.url, ...PATIENT, ...settings });
+  extra.push(one);
+  return one;
+}
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => {
+      throw new Error("it did not fail");
+    },
+    (error: unknown) => error,
+  );
+}
+
+/** The ways in which the service talks to the database; each runs a statement that must fail. */
+const WAYS: Record<string, (on: Db, sql: string) => Promise<unknown>> = {
+  "db.query": (on, sql) => on.query(sql.slice(0, 60), sql, []),
+  "db.sqlTransaction": (on, sql) => on.sqlTransaction((tx) => tx.query(sql.slice(0, 60), sql, [])),
+  "Prisma, raw": (on, sql) => on.prisma.$queryRawUnsafe(sql),
+  "Prisma, raw, in a transaction": (on, sql) => on.prisma.$transaction((tx) => tx.$queryRawUnsafe(sql)),
+  "Prisma, executing": (on, sql) => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
+};
+
+async function expectFailure(way: string, kind: string, on: Db, sql: string): Promise<void> {
+  const run = WAYS[way];
+  if (!run) throw new Error(way);
+  expect(classify(await failureOf(run(on, sql)))).toBe(kind);
+}
+
+/** Reads a user with Prisma's typed client: alone, and in a transaction. */
+const TYPED: Record<string, (on: Db) => Promise<unknown>> = {
+  "Prisma, typed": (on) => on.prisma.user.findFirst(),
+  "Prisma, typed, in a transaction": (on) => on.prisma.$transaction((tx) => tx.user.findFirst()),
+};
+
+const renameA = (tx: Transaction, name: string) =>
+  tx.user.update({ where: { email: "a@example.com" }, data: { name } });
+
+describe("a conflict: the same again at once may succeed", () => {
+  /** Makes two serializable transactions of which the second must fail, in the way it writes. */
+  async function serializationFailure(write: (tx: Transaction) => Promise<unknown>): Promise<unknown> {
+    return failureOf(
+      db.prisma.$transaction(
+        async (tx) => {
+          await tx.user.findMany();
+          await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+          await write(tx);
+        },
+        { isolationLevel: "RepeatableRead" },
+      ),
+    );
+  }
+
+  test("a serialization failure, typed and raw", async () => {
+    const raw = (tx: Transaction) =>
+      tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = 'a@example.com'`;
+    const queried = (tx: Transaction) =>
+      tx.$queryRaw`UPDATE users SET name = 'x' WHERE email = 'a@example.com' RETURNING id`;
+    for (const write of [(tx: Transaction) => renameA(tx, "x"), raw, queried]) {
+      expect(classify(await serializationFailure(write))).toBe("conflict");
+    }
+  });
+
+  test("a serialization failure in plain SQL", async () => {
+    const client = await db.pool.connect();
+    try {
+      await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+      await client.query("SELECT * FROM users");
+      await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+      const error = await failureOf(
+        client.query("UPDATE users SET name = 'x' WHERE email = 'a@example.com'"),
+      );
+      expect(error).toMatchObject({ code: "40001" });
+      expect(classify(error)).toBe("conflict");
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+  });
+
+  test.each<[string, (tx: Transaction) => Promise<unknown>]>([
+    ["typed", (tx) => tx.user.update({ where: { email: "b@example.com" }, data: { name: "x" } })],
+    ["raw", (tx) => tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = 'b@example.com'`],
+    ["raw query", (tx) => tx.$queryRaw`SELECT id FROM users WHERE email = 'b@example.com' FOR UPDATE`],
+  ])("a deadlock, %s", async (_, write) => {
+    await other.query("BEGIN");
+    await other.query("UPDATE users SET name = 'other' WHERE email = 'b@example.com'");
+    // Whoever waits longer than this first is the one that finds the deadlock, and gives up.
+    await other.query("SET LOCAL deadlock_timeout = '1min'");
+    const lock = async (tx: Transaction) => {
+      await tx.$executeRaw`SET LOCAL deadlock_timeout = '100ms'`;
+      await renameA(tx, "x");
+      crossed = other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+      await expect.poll(() => waiting()).toBe(1);
+      await write(tx);
+    };
+    let crossed: Promise<unknown> = Promise.resolve();
+    const error = await failureOf(db.prisma.$transaction(lock));
+    expect(classify(error)).toBe("conflict");
+    await crossed;
+    await other.query("ROLLBACK");
+  });
+
+  const waiting = async () => {
+    const { rows } = await db.pool.query(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    return rows.length;
+  };
+});
+
+describe("unavailable: the same again later may succeed", () => {
+  test.each(Object.keys(WAYS))("a statement that takes too long: %s", async (way) => {
+    await expectFailure(way, "unavailable", opened({ statementTimeout: 60 }), "SELECT pg_sleep(5)::text");
+  });
+
+  test.each(Object.keys(WAYS))("a lock that is not given in time: %s", async (way) => {
+    await other.query("BEGIN; LOCK TABLE users");
+    await expectFailure(way, "unavailable", opened({ lockTimeout: 60 }), "SELECT count(*)::text FROM users");
+    await other.query("ROLLBACK");
+  });
+
+  test.each(Object.keys(TYPED))("a lock that is not given in time: %s", async (way) => {
+    await other.query("BEGIN; LOCK TABLE users");
+    expect(classify(await failureOf(TYPED[way]?.(opened({ lockTimeout: 60 })) ?? Promise.resolve()))).toBe(
+      "unavailable",
+    );
+    await other.query("ROLLBACK");
+  });
+
+  test.each(Object.keys(WAYS))("a backend that is terminated at work: %s", async (way) => {
+    await expectFailure(way, "unavailable", db, "SELECT pg_terminate_backend(pg_backend_pid())::text");
+  });
+
+  test("a backend that is terminated between the statements of a transaction, typed and raw", async () => {
+    for (const next of [
+      (tx: Transaction) => tx.user.findFirst(),
+      (tx: Transaction) => tx.$queryRaw`SELECT 1`,
+      (tx: Transaction) => renameA(tx, "x"),
+    ]) {
+      const error = await failureOf(
+        db.prisma.$transaction(async (tx) => {
+          const [row] = await tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+          await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
+          await next(tx);
+        }),
+      );
+      expect(classify(error)).toBe("unavailable");
+    }
+  });
+
+  test("a backend that is terminated while idle is replaced unnoticed", async () => {
+    const reported: Error[] = [];
+    const one = openDb({ url: database.url, ...PATIENT, poolSize: 1 }, (error) => reported.push(error));
+    extra.push(one);
+    const [row] = await one.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", []);
+    await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
+    await expect.poll(() => reported.length).toBe(1);
+    expect(await one.query("pid", "SELECT pg_backend_pid() AS pid", [])).not.toEqual([row]);
+  });
+
+  test("a server that refuses connections, or whose name is unknown", async () => {
+    const closed = `postgres://postgres@127.0.0.1:${await freePort()}/x`;
+    const nowhere = "postgres://postgres@nowhere.invalid/x";
+    for (const url of [closed, nowhere]) {
+      const one = opened({ url });
+      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
+        expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+      }
+    }
+  });
+
+  test("a server that accepts connections and says nothing", async () => {
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const address = silent.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const one = opened({ url: `postgres://postgres@127.0.0.1:${port}/x`, connectTimeout: 60 });
+    for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
+      expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+    }
+    silent.close();
+  });
+
+  test("a pool whose connections are all taken", async () => {
+    const one = opened({ poolSize: 1, connectTimeout: 700 });
+    const taken = await one.pool.connect();
+    for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
+      expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+    }
+    taken.release();
+  });
+
+  test("a server with no connections left", async () => {
+    const role = `guest_forms_test_crowded_${process.pid}`;
+    await other.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x' CONNECTION LIMIT 0`);
+    try {
+      const url = new URL(database.url);
+      [url.username, url.password] = [role, "x"];
+      const one = opened({ url: url.href });
+      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
+        expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+      }
+    } finally {
+      await other.query(`DROP ROLE ${role}`);
+    }
+  });
+
+  test("a read-only standby: raw and typed", async () => {
+    const readOnly = (tx: Transaction) => tx.$executeRaw`SET TRANSACTION READ ONLY`;
+    for (const write of [
+      (tx: Transaction) => renameA(tx, "x"),
+      (tx: Transaction) => tx.$executeRaw`UPDATE users SET name = 'x'`,
+      (tx: Transaction) => tx.$queryRaw`UPDATE users SET name = 'x' RETURNING id`,
+    ]) {
+      const error = await failureOf(
+        db.prisma.$transaction(async (tx) => {
+          await readOnly(tx);
+          await write(tx);
+        }),
+      );
+      expect(classify(error)).toBe("unavailable");
+    }
+  });
+
+  test("a transaction that takes longer than it may", async () => {
+    const error = await failureOf(
+      db.prisma.$transaction(async (tx) => tx.$queryRaw`SELECT pg_sleep(0.3)::text`, { timeout: 50 }),
+    );
+    expect(classify(error)).toBe("unavailable");
+  });
+});
+
+describe("a fault of ours: the same again fails again", () => {
+  test.each(Object.keys(WAYS))("an unknown table, a syntax error, a division by zero: %s", async (way) => {
+    for (const sql of ["SELECT * FROM no_such_table", "SELEC 1", "SELECT 1/0"]) {
+      await expectFailure(way, "fault", db, sql);
+    }
+  });
+
+  test("a broken constraint: raw and typed", async () => {
+    const raw = "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email";
+    for (const way of Object.keys(WAYS)) await expectFailure(way, "fault", db, raw);
+    const typed = db.prisma.user.create({ data: { email: "a@example.com" } });
+    expect(classify(await failureOf(typed))).toBe("fault");
+  });
+
+  test("whatever is no failure of the database", () => {
+    for (const error of [new Error("x"), new TypeError("y"), "40001", 40001, null, undefined, {}]) {
+      expect(classify(error)).toBe("fault");
+    }
+  });
+
+  test("an error that refers to itself", () => {
+    const error = new Error("x");
+    error.cause = error;
+    expect(classify(error)).toBe("fault");
+  });
+});
+
+describe("what leaves the core", () => {
+  test("is 503 with a time to wait, or 500; the cause is kept apart from the message", async () => {
+    const lost = await failureOf(db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`);
+    const unavailable = toServiceError(lost);
+    expect(unavailable).toMatchObject({
+      serviceCode: "INTERNAL_ERROR",
+      status: 503,
+      retryAfter: 1,
+      cause: lost,
+    });
+    const broken = await failureOf(db.prisma.$queryRaw`SELECT * FROM no_such_table`);
+    const fault = toServiceError(broken);
+    expect(fault).toMatchObject({
+      serviceCode: "INTERNAL_ERROR",
+      status: 500,
+      retryAfter: undefined,
+      cause: broken,
+    });
+    for (const { message } of [unavailable, fault]) {
+      expect(message).not.toMatch(/select|no_such_table|terminat|postgres|prisma/i);
+    }
+    const ours = new ServiceError("RESOURCE_NOT_FOUND");
+    expect(toServiceError(ours)).toBe(ours);
+  });
+});
+
+describe("transaction()", () => {
+  test("runs again from its start after a conflict, and commits once", async () => {
+    let attempts = 0;
+    const result = await db.transaction(async (tx) => {
+      attempts++;
+      await tx.$executeRaw`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`;
+      await tx.user.create({ data: { email: `attempt${attempts}@example.com` } });
+      if (attempts < 3)
+        await other.query("UPDATE users SET name = name || 'x' WHERE email = 'a@example.com'");
+      await renameA(tx, `attempt ${attempts}`);
+      return attempts;
+    });
+    expect(result).toBe(3);
+    const made = await db.prisma.user.findMany({ where: { email: { startsWith: "attempt" } } });
+    expect(made.map(({ email }) => email)).toEqual(["attempt3@example.com"]);
+  });
+
+  test("gives up after four attempts", async () => {
+    let attempts = 0;
+    const error = await failureOf(
+      db.transaction(async (tx) => {
+        attempts++;
+        await tx.$executeRaw`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`;
+        await tx.user.findMany();
+        await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+        await renameA(tx, "x");
+      }),
+    );
+    expect(attempts).toBe(4);
+    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
+  });
+
+  test("does not run again after anything else", async () => {
+    for (const failing of [
+      async (tx: Transaction) => void (await tx.$queryRaw`SELECT * FROM no_such_table`),
+      async (tx: Transaction) =>
+        void (await tx.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`),
+      async () => {
+        throw new ServiceError("RESOURCE_NOT_FOUND");
+      },
+    ]) {
+      let attempts = 0;
+      await failureOf(
+        db.transaction(async (tx) => {
+          attempts++;
+          await failing(tx);
+        }),
+      );
+      expect(attempts).toBe(1);
+    }
+  });
+
+  test("keeps nothing of work that fails", async () => {
+    await failureOf(
+      db.transaction(async (tx) => {
+        await tx.user.create({ data: { email: "gone@example.com" } });
+        throw new Error("after all");
+      }),
+    );
+    expect(await db.prisma.user.count({ where: { email: "gone@example.com" } })).toBe(0);
+  });
+});
+
+describe("sqlTransaction()", () => {
+  const rename = (tx: Sql, name: string) =>
+    tx.query("rename", "UPDATE users SET name = $1 WHERE email = 'a@example.com' RETURNING name", [name]);
+
+  test("runs again from its start after a conflict or a lost race, and commits once", async () => {
+    let attempts = 0;
+    const result = await db.sqlTransaction(async (tx) => {
+      attempts++;
+      await tx.query("level", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", []);
+      await tx.query("snapshot", "SELECT count(*) FROM users", []);
+      if (attempts < 2) await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+      await rename(tx, `sql attempt ${attempts}`);
+      if (attempts < 3) throw new LostRace("on purpose");
+      return attempts;
+    });
+    expect(result).toBe(3);
+    expect(await db.prisma.user.count({ where: { name: "sql attempt 3" } })).toBe(1);
+  });
+
+  test("gives up a conflict that does not end, as one to try later", async () => {
+    const error = await failureOf(db.sqlTransaction(() => Promise.reject(new LostRace("again"))));
+    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
+  });
+
+  test("keeps nothing of work that fails, and its connection serves the next", async () => {
+    const one = opened({ poolSize: 1 });
+    await failureOf(
+      one.sqlTransaction(async (tx) => {
+        await rename(tx, "gone");
+        throw new Error("after all");
+      }),
+    );
+    await failureOf(one.sqlTransaction((tx) => tx.query("wrong", "SELECT 1/0", [])));
+    expect(await one.query("after", "SELECT count(*)::int AS n FROM users WHERE name = 'gone'", [])).toEqual([
+      { n: 0 },
+    ]);
+    expect(one.pool.totalCount).toBe(1);
+  });
+
+  test("outlives a connection that is lost between two statements", async () => {
+    const one = opened({ poolSize: 1 });
+    const error = await failureOf(
+      one.sqlTransaction(async (tx) => {
+        const [row] = await tx.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", []);
+        await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
+        await expect.poll(() => one.pool.totalCount === 1 && isGone(row?.pid ?? 0)).toBe(true);
+        await rename(tx, "never");
+      }),
+    );
+    expect(classify(error)).toBe("unavailable");
+    expect(await one.query("one", "SELECT 1 AS one", [])).toEqual([{ one: 1 }]);
+  });
+
+  const isGone = async (pid: number) =>
+    (await other.query("SELECT FROM pg_stat_activity WHERE pid = $1", [pid])).rows.length === 0;
+});
+
+describe("a session", () => {
+  test("is in UTC whatever the database says, with generic plans and its time limits", async () => {
+    const shown = await db.query<{ name: string; setting: string }>(
+      "settings",
+      `SELECT name, setting FROM pg_settings WHERE name = ANY($1) ORDER BY name`,
+      [
+        [
+          "TimeZone",
+          "plan_cache_mode",
+          "statement_timeout",
+          "lock_timeout",
+          "idle_in_transaction_session_timeout",
+        ],
+      ],
+    );
+    expect(Object.fromEntries(shown.map(({ name, setting }) => [name, setting]))).toEqual({
+      TimeZone: "UTC",
+      plan_cache_mode: "force_generic_plan",
+      statement_timeout: "5000",
+      lock_timeout: "4000",
+      idle_in_transaction_session_timeout: "20000",
+    });
+    const { rows } = await other.query<{ TimeZone: string }>("SHOW timezone");
+    expect(rows[0]?.TimeZone).not.toBe("UTC");
+  });
+
+  test("keeps its settings beside those of the address, which count where they are not ours", async () => {
+    const url = new URL(database.url);
+    url.searchParams.set("options", "-c timezone=Asia/Tokyo -c datestyle=German -c work_mem=3MB");
+    const one = opened({ url: url.href });
+    const noon = "2027-03-04T12:00:00.000Z";
+    expect(await one.query("noon", "SELECT $1::timestamptz AS noon", [noon])).toEqual([{ noon }]);
+    const ask = "SELECT current_setting('TimeZone') AS zone, current_setting('work_mem') AS memory";
+    expect(await one.query("ours and theirs", ask, [])).toEqual([{ zone: "UTC", memory: "3MB" }]);
+    expect(await one.prisma.$queryRawUnsafe(ask)).toEqual([{ zone: "UTC", memory: "3MB" }]);
+  });
+
+  test.each([
+    ["2027-03-28T01:30:00.123Z", "2027-03-28T01:30:00.123Z"],
+    ["2027-03-28T01:30:00Z", "2027-03-28T01:30:00.000Z"],
+    ["2027-03-28T01:30:00.1Z", "2027-03-28T01:30:00.100Z"],
+    ["1970-01-01T00:00:00.01Z", "1970-01-01T00:00:00.010Z"],
+    ["9999-12-31T23:59:59.999+00:00", "9999-12-31T23:59:59.999Z"],
+    ["2027-03-28T01:30:00.123456Z", "2027-03-28T01:30:00.123Z"],
+  ])("reads %s as the interface writes it", async (given, written) => {
+    const sql = "SELECT $1::timestamptz AS one, NULL::timestamptz AS none";
+    expect(await db.query("instant", sql, [given])).toEqual([{ one: written, none: null }]);
+  });
+
+  test("stores the instant that it is given", async () => {
+    const at = new Date("2027-03-28T01:30:00.123Z");
+    const { id } = await db.prisma.user.create({ data: { email: "instant@example.com", createdAt: at } });
+    const { rows } = await other.query(
+      "SELECT (extract(epoch FROM created_at) * 1000)::bigint AS ms FROM users WHERE id = $1",
+      [id],
+    );
+    expect(rows).toEqual([{ ms: String(at.getTime()) }]);
+    expect(await db.prisma.user.findUnique({ where: { id } })).toMatchObject({ createdAt: at });
+    const raw = await db.query("raw instant", "SELECT created_at FROM users WHERE id = $1", [id]);
+    expect(raw).toEqual([{ created_at: at.toISOString() }]);
+  });
+});

@@ -1,0 +1,231 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Services } from "../../server/context.js";
+import { asOperator, openTestServices, refusalCode, stay } from "../factories.js";
+import { spawnCli } from "../harness.js";
+import { selfSigned } from "./certificate.js";
+import { makeHolder, type TestHolder } from "./holders.js";
+import {
+  commandEnv,
+  openHangingServer,
+  openPostOffice,
+  type Refusal,
+  withMail,
+  work,
+} from "./post-office.js";
+
+// Some start several processes.
+vi.setConfig({ testTimeout: 90_000 });
+
+const ADDRESS = "unmistakable.guest@mail.example.com";
+
+let services: Services;
+let holder: TestHolder;
+
+beforeEach(async () => {
+  services = await openTestServices();
+  holder = await makeHolder(services);
+});
+
+const waiting = () => asOperator(services).notifications.list();
+const only = async () => (await waiting())[0];
+const create = () => holder.create(stay(holder.listingId, { guestEmail: ADDRESS }));
+const eventually = <Result>(look: () => Result, timeout = 40_000) =>
+  expect.poll(look, { timeout, interval: 50 });
+
+describe("what the mail server refuses", () => {
+  const gone: Refusal = { code: 550, text: `<${ADDRESS}>: no such mailbox` };
+
+  test.each([
+    ["the address", { refusals: [gone], returns: [] }, "no such mailbox"],
+    ["the message", { refusals: [], returns: [{ code: 554, text: "looks like spam" }] }, "looks like spam"],
+  ])("for good is final at once, and visible with its reason: %s", async (_, refused, reason) => {
+    const office = await openPostOffice();
+    office.refusals.push(...refused.refusals);
+    office.returns.push(...refused.returns);
+    await work(await withMail(services, office.url));
+    const { form } = await create();
+    await eventually(async () => (await only())?.state).toBe("failed");
+    expect(await waiting()).toEqual([
+      expect.objectContaining({ formId: form.id, lastError: expect.stringContaining(reason) }),
+    ]);
+    expect(JSON.stringify(await waiting())).not.toMatch(/unmistakable|mail\.example/);
+    expect(office.received).toEqual([]);
+    expect(office.begun).toBe(1);
+  });
+
+  test.each([
+    ["the address for now", { refusals: [{ code: 450, text: "later" }], returns: [] }],
+    ["the message for now", { refusals: [], returns: [{ code: 452, text: "full" }] }],
+  ])("is tried again: %s", async (_, refused) => {
+    const office = await openPostOffice();
+    office.refusals.push(...refused.refusals);
+    office.returns.push(...refused.returns);
+    await work(await withMail(services, office.url));
+    await create();
+    await eventually(() => office.received.length).toBe(1);
+    await eventually(waiting).toEqual([]);
+    expect(office.begun).toBe(2);
+  });
+
+  test.each([
+    ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: refuse(535) }],
+    ["the sender", { onMailFrom: (...given: unknown[]) => refuse(550)(...given) }],
+  ])("for a fault of the operator's is tried again, whatever it says: %s", async (_, options) => {
+    const office = await openPostOffice(options);
+    await work(await withMail(services, office.url.replace("//", "//user:wrong@")));
+    await create();
+    await eventually(async () => (await only())?.lastError).toMatch(/53|55/);
+    expect(await only()).toMatchObject({ state: "retrying" });
+  });
+});
+
+/** Refuses whatever smtp-server asks it about. */
+function refuse(code: number) {
+  return (...given: unknown[]) => {
+    const done = given.at(-1) as (error: Error) => void;
+    done(Object.assign(new Error("refused"), { responseCode: code }));
+  };
+}
+
+describe("a notification that an operator retries", () => {
+  test("is sent at once though it had failed, and the retry is audited", async () => {
+    const office = await openPostOffice();
+    office.refusals.push({ code: 550, text: "no such mailbox" });
+    await work(await withMail(services, office.url));
+    const { form } = await create();
+    await eventually(async () => (await only())?.state).toBe("failed");
+    const { id = "" } = (await only()) ?? {};
+    const retried = await asOperator(services).notifications.retry({ id });
+    expect(retried).toMatchObject({ id, formId: form.id, state: "waiting", attempts: 0 });
+    await eventually(() => office.received.length).toBe(1);
+    await eventually(waiting).toEqual([]);
+    const [last] = await asOperator(services).audit.trail({ subjectId: form.id });
+    expect(last).toMatchObject({
+      action: "notification.retried",
+      actor: "operator",
+      details: { notificationId: id },
+    });
+    expect(await refusalCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+  });
+
+  test("is left to its attempt while that is under way, which shows as running to the last", async () => {
+    const office = await openPostOffice();
+    office.hold();
+    const { form } = await create();
+    await services.db.pool.query("UPDATE graphile_worker._private_jobs SET attempts = max_attempts - 1");
+    await work(await withMail(services, office.url));
+    await eventually(() => office.begun).toBe(1);
+    const { id = "" } = (await only()) ?? {};
+    expect(await only()).toMatchObject({ state: "running", attempts: 25 });
+    expect(await asOperator(services).notifications.retry({ id })).toEqual(await only());
+    const trail = await asOperator(services).audit.trail({ subjectId: form.id });
+    expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
+    office.release();
+    await eventually(waiting).toEqual([]);
+    expect(office.received).toHaveLength(1);
+  });
+
+  test.each(["999999", "0", "-1", "x", "", "1e3", "9".repeat(30)])("must be one: %j", async (id) => {
+    // A job of another kind is none.
+    await services.db.pool.query("SELECT graphile_worker.add_job('another')");
+    const { rows } = await services.db.pool.query("SELECT id::text FROM graphile_worker._private_jobs");
+    for (const wrong of [id, rows[0]?.id]) {
+      expect(await refusalCode(asOperator(services).notifications.retry({ id: wrong }))).toBe(
+        "RESOURCE_NOT_FOUND",
+      );
+    }
+  });
+});
+
+describe("a connection to the mail server", () => {
+  const { key, cert } = selfSigned("localhost");
+  const kinds = [
+    ["smtps", { secure: true, key, cert }],
+    ["smtp", { secure: false, key, cert }],
+  ] as const;
+
+  test.each(kinds)("%s is not made where its certificate is not trusted", async (scheme, options) => {
+    const office = await openPostOffice(options);
+    await work(await withMail(services, `${scheme}://localhost:${office.port}`));
+    await create();
+    await eventually(async () => (await only())?.lastError).toMatch(/self-signed certificate/);
+    expect(await only()).toMatchObject({ state: "retrying" });
+    expect([office.begun, office.received]).toEqual([0, []]);
+  });
+
+  test.each(kinds)(
+    "%s is encrypted, to a server not verified where the address says so",
+    async (scheme, options) => {
+      const office = await openPostOffice(options);
+      await work(
+        await withMail(services, `${scheme}://localhost:${office.port}?tls.rejectUnauthorized=false`),
+      );
+      await create();
+      await eventually(() => office.received.map(({ secure, to }) => ({ secure, to }))).toEqual([
+        { secure: true, to: [ADDRESS] },
+      ]);
+    },
+  );
+
+  test.each(kinds)(
+    "%s is made to a server whose certificate is trusted, by its name alone",
+    async (scheme, options) => {
+      const office = await openPostOffice(options);
+      const folder = await mkdtemp(join(tmpdir(), "guest-forms-certificate-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const file = join(folder, "authority.pem");
+      await writeFile(file, cert);
+      const env = commandEnv(services, { NODE_EXTRA_CA_CERTS: file });
+      await create();
+      const misnamed = spawnCli(["worker"], {
+        env: { ...env, SMTP_URL: `${scheme}://127.0.0.1:${office.port}` },
+      });
+      await eventually(async () => (await only())?.lastError).toMatch(
+        /does not match certificate's altnames/,
+      );
+      await misnamed.stop();
+      expect(office.received).toEqual([]);
+      spawnCli(["worker"], { env: { ...env, SMTP_URL: `${scheme}://localhost:${office.port}` } });
+      await eventually(() => office.received.map(({ secure }) => secure)).toEqual([true]);
+    },
+  );
+
+  test("that must be encrypted is not made to a server that cannot", async () => {
+    const office = await openPostOffice();
+    await work(await withMail(services, `${office.url}?requireTLS=true`));
+    await create();
+    await eventually(async () => (await only())?.lastError).toMatch(/TLS/);
+    expect(office.begun).toBe(0);
+  });
+});
+
+describe("a mail server that hangs holds no job for long", () => {
+  test.each([
+    ["before its greeting", () => {}],
+    [
+      "within the dialogue",
+      (socket: Socket) => {
+        socket.write("220 hello\r\n");
+        socket.once("data", () => socket.write("250 hello\r\n"));
+      },
+    ],
+    [
+      "though it keeps talking",
+      (socket: Socket) => {
+        socket.write("220 hello\r\n");
+        const timer = setInterval(() => socket.write("250-still here\r\n"), 200);
+        socket.once("close", () => clearInterval(timer));
+      },
+    ],
+  ])("%s", async (_, serve) => {
+    const url = await openHangingServer(serve);
+    await work(await withMail(services, url, { SMTP_TIMEOUT_SECONDS: "1" }));
+    await create();
+    await eventually(async () => (await only())?.state).toBe("retrying");
+    expect((await only())?.lastError).toMatch(/timeout|never received|abort/i);
+  });
+});

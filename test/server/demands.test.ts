@@ -1,0 +1,183 @@
+import { randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Principal, Services } from "../../server/context.js";
+import { createContext } from "../../server/context.js";
+import { appRouter } from "../../server/router.js";
+import { createCallerFactory } from "../../server/trpc.js";
+import {
+  asKey,
+  asUser,
+  keyPrincipal,
+  makeForm,
+  makeKey,
+  makeListing,
+  makeUser,
+  openTestServices,
+  refusal,
+  refusalCode,
+  setRole,
+  stay,
+  type TestKey,
+} from "../factories.js";
+
+/** What each procedure demands. A new procedure must be entered here. */
+const DEMANDS: Record<string, "reading" | "writing" | "inApp" | "operating"> = {
+  "forms.create": "writing",
+  "forms.update": "writing",
+  "forms.list": "reading",
+  "forms.get": "reading",
+  "forms.setStatus": "inApp",
+  "forms.setParty": "inApp",
+  "listings.list": "reading",
+  "listings.get": "reading",
+  "listings.create": "operating",
+  "listings.update": "operating",
+  "listings.deactivate": "operating",
+  "users.create": "operating",
+  "users.get": "operating",
+  "users.find": "operating",
+  "members.list": "operating",
+  "members.set": "operating",
+  "members.remove": "operating",
+  "people.erase": "operating",
+  "keys.issue": "operating",
+  "keys.list": "operating",
+  "keys.revoke": "operating",
+  "keys.rotate": "operating",
+  "notifications.list": "operating",
+  "notifications.count": "operating",
+  "notifications.retry": "operating",
+  "audit.trail": "operating",
+  "audit.trace": "operating",
+};
+
+let services: Services;
+let readWrite: TestKey;
+let readOnly: TestKey;
+let listingId: string;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  const { id } = await makeUser(services);
+  listingId = (await makeListing(services, id)).id;
+  readWrite = await makeKey(services, id);
+  readOnly = await makeKey(services, id, { mode: "READ_ONLY" });
+});
+
+const factory = createCallerFactory(appRouter);
+
+/** Calls a procedure by its path with an input that no procedure takes. */
+function callWithNonsense(path: string, principal: Principal | null): Promise<unknown> {
+  const [group = "", name = ""] = path.split(".");
+  const caller = factory(createContext(services, principal)) as unknown as Record<
+    string,
+    Record<string, (input: unknown) => Promise<unknown>>
+  >;
+  const procedure = caller[group]?.[name];
+  if (!procedure) throw new Error(`no procedure ${path}`);
+  return procedure("nonsense");
+}
+
+describe("every procedure says what it demands, before it looks at its input", () => {
+  test("the list is complete", () => {
+    expect(Object.keys(appRouter._def.procedures).sort()).toEqual(Object.keys(DEMANDS).sort());
+  });
+
+  test.each(Object.entries(DEMANDS))("%s: %s", async (path, demand) => {
+    expect(await refusalCode(callWithNonsense(path, null))).toBe("UNAUTHENTICATED");
+    const allowed = {
+      reading: ["reader", "writer", "user"],
+      writing: ["writer", "user"],
+      inApp: ["user", "operator"],
+      operating: ["operator"],
+    }[demand];
+    const principals: Record<string, Principal> = {
+      reader: keyPrincipal(readOnly),
+      writer: keyPrincipal(readWrite),
+      user: { kind: "user", userId: readWrite.userId },
+      operator: { kind: "operator" },
+    };
+    for (const [who, principal] of Object.entries(principals)) {
+      const call = callWithNonsense(path, principal);
+      // A procedure without input has nothing to find wrong with it.
+      if (["notifications.list", "notifications.count"].includes(path) && who === "operator") await call;
+      else
+        expect([who, await refusalCode(call)]).toEqual([
+          who,
+          allowed.includes(who) ? "VALIDATION_ERROR" : "FORBIDDEN",
+        ]);
+    }
+  });
+
+  test("exactly the six operations of the interface have an address", () => {
+    const procedures = appRouter._def.procedures as unknown as Record<
+      string,
+      { _def: { meta?: { openapi?: { method: string; path: string } } } }
+    >;
+    const addresses = Object.values(procedures).flatMap(({ _def }) =>
+      _def.meta?.openapi ? [`${_def.meta.openapi.method} ${_def.meta.openapi.path}`] : [],
+    );
+    expect(addresses.sort()).toEqual([
+      "GET /v1/forms",
+      "GET /v1/forms/{id}",
+      "GET /v1/listings",
+      "GET /v1/listings/{id}",
+      "POST /v1/forms",
+      "PUT /v1/forms/{id}",
+    ]);
+  });
+});
+
+describe("a read-only key", () => {
+  test("reads all, and is refused on a write whatever the body or scope", async () => {
+    const form = await makeForm(services, readOnly.userId, listingId);
+    const caller = asKey(services, readOnly);
+    expect(await caller.forms.get({ id: form.id })).toEqual(form);
+    expect((await caller.forms.list({})).items).toContainEqual(form);
+    expect((await caller.listings.get({ id: listingId })).id).toBe(listingId);
+    expect((await caller.listings.list({})).items).toHaveLength(1);
+    const refused = {
+      serviceCode: "FORBIDDEN",
+      code: "FORBIDDEN",
+      status: 403,
+      message: "This key is read-only.",
+      errors: undefined,
+      retryAfter: undefined,
+    };
+    for (const target of [listingId, randomUUID()]) {
+      expect(await refusal(caller.forms.create(stay(target)))).toEqual(refused);
+      expect(await refusal(caller.forms.update({ id: form.id, ...stay(target) }))).toEqual(refused);
+    }
+    expect(await caller.forms.get({ id: form.id })).toEqual(form);
+  });
+});
+
+describe("a key acts exactly as its holder", () => {
+  test("key and user get the same answers from all six operations", async () => {
+    const me = await makeUser(services);
+    const stranger = await makeUser(services);
+    const [a, b] = [await makeListing(services, me.id), await makeListing(services, me.id)];
+    const shared = await makeListing(services, stranger.id);
+    await setRole(services, shared.id, me.id, "WRITER");
+    const key = await makeKey(services, me.id);
+    const callers = [asUser(services, me.id), asKey(services, key)] as const;
+    const both = async <T>(call: (caller: (typeof callers)[number]) => Promise<T>) => {
+      const [first, second] = [await call(callers[0]), await call(callers[1])];
+      expect(second).toEqual(first);
+      return first;
+    };
+    const created = await both((caller) => caller.forms.create(stay(a.id)));
+    const onShared = await both((caller) => caller.forms.create(stay(shared.id)));
+    const updated = await both((caller) =>
+      caller.forms.update({ id: created.id, ...stay(b.id, { numberOfGuests: 7 }) }),
+    );
+    expect(await both((caller) => caller.forms.get({ id: created.id }))).toEqual(updated);
+    const page = await both((caller) => caller.forms.list({ limit: 1 }));
+    expect(page.items).toEqual([updated]);
+    const rest = await both((caller) => caller.forms.list({ cursor: page.nextCursor ?? "" }));
+    expect(rest).toEqual({ items: [onShared], nextCursor: null });
+    expect(await both((caller) => caller.listings.get({ id: a.id }))).toEqual(a);
+    const listings = await both((caller) => caller.listings.list({}));
+    expect(listings.items.map(({ id }) => id)).toEqual([a.id, b.id, shared.id]);
+  });
+});

@@ -1,0 +1,312 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { ERASE_DUE, eraseDue } from "../../server/people/retention.js";
+import {
+  asOperator,
+  asUser,
+  makeUser,
+  openTestServices,
+  refusalCode,
+  rejectedFields,
+  stay,
+  TEST_SECRET,
+} from "../factories.js";
+import { runCli } from "../harness.js";
+import { makeHolder, type TestHolder } from "./holders.js";
+import { commandEnv, openPostOffice, withMail, work } from "./post-office.js";
+
+const ADDRESS = "Unmistakable.Guest@mail.example.com";
+const log = { info() {} };
+
+let services: Services;
+let holder: TestHolder;
+
+beforeEach(async () => {
+  services = await openTestServices();
+  holder = await makeHolder(services);
+});
+
+let guests = 0;
+const body = (guestEmail: string | null = ADDRESS) =>
+  stay(holder.listingId, { guestEmail, numberOfGuests: ++guests });
+
+const create = async (guestEmail: string | null = ADDRESS) => (await holder.create(body(guestEmail))).form;
+
+/** The ids of the forms that have an address. */
+async function withAddress(): Promise<string[]> {
+  const { rows } = await services.db.pool.query("SELECT id FROM forms WHERE guest_email IS NOT NULL");
+  return rows.map(({ id }) => id).toSorted();
+}
+
+/** Has the stay of these forms, or of all, end so long ago. */
+const age = (interval: string, ids?: string[]) =>
+  services.db.pool.query(
+    `UPDATE forms SET check_in_date = now() - interval '10 years', check_out_date = now() - $1::interval
+     WHERE id = ANY ($2) OR $2 IS NULL`,
+    [interval, ids ?? null],
+  );
+
+const erasures = async (id: string) =>
+  (await asOperator(services).audit.trail({ subjectId: id })).filter(
+    ({ action }) => action === "form.email_erased",
+  );
+
+const waiting = async () => (await asOperator(services).notifications.list()).map(({ formId }) => formId);
+
+describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120_000 }, () => {
+  test("is erased, and audited once for each form, by the system; no sooner", async () => {
+    const [due, bare, early] = [await create(), await create(null), await create()];
+    await age("90 days 1 minute", [due.id, bare.id]);
+    await age("89 days 23 hours", [early.id]);
+    await eraseDue(services, log);
+    await eraseDue(services, log);
+    expect(await withAddress()).toEqual([early.id]);
+    expect(await erasures(due.id)).toEqual([
+      expect.objectContaining({ actor: "system", actorId: null, details: { reason: "retention" } }),
+    ]);
+    for (const { id } of [bare, early]) expect(await erasures(id)).toEqual([]);
+  });
+
+  test("is erased in bounded batches, however many there are, while one that is being written is left", async () => {
+    const { id } = await create();
+    await services.db.pool.query(
+      `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
+       SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 450) n`,
+      [holder.listingId],
+    );
+    await age("91 days");
+    const writer = await services.db.pool.connect();
+    onTestFinished(() => writer.release());
+    await writer.query("BEGIN");
+    await writer.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const began = await counts();
+    await eraseDue(services, log);
+    expect(await withAddress()).toEqual([id]);
+    await writer.query("COMMIT");
+    await eraseDue(services, log);
+    expect(await withAddress()).toEqual([]);
+    expect((await counts()).erased - began.erased).toBe(451);
+  });
+
+  const counts = async () =>
+    (
+      await services.db.pool.query<{ erased: number }>(
+        "SELECT count(*)::int AS erased FROM audit_entries WHERE action = 'form.email_erased'",
+      )
+    ).rows[0] ?? { erased: 0 };
+
+  test("is found by an index of those that have one", async () => {
+    await services.db.pool.query(
+      `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint, check_out_date)
+       SELECT 'bulk-' || n, $1, CASE WHEN n % 10 = 0 THEN '\\x00'::bytea END, '\\x00', now() - interval '1 day' * (n % 100)
+       FROM generate_series(1, 5000) n`,
+      [holder.listingId],
+    );
+    await services.db.pool.query("ANALYZE forms");
+    const { rows } = await services.db.pool.query(
+      `EXPLAIN SELECT id FROM forms WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => 90)
+       ORDER BY check_out_date LIMIT 200 FOR UPDATE SKIP LOCKED`,
+    );
+    expect(JSON.stringify(rows)).toContain("forms_email_due_idx");
+  });
+
+  test("leaves the create to be repeated, with its key, another or none, and the form to be updated", async () => {
+    const request = body();
+    const { form } = await holder.create(request, "key");
+    await age("91 days");
+    await eraseDue(services, log);
+    for (const key of ["key", undefined, "another"]) {
+      expect(await holder.create(request, key)).toEqual({ form, replayed: true });
+    }
+    const { guestEmail: _, ...without } = request;
+    const { forms } = asUser(services, holder.userId);
+    expect(await forms.update({ id: form.id, ...without, numberOfGuests: 9 })).toMatchObject({
+      id: form.id,
+      numberOfGuests: 9,
+    });
+    expect(await withAddress()).toEqual([]);
+    await forms.update({ id: form.id, ...without, guestEmail: "new@example.com" });
+    expect(await withAddress()).toEqual([form.id]);
+  });
+
+  test("takes what waits to be sent with it, without a word to anyone", async () => {
+    const [due, other] = [await create(), await create()];
+    await age("91 days", [due.id]);
+    await eraseDue(services, log);
+    expect(await waiting()).toEqual([other.id]);
+  });
+
+  test.each([
+    ["hourly by the worker", "90", []],
+    ["never where that is 0", "0", ["kept"]],
+  ])("is erased %s", async (_, RETENTION_DAYS, kept) => {
+    const mailing = await openTestServices({ DATABASE_URL: services.db.url, RETENTION_DAYS });
+    const { id } = await create();
+    await age("3000 days");
+    await work(mailing);
+    const known = async () =>
+      (await services.db.pool.query("SELECT identifier FROM graphile_worker._private_known_crontabs")).rows;
+    if (kept.length > 0) {
+      // The worker has begun, so it would have planned it.
+      await expect.poll(waiting).toEqual([]);
+      expect(await known()).toEqual([]);
+      expect(await withAddress()).toEqual([id]);
+      return;
+    }
+    await expect.poll(known).toEqual([{ identifier: ERASE_DUE }]);
+    // What graphile-worker does on the hour.
+    await services.db.pool.query("SELECT graphile_worker.add_job($1, job_key => $1)", [ERASE_DUE]);
+    await expect.poll(withAddress).toEqual([]);
+  });
+});
+
+describe("on a guest's request, an address", { timeout: 120_000 }, () => {
+  test("is erased from every form that has it, whatever its case, with what waits to be sent to it", async () => {
+    const addresses = [ADDRESS, ADDRESS.toUpperCase(), "unmistakable.guest@MAIL.example.com"];
+    const found = [];
+    for (const address of addresses) found.push((await create(address)).id);
+    const others = [
+      await create("guest@mail.example.com"),
+      await create("unmistakable.guest@mail.example.org"),
+      await create("xunmistakable.guest@mail.example.com"),
+      await create(null),
+    ].map(({ id }) => id);
+    const erased = await asOperator(services).people.erase({ email: ` ${ADDRESS.toLowerCase()} ` });
+    expect(erased).toEqual({ forms: 3, notifications: 3, unreadable: 0 });
+    expect(await withAddress()).toEqual(others.slice(0, 3).toSorted());
+    expect((await waiting()).toSorted()).toEqual(others.slice(0, 3).toSorted());
+    for (const id of found) {
+      expect(await erasures(id)).toEqual([
+        expect.objectContaining({ actor: "operator", details: { reason: "request" } }),
+      ]);
+    }
+    for (const id of others) expect(await erasures(id)).toEqual([]);
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
+      forms: 0,
+      notifications: 0,
+      unreadable: 0,
+    });
+  });
+
+  test("is found though the secrets were rotated; those that no secret opens any more are counted", async () => {
+    await create();
+    const rotated = await openTestServices({
+      DATABASE_URL: services.db.url,
+      APP_SECRETS: `${"n".repeat(32)},${TEST_SECRET}`,
+    });
+    await makeHolder(rotated);
+    const lost = await openTestServices({ DATABASE_URL: services.db.url, APP_SECRETS: "l".repeat(32) });
+    await holder.create(body(), undefined, lost);
+    await holder.create(body(), undefined, rotated);
+    expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toEqual({
+      forms: 2,
+      notifications: 2,
+      unreadable: 1,
+    });
+  });
+
+  test("is found among more forms than are read at once", async () => {
+    const ids = [];
+    for (let n = 0; n < 3; n++) ids.push((await create()).id);
+    await services.db.pool.query(
+      `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
+       SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 1000) n`,
+      [holder.listingId],
+    );
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
+      forms: 3,
+      notifications: 3,
+      unreadable: 1000,
+    });
+  });
+
+  test("that an update puts in its place meanwhile stays", async () => {
+    const { id } = await create();
+    const updater = await services.db.pool.connect();
+    await updater.query("BEGIN");
+    await updater.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const erasing = asOperator(services).people.erase({ email: ADDRESS });
+    const blocked = async () =>
+      (await services.db.pool.query("SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted")).rows[0]?.n;
+    await expect.poll(blocked).toBeGreaterThan(0);
+    const { rows } = await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [
+      (await createOther()).id,
+    ]);
+    // Sealed for another form, it opens for none: nobody's address, so not the one that is sought.
+    await updater.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, rows[0]?.guest_email]);
+    await updater.query("COMMIT");
+    updater.release();
+    expect(await erasing).toMatchObject({ forms: 0 });
+    expect(await withAddress()).toContain(id);
+    expect(await erasures(id)).toEqual([]);
+  });
+
+  const createOther = () => create("other@example.com");
+
+  test("of a host stays, for hosts are users", async () => {
+    const { email } = await makeUser(services);
+    await asOperator(services).people.erase({ email });
+    expect((await asOperator(services).users.find({ email })).email).toBe(email);
+  });
+
+  test("must be one", async () => {
+    const { people } = asOperator(services);
+    for (const email of ["", "x", "a@b"]) {
+      expect(await rejectedFields(people.erase({ email }))).toEqual(["email"]);
+    }
+    expect(await refusalCode(asUser(services, holder.userId).people.erase({ email: ADDRESS }))).toBe(
+      "FORBIDDEN",
+    );
+  });
+
+  test("that is being sent to at the time is not sent to again", async () => {
+    const office = await openPostOffice();
+    office.hold();
+    office.refusals.push({ code: 451, text: "busy" });
+    await create();
+    const lines = await work(await withMail(services, office.url));
+    await expect.poll(() => office.begun).toBe(1);
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({
+      forms: 1,
+      notifications: 0,
+    });
+    office.release();
+    const gone = () => lines.filter(({ message }) => message.startsWith("nothing to notify"));
+    await expect.poll(() => gone().length).toBe(1);
+    await expect.poll(waiting).toEqual([]);
+    expect([office.begun, office.received]).toEqual([1, []]);
+  });
+});
+
+// Each starts several processes.
+describe("the commands", { timeout: 270_000 }, () => {
+  const run = (...args: string[]) => runCli(args, { env: commandEnv(services) });
+
+  test("`people erase` prints the count, and wrong usage ends with 2, without the address", async () => {
+    await create();
+    const erased = await run("people", "erase", ADDRESS, "--json");
+    expect([erased.code, erased.stderr]).toEqual([0, ""]);
+    expect(JSON.parse(erased.stdout)).toEqual({ forms: 1, notifications: 1, unreadable: 0 });
+    const again = await run("people", "erase", ADDRESS);
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
+    const wrong = await run("people", "erase", "unmistakable@@");
+    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: "error: EMAIL: must be an e-mail address\n" });
+    expect((await run("people", "erase")).code).toBe(2);
+  });
+
+  test("`notifications retry` prints the notification, and ends with 1 where there is none", async () => {
+    const form = await create();
+    const [listed] = JSON.parse((await run("notifications", "--json")).stdout);
+    await services.db.pool.query("UPDATE graphile_worker._private_jobs SET attempts = max_attempts");
+    const retried = await run("notifications", "retry", listed.id, "--json");
+    expect(JSON.parse(retried.stdout)).toMatchObject({ id: listed.id, formId: form.id, state: "waiting" });
+    expect((await run("notifications", "retry", listed.id)).stdout).toMatch(/^state: +waiting$/m);
+    const unknown = await run("notifications", "retry", "999999", "--json");
+    expect(unknown).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: "error: No notification with this id waits or has failed.\n",
+    });
+    expect((await run("notifications")).stdout).toContain(form.id);
+  });
+});

@@ -1,0 +1,402 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import {
+  asOperator,
+  asUser,
+  createForm,
+  keyPrincipal,
+  makeKey,
+  makeListing,
+  openTestServices,
+  refusalCode,
+  setRole,
+  stay,
+  TEST_SECRET,
+} from "../factories.js";
+import { makeHolder, type TestHolder } from "./holders.js";
+
+let services: Services;
+
+beforeAll(async () => {
+  services = await openTestServices({ APP_SECRETS: "" });
+});
+
+const update = (
+  { userId }: TestHolder,
+  id: string,
+  body: Parameters<typeof stay>[1] & { listingId: string },
+) => asUser(services, userId).forms.update({ id, ...stay(body.listingId), ...body });
+
+const ONE = { forms: 1, creations: 1, jobs: 1, audit: 1 };
+
+describe("the same body again", () => {
+  test("with no, the same or another Idempotency-Key is answered with the original and does nothing", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body);
+    expect(first.replayed).toBe(false);
+    for (const key of [undefined, "one", "one", "two", undefined, "one"]) {
+      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+    }
+    expect(await holder.traces()).toEqual({ ...ONE, keys: 2 });
+  });
+
+  test("after a create with an Idempotency-Key, too", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "one");
+    for (const key of [undefined, "one", "two"]) {
+      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+    }
+    expect(await holder.traces()).toEqual({ ...ONE, keys: 2 });
+  });
+
+  test("is known by what it means, not by how it is written", async () => {
+    const holder = await makeHolder(services);
+    const body = {
+      listingId: holder.listingId,
+      checkInDate: "2027-07-01T13:00:00.000Z",
+      checkOutDate: "2027-07-08T09:00:00.000Z",
+      numberOfGuests: 2,
+      guestEmail: "Guest.Name@example.com",
+    };
+    const first = await holder.create(body);
+    const same = [
+      { ...body, checkInDate: "2027-07-01T15:00:00+02:00", checkOutDate: "2027-07-08T09:00:00.000999-00:00" },
+      { ...body, guestEmail: "  Guest.Name@EXAMPLE.Com " },
+      { ...body, listingId: body.listingId.toUpperCase() },
+      Object.fromEntries(Object.entries(body).reverse()) as typeof body,
+    ];
+    for (const again of same) {
+      expect(await holder.create(again)).toEqual({ form: first.form, replayed: true });
+    }
+    const others = [
+      { ...body, guestEmail: "guest.name@example.com" },
+      { ...body, guestEmail: "other@example.com" },
+      { ...body, guestEmail: null },
+      { ...body, checkInDate: "2027-07-01T13:00:00.001Z" },
+      { ...body, checkOutDate: "2027-07-08T09:00:01Z" },
+      { ...body, numberOfGuests: 3 },
+      { ...body, listingId: (await makeListing(services, holder.userId)).id },
+    ];
+    const ids = new Set([first.form.id]);
+    for (const other of others) {
+      const { form, replayed } = await holder.create(other);
+      expect(replayed).toBe(false);
+      ids.add(form.id);
+    }
+    expect(ids.size).toBe(8);
+  });
+
+  test("null is as good as no address", async () => {
+    const holder = await makeHolder(services);
+    const body = stay(holder.listingId);
+    const first = await holder.create(body);
+    for (const guestEmail of [null, undefined]) {
+      const again = { ...body, ...(guestEmail === null && { guestEmail }) };
+      expect(await holder.create(again)).toEqual({ form: first.form, replayed: true });
+    }
+  });
+});
+
+describe("the same Idempotency-Key with another body", () => {
+  test("is refused, whoever bound it how, and does nothing", async () => {
+    const holder = await makeHolder(services);
+    await holder.create(holder.body, "made");
+    await holder.create(holder.body, "repeated");
+    const before = await holder.traces();
+    for (const key of ["made", "repeated"]) {
+      const other = { ...holder.body, numberOfGuests: 3 };
+      expect(await refusalCode(holder.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
+    }
+    expect(await holder.traces()).toEqual(before);
+  });
+
+  test("is refused even where that body was created before", async () => {
+    const holder = await makeHolder(services);
+    await holder.create(holder.body, "one");
+    const other = { ...holder.body, numberOfGuests: 3 };
+    await holder.create(other, "two");
+    expect(await refusalCode(holder.create(other, "one"))).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect(await refusalCode(holder.create(holder.body, "two"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+
+  test("keys differ by case and by spaces", async () => {
+    const holder = await makeHolder(services);
+    const ids = new Set<string>();
+    for (const [index, key] of ["k", "K", " k", "k "].entries()) {
+      const { form } = await holder.create({ ...holder.body, numberOfGuests: index + 1 }, key);
+      ids.add(form.id);
+    }
+    expect(ids.size).toBe(4);
+  });
+});
+
+describe("a failed attempt binds nothing", () => {
+  test("whatever it failed of", async () => {
+    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
+    const { body } = holder;
+    const inactive = await makeListing(services, holder.userId, { active: false });
+    const foreign = await makeHolder(services);
+    const failures = [
+      { ...body, numberOfGuests: 5 },
+      { ...body, numberOfGuests: 0 },
+      { ...body, listingId: inactive.id },
+      { ...body, listingId: foreign.listingId },
+    ];
+    for (const failing of failures) await refusalCode(holder.create(failing, "key"));
+    expect(await holder.traces()).toEqual({ forms: 0, creations: 0, jobs: 0, audit: 0, keys: 0 });
+    const first = await holder.create(body, "key");
+    expect(first.replayed).toBe(false);
+    expect(await holder.create(body, "key")).toEqual({ form: first.form, replayed: true });
+    expect(await holder.traces()).toEqual({ ...ONE, keys: 1 });
+  });
+
+  test("nor does a key that was refused for its body bind that body", async () => {
+    const holder = await makeHolder(services);
+    await holder.create(holder.body, "one");
+    const other = { ...holder.body, numberOfGuests: 3 };
+    await refusalCode(holder.create(other, "one"));
+    expect((await holder.create(other)).replayed).toBe(false);
+  });
+});
+
+describe("everything is the holder's", () => {
+  test("two holders on one listing see neither each other's keys nor fingerprints", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeHolder(services);
+    await setRole(services, holder.listingId, second.userId, "WRITER");
+    const first = await holder.create(holder.body, "key");
+    const theirs = await second.create(holder.body, "key");
+    expect(theirs.replayed).toBe(false);
+    expect(theirs.form.id).not.toBe(first.form.id);
+    const third = await makeHolder(services);
+    await setRole(services, holder.listingId, third.userId, "WRITER");
+    expect((await third.create({ ...holder.body, numberOfGuests: 5 }, "key")).replayed).toBe(false);
+    expect((await holder.create(holder.body, "key")).form).toEqual(first.form);
+    expect((await second.create(holder.body)).form).toEqual(theirs.form);
+  });
+
+  test("all keys of a holder, and the holder as a user, are one: a rotated key replays", async () => {
+    const holder = await makeHolder(services);
+    const key = await makeKey(services, holder.userId);
+    const first = await createForm(services, keyPrincipal(key), holder.body, { idempotencyKey: "k" });
+    const rotated = await asOperator(services).keys.rotate({ id: key.id });
+    const other = await makeKey(services, holder.userId);
+    for (const { id } of [rotated, other]) {
+      const principal = keyPrincipal({ ...key, id });
+      const again = { form: first.form, replayed: true };
+      expect(await createForm(services, principal, holder.body, { idempotencyKey: "k" })).toEqual(again);
+      expect(await createForm(services, principal, holder.body)).toEqual(again);
+    }
+    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
+    const changed = createForm(services, keyPrincipal(other), stay(holder.listingId), {
+      idempotencyKey: "k",
+    });
+    expect(await refusalCode(changed)).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+});
+
+describe("after an update of the form", () => {
+  test("a repeat without a key, or with a bound one, replays the original result", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "bound");
+    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
+    await asOperator(services).forms.setStatus({ id: first.form.id, status: "COMPLETED" });
+    for (const key of [undefined, "bound"]) {
+      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+    }
+  });
+
+  test("a never-seen key makes a second form, to which the fingerprint passes", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "first");
+    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
+    const second = await holder.create(holder.body, "second");
+    expect(second.replayed).toBe(false);
+    expect(second.form.id).not.toBe(first.form.id);
+    const answers = { first, second };
+    for (const [key, of] of [
+      [undefined, "second"],
+      ["second", "second"],
+      ["first", "first"],
+      ["third", "second"],
+      ["third", "second"],
+      [undefined, "second"],
+    ] as const) {
+      expect(await holder.create(holder.body, key)).toEqual({ form: answers[of].form, replayed: true });
+    }
+    const other = { ...holder.body, numberOfGuests: 4 };
+    for (const key of ["first", "second", "third"]) {
+      expect(await refusalCode(holder.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
+    }
+    expect(await holder.traces()).toEqual({ forms: 2, creations: 2, jobs: 2, keys: 3, audit: 3 });
+  });
+
+  test("and so again after an update of the second", async () => {
+    const holder = await makeHolder(services);
+    const ids = [];
+    for (const key of ["a", "b", "c"]) {
+      const { form, replayed } = await holder.create(holder.body, key);
+      expect(replayed).toBe(false);
+      ids.push(form.id);
+      await update(holder, form.id, { ...holder.body, numberOfGuests: 9 });
+    }
+    expect(new Set(ids).size).toBe(3);
+    for (const [index, key] of ["a", "b", "c"].entries()) {
+      expect((await holder.create(holder.body, key)).form.id).toBe(ids[index]);
+    }
+    expect((await holder.create(holder.body)).form.id).toBe(ids[2]);
+  });
+
+  test("a form that was changed and changed back is the body's again: a new key replays it", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body);
+    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
+    await update(holder, first.form.id, holder.body);
+    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
+  });
+
+  test("an update that changes nothing, or leaves the address out, makes no difference", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body);
+    await update(holder, first.form.id, holder.body);
+    await update(holder, first.form.id, stay(holder.listingId));
+    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
+    await update(holder, first.form.id, { ...holder.body, guestEmail: "other@example.com" });
+    expect((await holder.create(holder.body, "newer")).replayed).toBe(false);
+  });
+
+  test("a status or a party set in the application is no difference from the body", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body);
+    await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
+    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
+  });
+
+  test("a create equal to what the update made is a new form", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body);
+    const changed = { ...holder.body, numberOfGuests: 9 };
+    await update(holder, first.form.id, changed);
+    const second = await holder.create(changed);
+    expect(second.replayed).toBe(false);
+    expect(await holder.create(changed, "k")).toEqual({ form: second.form, replayed: true });
+    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
+  });
+
+  test("an Idempotency-Key on an update is ignored", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "k");
+    const keyed = asUser(services, holder.userId, { idempotencyKey: "k" });
+    const updated = await keyed.forms.update({
+      id: first.form.id,
+      ...stay(holder.listingId, { numberOfGuests: 9 }),
+    });
+    expect(updated.numberOfGuests).toBe(9);
+    const fresh = asUser(services, holder.userId, { idempotencyKey: "fresh" });
+    await fresh.forms.update({ id: first.form.id, ...stay(holder.listingId) });
+    expect((await holder.create({ ...holder.body, numberOfGuests: 5 }, "fresh")).replayed).toBe(false);
+  });
+});
+
+describe("a replay checks the scope again", () => {
+  test("membership lost and regained", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "k");
+    for (const role of ["READER", "NONE"] as const) {
+      await setRole(services, holder.listingId, holder.userId, role);
+      for (const key of [undefined, "k", "new"]) {
+        expect(await refusalCode(holder.create(holder.body, key))).toBe("RESOURCE_NOT_FOUND");
+      }
+    }
+    expect(await refusalCode(holder.create({ ...holder.body, numberOfGuests: 3 }, "k"))).toBe(
+      "RESOURCE_NOT_FOUND",
+    );
+    await setRole(services, holder.listingId, holder.userId, "WRITER");
+    expect(await holder.create(holder.body, "k")).toEqual({ form: first.form, replayed: true });
+    expect(await holder.traces()).toEqual({ ...ONE, keys: 1 });
+  });
+
+  test("the form moved out of the holder's scope, and back", async () => {
+    const holder = await makeHolder(services);
+    const other = await makeHolder(services);
+    await setRole(services, holder.listingId, other.userId, "WRITER");
+    const first = await holder.create(holder.body, "k");
+    await update(other, first.form.id, { ...holder.body, listingId: other.listingId });
+    for (const key of [undefined, "k"]) {
+      expect(await refusalCode(holder.create(holder.body, key))).toBe("RESOURCE_NOT_FOUND");
+    }
+    await update(other, first.form.id, holder.body);
+    expect(await holder.create(holder.body, "k")).toEqual({ form: first.form, replayed: true });
+  });
+
+  test("a form moved within the scope replays as it was; with the request's listing lost it does not", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeListing(services, holder.userId);
+    const first = await holder.create(holder.body);
+    await update(holder, first.form.id, { ...holder.body, listingId: second.id });
+    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
+    await setRole(services, holder.listingId, holder.userId, "NONE");
+    expect(await refusalCode(holder.create(holder.body))).toBe("RESOURCE_NOT_FOUND");
+  });
+});
+
+describe("a replay does not judge by the listing's rules", () => {
+  test("it replays where the listing has become inactive or smaller", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "k");
+    await services.db.pool.query(
+      "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1",
+      [holder.listingId],
+    );
+    for (const key of [undefined, "k", "new"]) {
+      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+    }
+    expect(await refusalCode(holder.create({ ...holder.body, numberOfGuests: 1 }))).toBe("VALIDATION_ERROR");
+  });
+
+  test("a key that is bound to another body is refused before the rules", async () => {
+    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
+    await holder.create(holder.body, "k");
+    const call = holder.create({ ...holder.body, numberOfGuests: 5 }, "k");
+    expect(await refusalCode(call)).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+});
+
+describe("after the secrets were rotated", () => {
+  test("requests of before are recognised, and those made before the old secret went", async () => {
+    const DATABASE_URL = services.db.url;
+    const next = "the-next-secret-of-at-least-32-characters";
+    const rotated = await openTestServices({ DATABASE_URL, APP_SECRETS: `${next},${TEST_SECRET}` });
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "k");
+    for (const key of [undefined, "k", "new"]) {
+      const again = await holder.create(holder.body, key, rotated);
+      expect(again).toEqual({ form: first.form, replayed: true });
+    }
+    const other = { ...holder.body, numberOfGuests: 5 };
+    expect(await refusalCode(holder.create(other, "k", rotated))).toBe("IDEMPOTENCY_KEY_REUSED");
+
+    // An update seals and fingerprints with the new secret; the creation is known by the old one.
+    const caller = asUser(rotated, holder.userId);
+    await caller.forms.update({ id: first.form.id, ...other });
+    await caller.forms.update({ id: first.form.id, ...holder.body });
+    expect(await holder.create(holder.body, "newer", rotated)).toEqual({ form: first.form, replayed: true });
+
+    const second = await holder.create(other, "second", rotated);
+    const alone = await openTestServices({ DATABASE_URL, APP_SECRETS: next });
+    for (const key of [undefined, "second"]) {
+      expect(await holder.create(other, key, alone)).toEqual({ form: second.form, replayed: true });
+    }
+  });
+});
+
+describe("a fingerprint is kept as long as its form", () => {
+  test("with the form gone, its body and its keys are free again", async () => {
+    const holder = await makeHolder(services);
+    const first = await holder.create(holder.body, "k");
+    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [first.form.id]);
+    const second = await holder.create({ ...holder.body, numberOfGuests: 3 }, "k");
+    expect(second.replayed).toBe(false);
+    expect((await holder.create(holder.body)).replayed).toBe(false);
+  });
+});

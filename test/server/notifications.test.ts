@@ -1,0 +1,225 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { withoutEmail } from "../../server/notifications/compose.js";
+import { asOperator, asUser, makeListing, openTestServices, stay, TEST_SECRET } from "../factories.js";
+import { makeHolder, type TestHolder } from "./holders.js";
+import { openPostOffice, withMail, work } from "./post-office.js";
+
+const ADDRESS = "Unmistakable.Guest@mail.example.com";
+
+/** A worker that has only begun to listen finds a job at its next look, two seconds later. */
+const eventually = <Result>(look: () => Result) => expect.poll(look, { interval: 20 });
+
+let services: Services;
+let holder: TestHolder;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  holder = await makeHolder(services);
+});
+
+const waiting = () => asOperator(services).notifications.list();
+
+describe("the job", () => {
+  test("is enqueued for a form that a create with an address has made, and for nothing else", async () => {
+    const body = stay(holder.listingId, { guestEmail: ADDRESS });
+    const { form } = await holder.create(body);
+    await holder.create(body, "again");
+    const { form: bare } = await holder.create(stay(holder.listingId));
+    await holder.create(stay(holder.listingId, { guestEmail: null }));
+    const { forms } = asUser(services, holder.userId);
+    await forms.update({ id: bare.id, ...body });
+    await forms.update({ id: form.id, ...body, guestEmail: "other@example.com" });
+    expect(await waiting()).toEqual([
+      {
+        id: expect.stringMatching(/^\d+$/),
+        formId: form.id,
+        state: "waiting",
+        attempts: 0,
+        lastError: null,
+        runAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      },
+    ]);
+    const { rows } = await services.db.pool.query("SELECT payload, key FROM graphile_worker._private_jobs");
+    expect(rows).toEqual([{ payload: { formId: form.id }, key: null }]);
+    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+  });
+});
+
+describe("the message", () => {
+  test("reaches the guest, with the stay in the listing's time zone", async () => {
+    const office = await openPostOffice();
+    const mailing = await withMail(services, office.url, {
+      SMTP_FROM: "Hosts of Berlin <hosts@example.com>",
+      FORM_URL_TEMPLATE: "https://forms.example.org/g/{publicId}?lang=en&from=mail",
+    });
+    const lines = await work(mailing);
+    const listing = await makeListing(services, holder.userId, {
+      title: "Čajovna „U řeky“ 🏡, Loft & more",
+      address: "Kampa 5",
+      city: "Praha",
+      country: "Česko",
+      timezone: "Pacific/Auckland",
+    });
+    const { form } = await holder.create(stay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
+    await eventually(() => office.received.length).toBe(1);
+    const [{ from, to, mail } = { from: "", to: [], mail: null }] = office.received;
+    expect(from).toBe("hosts@example.com");
+    expect(to).toEqual([ADDRESS]);
+    expect(mail).toMatchObject({
+      messageId: `<form-${form.id}@guest-forms>`,
+      from: { name: "Hosts of Berlin", address: "hosts@example.com" },
+      to: [{ name: "", address: ADDRESS }],
+      subject: `Please register for your stay at ${listing.title}`,
+    });
+    expect(mail?.headers).toContainEqual(
+      expect.objectContaining({ key: "auto-submitted", value: "auto-generated" }),
+    );
+    const text = mail?.text ?? "";
+    // 13:00 and 09:00 in UTC; July is winter there, at twelve hours ahead.
+    expect(text).toMatch(/Check-in: +Friday,? 2 July 2027 at 01:00 \(Pacific\/Auckland\)/);
+    expect(text).toMatch(/Check-out: +Thursday,? 8 July 2027 at 21:00 \(Pacific\/Auckland\)/);
+    expect(text).toMatch(/Guests: +11/);
+    expect(text).toContain(listing.title);
+    expect(text).toContain("Kampa 5, Praha, Česko");
+    expect(text).toContain(`https://forms.example.org/g/${form.publicId}?lang=en&from=mail`);
+    const html = mail?.html ?? "";
+    expect(html).toMatch(/Check-in<\/th><td>Friday,? 2 July 2027 at 01:00 \(Pacific\/Auckland\)</);
+    expect(html).toContain("Čajovna „U řeky“ 🏡, Loft &amp; more");
+    expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail">`);
+    await eventually(waiting).toEqual([]);
+    expect(lines).toContainEqual({
+      facts: { formId: form.id, to: "U***@m***.com" },
+      message: "notification sent",
+    });
+    expect(JSON.stringify(lines).toLowerCase()).not.toContain("unmistakable");
+  });
+
+  test("shows the host's words in HTML as they are, whatever they are", async () => {
+    const office = await openPostOffice();
+    await work(await withMail(services, office.url));
+    const words = `<script>alert('1')</script> & "<b onclick=x>" &lt;`;
+    const listing = await makeListing(services, holder.userId, {
+      title: words,
+      address: words,
+      city: words,
+      country: words,
+    });
+    await holder.create(stay(listing.id, { guestEmail: ADDRESS }));
+    await eventually(() => office.received.length).toBe(1);
+    const { html = "", text = "", subject } = office.received[0]?.mail ?? {};
+    const escaped =
+      "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &quot;&lt;b onclick=x&gt;&quot; &amp;lt;";
+    // In the title, the invitation, and as address, city and country.
+    expect(html.split(escaped)).toHaveLength(1 + 5);
+    expect(html).not.toMatch(/<script|<b\b/);
+    expect(text).toContain(words);
+    expect(subject).toBe(`Please register for your stay at ${words}`);
+  });
+
+  test("goes to the address as an update has since left it", async () => {
+    const office = await openPostOffice();
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 12 }));
+    const guestEmail = "corrected@example.com";
+    await asUser(services, holder.userId).forms.update({
+      id: form.id,
+      ...stay(holder.listingId, { guestEmail }),
+    });
+    await work(await withMail(services, office.url));
+    await eventually(() => office.received.map(({ to }) => to)).toEqual([[guestEmail]]);
+  });
+
+  test("is sent after the secrets were rotated", async () => {
+    const office = await openPostOffice();
+    await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
+    const APP_SECRETS = `${"n".repeat(32)},${TEST_SECRET}`;
+    await work(await withMail(services, office.url, { APP_SECRETS }));
+    await eventually(() => office.received.map(({ to }) => to)).toEqual([[ADDRESS]]);
+  });
+
+  test("is not sent where the form is gone", async () => {
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }));
+    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [form.id]);
+    const office = await openPostOffice();
+    const lines = await work(await withMail(services, office.url));
+    await eventually(() => lines).toContainEqual({
+      facts: { formId: form.id },
+      message: "nothing to notify: the form or its address is gone",
+    });
+    await eventually(waiting).toEqual([]);
+    expect(office.received).toEqual([]);
+  });
+
+  test("is logged where there is no mail server, with the address masked", async () => {
+    const lines = await work(services);
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }));
+    await eventually(waiting).toEqual([]);
+    const logged = lines.filter(({ message }) => message.startsWith("notification"));
+    expect(logged).toEqual([
+      {
+        facts: {
+          formId: form.id,
+          to: "U***@m***.com",
+          subject: expect.stringContaining("Please register"),
+          text: expect.stringContaining(form.publicId ?? "-"),
+        },
+        message: expect.any(String),
+      },
+    ]);
+    expect(JSON.stringify(lines).toLowerCase()).not.toMatch(/unmistakable|mail\.example/);
+  });
+});
+
+describe("a message that the mail server refuses", () => {
+  test.each([
+    [`550 <${ADDRESS}>: unknown`, "550 <U***@m***.com>: unknown"],
+    [`451 <SRS0=x=${ADDRESS.toLowerCase()}> busy`, "451 <S***@m***.com> busy"],
+    ["550 No user UNMISTAKABLE.GUEST here", "550 No user *** here"],
+    ["554 mail.example.com: relay denied", "554 ***: relay denied"],
+    ["connect ECONNREFUSED 127.0.0.1:25", "connect ECONNREFUSED 127.0.0.1:25"],
+  ])("is reported without the address: %s", (said, shown) => {
+    expect(withoutEmail(said, ADDRESS)).toBe(shown);
+  });
+
+  test("is reported without it whatever characters it has", () => {
+    expect(withoutEmail("550 (no a+$&* here)", "a+$&*@x.de")).toBe("550 (no *** here)");
+  });
+
+  test("is tried again later, with the same Message-ID, and shows neither in log nor table who it is to", async () => {
+    const office = await openPostOffice();
+    const said = `<${ADDRESS}> (${ADDRESS.toLowerCase()}): mailbox busy`;
+    office.refusals.push({ code: 451, text: said });
+    const lines = await work(await withMail(services, office.url));
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 16 }));
+    const later = expect.objectContaining({ formId: form.id, state: "retrying", attempts: 1 });
+    await eventually(waiting).toEqual([later]);
+    const [job] = await waiting();
+    expect(job?.lastError).toContain("mailbox busy");
+    expect(Date.parse(job?.runAt ?? "")).toBeGreaterThan(Date.now());
+    expect(office.received).toEqual([]);
+    const { rows } = await services.db.pool.query(
+      "SELECT j::text AS row FROM graphile_worker._private_jobs j",
+    );
+    for (const text of [JSON.stringify(rows), JSON.stringify(lines), JSON.stringify(job)]) {
+      expect(text.toLowerCase()).not.toMatch(/unmistakable|mail\.example/);
+    }
+    await services.db.pool.query("SELECT graphile_worker.reschedule_jobs(ARRAY[$1::bigint], now())", [
+      job?.id,
+    ]);
+    await eventually(() => office.received.length).toBe(1);
+    expect(office.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
+    await eventually(waiting).toEqual([]);
+  });
+
+  test("stays visible once it was given up", async () => {
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }));
+    await services.db.pool.query(
+      "UPDATE graphile_worker._private_jobs SET attempts = max_attempts, last_error = 'refused'",
+    );
+    await work(services);
+    expect(await waiting()).toEqual([
+      expect.objectContaining({ formId: form.id, state: "failed", attempts: 25, lastError: "refused" }),
+    ]);
+    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+  });
+});

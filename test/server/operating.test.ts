@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../server/caller.js";
+import type { Services } from "../../server/context.js";
+import {
+  asOperator,
+  asUser,
+  makeForm,
+  makeListing,
+  makeUser,
+  openTestServices,
+  refusalCode,
+  rejectedFields,
+  setRole,
+  stay,
+} from "../factories.js";
+import { makeHolder } from "./holders.js";
+
+let services: Services;
+let operator: Caller;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  operator = asOperator(services);
+});
+
+const UNKNOWN_IDS = [randomUUID(), "x", ""];
+
+describe("users", () => {
+  test("an address is one user's, whatever the case of its domain; it is found by it or by id", async () => {
+    const user = await operator.users.create({ email: " Host.One@EXAMPLE.com ", name: " Host One " });
+    expect(user).toMatchObject({ email: "Host.One@example.com", name: "Host One" });
+    for (const email of ["Host.One@example.com", "Host.One@Example.COM"]) {
+      expect(await rejectedFields(operator.users.create({ email }))).toEqual(["email"]);
+      expect(await operator.users.find({ email })).toEqual(user);
+    }
+    expect(await operator.users.get({ id: user.id.toUpperCase() })).toEqual(user);
+    expect((await operator.users.create({ email: "host.one@example.com" })).name).toBeNull();
+    expect(await refusalCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
+      "RESOURCE_NOT_FOUND",
+    );
+    for (const id of UNKNOWN_IDS) {
+      expect(await refusalCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
+    }
+  });
+
+  test("of ten creations with one address at once, one succeeds", async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        operator.users.create({ email: "race@example.com" }).then(
+          () => "made",
+          () => "refused",
+        ),
+      ),
+    );
+    expect(outcomes.filter((outcome) => outcome === "made")).toHaveLength(1);
+  });
+
+  test("an address must be one, a name printable", async () => {
+    expect(await rejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual(["email", "name"]);
+    expect(await rejectedFields(operator.users.create({ email: "a@example.com", name: "\u0000" }))).toEqual([
+      "name",
+    ]);
+  });
+});
+
+describe("members", () => {
+  test("a user has one role on a listing, the last that was set", async () => {
+    const [owner, member] = [await makeUser(services), await makeUser(services)];
+    const { id } = await makeListing(services, owner.id);
+    for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
+      const set = await operator.members.set({
+        listingId: id.toUpperCase(),
+        userId: member.id.toUpperCase(),
+        role,
+      });
+      expect(set).toEqual({ listingId: id, userId: member.id, role });
+    }
+    const sorted = (await operator.members.list({ listingId: id })).map(
+      ({ userId, role }) => `${role} ${userId}`,
+    );
+    expect(sorted.sort()).toEqual([`OWNER ${owner.id}`, `READER ${member.id}`]);
+    const removed = await operator.members.remove({ listingId: id, userId: member.id });
+    expect(removed).toEqual({ listingId: id, userId: member.id, role: "READER" });
+    expect(await refusalCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
+      "RESOURCE_NOT_FOUND",
+    );
+    expect(await operator.members.list({ listingId: id })).toHaveLength(1);
+  });
+
+  test("neither a user nor a listing that does not exist can be joined", async () => {
+    const owner = await makeUser(services);
+    const { id } = await makeListing(services, owner.id);
+    for (const unknown of UNKNOWN_IDS) {
+      const set = (listingId: string, userId: string) =>
+        rejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
+      expect(await set(id, unknown)).toEqual(["userId"]);
+      expect(await set(unknown, owner.id)).toEqual(["listingId"]);
+      const remove = operator.members.remove({ listingId: unknown, userId: owner.id });
+      expect(await refusalCode(remove)).toBe("RESOURCE_NOT_FOUND");
+      expect(await operator.members.list({ listingId: unknown })).toEqual([]);
+    }
+    expect(await rejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
+  });
+});
+
+describe("listings", () => {
+  test("every fault of a new one comes at once", async () => {
+    const bad = {
+      title: "",
+      address: " ",
+      city: "\n",
+      country: "c".repeat(201),
+      zipCode: "z".repeat(21),
+      timezone: "Mars/Olympus",
+      maxPeopleInListing: 0,
+      maxVehicles: -1,
+      allowPets: "no" as unknown as boolean,
+    };
+    const fields = await rejectedFields(makeListing(services, randomUUID(), bad));
+    expect(fields.sort()).toEqual(Object.keys(bad).sort());
+    for (const ownerId of UNKNOWN_IDS) {
+      expect(await rejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
+    }
+    const { id } = await makeUser(services);
+    for (const timezone of ["+02:00", "Berlin", ""]) {
+      expect(await rejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
+    }
+  });
+
+  test("an update changes what is given, null unsets, and forms stay as they are", async () => {
+    const holder = await makeHolder(services, { maxPeopleInListing: 4, district: "Mitte" });
+    const form = await makeForm(services, holder.userId, holder.listingId, { numberOfGuests: 4 });
+    const before = await asUser(services, holder.userId).listings.get({ id: holder.listingId });
+    const changed = await operator.listings.update({
+      id: holder.listingId.toUpperCase(),
+      title: "New title",
+      district: null,
+      maxPeopleInListing: 2,
+    });
+    expect(changed).toEqual({ ...before, title: "New title", district: null, maxPeopleInListing: 2 });
+    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+    const closed = await operator.listings.deactivate({ id: holder.listingId });
+    expect(closed).toEqual({ ...changed, active: false });
+    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    for (const id of UNKNOWN_IDS) {
+      expect(await refusalCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await refusalCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
+    }
+  });
+});
+
+describe("vehicles and pets", () => {
+  test("are set in the application, within the listing's rules, by who has the form in scope", async () => {
+    const holder = await makeHolder(services, { maxVehicles: 2, allowPets: false });
+    const { id } = await makeForm(services, holder.userId, holder.listingId);
+    const { forms } = asUser(services, holder.userId);
+    expect(await forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 0 })).toMatchObject({
+      numberOfVehicles: 2,
+      numberOfPets: 0,
+    });
+    expect(await rejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
+      "numberOfVehicles",
+      "numberOfPets",
+    ]);
+    expect(await forms.setParty({ id, numberOfPets: null })).toMatchObject({
+      numberOfVehicles: 2,
+      numberOfPets: null,
+    });
+    const stranger = await makeUser(services);
+    await setRole(services, holder.listingId, stranger.id, "READER");
+    const call = asUser(services, stranger.id).forms.setParty({ id, numberOfPets: null });
+    expect(await refusalCode(call)).toBe("RESOURCE_NOT_FOUND");
+  });
+
+  test("a move to a listing that does not take them is refused; an update in place is not", async () => {
+    const holder = await makeHolder(services);
+    const strict = await makeListing(services, holder.userId, { maxVehicles: 0, allowPets: false });
+    const { id } = await makeForm(services, holder.userId, holder.listingId);
+    const { forms } = asUser(services, holder.userId);
+    await forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 1 });
+    expect(await rejectedFields(forms.update({ id, ...stay(strict.id) }))).toEqual(["listingId"]);
+    await operator.listings.update({ id: holder.listingId, maxVehicles: 0, allowPets: false });
+    expect((await forms.update({ id, ...stay(holder.listingId) })).numberOfVehicles).toBe(1);
+  });
+});
+
+describe("a user's status change", () => {
+  test("goes one stage on, of a form in scope; the operator corrects", async () => {
+    const holder = await makeHolder(services);
+    const { id } = await makeForm(services, holder.userId, holder.listingId);
+    const { forms } = asUser(services, holder.userId);
+    expect(await rejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
+    for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "CHECKED_OUT"]) {
+      expect((await forms.setStatus({ id, status })).status).toBe(status);
+      expect((await forms.setStatus({ id, status })).status).toBe(status);
+    }
+    expect(await rejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
+    expect((await operator.forms.setStatus({ id, status: "SENT" })).status).toBe("SENT");
+    const stranger = asUser(services, (await makeUser(services)).id);
+    expect(await refusalCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
+      "RESOURCE_NOT_FOUND",
+    );
+  });
+});
+
+describe("the audit trail", () => {
+  test("is read by subject, newest first, a page at a time, and by correlation id", async () => {
+    const holder = await makeHolder(services);
+    const correlationId = randomUUID();
+    const { forms } = asUser(services, holder.userId, { correlationId });
+    const { id } = await forms.create(holder.body);
+    await asUser(services, holder.userId).forms.setStatus({ id, status: "COMPLETED" });
+    const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
+    expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
+      ["form.status_set", holder.userId],
+      ["form.created", holder.userId],
+    ]);
+    const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
+    expect(newest).toEqual(trail[0]);
+    expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
+    const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
+    expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
+    for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
+  });
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { asOperator, makeListing, makeUser, openTestServices, refusalCode, setRole } from "../factories.js";
+
+test("of several removals of one membership at once, one succeeds and is audited; the others find none", async () => {
+  const services = await openTestServices();
+  const [owner, member] = [await makeUser(services), await makeUser(services)];
+  const { id: listingId } = await makeListing(services, owner.id);
+  const operator = asOperator(services);
+  for (let round = 1; round <= 5; round++) {
+    await setRole(services, listingId, member.id, "WRITER");
+    const outcomes = await Promise.all(
+      Array.from({ length: 5 }, () => {
+        const removal = operator.members.remove({ listingId, userId: member.id });
+        return removal.then(
+          ({ role }) => role,
+          () => refusalCode(removal),
+        );
+      }),
+    );
+    expect(outcomes.toSorted()).toEqual([...Array(4).fill("RESOURCE_NOT_FOUND"), "WRITER"]);
+    const trail = await operator.audit.trail({ subjectId: listingId, limit: 1000 });
+    expect(trail.filter(({ action }) => action === "member.removed")).toHaveLength(round);
+  }
+});

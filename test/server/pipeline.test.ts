@@ -1,0 +1,330 @@
+import { randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { open } from "../../server/secrets.js";
+import {
+  asKey,
+  asOperator,
+  asUser,
+  makeForm,
+  makeKey,
+  makeListing,
+  openTestServices,
+  refusal,
+  rejectedFields,
+  stay,
+} from "../factories.js";
+import { makeHolder } from "./holders.js";
+
+let services: Services;
+
+beforeAll(async () => {
+  services = await openTestServices({ APP_SECRETS: "" });
+});
+
+const NOTHING = { forms: 0, creations: 0, keys: 0, jobs: 0, audit: 0 };
+
+async function change(listingId: string, columns: string): Promise<void> {
+  await services.db.pool.query(`UPDATE listings SET ${columns} WHERE id = $1`, [listingId]);
+}
+
+interface AuditRow {
+  actor: string;
+  actor_id: string | null;
+  action: string;
+  correlation_id: string;
+  details: Record<string, unknown>;
+}
+
+async function auditOf(subjectId: string): Promise<AuditRow[]> {
+  const { rows } = await services.db.pool.query<AuditRow>(
+    `SELECT actor, actor_id, action, correlation_id, details FROM audit_entries WHERE subject_id = $1 ORDER BY id`,
+    [subjectId],
+  );
+  return rows;
+}
+
+describe("the listing's rules on a create", () => {
+  test("an inactive listing takes no new form", async () => {
+    const holder = await makeHolder(services, { active: false });
+    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await holder.traces()).toEqual(NOTHING);
+  });
+
+  test("guests up to the listing's limit, no further", async () => {
+    const holder = await makeHolder(services, { maxPeopleInListing: 2 });
+    const create = (numberOfGuests: number) => holder.create({ ...holder.body, numberOfGuests });
+    expect(await rejectedFields(create(3))).toEqual(["numberOfGuests"]);
+    expect(await holder.traces()).toEqual(NOTHING);
+    expect((await create(2)).form.numberOfGuests).toBe(2);
+  });
+
+  test("both faults come together, and nothing is written", async () => {
+    const holder = await makeHolder(services, { active: false, maxPeopleInListing: 1 });
+    expect(await rejectedFields(holder.create(holder.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
+    expect(await holder.traces()).toEqual(NOTHING);
+  });
+
+  test("they are judged as they stand at the call", async () => {
+    const holder = await makeHolder(services);
+    await change(holder.listingId, "active = false");
+    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    await change(holder.listingId, "active = true");
+    expect((await holder.create(holder.body)).replayed).toBe(false);
+  });
+});
+
+describe("the listing's rules on an update", () => {
+  test("a form on an inactive listing can be changed, and moved away, but none moved there", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeListing(services, holder.userId);
+    const { id } = await makeForm(services, holder.userId, holder.listingId);
+    const { forms } = asUser(services, holder.userId);
+    await change(holder.listingId, "active = false");
+    const changed = await forms.update({ id, ...stay(holder.listingId, { numberOfGuests: 5 }) });
+    expect(changed.numberOfGuests).toBe(5);
+    expect((await forms.update({ id, ...stay(second.id) })).listingId).toBe(second.id);
+    expect(await rejectedFields(forms.update({ id, ...stay(holder.listingId) }))).toEqual(["listingId"]);
+    expect((await forms.get({ id })).listingId).toBe(second.id);
+  });
+
+  test("the limit of guests is the target's, with or without a move", async () => {
+    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
+    const small = await makeListing(services, holder.userId, { maxPeopleInListing: 2, active: false });
+    const form = await makeForm(services, holder.userId, holder.listingId);
+    const { forms } = asUser(services, holder.userId);
+    const put = (listingId: string, numberOfGuests: number) =>
+      forms.update({ id: form.id, ...stay(listingId, { numberOfGuests }) });
+    expect(await rejectedFields(put(holder.listingId, 5))).toEqual(["numberOfGuests"]);
+    expect(await rejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
+    expect(await forms.get({ id: form.id })).toEqual(form);
+    expect((await put(holder.listingId, 4)).numberOfGuests).toBe(4);
+  });
+});
+
+describe("an update", () => {
+  test("changes what the body says and nothing else; the same again is the same", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeListing(services, holder.userId);
+    const form = await makeForm(services, holder.userId, holder.listingId);
+    await asOperator(services).forms.setStatus({ id: form.id, status: "ACCEPTED" });
+    const { forms } = asUser(services, holder.userId);
+    const body = stay(second.id, { numberOfGuests: 7 });
+    const updated = await forms.update({ id: form.id, ...body });
+    expect(updated).toEqual({
+      ...form,
+      listingId: second.id,
+      checkInDate: body.checkInDate,
+      checkOutDate: body.checkOutDate,
+      numberOfGuests: 7,
+      status: "ACCEPTED",
+    });
+    expect(await forms.update({ id: form.id, ...body })).toEqual(updated);
+    expect(await forms.get({ id: form.id })).toEqual(updated);
+  });
+
+  test("without an address keeps the stored one; with one replaces it; never notifies", async () => {
+    const holder = await makeHolder(services);
+    const { form } = await holder.create(holder.body);
+    const { forms } = asUser(services, holder.userId);
+    const stored = async (id: string) => {
+      const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
+      return row.guestEmail && open(services.keyring.email, row.guestEmail, id);
+    };
+    expect(await stored(form.id)).toBe("guest@example.com");
+    for (const [guestEmail, kept] of [
+      [undefined, "guest@example.com"],
+      [null, "guest@example.com"],
+      [" New.Guest@EXAMPLE.com", "New.Guest@example.com"],
+      [undefined, "New.Guest@example.com"],
+    ] as const) {
+      await forms.update({ id: form.id, ...stay(holder.listingId), guestEmail });
+      expect(await stored(form.id)).toBe(kept);
+    }
+    expect((await holder.traces()).jobs).toBe(1);
+
+    const bare = await makeForm(services, holder.userId, holder.listingId);
+    expect(await stored(bare.id)).toBeNull();
+    await forms.update({ id: bare.id, ...stay(holder.listingId, { guestEmail: "late@example.com" }) });
+    expect(await stored(bare.id)).toBe("late@example.com");
+    expect((await holder.traces()).jobs).toBe(1);
+  });
+});
+
+describe("the audit trail", () => {
+  test("has one row for each write, of who did it in which request; none for repeats and refusals", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeListing(services, holder.userId);
+    const key = await makeKey(services, holder.userId);
+    const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    const call = (index: number) => ({ correlationId: ids[index] ?? "" });
+    const body = { ...holder.body, guestEmail: "audited@example.com" };
+
+    const { id } = await asKey(services, key, call(0)).forms.create(body);
+    await asKey(services, key, call(1)).forms.update({ id, ...body, listingId: second.id });
+    await asUser(services, holder.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
+    await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
+    const noTrace = { correlationId: randomUUID() };
+    await asUser(services, holder.userId, noTrace).forms.create(body);
+    const quiet = asUser(services, holder.userId, noTrace).forms;
+    await refusal(quiet.update({ id, ...body, listingId: randomUUID() }));
+    await refusal(quiet.update({ id, ...body, numberOfGuests: 0 }));
+
+    const rows = await auditOf(id);
+    expect(rows).toEqual([
+      {
+        actor: "key",
+        actor_id: key.id,
+        action: "form.created",
+        correlation_id: ids[0],
+        details: { listingId: holder.listingId },
+      },
+      {
+        actor: "key",
+        actor_id: key.id,
+        action: "form.updated",
+        correlation_id: ids[1],
+        details: { listingId: second.id, movedFrom: holder.listingId },
+      },
+      {
+        actor: "user",
+        actor_id: holder.userId,
+        action: "form.updated",
+        correlation_id: ids[2],
+        details: { listingId: second.id },
+      },
+      {
+        actor: "operator",
+        actor_id: null,
+        action: "form.status_set",
+        correlation_id: ids[3],
+        details: expect.objectContaining({ from: "SENT", to: "ACCEPTED" }),
+      },
+    ]);
+    const { rows: none } = await services.db.pool.query(
+      "SELECT FROM audit_entries WHERE correlation_id = $1",
+      [noTrace.correlationId],
+    );
+    expect(none).toHaveLength(0);
+  });
+
+  test("has a row for each of the operator's writes", async () => {
+    const operator = (correlationId: string) => asOperator(services, { correlationId });
+    const actions = async (correlationId: string) => {
+      const { rows } = await services.db.pool.query<AuditRow>(
+        "SELECT action, actor FROM audit_entries WHERE correlation_id = $1 ORDER BY id",
+        [correlationId],
+      );
+      return rows.map(({ action, actor }) => `${actor} ${action}`);
+    };
+    const id = randomUUID();
+    const holder = await makeHolder(services);
+    const user = await operator(id).users.create({ email: "audited.user@example.com" });
+    await operator(id).members.set({ listingId: holder.listingId, userId: user.id, role: "WRITER" });
+    await operator(id).members.remove({ listingId: holder.listingId, userId: user.id });
+    const key = await operator(id).keys.issue({ userId: user.id, mode: "READ_ONLY" });
+    await operator(id).keys.rotate({ id: key.id });
+    await operator(id).keys.revoke({ id: key.id });
+    await operator(id).keys.revoke({ id: key.id });
+    await refusal(operator(id).users.create({ email: "Audited.User@example.com".toLowerCase() }));
+    expect(await actions(id)).toEqual([
+      "operator user.created",
+      "operator member.set",
+      "operator member.removed",
+      "operator key.issued",
+      "operator key.rotated",
+      "operator key.revoked",
+    ]);
+  });
+});
+
+describe("a write that fails at its last step", () => {
+  test("leaves nothing of a create behind, binds nothing, and says nothing of the cause", async () => {
+    const holder = await makeHolder(services);
+    await services.db.pool.query(`
+      CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
+      CREATE TRIGGER refuse_job BEFORE INSERT ON graphile_worker._private_jobs EXECUTE FUNCTION refuse_job()`);
+    expect(await refusal(holder.create(holder.body, "k"))).toEqual({
+      serviceCode: "INTERNAL_ERROR",
+      code: "INTERNAL_SERVER_ERROR",
+      status: 500,
+      message: "Something went wrong on our side.",
+      errors: undefined,
+      retryAfter: undefined,
+    });
+    expect(await holder.traces()).toEqual(NOTHING);
+    // Without an address there is no job to add.
+    expect((await holder.create(stay(holder.listingId))).replayed).toBe(false);
+    await services.db.pool.query("DROP FUNCTION refuse_job CASCADE");
+    expect((await holder.create({ ...holder.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
+    expect(await holder.traces()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
+  });
+
+  test("leaves an update undone", async () => {
+    const holder = await makeHolder(services);
+    const second = await makeListing(services, holder.userId);
+    const { form } = await holder.create(holder.body);
+    const { forms } = asUser(services, holder.userId);
+    await services.db.pool.query("ALTER TABLE audit_entries RENAME TO no_audit");
+    const failed = await refusal(forms.update({ id: form.id, ...stay(second.id, { numberOfGuests: 9 }) }));
+    await services.db.pool.query("ALTER TABLE no_audit RENAME TO audit_entries");
+    expect(failed).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 500 });
+    expect(await forms.get({ id: form.id })).toEqual(form);
+    expect(await holder.create(holder.body, "new")).toEqual({ form, replayed: true });
+  });
+});
+
+describe("a write that nobody waits for any longer", () => {
+  const overdue = { isOverdue: () => true };
+
+  test("is not begun", async () => {
+    const holder = await makeHolder(services);
+    const caller = asUser(services, holder.userId, overdue);
+    expect(await refusal(caller.forms.create(holder.body))).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(await holder.traces()).toEqual(NOTHING);
+    const { form } = await holder.create(holder.body);
+    const update = caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) });
+    expect(await refusal(update)).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+  });
+
+  test("is not made where the time is up while it waits for a lock", async () => {
+    const holder = await makeHolder(services);
+    const { form } = await holder.create(holder.body);
+    const client = await services.db.pool.connect();
+    let isOverdue = false;
+    try {
+      await client.query("BEGIN");
+      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
+      const caller = asUser(services, holder.userId, { isOverdue: () => isOverdue });
+      const late = refusal(
+        caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) }),
+      );
+      const waiting =
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await expect.poll(async () => (await services.db.pool.query(waiting)).rowCount).toBe(1);
+      isOverdue = true;
+      await client.query("COMMIT");
+      expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
+    } finally {
+      client.release();
+    }
+    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+  });
+});
+
+test("a form whose address no secret opens can be updated, and keeps it until it gets another", async () => {
+  const holder = await makeHolder(services);
+  const { form } = await holder.create(holder.body);
+  const stored = async () =>
+    (await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [form.id])).rows[0]
+      .guest_email;
+  const lost = Buffer.alloc(50, 1);
+  await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, lost]);
+  const { forms } = asUser(services, holder.userId);
+  const body = stay(holder.listingId, { numberOfGuests: 4 });
+  expect((await forms.update({ id: form.id, ...body })).numberOfGuests).toBe(4);
+  expect(await stored()).toEqual(lost);
+  await forms.update({ id: form.id, ...body, guestEmail: "new@example.com" });
+  expect(await stored()).not.toEqual(lost);
+});

@@ -1,0 +1,231 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { FORM_STATUSES } from "../../server/forms/schema.js";
+import {
+  asOperator,
+  asUser,
+  makeForm,
+  makeListing,
+  makeUser,
+  openTestServices,
+  refusal,
+  stay,
+} from "../factories.js";
+
+let services: Services;
+let ownerId: string;
+let listingId: string;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  ownerId = (await makeUser(services)).id;
+  listingId = (await makeListing(services, ownerId)).id;
+});
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const FORM_FIELDS = [
+  "id",
+  "listingId",
+  "publicId",
+  "status",
+  "checkInDate",
+  "checkOutDate",
+  "numberOfGuests",
+  "numberOfVehicles",
+  "numberOfPets",
+  "createdAt",
+];
+const LISTING_FIELDS = [
+  "id",
+  "publicId",
+  "title",
+  "address",
+  "city",
+  "country",
+  "zipCode",
+  "district",
+  "timezone",
+  "active",
+  "maxPeopleInListing",
+  "maxVehicles",
+  "allowPets",
+  "createdAt",
+];
+const SLUG = /^[\w-]{21}$/;
+
+describe("a form", () => {
+  test("has all fields of the interface and no others, from every operation", async () => {
+    const caller = asUser(services, ownerId);
+    const body = stay(listingId, { guestEmail: "guest@example.com" });
+    const created = await caller.forms.create(body);
+    expect(Object.keys(created)).toEqual(FORM_FIELDS);
+    expect(created).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/),
+      publicId: expect.stringMatching(SLUG),
+      createdAt: expect.stringMatching(INSTANT),
+      listingId,
+      status: "SENT",
+      checkInDate: "2027-07-01T13:00:00.000Z",
+      checkOutDate: "2027-07-08T09:00:00.000Z",
+      numberOfGuests: 2,
+      numberOfVehicles: null,
+      numberOfPets: null,
+    });
+    expect(await caller.forms.get({ id: created.id })).toEqual(created);
+    expect((await caller.forms.list({})).items).toEqual([created]);
+    expect((await caller.forms.list({ listingId })).items).toEqual([created]);
+    expect(await caller.forms.update({ id: created.id, ...body })).toEqual(created);
+    const replayed = await caller.forms.create(body);
+    expect(replayed).toEqual(created);
+  });
+
+  test("was created when the database says it was, to the millisecond", async () => {
+    const before = Date.now();
+    const form = await makeForm(services, ownerId, listingId);
+    const rows = await services.db.query<{ ms: string }>(
+      "created-ms",
+      "SELECT (extract(epoch FROM created_at) * 1000)::text AS ms FROM forms WHERE id = $1::uuid",
+      [form.id],
+    );
+    expect(Number(rows[0]?.ms)).toBe(Date.parse(form.createdAt));
+    expect(Math.abs(Date.parse(form.createdAt) - before)).toBeLessThan(60_000);
+  });
+
+  test("keeps its nullable fields where nothing is stored in them", async () => {
+    const { id } = await makeForm(services, ownerId, listingId);
+    await services.db.pool.query(
+      "UPDATE forms SET check_in_date = NULL, check_out_date = NULL, number_of_guests = NULL WHERE id = $1",
+      [id],
+    );
+    const form = await asUser(services, ownerId).forms.get({ id });
+    expect(Object.keys(form)).toEqual(FORM_FIELDS);
+    expect(form).toMatchObject({ checkInDate: null, checkOutDate: null, numberOfGuests: null });
+    expect((await asUser(services, ownerId).forms.list({})).items).toContainEqual(form);
+  });
+
+  test("shows vehicles and pets that the application has set; an update leaves them alone", async () => {
+    const { id } = await makeForm(services, ownerId, listingId);
+    await services.db.pool.query(
+      "UPDATE forms SET number_of_vehicles = 1, number_of_pets = 0 WHERE id = $1",
+      [id],
+    );
+    const caller = asUser(services, ownerId);
+    expect(await caller.forms.get({ id })).toMatchObject({ numberOfVehicles: 1, numberOfPets: 0 });
+    const updated = await caller.forms.update({ id, ...stay(listingId) });
+    expect(updated).toMatchObject({ numberOfVehicles: 1, numberOfPets: 0 });
+  });
+});
+
+describe("the status", () => {
+  test.each([...FORM_STATUSES])(
+    "%s is answered as it is, and an update does not change it",
+    async (status) => {
+      const { id } = await makeForm(services, ownerId, listingId);
+      const set = await asOperator(services).forms.setStatus({ id: id.toUpperCase(), status });
+      const caller = asUser(services, ownerId);
+      expect(set.status).toBe(status);
+      expect(await caller.forms.get({ id })).toEqual(set);
+      expect((await caller.forms.update({ id, ...stay(listingId) })).status).toBe(status);
+    },
+  );
+
+  test.each(["ARCHIVED", "A", "_", "SENT_TWICE", "X".repeat(32)])(
+    "%s, which no version enumerates, is UNKNOWN everywhere, and stays stored",
+    async (status) => {
+      const { id } = await makeForm(services, ownerId, listingId);
+      const set = await asOperator(services).forms.setStatus({ id, status });
+      expect(set.status).toBe("UNKNOWN");
+      const caller = asUser(services, ownerId);
+      expect(await caller.forms.get({ id })).toEqual(set);
+      expect((await caller.forms.list({ limit: 100 })).items).toContainEqual(set);
+      expect((await caller.forms.update({ id, ...stay(listingId) })).status).toBe("UNKNOWN");
+      const { rows } = await services.db.pool.query("SELECT status FROM forms WHERE id = $1", [id]);
+      expect(rows).toEqual([{ status }]);
+    },
+  );
+
+  test.each(["sent", "", "X".repeat(33), "A-B", "SENT "])("cannot be set to %o", async (status) => {
+    const { id } = await makeForm(services, ownerId, listingId);
+    const refused = await refusal(asOperator(services).forms.setStatus({ id, status }));
+    expect(refused).toMatchObject({ serviceCode: "VALIDATION_ERROR", errors: [{ field: "status" }] });
+  });
+
+  test("of a form that does not exist cannot be set", async () => {
+    for (const id of ["x", ownerId]) {
+      const refused = await refusal(asOperator(services).forms.setStatus({ id, status: "SENT" }));
+      expect(refused.serviceCode).toBe("RESOURCE_NOT_FOUND");
+    }
+  });
+});
+
+describe("a listing", () => {
+  test("has all fields of the interface and no others", async () => {
+    const full = {
+      title: "Loft",
+      address: "Kanalweg 7",
+      city: "Berlin",
+      country: "Germany",
+      zipCode: "10997",
+      district: "Kreuzberg",
+      timezone: "Europe/Berlin",
+      active: false,
+      maxPeopleInListing: 4,
+      maxVehicles: 0,
+      allowPets: false,
+    };
+    const created = await makeListing(services, ownerId, full);
+    expect(Object.keys(created)).toEqual(LISTING_FIELDS);
+    expect(created).toMatchObject(full);
+    expect(created.publicId).toMatch(SLUG);
+    expect(created.createdAt).toMatch(INSTANT);
+    const caller = asUser(services, ownerId);
+    expect(await caller.listings.get({ id: created.id })).toEqual(created);
+    const listed = (await caller.listings.list({})).items.find(({ id }) => id === created.id);
+    expect(listed).toEqual(created);
+    expect(Object.keys(listed ?? {})).toEqual(LISTING_FIELDS);
+  });
+
+  test("keeps its nullable fields where nothing is stored in them", async () => {
+    const created = await makeListing(services, ownerId);
+    const nulls = { district: null, maxPeopleInListing: null, maxVehicles: null, allowPets: null };
+    expect(created).toMatchObject(nulls);
+    expect(await asUser(services, ownerId).listings.get({ id: created.id })).toEqual(created);
+  });
+});
+
+describe("the guest's address", () => {
+  test("is in no answer, and in no row of any table in the clear", async () => {
+    const guestEmail = "Unmistakable.Guest@mail.example.com";
+    const changedEmail = "somebody.else@mail.example.com";
+    const caller = asUser(services, ownerId);
+    const body = stay(listingId, { guestEmail, numberOfGuests: 77 });
+    const created = await caller.forms.create(body);
+    const { id } = created;
+    const answers = [
+      created,
+      await caller.forms.create(body),
+      await caller.forms.get({ id }),
+      await caller.forms.list({}),
+      await caller.forms.update({ id, ...stay(listingId, { guestEmail: changedEmail }) }),
+      await asOperator(services).forms.setStatus({ id, status: "ACCEPTED" }),
+      await asOperator(services).notifications.list(),
+    ];
+    expect(JSON.stringify(answers)).not.toMatch(/mail\.example/i);
+    const { rows } = await services.db.pool.query<{ name: string }>(
+      `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
+       WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+    );
+    expect(rows.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["public.forms", "public.creations", "graphile_worker._private_jobs"]),
+    );
+    const needles = ["Unmistakable.Guest", "somebody.else", "mail.example"].flatMap((text) => [
+      text.toLowerCase(),
+      Buffer.from(text).toString("hex"),
+    ]);
+    for (const { name } of rows) {
+      const dump = await services.db.pool.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+      const text = dump.rows.map(({ row }) => row.toLowerCase()).join("\n");
+      for (const needle of needles) expect(text.includes(needle), `${needle} in ${name}`).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,105 @@
+import { createDecipheriv, hkdfSync } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { deriveKeyring, loadKeyring, open, seal } from "../../server/secrets.js";
+import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+
+const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
+
+describe("the keyring", () => {
+  test("is HKDF-SHA-256 of each secret, a key for each purpose, newest first", () => {
+    const keyring = deriveKeyring([FIRST, SECOND]);
+    for (const purpose of ["cursor", "fingerprint", "email"] as const) {
+      const derived = [FIRST, SECOND].map((secret) =>
+        Buffer.from(hkdfSync("sha256", secret, "guest-forms", purpose, 32)),
+      );
+      expect(keyring[purpose]).toEqual(derived);
+    }
+    const all = Object.values(keyring)
+      .flat()
+      .map((key: Buffer) => key.toString("hex"));
+    expect(new Set(all).size).toBe(6);
+  });
+
+  test("cannot be empty", () => {
+    expect(() => deriveKeyring([])).toThrow(/APP_SECRETS/);
+  });
+
+  test("without configured secrets is of those stored, newest first; configured ones come before them", async () => {
+    const { db } = await openTestServices({ APP_SECRETS: "" });
+    await db.prisma.storedSecret.create({ data: { secret: SECOND } });
+    const stored = await db.prisma.storedSecret.findMany({ orderBy: { id: "asc" } });
+    expect(stored).toHaveLength(2);
+    const [oldest = { secret: "" }] = stored;
+    expect(oldest.secret.length).toBeGreaterThanOrEqual(32);
+    expect(await loadKeyring([], db)).toEqual(deriveKeyring([SECOND, oldest.secret]));
+    expect(await loadKeyring([FIRST], db)).toEqual(deriveKeyring([FIRST, SECOND, oldest.secret]));
+  });
+});
+
+describe("a sealed address", () => {
+  const { email } = deriveKeyring([FIRST]);
+  const sealed = seal(email, "guest@example.com", "form-1");
+
+  test("opens again, and looks different every time", () => {
+    expect(open(email, sealed, "form-1")).toBe("guest@example.com");
+    const again = seal(email, "guest@example.com", "form-1");
+    expect(again.equals(sealed)).toBe(false);
+    expect(open(email, new Uint8Array(again), "form-1")).toBe("guest@example.com");
+    expect(open(email, seal(email, "ü€😀", "x"), "x")).toBe("ü€😀");
+    expect(sealed.includes("guest")).toBe(false);
+  });
+
+  test("is AES-256-GCM: version, IV of 12 bytes, tag of 16, ciphertext, bound to its form", () => {
+    expect(sealed.readUInt8(0)).toBe(1);
+    const decipher = createDecipheriv("aes-256-gcm", email[0], sealed.subarray(1, 13))
+      .setAAD(Buffer.from("form-1"))
+      .setAuthTag(sealed.subarray(13, 29));
+    const text = Buffer.concat([decipher.update(sealed.subarray(29)), decipher.final()]);
+    expect(text.toString()).toBe("guest@example.com");
+  });
+
+  test("does not open for another form, nor with another secret", () => {
+    expect(() => open(email, sealed, "form-2")).toThrow();
+    expect(() => open(deriveKeyring([SECOND]).email, sealed, "form-1")).toThrow();
+    expect(() => open(deriveKeyring([FIRST]).fingerprint, sealed, "form-1")).toThrow();
+  });
+
+  test("does not open once any byte of IV, tag or ciphertext is changed, or it is cut", () => {
+    for (let index = 1; index < sealed.length; index++) {
+      const altered = Buffer.from(sealed);
+      altered.writeUInt8(altered.readUInt8(index) ^ 1, index);
+      expect(() => open(email, altered, "form-1")).toThrow();
+    }
+    for (let length = 0; length < sealed.length; length++) {
+      expect(() => open(email, sealed.subarray(0, length), "form-1")).toThrow();
+    }
+  });
+
+  test("opens with any listed secret; the newest seals", () => {
+    const rotated = deriveKeyring([SECOND, FIRST]).email;
+    expect(open(rotated, sealed, "form-1")).toBe("guest@example.com");
+    const next = seal(rotated, "guest@example.com", "form-1");
+    expect(open(deriveKeyring([SECOND]).email, next, "form-1")).toBe("guest@example.com");
+    expect(() => open(email, next, "form-1")).toThrow();
+  });
+
+  test("copied into another form's row is not taken for that form's own", async () => {
+    const services = await openTestServices();
+    const { id } = await makeUser(services);
+    const listing = await makeListing(services, id);
+    const { forms } = asUser(services, id);
+    const [from, to] = [
+      await forms.create(stay(listing.id, { guestEmail: "guest@example.com" })),
+      await forms.create(stay(listing.id, { numberOfGuests: 3 })),
+    ];
+    await services.db.pool.query(
+      "UPDATE forms SET guest_email = (SELECT guest_email FROM forms WHERE id = $1) WHERE id = $2",
+      [from.id, to.id],
+    );
+    const { rows } = await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [to.id]);
+    expect(open(services.keyring.email, rows[0].guest_email, from.id)).toBe("guest@example.com");
+    expect(() => open(services.keyring.email, rows[0].guest_email, to.id)).toThrow("None of the");
+    // Nor does it stand in the way.
+    await forms.update({ id: to.id, ...stay(listing.id) });
+  });
+});
