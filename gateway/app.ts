@@ -15,6 +15,7 @@ import "./locals.js";
 import type { Metrics } from "./metrics.js";
 import { allow, matchPath } from "./operations.js";
 import { limitRate } from "./rate-limit.js";
+import { LocalStore } from "./rate-store.js";
 import { callOperation } from "./rest.js";
 import { secure } from "./security-headers.js";
 import { sequence } from "./sequence.js";
@@ -41,7 +42,7 @@ export function createApp(deps: AppDeps): Express {
     log,
     isDraining = () => false,
     isLeaving = isDraining,
-    counters,
+    counters = () => new LocalStore(),
     metrics,
     traceRequests,
   } = deps;
@@ -62,8 +63,8 @@ export function createApp(deps: AppDeps): Express {
     answerOptions,
     turnAwayWhen(isDraining),
     clock.start,
-    authenticate(services, counters?.("guest-forms:bad-key:"), metrics?.onKeyLookUp),
-    limitRate(settings, counters?.("guest-forms:key:")),
+    authenticate(services, counters("guest-forms:bad-key:"), metrics?.onKeyLookUp),
+    limitRate(settings, counters("guest-forms:key:")),
     matchOperation,
     demandMode,
     ofWrites([clock.pause, readBody(settings), clock.resume]),

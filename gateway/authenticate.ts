@@ -12,7 +12,7 @@ import { refuse } from "./rate-limit.js";
  */
 export function authenticate(
   services: Services,
-  store: Store | undefined,
+  store: Store,
   onLookUp?: (cached: boolean) => void,
 ): RequestHandler {
   const countBadKey = rateLimit({
@@ -23,7 +23,7 @@ export function authenticate(
     validate: false,
     keyGenerator: (req) => ipKeyGenerator(req.ip ?? ""),
     handler: refuse,
-    ...(store && { store }),
+    store,
   });
   const authenticateKey = keyAuthenticator(services, onLookUp);
   return async (req, res, next) => {

@@ -6,7 +6,7 @@ import type { Settings } from "../server/config.js";
 import { ServiceError } from "../server/errors.js";
 
 /** At most so many requests a window for each key, counted by the key's id (decisions, "rate limit"). */
-export function limitRate(settings: Settings, store: Store | undefined): RequestHandler {
+export function limitRate(settings: Settings, store: Store): RequestHandler {
   const show = showLimit(settings);
   const limit = rateLimit({
     windowMs: settings.RATE_LIMIT_WINDOW_SECONDS * 1000,
@@ -20,7 +20,7 @@ export function limitRate(settings: Settings, store: Store | undefined): Request
       show(req, res);
       refuse(req, res, next, options);
     },
-    ...(store && { store }),
+    store,
   });
   return (req, res, next) =>
     limit(req, res, (error?: unknown) => {

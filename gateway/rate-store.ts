@@ -2,11 +2,21 @@ import { type IncrementResponse, MemoryStore, type Options, type Store } from "e
 import { RedisStore } from "rate-limit-redis";
 import type { Redis } from "./redis.js";
 
+/** Counts hits in this process's memory. */
+export class LocalStore extends MemoryStore {
+  /** MemoryStore answers with the entry itself, in which requests at once would all read the last one's count. */
+  override increment(key: string): Promise<IncrementResponse> {
+    const counted = super.increment(key);
+    const entry = this.current.get(key);
+    return entry ? Promise.resolve({ ...entry }) : counted;
+  }
+}
+
 /** Counts hits in Redis, for all processes together, and in this process's memory while Redis is lost. */
 export class SharedStore implements Store {
   readonly localKeys = false;
   readonly prefix: string;
-  readonly #memory = new MemoryStore();
+  readonly #memory = new LocalStore();
   readonly #shared: RedisStore;
   readonly #redis: Redis;
   readonly #onFallback: () => void;

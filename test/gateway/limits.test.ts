@@ -62,6 +62,16 @@ describe("the rate limit of a key", () => {
     }
   });
 
+  test("lets exactly as many through as it says, of requests at once too", async () => {
+    const { key } = await gateway.addHolder();
+    const request = `GET /v1/forms HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n\r\n`;
+    const answers = await gateway.raw(request.repeat(8), Array<string>(8).fill("GET"));
+    const told = answers.map(
+      ({ status, headers }) => `${status} ${/r=\d/.exec(headers.ratelimit ?? "")?.[0]}`,
+    );
+    expect(told.sort()).toEqual(["200 r=0", "200 r=1", "200 r=2", ...Array<string>(5).fill("429 r=0")]);
+  });
+
   test("is not shared by two keys of one holder", async () => {
     const { key, readOnlyKey } = await gateway.addHolder();
     expect((await exhaust(key)).status).toBe(429);

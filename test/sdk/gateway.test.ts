@@ -139,14 +139,18 @@ describe("the service's refusals arrive as their classes", () => {
 });
 
 describe("the rate limit", () => {
-  const limited = useGateway(() => ({ RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: "6" }));
+  const short = useGateway(() => ({ RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: "6" }));
+  const long = useGateway(() => ({ RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: "600" }));
 
-  test("is waited out within the deadline, and told at once beyond it", async () => {
-    const client = limited.client({ baseUrl: limited.url });
+  test("is waited out within the deadline", async () => {
+    const client = short.client({ baseUrl: short.url });
     const seen: number[] = [];
     for (let i = 0; i < 5; i++) seen.push((await client.listings.list()).items.length);
     expect(seen).toEqual([3, 3, 3, 3, 3]);
-    const hurried = limited.client({ baseUrl: limited.url, timeout: 3_000, apiKey: limited.readOnly });
+  });
+
+  test("is told at once where it outlasts the deadline", async () => {
+    const hurried = long.client({ baseUrl: long.url });
     const errors = await Promise.all(
       Array.from({ length: 6 }, () =>
         hurried.listings.list().then(
@@ -159,7 +163,7 @@ describe("the rate limit", () => {
     expect(refused).toHaveLength(3);
     for (const error of refused) {
       expect(error).toBeInstanceOf(RateLimitedError);
-      expect((error as RateLimitedError).retryAfter).toBeGreaterThanOrEqual(1);
+      expect((error as RateLimitedError).retryAfter).toBeGreaterThan(60);
     }
   });
 });
