@@ -3,7 +3,7 @@ import { LostRace, type Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
 import type { Keys } from "../secrets.js";
-import { type LockedListing, RULE_COLUMNS } from "./locks.js";
+import { type LockedListing, RULE_COLUMNS, RULES } from "./locks.js";
 import { type FormRow, projectForm } from "./projection.js";
 import type { FormV1 } from "./schema.js";
 
@@ -47,7 +47,7 @@ interface Creation {
 
 /** What there is before a create: the listing, and the creations that the request may repeat. */
 export interface Found {
-  listing: LockedListing & { version: string };
+  listing: LockedListing & { rules: string };
   /** The creation that the Idempotency-Key is bound to. */
   byKey: Creation | null;
   /** The creation that a keyless request with this body repeats. */
@@ -59,9 +59,8 @@ const creation = `json_build_object('formId', c.form_id, 'isOfBody', c.fingerpri
   'stands', f.fingerprint = ANY($4::bytea[]), 'answer', c.answer, 'isInScope', coalesce(
     (SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false))`;
 
-/** The version changes with every change to the listing. */
 export const FIND = `
-  SELECT ${RULE_COLUMNS}, l.xmin::text AS version,
+  SELECT ${RULE_COLUMNS}, ${RULES} AS rules,
     (
       SELECT ${creation}
       FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id

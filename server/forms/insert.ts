@@ -3,6 +3,7 @@ import { LostRace, type Sql } from "../db.js";
 import { FORM_CREATED } from "../notifications/enqueue.js";
 import { membershipInScope } from "../scope.js";
 import type { CreateRequest, Found } from "./idempotency.js";
+import { RULES } from "./locks.js";
 import type { FormV1 } from "./schema.js";
 import { NOTE_CREATING } from "./settle.js";
 
@@ -22,7 +23,7 @@ export interface Author {
 /**
  * All rows of a create, or none: in one statement, each step fed by the one before. It waits for whoever is changing
  * the membership or the listing, and for whoever is inserting the same fingerprint or key, and writes nothing where
- * the listing has changed since it was judged, or the fingerprint has been taken. A key that has been taken is an
+ * the listing's rules have changed since it was judged, or the fingerprint has been taken. A key that has been taken is an
  * error of the primary key.
  */
 export const INSERT = `
@@ -31,7 +32,7 @@ export const INSERT = `
     FROM (
       SELECT l.id
       FROM memberships m JOIN listings l ON l.id = m.listing_id
-      WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid AND l.xmin::text = $3
+      WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid AND ${RULES} = $3
       FOR SHARE OF l, m
     ) locked
   ), released AS (
@@ -78,7 +79,7 @@ export async function insert(
   const { holderId, fingerprints, key } = request;
   const [row] = await sql
     .query<{ createdAt: string }>("insert-form", INSERT, [
-      ...[holderId, form.listingId, listing.version, byBody?.formId ?? null],
+      ...[holderId, form.listingId, listing.rules, byBody?.formId ?? null],
       ...[form.id, fingerprints[0], JSON.stringify(form), key ?? null],
       ...[form.publicId, form.status, form.checkInDate, form.checkOutDate, form.numberOfGuests, guestEmail],
       ...[author.kind, author.id, author.correlationId],
@@ -88,6 +89,6 @@ export async function insert(
         throw new LostRace("the Idempotency-Key was bound meanwhile");
       throw error;
     });
-  if (!row) throw new LostRace("the listing has changed, or an equal create was faster");
+  if (!row) throw new LostRace("the listing's rules have changed, or an equal create was faster");
   return { ...form, createdAt: row.createdAt };
 }

@@ -15,6 +15,9 @@ export interface LockedListing {
 export const RULE_COLUMNS = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
   l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
 
+/** What those columns hold, to be compared: a change of anything else about the listing is none of a form's. */
+export const RULES = "(l.active, l.max_people_in_listing, l.max_vehicles, l.allow_pets)::text";
+
 // The listing before the membership: whoever ends a membership takes them in this order too.
 const LISTING_IN_SCOPE = `
   SELECT ${RULE_COLUMNS}

@@ -124,27 +124,28 @@ describe.each(["read committed", "repeatable read", "serializable"])(
     test("nothing is lost or left over where memberships and forms change at the same time", {
       timeout: 180_000,
     }, async () => {
+      const done = level === "read committed" ? atOnce : untilDone;
       const members = await Promise.all(Array.from({ length: 4 }, async () => (await makeUser(services)).id));
       const forms = await add(listing, 4);
       const creating = Array.from({ length: 6 }, async (_, writer) => {
         const caller = asUser(writer % 2 ? services : second, owner).forms;
         for (let round = 1; round <= 25; round++) {
           const body = stay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
-          await untilDone(() => caller.create(body));
+          await done(() => caller.create(body));
         }
       });
       const moving = forms.map(async ({ id }, mover) => {
         const caller = asUser(mover % 2 ? services : second, owner).forms;
         for (let round = 0; round < 15; round++)
-          await untilDone(() => caller.update({ id, ...stay(round % 2 ? listing : other) }));
+          await done(() => caller.update({ id, ...stay(round % 2 ? listing : other) }));
       });
       const joining = members.map(async (userId, member) => {
         const core = asOperator(member % 2 ? services : second).members;
         for (let round = 0; round < 12; round++) {
           for (const listingId of [listing, other]) {
             const role = round % 3 === 1 ? "READER" : "WRITER";
-            await untilDone(() => core.set({ listingId, userId, role }));
-            if (round % 3 === 2) await untilDone(() => core.remove({ listingId, userId }));
+            await done(() => core.set({ listingId, userId, role }));
+            if (round % 3 === 2) await done(() => core.remove({ listingId, userId }));
           }
         }
       });
@@ -158,6 +159,9 @@ describe.each(["read committed", "repeatable read", "serializable"])(
     });
   },
 );
+
+/** Nothing conflicts where each statement sees what is committed: one waits for the other. */
+const atOnce = <Result>(ask: () => Promise<Result>): Promise<Result> => ask();
 
 /** What conflicts time and again is a 503 at last, and succeeds when it is asked for again. */
 async function untilDone<Result>(ask: () => Promise<Result>): Promise<Result> {
