@@ -1,3 +1,4 @@
+import type { AnyTRPCProcedure } from "@trpc/server";
 import { z } from "zod";
 import type { ErrorCode } from "../server/errors.js";
 import { appRouter } from "../server/router.js";
@@ -7,6 +8,7 @@ import type { Meta } from "../server/trpc.js";
 export interface Operation {
   /** Path of the procedure in the router, such as `forms.create`; the name in logs and metrics. */
   name: string;
+  procedure: AnyTRPCProcedure;
   method: string;
   writes: boolean;
   /** Errors it can answer with, beside those that every operation can. */
@@ -45,7 +47,12 @@ interface ProcedureDef {
   inputs: unknown[];
 }
 
-function describe(name: string, def: ProcedureDef, openapi: NonNullable<Meta["openapi"]>): Operation {
+function describe(
+  name: string,
+  procedure: AnyTRPCProcedure,
+  openapi: NonNullable<Meta["openapi"]>,
+): Operation {
+  const def = procedure._def as unknown as ProcedureDef;
   const input = def.inputs[0];
   if (!(input instanceof z.ZodObject)) throw new Error(`${name}: the input of an operation is an object`);
   const params = [...openapi.path.matchAll(/\{(\w+)\}/g)].map(([, param]) => String(param));
@@ -57,6 +64,7 @@ function describe(name: string, def: ProcedureDef, openapi: NonNullable<Meta["op
   };
   return {
     name,
+    procedure,
     method: openapi.method,
     writes: def.type === "mutation",
     codes: def.meta?.codes ?? [],
@@ -71,9 +79,9 @@ function describe(name: string, def: ProcedureDef, openapi: NonNullable<Meta["op
 function readRoutes(): Route[] {
   const routes = new Map<string, Route>();
   // Flat at run time, by path ("forms.create"); its type is the tree that clients infer from.
-  const procedures = appRouter._def.procedures as unknown as Record<string, { _def: ProcedureDef }>;
-  for (const [name, { _def: def }] of Object.entries(procedures)) {
-    const openapi = def.meta?.openapi;
+  const procedures = appRouter._def.procedures as unknown as Record<string, AnyTRPCProcedure>;
+  for (const [name, procedure] of Object.entries(procedures)) {
+    const { openapi } = (procedure._def.meta ?? {}) as Meta;
     if (!openapi) continue;
     const route = routes.get(openapi.path) ?? {
       template: openapi.path,
@@ -81,7 +89,7 @@ function readRoutes(): Route[] {
       operations: new Map(),
     };
     routes.set(openapi.path, route);
-    route.operations.set(openapi.method, describe(name, def, openapi));
+    route.operations.set(openapi.method, describe(name, procedure, openapi));
   }
   return [...routes.values()];
 }

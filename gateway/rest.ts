@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { callTRPCProcedure } from "@trpc/server";
 import type { RequestHandler } from "express";
 import { createOpenApiNodeHttpHandler } from "trpc-to-openapi";
 import { type Context, createContext, type Services } from "../server/context.js";
@@ -56,13 +55,11 @@ export function callOperation(services: Services): RequestHandler {
 }
 
 /** The JSON text that a read answers with. */
-const read = (operation: Operation, ctx: Context, input: object) =>
-  callTRPCProcedure({
-    router: appRouter,
-    path: operation.name,
+const read = ({ name, procedure }: Operation, ctx: Context, input: object) =>
+  procedure({
+    path: name,
     type: "query",
     ctx,
-    input: undefined,
     getRawInput: async () => input,
     signal: NEVER,
     batchIndex: 0,

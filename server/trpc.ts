@@ -76,9 +76,9 @@ function procedureFor<Allowed extends Principal>(
   demand: (principal: Principal | null) => asserts principal is Allowed,
 ) {
   return t.procedure.use(async ({ ctx, next }) => {
-    const { principal } = ctx;
-    demand(principal);
-    const result = await next({ ctx: { principal } });
+    demand(ctx.principal);
+    // The context as it is: only its type is narrower.
+    const result = await next<{ principal: Allowed }>({});
     if (result.ok) return result;
     throw inOurWords(result.error);
   });

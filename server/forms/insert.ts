@@ -89,6 +89,7 @@ export async function insert(
         throw new LostRace("the Idempotency-Key was bound meanwhile");
       throw error;
     });
-  if (!row) throw new LostRace("the listing's rules have changed, or an equal create was faster");
+  if (!row)
+    throw new LostRace("the listing's rules or the scope have changed, or an equal create was faster");
   return { ...form, createdAt: row.createdAt };
 }

@@ -89,3 +89,21 @@ test("a form, whatever its columns hold", async () => {
     { numRuns: 60 },
   );
 });
+
+test("a page ends between two items, even where a string looks like that place", async () => {
+  const owner = await makeUser(services);
+  const titles = [',{"id":"', '"},{"id":', '\\",{"id":"x"}', "Alfama"];
+  for (const title of titles) await makeListing(services, owner.id, { title });
+  const caller = asUser(services, owner.id);
+  for (const limit of [1, 2, 3, 4]) {
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await caller.listings.list({ limit, cursor });
+      expect(page.items).toHaveLength(Math.min(limit, titles.length - seen.length));
+      seen.push(...page.items.map(({ title }) => title));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor);
+    expect(seen).toEqual(titles);
+  }
+});

@@ -295,7 +295,7 @@ test("a member who writes is removed without a deadlock", { timeout: 180_000 }, 
   // Who was removed again and again while it waited has lost every race.
   for (const fine of [
     "RESOURCE_NOT_FOUND",
-    "Error: the listing has changed, or an equal create was faster",
+    "Error: the listing's rules or the scope have changed, or an equal create was faster",
   ]) {
     outcomes.delete(fine);
   }
