@@ -34,8 +34,6 @@ export interface Pace {
 }
 
 const MOST_SECONDS = 20;
-/** T is no close match: it has a turn in every third round, and the others are warmed up longer after it. */
-const ROUNDS_TO_T = 3;
 
 /** Measures the operation on each server in turn, round after round. */
 export async function measure(
@@ -56,12 +54,13 @@ export async function measure(
   };
   const taken = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
   for (let round = 0; round < pace.rounds; round++) {
-    const turns = servers.filter(({ name }) => name !== "T" || round % ROUNDS_TO_T === 0);
-    // T is the last; of the others each is the first in turn.
-    const close = turns.filter(({ name }) => name !== "T");
+    // T is no close match: it ends the first round and, unless a turn of its takes long, the last. The others are warmed
+    // up longer after it; each of them is the first in turn.
+    const isAtAnEnd = round === 0 || (round === pace.rounds - 1 && !patience.has("T"));
+    const close = servers.filter(({ name }) => name !== "T");
     if (round % 2) close.reverse();
-    for (const server of [...close, ...turns.slice(close.length)]) {
-      taken.get(server.name)?.push(await patiently(server, round % ROUNDS_TO_T === 1 ? 3 : 1));
+    for (const server of [...close, ...servers.filter(({ name }) => name === "T" && isAtAnEnd)]) {
+      taken.get(server.name)?.push(await patiently(server, round === 1 ? 3 : 1));
     }
   }
   const { id, title, scope, page } = operation;

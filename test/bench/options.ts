@@ -16,7 +16,7 @@ export interface Options extends Pace {
   minutes: number;
 }
 
-const FULL = { forms: 1_000_000, rounds: 5, seconds: 2, warmSeconds: 1 };
+const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmSeconds: 0 };
 
 export const HELP = `npm run bench -- [options]
