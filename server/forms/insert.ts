@@ -23,8 +23,8 @@ export interface Author {
 /**
  * All rows of a create, or none: in one statement, each step fed by the one before. It waits for whoever is changing
  * the membership or the listing, and for whoever is inserting the same fingerprint or key, and writes nothing where
- * the listing's rules have changed since it was judged, or the fingerprint has been taken. A key that has been taken is an
- * error of the primary key.
+ * the listing's rules have changed since it was judged, or the fingerprint has been taken. A key that has been taken
+ * is an error of the primary key.
  */
 export const INSERT = `
   WITH judged AS MATERIALIZED (

@@ -11,12 +11,21 @@ export interface LockedListing {
   allowPets: boolean | null;
 }
 
-/** The columns of a listing \`l\` that its rules need. */
-export const RULE_COLUMNS = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
-  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
+/** Where a listing `l` has what its rules need. */
+const RULE_OF = {
+  active: "l.active",
+  maxPeopleInListing: "l.max_people_in_listing",
+  maxVehicles: "l.max_vehicles",
+  allowPets: "l.allow_pets",
+} satisfies Record<Exclude<keyof LockedListing, "id">, string>;
 
-/** What those columns hold, to be compared: a change of anything else about the listing is none of a form's. */
-export const RULES = "(l.active, l.max_people_in_listing, l.max_vehicles, l.allow_pets)::text";
+/** Those columns, and the listing's id. */
+export const RULE_COLUMNS = `l.id, ${Object.entries(RULE_OF)
+  .map(([name, column]) => `${column} AS "${name}"`)
+  .join(", ")}`;
+
+/** What they hold, to be compared: a change of anything else about the listing is none of a form's. */
+export const RULES = `(${Object.values(RULE_OF).join(", ")})::text`;
 
 // The listing before the membership: whoever ends a membership takes them in this order too.
 const LISTING_IN_SCOPE = `
