@@ -7,13 +7,13 @@ import type { Settings } from "../server/config.js";
 import { startWorker } from "../server/notifications/worker.js";
 import { openServices } from "../server/services.js";
 import { createApp } from "./app.js";
-import { startInternal } from "./internal.js";
-import { drain, LIMITS, listen } from "./listening.js";
-import { createMetrics } from "./metrics.js";
-import { answerPrimary, tellPrimary } from "./metrics-fleet.js";
-import { SharedStore } from "./rate-store.js";
-import { openRedis } from "./redis.js";
-import { envelopeRefusals } from "./refusals.js";
+import { SharedStore } from "./http/rate-store.js";
+import { envelopeRefusals } from "./http/refusals.js";
+import { startInternal } from "./internal/app.js";
+import { createMetrics } from "./internal/metrics.js";
+import { answerPrimary, tellPrimary } from "./internal/metrics-fleet.js";
+import { drain, LIMITS, listen } from "./process/listening.js";
+import { openRedis } from "./process/redis.js";
 
 export interface Gateway {
   /** Where it listens, such as http://127.0.0.1:3000. */
@@ -44,7 +44,7 @@ export async function startGateway(options: {
   let draining = false;
   const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;
   const tracing = isTraced(settings)
-    ? (await import("./tracing.js")).startTracing(services.db.pool, log)
+    ? (await import("./internal/tracing.js")).startTracing(services.db.pool, log)
     : undefined;
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
-import { startEmbedded, stopAbandoned } from "../prisma/embedded.js";
+import { startEmbedded, stopAbandoned } from "../gateway/dev/embedded.js";
 import { migrate } from "../prisma/migrate.js";
 
 declare module "vitest" {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import pg from "pg";
-import { startEmbedded } from "../../prisma/embedded.js";
+import { startEmbedded } from "../../gateway/dev/embedded.js";
 import { migrate } from "../../prisma/migrate.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { fill, isFilled } from "./fill.js";

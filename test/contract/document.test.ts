@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { API_VERSION } from "../../gateway/docs.js";
-import { buildDocument } from "../../gateway/document.js";
+import { API_VERSION } from "../../gateway/docs/documentation.js";
+import { buildDocument } from "../../gateway/openapi/document.js";
 import { ERRORS } from "../../server/errors.js";
 import { startTestGateway } from "../gateway-harness.js";
 import { breakingChanges } from "./breaking-changes.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
-const committed = read("../../gateway/openapi.json");
+const committed = read("../../gateway/openapi/openapi.json");
 
 describe("the committed document", () => {
   let served: Response;

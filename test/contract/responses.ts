@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 // An import, not a file that is read: the soak is bundled, and has the document in it.
-import committed from "../../gateway/openapi.json" with { type: "json" };
+import committed from "../../gateway/openapi/openapi.json" with { type: "json" };
 
 interface Described {
   headers?: Record<string, Ref | Header>;

@@ -37,7 +37,9 @@ interface Operation {
 
 /** The `x-codeSamples` of every operation. */
 export function documentSamples(): Sample[] {
-  const { paths } = JSON.parse(read("openapi.json")) as { paths: Record<string, Record<string, Operation>> };
+  const { paths } = JSON.parse(read("openapi/openapi.json")) as {
+    paths: Record<string, Record<string, Operation>>;
+  };
   const operations = Object.values(paths).flatMap((item) => Object.values(item));
   return operations.flatMap(({ operationId, "x-codeSamples": samples }) =>
     samples.map(({ lang, source }) => {

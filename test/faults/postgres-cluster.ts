@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { type EmbeddedServer, startEmbedded } from "../../prisma/embedded.js";
-import { isAlive } from "../../prisma/embedded-home.js";
+import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.js";
+import { isAlive } from "../../gateway/dev/embedded-home.js";
 
 export interface ClusterOptions {
   /** A folder of its own in the system's temporary one unless given. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type EmbeddedServer, startEmbedded } from "../../prisma/embedded.js";
+import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.js";
 import { migrate } from "../../prisma/migrate.js";
 import { asOperator, makeKey, type TestKey } from "../factories.js";
 import { call, startLoad, tally } from "./client.js";

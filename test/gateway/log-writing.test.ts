@@ -7,7 +7,7 @@ import { spawnNode } from "../harness.js";
 const logging = (script: string) => [
   "--input-type=module",
   "--eval",
-  `import { createLog } from ${JSON.stringify(join(packageRoot(), "dist/gateway/log.js"))};
+  `import { createLog } from ${JSON.stringify(join(packageRoot(), "dist/gateway/process/log.js"))};
    const log = createLog("info");
    ${script}`,
 ];

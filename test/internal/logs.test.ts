@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withoutSecrets } from "../../gateway/log.js";
+import { withoutSecrets } from "../../gateway/process/log.js";
 import { mint } from "../../server/keys/secret.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";

@@ -173,7 +173,7 @@ test.each([
     const script = join(folder, "loaded.mjs");
     const serve = join(packageRoot(), "dist/gateway/serve.js");
     const config = join(packageRoot(), "dist/server/config.js");
-    const log = join(packageRoot(), "dist/gateway/log.js");
+    const log = join(packageRoot(), "dist/gateway/process/log.js");
     await writeFile(
       script,
       `import Module from "node:module";

@@ -36,7 +36,14 @@ describe("judges from outside", () => {
   });
 
   it("Redocly finds nothing in the document", { timeout: PATIENCE }, async () => {
-    const args = ["lint", "--config", "test/judges/redocly.yaml", "--format", "json", "gateway/openapi.json"];
+    const args = [
+      "lint",
+      "--config",
+      "test/judges/redocly.yaml",
+      "--format",
+      "json",
+      "gateway/openapi/openapi.json",
+    ];
     const { stdout } = await run(REDOCLY, args);
     expect(JSON.parse(stdout)).toMatchObject({
       totals: { errors: 0, warnings: 0, ignored: 0 },
@@ -46,7 +53,7 @@ describe("judges from outside", () => {
 
   it("Spectral, with OWASP's rules, finds nothing in the document", { timeout: PATIENCE }, async () => {
     const args = ["lint", "-r", "test/judges/spectral.yaml", "--fail-severity", "hint", "--format", "json"];
-    const { stdout } = await run(SPECTRAL, [...args, "--quiet", "gateway/openapi.json"]);
+    const { stdout } = await run(SPECTRAL, [...args, "--quiet", "gateway/openapi/openapi.json"]);
     expect(JSON.parse(stdout)).toEqual([]);
   });
 
@@ -104,7 +111,7 @@ describe("judges from outside", () => {
   it("a client that openapi-typescript generates compiles and works", { timeout: PATIENCE }, async () => {
     const out = join(judges, "dist");
     await mkdir(out, { recursive: true });
-    await run(TYPES, ["gateway/openapi.json", "--output", join(out, "schema.d.ts")]);
+    await run(TYPES, ["gateway/openapi/openapi.json", "--output", join(out, "schema.d.ts")]);
     const strict = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"];
     const modules = ["--module", "nodenext", "--target", "es2022", "--types", "node"];
     await run(TSC, [...strict, ...modules, "--outDir", out, join(judges, "client.ts")]);
@@ -124,7 +131,7 @@ describe("judges from outside", () => {
 
 async function startPrism(upstream: string): Promise<{ url: string; prism: Running }> {
   const port = await freePort();
-  const document = join(root, "gateway", "openapi.json");
+  const document = join(root, "gateway", "openapi", "openapi.json");
   const prism = spawnNode([PRISM, "proxy", document, upstream, "--port", String(port)]);
   await prism.waitForLine(/Prism is listening/, 60_000);
   return { url: `http://127.0.0.1:${port}`, prism };

@@ -1,12 +1,12 @@
 import { join, relative } from "node:path";
 import type { Command } from "commander";
-import { startEmbedded } from "../../../prisma/embedded.js";
 import { readSettings } from "../../../server/config.js";
 import { openServices } from "../../../server/services.js";
-import { createLog } from "../../log.js";
+import { makeDataFolder, readDemo, removeAddress, saveAddress, saveDemo } from "../../dev/data-folder.js";
+import { type Demo, prepareDemo, stay } from "../../dev/demo.js";
+import { startEmbedded } from "../../dev/embedded.js";
+import { createLog } from "../../process/log.js";
 import type { Gateway } from "../../serve.js";
-import { makeDataFolder, readDemo, removeAddress, saveAddress, saveDemo } from "../data-folder.js";
-import { type Demo, prepareDemo, stay } from "../demo.js";
 import type { DevOptions } from "../dev.js";
 import { portIsChosen, type WithDatabase } from "../environment.js";
 import { CommandFailure, explain } from "../failure.js";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { startWorker } from "../../../server/notifications/worker.js";
 import { openServices } from "../../../server/services.js";
-import { createLog } from "../../log.js";
+import { createLog } from "../../process/log.js";
 import { settingsWithDatabase } from "../environment.js";
 import { explain } from "../failure.js";
 import { print } from "../print.js";

@@ -1,0 +1,52 @@
+import type { Request, RequestHandler } from "express";
+import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
+import type { Services } from "../../server/context.js";
+import { ServiceError } from "../../server/errors.js";
+import { isWellFormed } from "../../server/keys/secret.js";
+import { keyAuthenticator } from "../../server/keys/store.js";
+import { refuse } from "./rate-limit.js";
+
+/**
+ * Finds out whose key a request carries (decisions, "Keys"). A key that cannot be one is refused at once; one that
+ * looks right but is unknown, revoked or expired also counts against the client's address.
+ */
+export function authenticate(
+  services: Services,
+  store: Store,
+  onLookUp?: (cached: boolean) => void,
+): RequestHandler {
+  const countBadKey = rateLimit({
+    windowMs: 60_000,
+    limit: services.settings.BAD_KEY_LIMIT_MAX,
+    standardHeaders: false,
+    legacyHeaders: false,
+    validate: false,
+    keyGenerator: (req) => ipKeyGenerator(req.ip ?? ""),
+    handler: refuse,
+    store,
+  });
+  const authenticateKey = keyAuthenticator(services, onLookUp);
+  return async (req, res, next) => {
+    const key = readKey(req);
+    if (key === undefined) throw new ServiceError("UNAUTHENTICATED");
+    const principal = await authenticateKey(key);
+    if (principal) {
+      res.locals.principal = principal;
+      next();
+      return;
+    }
+    if (!isWellFormed(key)) throw new ServiceError("UNAUTHENTICATED");
+    await countBadKey(req, res, (error?: unknown) => next(error ?? new ServiceError("UNAUTHENTICATED")));
+  };
+}
+
+/** The one key of a request; undefined where there is none, or more than one to choose from. */
+function readKey({ headersDistinct }: Request): string | undefined {
+  const bearers = headersDistinct.authorization ?? [];
+  const plain = headersDistinct["x-api-key"] ?? [];
+  if (bearers.length > 1 || plain.length > 1) return undefined;
+  const bearer = bearers[0] === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(bearers[0])?.[1];
+  if (bearers.length > 0 && bearer === undefined) return undefined;
+  if (bearer !== undefined && plain[0] !== undefined && bearer !== plain[0]) return undefined;
+  return bearer ?? plain[0];
+}

@@ -1,0 +1,53 @@
+import type { ErrorRequestHandler } from "express";
+import type { Logger } from "pino";
+import { toServiceError } from "../../server/db.js";
+import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
+
+/** The body of every error response (interface, "Error envelope"). */
+export interface Envelope {
+  code: string;
+  message: string;
+  correlationId: string;
+  errors?: FieldError[];
+}
+
+export const envelope = (error: ServiceError, correlationId: string): Envelope => ({
+  code: error.serviceCode,
+  message: error.message,
+  correlationId,
+  ...(error.errors && { errors: error.errors }),
+});
+
+/** Answers any failure in the envelope; the cause goes to the log alone. */
+export function sendEnvelope(log: Logger): ErrorRequestHandler {
+  return (failure, _req, res, _next) => {
+    // Too late: it was answered when its time was up.
+    if (res.writableEnded) return;
+    const error = toServiceError(failure);
+    const { correlationId } = res.locals;
+    // An outage fails many requests for one reason, which no stack explains.
+    if (error.status === 503) log.warn({ correlationId, reason: reasonOf(error) }, "unavailable");
+    else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
+    if (res.headersSent) {
+      res.destroy();
+      return;
+    }
+    res.setHeader("Cache-Control", "no-store");
+    if (error.status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
+    if (error.retryAfter !== undefined) res.setHeader("Retry-After", String(error.retryAfter));
+    sendJson(res.status(error.status), JSON.stringify(envelope(error, correlationId)));
+  };
+}
+
+// The last line: Prisma's messages begin with the call and its place in the code.
+const reasonOf = ({ cause, message }: ServiceError) =>
+  (cause instanceof Error ? cause.message : message).trim().split("\n").at(-1);
+
+/** Ends a response with JSON text; a HEAD request gets the same headers and no body. */
+export function sendJson(res: Parameters<ErrorRequestHandler>[2], json: string): void {
+  res.setHeader("Content-Type", "application/json; charset=utf-8");
+  const bytes = Buffer.byteLength(json);
+  res.setHeader("Content-Length", bytes);
+  // Of nothing but ASCII, which is sent as it lies in memory.
+  res.end(json, bytes === json.length ? "latin1" : "utf8");
+}

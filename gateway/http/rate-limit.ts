@@ -1,0 +1,57 @@
+import { hash } from "node:crypto";
+import type { Request, RequestHandler, Response } from "express";
+import { type Options, type RateLimitInfo, rateLimit, type Store } from "express-rate-limit";
+import { LRUCache } from "lru-cache";
+import type { Settings } from "../../server/config.js";
+import { ServiceError } from "../../server/errors.js";
+
+/** At most so many requests a window for each key, counted by the key's id (decisions, "rate limit"). */
+export function limitRate(settings: Settings, store: Store): RequestHandler {
+  const show = showLimit(settings);
+  const limit = rateLimit({
+    windowMs: settings.RATE_LIMIT_WINDOW_SECONDS * 1000,
+    limit: settings.RATE_LIMIT_MAX,
+    standardHeaders: false,
+    legacyHeaders: false,
+    // Its checks guess at set-ups by address; ours is by key.
+    validate: false,
+    keyGenerator: (_req, res) => res.locals.principal.keyId,
+    handler(req, res, next, options) {
+      show(req, res);
+      refuse(req, res, next, options);
+    },
+    store,
+  });
+  return (req, res, next) =>
+    limit(req, res, (error?: unknown) => {
+      if (!error) show(req, res);
+      next(error);
+    });
+}
+
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers-08, whose partition key is hashed once a key, not a request. */
+function showLimit({ RATE_LIMIT_MAX: quota, RATE_LIMIT_WINDOW_SECONDS: seconds }: Settings) {
+  const name = `"${quota}-in-${seconds % 60 ? `${seconds}sec` : `${seconds / 60}min`}"`;
+  const policies = new LRUCache<string, string>({
+    max: 10_000,
+    memoMethod: (keyId) => `${name}; q=${quota}; w=${seconds}; pk=:${partitionOf(keyId)}:`,
+  });
+  return (req: Request, res: Response) => {
+    if (res.headersSent) return;
+    const { key, remaining, resetTime } = (req as Limited).rateLimit;
+    const rest = resetTime ? Math.max(0, Math.ceil((resetTime.getTime() - Date.now()) / 1000)) : seconds;
+    res.setHeader("RateLimit", `${name}; r=${remaining}; t=${rest}`);
+    res.setHeader("RateLimit-Policy", policies.memo(key));
+  };
+}
+
+const partitionOf = (keyId: string) => btoa(hash("sha256", keyId).slice(0, 12));
+
+type Limited = Request & { rateLimit: RateLimitInfo };
+
+/** What a limiter does over its limit: RATE_LIMITED with the seconds until the window ends, at least 1. */
+export const refuse: Options["handler"] = (req, _res, next) => {
+  const { resetTime } = (req as Limited).rateLimit;
+  const wait = resetTime ? (resetTime.getTime() - Date.now()) / 1000 : 1;
+  next(new ServiceError("RATE_LIMITED", { retryAfter: wait }));
+};

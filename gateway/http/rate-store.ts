@@ -1,0 +1,69 @@
+import { type IncrementResponse, MemoryStore, type Options, type Store } from "express-rate-limit";
+import { RedisStore } from "rate-limit-redis";
+import type { Redis } from "../process/redis.js";
+
+/** Counts hits in this process's memory. */
+export class LocalStore extends MemoryStore {
+  /** MemoryStore answers with the entry itself, in which requests at once would all read the last one's count. */
+  override increment(key: string): Promise<IncrementResponse> {
+    const counted = super.increment(key);
+    const entry = this.current.get(key);
+    return entry ? Promise.resolve({ ...entry }) : counted;
+  }
+}
+
+/** Counts hits in Redis, for all processes together, and in this process's memory while Redis is lost. */
+export class SharedStore implements Store {
+  readonly localKeys = false;
+  readonly prefix: string;
+  readonly #memory = new LocalStore();
+  readonly #shared: RedisStore;
+  readonly #redis: Redis;
+  readonly #onFallback: () => void;
+
+  constructor(redis: Redis, prefix: string, onFallback: () => void = () => {}) {
+    this.prefix = prefix;
+    this.#onFallback = onFallback;
+    this.#redis = redis;
+    this.#shared = new RedisStore({
+      prefix,
+      sendCommand: (...command: string[]) => redis.send(command) as Promise<never>,
+    });
+  }
+
+  init(options: Options): void {
+    this.#memory.init(options);
+    this.#redis.onFound(async () => {
+      // A restarted Redis has forgotten the scripts.
+      await this.#shared.init(options);
+      // One that is full, loading or a replica answers, but does not count.
+      await this.#shared.increment("probe");
+    });
+  }
+
+  async increment(key: string): Promise<IncrementResponse> {
+    if (this.#redis.isUp()) {
+      try {
+        return await this.#shared.increment(key);
+      } catch {
+        // Lost: this hit is counted here, and Redis is tried again when it answers.
+      }
+    }
+    this.#onFallback();
+    return this.#memory.increment(key);
+  }
+
+  async decrement(key: string): Promise<void> {
+    if (this.#redis.isUp()) await this.#shared.decrement(key).catch(() => {});
+    else await this.#memory.decrement(key);
+  }
+
+  async resetKey(key: string): Promise<void> {
+    await this.#memory.resetKey(key);
+    if (this.#redis.isUp()) await this.#shared.resetKey(key).catch(() => {});
+  }
+
+  shutdown(): void {
+    this.#memory.shutdown();
+  }
+}

@@ -1,0 +1,164 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer } from "node:http";
+import { getTRPCErrorShape } from "@trpc/server";
+import { createExpressMiddleware } from "@trpc/server/adapters/express";
+import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from "express";
+import type { Logger } from "pino";
+import { createContext, type Services } from "../../server/context.js";
+import { toServiceError } from "../../server/db.js";
+import { ERRORS, invalid, notFound, ServiceError } from "../../server/errors.js";
+import { actAs } from "../../server/people/store.js";
+import { appRouter } from "../../server/router.js";
+import { correlateStray, inOurWords } from "../../server/trpc.js";
+import { correlate } from "../http/correlation.js";
+import { sendEnvelope, sendJson } from "../http/envelope.js";
+import { drain, LIMITS, listen } from "../process/listening.js";
+import "../http/locals.js";
+import { envelopeRefusals } from "../http/refusals.js";
+import { type Metrics, merge, readNotifications, type Sample } from "./metrics.js";
+
+/** Bytes a call, or a batch of them, may have. */
+const MOST_BYTES = 65_536;
+const MOST_CALLS = 50;
+
+export interface InternalDeps {
+  services: Services;
+  log: Logger;
+  /** Whoever has it is the operator, or any user they name. */
+  token: string;
+  metrics: Metrics;
+  /** What the other processes of this service counted. */
+  others?: (() => Promise<Sample[]>) | undefined;
+  /** Spans of requests; none where absent. */
+  traceRequests?: RequestHandler | undefined;
+}
+
+/**
+ * The internal side: every procedure over tRPC's HTTP at `/trpc`, typed for `@trpc/client` by
+ * `import type { AppRouter } from "guest-forms/router"`, and `/metrics`. Asks for `Authorization: Bearer
+ * <INTERNAL_TOKEN>` on every path. With `X-User-Id` a call is made in that user's name, else as the operator.
+ */
+export function createInternalApp(deps: InternalDeps): Express {
+  const { services, log, token, metrics } = deps;
+  const app = express();
+  app.disable("x-powered-by").disable("etag").set("query parser", false);
+  app.use(correlate(log), noStore);
+  app.use("/trpc", metrics.observe, ...(deps.traceRequests ? [deps.traceRequests] : []));
+  app.use(demandToken(token));
+  app.get("/metrics", async (_req, res) => {
+    const others = deps.others?.() ?? [];
+    const all = merge([await metrics.read(), ...(await others), await readNotifications(services)]);
+    res.setHeader("Content-Type", all.contentType);
+    res.end(await all.metrics());
+  });
+  app.use("/trpc", findActor(services), callProcedures(services, log));
+  app.use("/trpc", sendTrpcError(services, log));
+  app.use(() => {
+    throw notFound();
+  });
+  app.use(sendEnvelope(log));
+  return app;
+}
+
+const noStore: RequestHandler = (_req, res, next) => {
+  res.setHeader("Cache-Control", "no-store");
+  next();
+};
+
+const digest = (text: string) => createHash("sha256").update(text).digest();
+
+function demandToken(token: string): RequestHandler {
+  const expected = digest(token);
+  return (req, _res, next) => {
+    const sent = /^Bearer +(\S+)$/i.exec(only(req, "authorization") ?? "")?.[1];
+    // Of digests, so that neither time nor length tells anything about the token.
+    if (sent === undefined || !timingSafeEqual(digest(sent), expected)) {
+      throw new ServiceError("UNAUTHENTICATED", { message: "The internal token is missing or wrong." });
+    }
+    next();
+  };
+}
+
+/** The value of a header; undefined where it is absent. UNAUTHENTICATED or VALIDATION_ERROR where it is repeated. */
+function only({ headersDistinct }: Request, name: string): string | undefined {
+  const [value, ...more] = headersDistinct[name] ?? [];
+  if (more.length > 0) throw invalid([{ field: name, issue: "must be sent once" }]);
+  return value;
+}
+
+function findActor(services: Services): RequestHandler {
+  return async (req, res, next) => {
+    const userId = only(req, "x-user-id");
+    res.locals.actor = userId === undefined ? { kind: "operator" } : await actAs(services, userId);
+    next();
+  };
+}
+
+const PROCEDURES = new Set(Object.keys(appRouter._def.procedures));
+
+function callProcedures(services: Services, log: Logger): RequestHandler {
+  return createExpressMiddleware({
+    router: appRouter,
+    maxBodySize: MOST_BYTES,
+    maxBatchSize: MOST_CALLS,
+    createContext: ({ req, res, info: { calls } }) => {
+      const [path = ""] = calls.map((call) => call.path);
+      res.locals.called = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
+      return createContext(services, res.locals.actor ?? null, {
+        correlationId: res.locals.correlationId,
+        idempotencyKey: only(req, "idempotency-key"),
+      });
+    },
+    responseMeta: ({ ctx, errors }) => {
+      const headers = new Headers();
+      if (ctx?.outcome.replayed) headers.set("Idempotent-Replayed", "true");
+      const waits = errors.map((error) => inOurWords(error).retryAfter ?? 0);
+      if (waits.some(Boolean)) headers.set("Retry-After", String(Math.max(...waits)));
+      return { headers };
+    },
+    onError: ({ error, path, req }) => {
+      const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
+      correlateStray(error, correlationId);
+      if (inOurWords(error).status < 500) return;
+      const procedure = PROCEDURES.has(path ?? "") ? path : undefined;
+      log.error({ correlationId, procedure, err: error.cause ?? error }, "call failed");
+    },
+  });
+}
+
+/** Answers what is refused before tRPC sees it, in the shape that its client reads. */
+function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
+  return (failure, _req, res, _next) => {
+    const error = toServiceError(failure);
+    const { correlationId } = res.locals;
+    if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "call failed");
+    if (res.headersSent) {
+      res.destroy();
+      return;
+    }
+    const shape = getTRPCErrorShape({
+      config: appRouter._def._config,
+      error,
+      type: "unknown",
+      path: undefined,
+      input: undefined,
+      ctx: createContext(services, null, { correlationId }),
+    });
+    if (error.retryAfter !== undefined) res.setHeader("Retry-After", String(error.retryAfter));
+    if (error.status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
+    sendJson(res.status(error.status), JSON.stringify({ error: shape }));
+  };
+}
+
+/** Opens the internal port; nothing where INTERNAL_TOKEN is unset. */
+export async function startInternal(
+  deps: Omit<InternalDeps, "token">,
+): Promise<{ url: string; stop(): Promise<void> } | undefined> {
+  const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
+  if (!INTERNAL_TOKEN) return undefined;
+  const server = createServer(LIMITS, createInternalApp({ ...deps, token: INTERNAL_TOKEN }));
+  envelopeRefusals(server);
+  const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
+  deps.log.info({ url }, "listening for internal tools");
+  return { url, stop: () => drain(server, DRAIN_SECONDS * 1000) };
+}

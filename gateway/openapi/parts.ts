@@ -1,0 +1,133 @@
+import { ERRORS } from "../../server/errors.js";
+import type { Json } from "./document.js";
+
+/** What the reference says before the operations. */
+export const PROSE = `Register the guests of short lets: one form a stay, on the listings that your API key can see.
+
+- **Scope.** A key sees the listings on which its holder is owner or writer, and their forms. All else does not exist.
+- **Safe retries.** Creating is idempotent: repeat a request whose answer you missed, and you get the original form.
+- **Errors** have one envelope: branch on \`code\`, never on \`message\`; quote \`correlationId\` to support.
+- **Growth.** New fields and new enumerated values may appear within \`/v1\`: ignore what you do not know.`;
+
+const HEADERS: Record<string, Json> = {
+  "X-Correlation-Id": {
+    description: "Id of this response; quote it to support.",
+    required: true,
+    schema: { type: "string", format: "uuid", maxLength: 36 },
+    example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
+  },
+  RateLimit: {
+    description:
+      "What is left of the key's limit: `r` requests, `t` seconds until the window ends (IETF draft 8).",
+    schema: { type: "string", pattern: '^"[^"]+"; r=[0-9]+; t=[0-9]+$', maxLength: 100 },
+    example: '"600-in-1min"; r=598; t=41',
+  },
+  "RateLimit-Policy": {
+    description: "The key's limit: `q` requests in a window of `w` seconds (IETF draft 8).",
+    schema: {
+      type: "string",
+      pattern: '^"[^"]+"; q=[0-9]+; w=[0-9]+; pk=:[A-Za-z0-9+/=]+:$',
+      maxLength: 200,
+    },
+    example: '"600-in-1min"; q=600; w=60; pk=:NGIyY2YyNmIzMTVk:',
+  },
+  "Retry-After": {
+    description: "Seconds to wait before the next try; at least 1.",
+    required: true,
+    schema: { type: "integer", format: "int32", minimum: 1, maximum: 86_400 },
+    example: 17,
+  },
+  "WWW-Authenticate": {
+    description: "The scheme to authenticate with.",
+    required: true,
+    schema: { type: "string", const: "Bearer" },
+    example: "Bearer",
+  },
+  Location: {
+    description: "Path of the form.",
+    required: true,
+    schema: { type: "string", format: "uri-reference", maxLength: 46 },
+    example: "/v1/forms/8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
+  },
+  "Idempotent-Replayed": {
+    description: "Present, and true, where the answer is that of an earlier equal request.",
+    schema: { type: "string", enum: ["true"] },
+  },
+};
+
+/** References to headers of the components, by name. */
+export const headerRefs = (names: string[]): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** No control characters. */
+const LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+
+const FIELD_ERROR: Json = {
+  type: "object",
+  description: "One rejected field.",
+  required: ["field", "issue"],
+  properties: {
+    field: {
+      type: "string",
+      description: "The rejected field, query parameter or header.",
+      example: "checkOutDate",
+    },
+    issue: {
+      type: "string",
+      description: "What was wrong with it, in one line; may change.",
+      pattern: LINE,
+      maxLength: 500,
+      example: "must be after checkInDate",
+    },
+  },
+};
+
+const ERROR: Json = {
+  type: "object",
+  description: "The envelope of every error response.",
+  required: ["code", "message", "correlationId"],
+  properties: {
+    code: {
+      description: "Stable; branch on it. New codes may appear.",
+      anyOf: [
+        { type: "string", enum: Object.keys(ERRORS) },
+        { type: "string", pattern: "^[A-Z_]{1,64}$", maxLength: 64 },
+      ],
+      example: "VALIDATION_ERROR",
+    },
+    message: {
+      type: "string",
+      description: "One line for people; may change.",
+      pattern: LINE,
+      maxLength: 500,
+      example: ERRORS.VALIDATION_ERROR.message,
+    },
+    correlationId: {
+      type: "string",
+      format: "uuid",
+      maxLength: 36,
+      description: "Id of this response; quote it to support.",
+      example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
+    },
+    errors: {
+      type: "array",
+      description: "The rejected fields; present with VALIDATION_ERROR alone.",
+      items: { $ref: "#/components/schemas/FieldError" },
+    },
+  },
+};
+
+/** The components: the generated schemas and what no procedure has a schema for. */
+export const components = (schemas: Record<string, Json>): Json => ({
+  schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
+  headers: HEADERS,
+  securitySchemes: {
+    bearer: { type: "http", scheme: "bearer", description: "The key, sent as `Authorization: Bearer grf_…`" },
+    apiKey: {
+      type: "apiKey",
+      in: "header",
+      name: "X-API-Key",
+      description: "The key, sent as `X-API-Key: grf_…`",
+    },
+  },
+});

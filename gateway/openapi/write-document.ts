@@ -1,0 +1,11 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageRoot } from "../../prisma/package-root.js";
+import { API_VERSION } from "../docs/documentation.js";
+import { buildDocument, printDocument } from "./document.js";
+
+// `npm run document`: the committed document, which a test holds against what the server serves.
+writeFileSync(
+  join(packageRoot(), "gateway", "openapi", "openapi.json"),
+  printDocument(buildDocument(API_VERSION)),
+);

@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type RequestHandler, Router } from "express";
+import { pendingMigrations } from "../../prisma/migrate.js";
+import type { Db } from "../../server/db.js";
+import { sendJson } from "../http/envelope.js";
+import { serveAt } from "../http/read-only-route.js";
+
+/**
+ * `GET /livez` (the process answers) and `GET /readyz` (it can serve: not draining, database there and current, which
+ * it must tell within `patience` ms).
+ */
+export function health(db: Db, isDraining: () => boolean, patience: number): RequestHandler {
+  const router = Router({ caseSensitive: true, strict: true });
+  serveAt(router, "/livez", (_req, res) => {
+    sendJson(res, JSON.stringify({ status: "ok" }));
+  });
+  serveAt(router, "/readyz", async (_req, res) => {
+    const problem = isDraining() ? "draining" : await databaseProblem(db, patience);
+    if (problem) res.status(503).setHeader("Retry-After", "1");
+    sendJson(res, JSON.stringify(problem ? { status: "unavailable", reason: problem } : { status: "ok" }));
+  });
+  return router;
+}
+
+const OUT_OF_REACH = "the database is out of reach";
+
+async function databaseProblem(db: Db, patience: number): Promise<string | undefined> {
+  const waiting = new AbortController();
+  const late = sleep(patience, OUT_OF_REACH, { signal: waiting.signal }).catch(() => OUT_OF_REACH);
+  const told = pendingMigrations(db.pool).then(
+    (pending) => (pending.length > 0 ? "migrations are pending" : undefined),
+    () => OUT_OF_REACH,
+  );
+  return Promise.race([told, late]).finally(() => waiting.abort());
+}

@@ -1,0 +1,246 @@
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import {
+  type EmbeddedOptions,
+  type EmbeddedServer,
+  startEmbedded,
+  stopAbandoned,
+} from "../../gateway/dev/embedded.js";
+import { isAlive } from "../../gateway/dev/embedded-home.js";
+import { packageRoot } from "../../prisma/package-root.js";
+import { freePort, type Running, spawnNode } from "../harness.js";
+
+let dataDir = "";
+const folders: string[] = [];
+const servers: EmbeddedServer[] = [];
+
+beforeAll(async () => {
+  dataDir = await newFolder();
+});
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop()));
+});
+
+afterAll(async () => {
+  for (const folder of folders) {
+    await stopAbandoned(folder).catch(() => {});
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a second start keeps the data", async () => {
+  const first = await start();
+  await query(first.url, "CREATE TABLE kept AS SELECT 42 AS n");
+  await first.stop();
+  expect(await query((await start()).url, "SELECT n FROM kept")).toEqual([{ n: 42 }]);
+});
+
+test("a PostgreSQL left behind by a killed start is taken over", async () => {
+  const child = startInProcess(dataDir);
+  const pid = Number((await child.waitForLine(/^serving (\d+)$/))[1]);
+  await child.stop("SIGKILL");
+  expect(isAlive(pid)).toBe(true);
+  const said: string[] = [];
+  const server = await start({ onProgress: (line) => said.push(line) });
+  expect(said).toEqual(["Stopped the PostgreSQL that a killed process left running."]);
+  expect(server.pid).not.toBe(pid);
+  expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
+});
+
+test("an initdb cut short does not poison the next start", async () => {
+  const folder = await newFolder();
+  const child = startInProcess(folder);
+  await child.waitForLine(/^Creating/);
+  while (!(await readdir(folder)).some((name) => name.startsWith("new-"))) await sleep(5);
+  await child.stop("SIGKILL");
+  const server = await start({ dataDir: folder });
+  expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
+});
+
+test("of processes starting at once one serves, and the others say in one line that it does", async () => {
+  const folder = await newFolder();
+  const children = [1, 2, 3].map(() => startInProcess(folder));
+  const outcomes = await Promise.all(children.map((child) => child.waitForLine(/^(serving|refused: .*)/)));
+  const refusal = `refused: The database in ${folder} is in use by another process: stop that one first.`;
+  expect(outcomes.map(([line]) => line).sort()).toEqual([refusal, refusal, "serving"]);
+  await Promise.all(children.map((child) => child.stop("SIGKILL")));
+});
+
+test("a server that another process takes for one left behind, at whatever moment, is told to be in use", async () => {
+  const folder = await newFolder();
+  const pidFile = join(folder, "cluster/postmaster.pid");
+  await (await start({ dataDir: folder })).stop();
+  const outcomes = new Set<string>();
+  // From before the first connection until after the ownership.
+  for (let delay = 0; delay <= 40; delay += 2) {
+    const starting = startEmbedded({ dataDir: folder, durable: false }).then(
+      async (server) => {
+        await server.stop();
+        return "serving";
+      },
+      (error: Error) => error.message,
+    );
+    const pid = await pidOnceReady(pidFile);
+    await sleep(delay);
+    if (isAlive(pid)) process.kill(pid, "SIGINT");
+    outcomes.add(await starting);
+    while (isAlive(pid)) await sleep(5);
+  }
+  const refusal = `The database in ${folder} is in use by another process: stop that one first.`;
+  expect(["serving", refusal]).toEqual(expect.arrayContaining([...outcomes]));
+});
+
+test("a folder in use stays so when a crash has ended all sessions", async () => {
+  const server = await start();
+  const [row] = await query(server.url, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+  process.kill(Number(row?.pid), "SIGKILL");
+  const ownedAgain = `SELECT FROM pg_locks l, pg_stat_activity a
+    WHERE l.locktype = 'advisory' AND a.backend_type = 'walwriter' AND a.pid <> ${Number(row?.pid)}`;
+  await expect.poll(() => query(server.url, ownedAgain)).toHaveLength(1);
+  await expect(start()).rejects.toThrow(/is in use by another process/);
+  expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
+});
+
+test("a process id that has passed to another process does not prevent a start", async () => {
+  const other = spawnNode(["--eval", "setTimeout(() => {}, 60_000)"]);
+  await writeFile(
+    join(dataDir, "cluster/postmaster.pid"),
+    `${other.pid}\n${join(dataDir, "cluster")}\n0\n1\n`,
+  );
+  await start();
+  expect(isAlive(other.pid)).toBe(true);
+});
+
+test("a wanted port is taken where it is free, and another one where it is not", async () => {
+  const port = await freePort();
+  const listener = createServer().listen(port, "127.0.0.1");
+  await once(listener, "listening");
+  const evasive = await start({ port });
+  expect(evasive.port).not.toBe(port);
+  await evasive.stop();
+  listener.close();
+  expect((await start({ port })).port).toBe(port);
+});
+
+test("nobody gets in from another host, through a socket or without the password", async () => {
+  const { url } = await start();
+  expect(await query(url, "SHOW listen_addresses")).toEqual([{ listen_addresses: "127.0.0.1" }]);
+  expect(await query(url, "SHOW unix_socket_directories")).toEqual([{ unix_socket_directories: "" }]);
+  const guess = new URL(url);
+  guess.password = "guess";
+  await expect(query(guess.href, "SELECT 1")).rejects.toThrow(/password authentication failed/);
+  expect((await stat(join(dataDir, "password"))).mode & 0o777).toBe(0o600);
+  expect((await stat(dataDir)).mode & 0o007).toBe(0);
+});
+
+test("a terminal's Ctrl-C does not reach the server", async () => {
+  const { pid } = await start();
+  const { stdout } = spawnSync("ps", ["-o", "pgid=", "-p", String(pid)], { encoding: "utf8" });
+  expect(stdout.trim()).toBe(String(pid));
+});
+
+test("stop ends a server that has sessions, and may be called again", async () => {
+  const server = await start();
+  const client = new pg.Client({ connectionString: server.url });
+  const ended = new Promise((resolve) => client.once("end", resolve));
+  client.on("error", () => {});
+  await client.connect();
+  await Promise.all([server.stop(), server.stop()]);
+  await server.stop();
+  expect(isAlive(server.pid)).toBe(false);
+  await ended;
+});
+
+test("settings are applied, and a wrong one is told in Postgres' own words", async () => {
+  const { url, stop } = await start({ settings: { max_connections: "17" } });
+  expect(await query(url, "SHOW max_connections")).toEqual([{ max_connections: "17" }]);
+  expect(await query(url, "SHOW fsync")).toEqual([{ fsync: "off" }]);
+  await stop();
+  const wrong = start({ settings: { max_connections: "many" } });
+  await expect(wrong).rejects.toThrow(/^PostgreSQL did not start in .*\n.*invalid value.*max_connections/);
+});
+
+test("a durable server keeps Postgres' safe settings", async () => {
+  const { url } = await start({ durable: true });
+  expect(
+    await query(url, "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w"),
+  ).toEqual([{ f: "on", w: "on" }]);
+});
+
+test("a folder of other things is left alone", async () => {
+  const folder = await newFolder();
+  await writeFile(join(folder, "diary.txt"), "private");
+  const before = await stat(folder);
+  await expect(start({ dataDir: folder })).rejects.toThrow(`${folder} holds other things than a database`);
+  expect(await readdir(folder)).toEqual(["diary.txt"]);
+  expect((await stat(folder)).mode).toBe(before.mode);
+});
+
+test("a folder that cannot be made is told in one sentence", async () => {
+  const file = join(await newFolder(), "file");
+  await writeFile(file, "");
+  await expect(start({ dataDir: join(file, "data") })).rejects.toThrow(
+    new RegExp(`^Cannot keep a database in ${join(file, "data")}: a part of that path is no folder.*\\.$`),
+  );
+});
+
+test("text is UTF-8, ordered by code point", async () => {
+  const { url } = await start();
+  expect(
+    await query(url, "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e"),
+  ).toEqual([{ l: "äé", o: true, e: "UTF8" }]);
+});
+
+async function pidOnceReady(pidFile: string): Promise<number> {
+  for (;;) {
+    const text = await readFile(pidFile, "utf8").catch(() => "");
+    if (text.includes("ready")) return Number(text.split("\n")[0]);
+    await sleep(1);
+  }
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "guest-forms-test-"));
+  folders.push(folder);
+  return folder;
+}
+
+async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
+  const server = await startEmbedded({ dataDir, durable: false, ...options });
+  servers.push(server);
+  return server;
+}
+
+/** Says "serving PID" and stays, or "refused: why" and ends; what it tells of its progress comes before. */
+function startInProcess(folder: string): Running {
+  const script = `
+    import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/gateway/dev/embedded.js"))};
+    try {
+      const options = { dataDir: ${JSON.stringify(folder)}, durable: false, onProgress: console.log };
+      console.log("serving", (await startEmbedded(options)).pid);
+      setInterval(() => {}, 60_000);
+    } catch (error) {
+      console.log("refused:", error.message);
+    }
+  `;
+  return spawnNode(["--input-type=module", "--eval", script]);
+}
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
