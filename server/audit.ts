@@ -1,38 +1,27 @@
 import type { Context } from "./context.js";
-import type { Transaction } from "./db.js";
+import { queryIn, type Sql, type Transaction } from "./db.js";
 
 type Details = Record<string, string | number | boolean | null | string[]>;
 
-type By = Pick<Context, "principal" | "correlationId">;
+const INSERT = `
+  INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
+  SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, $6::jsonb FROM unnest($4::uuid[]) AS subject_id`;
 
-/** Writes who did what, in the transaction that does it. `details` holds ids and field names only. */
+/**
+ * Records who did what to which subjects, one entry per subject, in the transaction that does it. `details` holds ids
+ * and field names only.
+ */
 export async function audit(
-  tx: Transaction,
-  by: By,
+  tx: Sql | Transaction,
+  { principal, correlationId }: Pick<Context, "principal" | "correlationId">,
   action: string,
-  subjectId: string,
+  subjects: string | readonly string[],
   details: Details = {},
 ): Promise<void> {
-  const data = { ...authorOf(by), action, subjectId, details };
-  await tx.auditEntry.create({ data, select: { id: true } });
-}
-
-/** The same of several subjects at once, an entry each. */
-export async function auditEach(
-  tx: Transaction,
-  by: By,
-  action: string,
-  subjectIds: readonly string[],
-  details: Details = {},
-): Promise<void> {
-  const author = authorOf(by);
-  await tx.auditEntry.createMany({
-    data: subjectIds.map((subjectId) => ({ ...author, action, subjectId, details })),
-  });
-}
-
-function authorOf({ principal, correlationId }: By) {
   const actorId =
     principal?.kind === "key" ? principal.keyId : principal?.kind === "user" ? principal.userId : null;
-  return { actor: principal?.kind ?? "system", actorId, correlationId };
+  const ids = typeof subjects === "string" ? [subjects] : subjects;
+  const actor = principal?.kind ?? "system";
+  const values = [actor, actorId, action, ids, correlationId, JSON.stringify(details)];
+  await queryIn(tx, "audit", INSERT, values);
 }

@@ -110,6 +110,10 @@ export const settingsSchema = z.object({
     "Days after check-out when a form's e-mail address is erased, by an hourly job of the worker. 0: never.",
   ),
   WORKER_CONCURRENCY: whole(1, 100, 2).describe("Notifications one process sends at once."),
+  LIST_SETTLE_SECONDS: whole(0, 3600, 5).describe(
+    "A page that ends in forms younger than this waits for creates in flight, so that a cursor never skips a form. " +
+      "A form whose commit takes longer may be missed by a cursor given out meanwhile.",
+  ),
   RATE_LIMIT_MAX: whole(1, 1_000_000_000, 600).describe("Requests a key may make in a window."),
   RATE_LIMIT_WINDOW_SECONDS: whole(1, 86_400, 60).describe("Length of that window, in seconds."),
   REDIS_URL: address(["redis", "rediss"])

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Settings } from "./config.js";
-import type { Db, IsOverdue } from "./db.js";
+import type { Db } from "./db.js";
 import { ServiceError } from "./errors.js";
 import type { Keyring } from "./secrets.js";
 import { isUuid } from "./values.js";
@@ -47,24 +47,27 @@ export interface Context {
   idempotencyKey: string | undefined;
   /** Told about the answer beside its body. */
   outcome: { replayed: boolean };
-  /** Whether the caller passes the answer on as JSON: it then gets the text of one that Postgres made as such. */
-  takesJson: boolean;
-  /** Whether the caller has been told to try again: what has not begun by then is not begun. */
-  isOverdue: IsOverdue;
+  /** Aborts when the caller has been told to retry: nothing further may be begun. */
+  signal: AbortSignal;
 }
+
+/** A call by somebody with a scope. */
+export type HolderContext = Context & { principal: Holder };
+/** A call from inside the application. */
+export type InAppContext = Context & { principal: InAppPrincipal };
 
 export interface CallOptions {
   correlationId?: string;
   idempotencyKey?: string | undefined;
   /** Filled in by the call: `replayed` tells that a create was answered with an earlier request's form. */
   outcome?: { replayed: boolean };
-  isOverdue?: IsOverdue;
+  signal?: AbortSignal;
 }
 
 export function createContext(
   services: Services,
   principal: Principal | null,
-  options: CallOptions & Partial<Pick<Context, "takesJson">> = {},
+  options: CallOptions = {},
 ): Context {
   return {
     services,
@@ -72,10 +75,11 @@ export function createContext(
     correlationId: options.correlationId ?? randomUUID(),
     idempotencyKey: options.idempotencyKey,
     outcome: options.outcome ?? { replayed: false },
-    takesJson: options.takesJson ?? false,
-    isOverdue: options.isOverdue ?? (() => false),
+    signal: options.signal ?? NEVER_ABORTED,
   };
 }
+
+const NEVER_ABORTED = new AbortController().signal;
 
 /** Two spellings of one id are one holder; what is no id is nobody's. */
 function normalised(principal: Principal | null): Principal | null {

@@ -4,21 +4,23 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { withOptions } from "../prisma/session-options.js";
-import { ServiceError } from "./errors.js";
+import { classify } from "./failures.js";
+import { closeFrozenConnections } from "./frozen-connections.js";
 
+/** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
 
 export interface DbSettings {
   /** postgres:// address. */
   url: string;
-  /** The same database past a pooler; `url` where there is none. */
+  /** The same database without the pooler; `url` if there is none. */
   directUrl?: string | undefined;
   /**
-   * Whether a connection is a session, which keeps prepared statements and settings. Not so behind a pooler in
-   * transaction mode: there the role has to have the settings (`sessionSettings`).
+   * Whether connections keep prepared statements and settings. False behind a pooler in transaction mode: there the
+   * role has to have the settings (`sessionSettings`).
    */
   prepared?: boolean;
-  /** Most connections at once. */
+  /** Maximum number of connections. */
   poolSize: number;
   /** Milliseconds to wait for a connection, new or free. */
   connectTimeout: number;
@@ -28,78 +30,83 @@ export interface DbSettings {
   lockTimeout: number;
 }
 
-/** Runs SQL, prepared where that can be; `name` is one for each text. Instants come as the interface writes them. */
+/**
+ * Runs prepared SQL; `name` identifies the text. Instants are read as ISO 8601 text with milliseconds, in UTC. Statements
+ * of one transaction that are sent without awaiting each other travel together and run in the order they were sent.
+ */
 export interface Sql {
   query<Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]>;
 }
 
+/** Runs SQL in a transaction of either kind. */
+export const queryIn = <Row extends object>(
+  tx: Sql | Transaction,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> =>
+  "query" in tx ? tx.query<Row>(name, text, values) : tx.$queryRawUnsafe<Row[]>(text, ...values);
+
 /** Access to the database: Prisma's client, and prepared SQL over the pool that Prisma's adapter uses. */
 export interface Db extends Sql {
-  /** Where it is; carries the password. */
+  /** Contains the password. */
   url: string;
-  /** Where what needs a session of its own connects; carries the password. */
+  /** Address for whatever needs a session; contains the password. */
   directUrl: string;
-  /** Whether such a session can be had at `directUrl`. */
+  /** Whether `directUrl` offers sessions. */
   hasSessions: boolean;
   prisma: PrismaClient;
   pool: pg.Pool;
+  /** Runs `work` in a transaction of Prisma's client, at READ COMMITTED, and again from the start after a conflict. */
+  transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
   /**
-   * Runs `work` in one transaction, again from its start where the database asks for that. Unavailable where it
-   * `isOverdue` before it has begun.
+   * The same in prepared SQL. No statement is sent after `signal` aborts: rejects with the signal's
+   * reason instead.
    */
-  transaction<Result>(work: (tx: Transaction) => Promise<Result>, isOverdue?: IsOverdue): Promise<Result>;
-  /** The same in prepared SQL. */
-  sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, isOverdue?: IsOverdue): Promise<Result>;
-  /**
-   * Runs `work`, each of its statements by itself, again where it fails with a conflict: one that the database
-   * reports, or a `LostRace`. No statement begins once it `isOverdue`.
-   */
-  retrying<Result>(work: (sql: Sql) => Promise<Result>, isOverdue?: IsOverdue): Promise<Result>;
+  sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
+  /** The same on a connection of its own, for an operator's work that takes longer than a request may. */
+  longTransaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
-/** Whether nobody waits any longer for what is being done: it must not begin to change anything. */
-export type IsOverdue = () => boolean;
+const MAX_ATTEMPTS = 4;
+/** How long after its statement timeout a server counts as frozen. */
+const FROZEN_GRACE_MS = 500;
+const LONG_STATEMENT_MS = 600_000;
+const LONG_LOCK_MS = 30_000;
 
-const ATTEMPTS = 4;
-/** pg gives up on a frozen server this long after Postgres itself should have given up on the statement. */
-const GRACE_MS = 500;
-
-/** What every session must have set. */
+/** Settings that every session must have. */
 export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) => ({
-  // The adapter writes and reads instants without an offset.
+  // Prisma's adapter writes and reads instants without an offset.
   TimeZone: "UTC",
-  // A plan made for one holder's scope is a trap for the next one's.
+  // A plan made for the scope of one holder can be very slow for the next.
   plan_cache_mode: "force_generic_plan",
   statement_timeout: `${statementTimeout}`,
   lock_timeout: `${lockTimeout}`,
-  idle_in_transaction_session_timeout: `${statementTimeout * ATTEMPTS}`,
+  idle_in_transaction_session_timeout: `${statementTimeout * MAX_ATTEMPTS}`,
 });
 
 export function openDb(settings: DbSettings, onError: (error: Error) => void = () => {}): Db {
   const { url, directUrl = url, prepared = true } = settings;
-  const pool = new pg.Pool({
+  const connection: pg.PoolConfig = {
     ...(prepared
       ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
       : { connectionString: url, verify: setStyle }),
-    max: settings.poolSize,
     connectionTimeoutMillis: settings.connectTimeout,
-    query_timeout: settings.statementTimeout + GRACE_MS,
     keepAlive: true,
-    application_name: "guest-forms",
-  });
-  // Without a listener, a connection lost while idle would end the process; so would one that is lost as it passes to
-  // the next in the queue, before whoever awaits it can listen: the next statement tells.
+    pipeline: true,
+  };
+  const pool = new pg.Pool({ ...connection, max: settings.poolSize, application_name: "guest-forms" });
+  // Without listeners, losing a connection would end the process: the pool reports idle ones, and one that is lost on
+  // its way to the next request rejects that request's statement.
   pool.on("error", onError);
-  pool.on("connect", (client) => {
-    client.on("error", () => {});
-    endWhenOverdue(client);
-  });
+  pool.on("connect", (client) => client.on("error", () => {}));
+  const guard = closeFrozenConnections(pool, settings.statementTimeout + FROZEN_GRACE_MS);
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
     transactionOptions: {
       maxWait: settings.connectTimeout,
-      timeout: settings.statementTimeout * ATTEMPTS,
+      timeout: settings.statementTimeout * MAX_ATTEMPTS,
     },
   });
   return {
@@ -108,199 +115,117 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
     hasSessions: prepared || directUrl !== url,
     prisma,
     pool,
-    ...sqlOver(pool, prepared, never),
-    transaction: (work, isOverdue = never) =>
-      again(() =>
-        prisma.$transaction((tx) => {
-          demandTime(isOverdue);
-          return work(tx);
-        }),
-      ),
-    sqlTransaction: (work, isOverdue = never) => again(() => inTransaction(pool, prepared, isOverdue, work)),
-    retrying: (work, isOverdue = never) => again(() => work(sqlOver(pool, prepared, isOverdue))),
+    ...sqlOver(pool, prepared),
+    transaction: (work) => retryConflicts(() => prisma.$transaction(work, READ_COMMITTED)),
+    sqlTransaction: (work, signal) =>
+      retryConflicts(async () => {
+        signal?.throwIfAborted();
+        return inTransaction(await pool.connect(), (client) => work(sqlOver(client, prepared, signal)));
+      }),
+    longTransaction: (work) => retryConflicts(() => onOwnConnection(connection, prepared, work)),
     async close() {
+      guard.stop();
       await prisma.$disconnect();
       await pool.end();
     },
   };
 }
 
-// PgBouncer sees to it that the client has its own time zone in every session, but remembers that of the sessions it
-// opened before the role had ours. In another one, instants would be stored wrong without anyone noticing.
+// Explicit, because a role may have another default.
+const READ_COMMITTED = { isolationLevel: "ReadCommitted" } as const;
+const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+// PgBouncer restores the client's own time zone in every session, but remembers the one of sessions opened before the
+// role had ours. With another one, instants would be stored wrong without an error.
 const setStyle = (client: pg.PoolClient, done: (error?: Error) => void) =>
   void client.query("SET TimeZone TO 'UTC'; SET DateStyle TO ISO").then(() => done(), done);
 
-const OVERDUE = "Query read timeout";
-
-/**
- * Ends a connection whose answer is overdue, as pg itself does not. What is sent on it would wait behind, a ROLLBACK
- * too: given up in its turn, it would leave the transaction open for whoever gets the connection next.
- */
-function endWhenOverdue(client: pg.PoolClient): void {
-  const query: (...given: unknown[]) => unknown = client.query.bind(client);
-  client.query = (...given: unknown[]) => {
-    const answer = query(...given);
-    if (answer instanceof Promise) {
-      answer.catch((error: Error) => {
-        if (error.message === OVERDUE) void (client as unknown as pg.Client).end().catch(() => {});
-      });
-    }
-    return answer as never;
-  };
-}
-
 const names = new Map<string, string>();
-const MOST_NAMES = 500;
+const MAX_NAMES = 500;
 
-// Named, a statement is planned once a connection rather than at every call.
+// Postgres plans a named statement once per connection instead of at every call.
 function statementName(sql: string): string {
   const known = names.get(sql);
   if (known) return known;
   const name = createHash("sha256").update(sql).digest("base64url").slice(0, 32);
-  if (names.size < MOST_NAMES) names.set(sql, name);
+  if (names.size < MAX_NAMES) names.set(sql, name);
   return name;
 }
 
-const never: IsOverdue = () => false;
+// `pool.query` rather than connect, query and release: those keep each answer in memory until a major collection.
+const sqlOver = (on: pg.Pool | pg.ClientBase, prepared: boolean, signal?: AbortSignal): Sql => ({
+  async query<Row extends object>(name: string, text: string, values: unknown[]) {
+    signal?.throwIfAborted();
+    const statement = { ...(prepared && { name }), text, values, types: TYPES };
+    return (await on.query<Row>(statement)).rows;
+  },
+});
 
-/** Throws Unavailable where the time is up. */
-export function demandTime(isOverdue: IsOverdue): void {
-  if (isOverdue()) throw new Unavailable("the request's time was up before it began");
-}
-
-/** Runs `work` on a connection of the pool, which outlives any refusal of the database but no silence. */
-async function withClient<Result>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<Result>) {
-  const client = await pool.connect();
-  let isLost = false;
-  try {
-    return await work(client);
-  } catch (error) {
-    isLost =
-      error instanceof pg.DatabaseError
-        ? FATAL.test(error.severity ?? "")
-        : classify(error) === "unavailable" && !(error instanceof Unavailable);
-    throw error;
-  } finally {
-    client.release(isLost);
-  }
-}
-
-const FATAL = /FATAL|PANIC/;
-
-function sqlOver(on: pg.Pool | pg.PoolClient, prepared: boolean, isOverdue: IsOverdue): Sql {
-  return {
-    async query<Row extends object>(name: string, text: string, values: unknown[]) {
-      const statement = { ...(prepared && { name }), text, values, types: TYPES };
-      const run = (client: pg.PoolClient) => {
-        demandTime(isOverdue);
-        return client.query<Row>(statement);
-      };
-      const { rows } = await (on instanceof pg.Pool ? withClient(on, run) : run(on));
-      return rows;
-    },
-  };
-}
-
-const TYPES = {
-  getTypeParser: ((type: number, format) =>
+const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (type, format) =>
     type === pg.types.builtins.TIMESTAMPTZ && format !== "binary"
       ? instantOf
-      : pg.types.getTypeParser(type, format)) as typeof pg.types.getTypeParser,
+      : pg.types.getTypeParser(type, format),
 };
 
-/** `2026-11-21 10:15:30.12+00`, as Postgres writes an instant in UTC, as `2026-11-21T10:15:30.120Z`: without a Date. */
+/** `2026-11-21 10:15:30.12+00`, Postgres's text of an instant in UTC, as ISO 8601, without the cost of a Date. */
 function instantOf(text: string): string {
   if (text.length > 26 || text[10] !== " " || !text.endsWith("+00")) return new Date(text).toISOString();
   return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, "0")}Z`;
 }
 
-const inTransaction = <Result>(
-  pool: pg.Pool,
-  prepared: boolean,
-  isOverdue: IsOverdue,
-  work: (tx: Sql) => Promise<Result>,
-): Promise<Result> =>
-  withClient(pool, async (client) => {
-    demandTime(isOverdue);
-    await client.query("BEGIN");
-    try {
-      const result = await work(sqlOver(client, prepared, isOverdue));
-      await client.query("COMMIT");
-      return result;
-    } catch (error) {
-      // One that is gone or silent would not hear this either, and rolls back without its connection.
-      const isLost = !(error instanceof pg.DatabaseError) && classify(error) === "unavailable";
-      if (!isLost || error instanceof Unavailable) await client.query("ROLLBACK");
-      throw error;
-    }
-  });
-
-/** Another request was faster: what was read no longer holds, and the whole is to be tried again. */
-export class LostRace extends Error {
-  readonly code = "40001";
+async function inTransaction<Result>(
+  client: pg.PoolClient,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  let broken: Error | undefined;
+  try {
+    // Travels with the first statements of `work`.
+    const [, result] = await Promise.all([client.query(BEGIN), work(client)]);
+    await client.query("COMMIT");
+    return result;
+  } catch (error) {
+    await client.query("ROLLBACK").catch((reason: Error) => {
+      broken = reason;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
 }
 
-/** What cannot be answered now may be later. */
-export class Unavailable extends Error {
-  readonly code = "57014";
+// For this transaction only, so that it also works behind a pooler.
+const LONG_LIMITS = `SELECT set_config('statement_timeout', '${LONG_STATEMENT_MS}', true),
+  set_config('lock_timeout', '${LONG_LOCK_MS}', true)`;
+
+async function onOwnConnection<Result>(
+  settings: pg.PoolConfig,
+  prepared: boolean,
+  work: (tx: Sql) => Promise<Result>,
+): Promise<Result> {
+  const own = new pg.Pool({ ...settings, max: 1, application_name: "guest-forms operator" });
+  own.on("error", () => {});
+  own.on("connect", (client) => client.on("error", () => {}));
+  try {
+    return await inTransaction(await own.connect(), async (client) => {
+      await client.query(LONG_LIMITS);
+      return work(sqlOver(client, prepared));
+    });
+  } finally {
+    await own.end();
+  }
 }
 
 const PAUSE_MS = 20;
 
-async function again<Result>(attempt: () => Promise<Result>): Promise<Result> {
+async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
-      if (tries === ATTEMPTS || classify(error) !== "conflict") throw error;
-      // Those in conflict would else meet again at the same place.
+      if (tries === MAX_ATTEMPTS || classify(error) !== "conflict") throw error;
+      // A random pause, so that the transactions in conflict do not meet again.
       await sleep(Math.random() * PAUSE_MS * tries);
     }
   }
-}
-
-/** What a failure of the database means: try again at once, try again later, or a fault of ours. */
-export type Failure = "conflict" | "unavailable" | "fault";
-
-const CONFLICT = /^(40001|40P01|P2034)$/;
-// Connections, resources, operator intervention, read-only standbys, timeouts of statements and locks; Prisma's
-// own codes for the same; the system's for sockets.
-const UNAVAILABLE =
-  /^(08...|53...|57P0.|57014|55P03|25006|58030|P1001|P1002|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/;
-const UNAVAILABLE_TEXT =
-  /timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|not queryable|SocketTimeout|ConnectionClosed|DatabaseNotReachable|TooManyConnections|the database system is/i;
-const CONFLICT_TEXT = /TransactionWriteConflict/;
-
-/** One reading of the several shapes in which pg, the adapter and Prisma report the same failure. */
-export function classify(error: unknown): Failure {
-  const facts = factsOf(error);
-  if (facts.some((fact) => CONFLICT.test(fact) || CONFLICT_TEXT.test(fact))) return "conflict";
-  if (facts.some((fact) => UNAVAILABLE.test(fact) || UNAVAILABLE_TEXT.test(fact))) return "unavailable";
-  return "fault";
-}
-
-/** Codes and texts of an error and of what it wraps. */
-function factsOf(error: unknown, depth = 0): string[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const of = error as Record<string, unknown>;
-  const own = ["code", "originalCode", "kind", "message", "originalMessage"]
-    .map((name) => of[name])
-    .filter((fact) => typeof fact === "string");
-  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [...own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
-}
-
-/** Seconds after which a client should try again when the database is out of reach. */
-const RETRY_AFTER = 1;
-
-/** Any failure as the error that leaves the core; the cause is kept for the log. */
-export function toServiceError(error: unknown): ServiceError {
-  if (error instanceof ServiceError) return error;
-  if (classify(error) === "fault") return new ServiceError("INTERNAL_ERROR", { cause: error });
-  return new ServiceError("INTERNAL_ERROR", {
-    status: 503,
-    retryAfter: RETRY_AFTER,
-    message: "The service is briefly unavailable.",
-    cause: error,
-  });
 }

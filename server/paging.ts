@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { Unavailable } from "./db.js";
 import { expected, ServiceError } from "./errors.js";
-import { type Json, parse } from "./json.js";
+import { Unavailable } from "./failures.js";
 import type { Keys } from "./secrets.js";
 
 export const DEFAULT_LIMIT = 50;
@@ -95,50 +94,54 @@ export function decodeCursor(keys: Keys, identity: ListIdentity, text: string): 
   };
 }
 
-/** SQL parameters of a keyset condition `(created_at, id) > (…)`; before the first row where there is no cursor. */
-export function keyset(after: Position | undefined): [createdAt: string, id: string] {
-  return after
-    ? [new Date(after.createdAt).toISOString(), after.id]
-    : ["-infinity", "00000000-0000-0000-0000-000000000000"];
-}
+/** SQL parameters of `(created_at, id) > ($n, $n+1) … LIMIT $n+2`; before the first row if there is no cursor. */
+export type KeysetValues = [createdAt: string, id: string, take: number];
+
+export const keysetValues = (after: Position | undefined, take: number): KeysetValues =>
+  after
+    ? [new Date(after.createdAt).toISOString(), after.id, take]
+    : ["-infinity", "00000000-0000-0000-0000-000000000000", take];
 
 export interface Page<Item> {
   items: Item[];
   nextCursor: string | null;
 }
 
-const MOST_READS = 6;
-
-interface PageRequest<Item> {
+interface PageRequest<Row> {
   keys: Keys;
   identity: ListIdentity;
   limit: number;
-  cursor: string | undefined;
+  cursor?: string | undefined;
   /** Reads at most `take` rows after the position, in order. */
-  read: (after: Position | undefined, take: number) => Promise<Json<Item>[]>;
-  /** Where rows may still appear before one of this time: waits until none can. False where there is no need. */
-  settle?: (createdAt: string) => Promise<boolean>;
+  read: (after: Position | undefined, take: number) => Promise<Row[]>;
+  /**
+   * If rows may still appear before the page's last one, waits until none can and returns true; else returns false. A
+   * list without it may skip a row that becomes visible later than rows behind it.
+   */
+  settle?: (last: Row) => Promise<boolean>;
 }
 
-/** One page: reads one row more than asked, so that the last page is known without another query. */
-export async function page<Item extends { id: string; createdAt: string }>(
-  request: PageRequest<Item>,
-): Promise<Json<Page<Item>>> {
-  const { keys, identity, limit: size } = request;
+const MAX_READS = 6;
+
+/** One page. It reads one row more than asked for, so that the last page is known without another query. */
+export async function readPage<Row extends { id: string; createdAt: string }>(
+  request: PageRequest<Row>,
+): Promise<Page<Row>> {
+  const { keys, identity, limit: size, read, settle } = request;
   const after = request.cursor === undefined ? undefined : decodeCursor(keys, identity, request.cursor);
-  let items: Json<Item>[];
-  let last: Item | undefined;
-  // A cursor is a promise that nothing will come before it: what came while that was awaited has to be read.
-  for (let settled = "", reads = 1; ; reads++) {
-    const rows = await request.read(after, size + 1);
-    items = rows.slice(0, size);
-    const [end] = rows.length > size ? items.slice(-1) : [];
-    last = end && parse(end);
-    if (!last || last.createdAt <= settled || !(await request.settle?.(last.createdAt))) break;
-    // Rows that went away have brought later ones to the page's end, time and again.
-    if (reads === MOST_READS) throw new Unavailable("the list does not come to rest");
-    settled = last.createdAt;
+  let settledUntil = "";
+  for (let reads = 1; reads <= MAX_READS; reads++) {
+    const rows = await read(after, size + 1);
+    const items = rows.slice(0, size);
+    const last = rows.length > size ? items.at(-1) : undefined;
+    if (!last) return { items, nextCursor: null };
+    if (last.createdAt <= settledUntil || !(await settle?.(last))) {
+      const position = { createdAt: Date.parse(last.createdAt), id: last.id };
+      return { items, nextCursor: encodeCursor(keys, identity, position) };
+    }
+    // A cursor promises that nothing will appear before it, so what appeared during the wait has to be read.
+    settledUntil = last.createdAt;
   }
-  const next = last && encodeCursor(keys, identity, { createdAt: Date.parse(last.createdAt), id: last.id });
-  return `{"items":[${items.join(",")}],"nextCursor":${next === undefined ? "null" : `"${next}"`}}`;
+  // Rows that left the list have brought later ones to the page's end, time and again.
+  throw new Unavailable("the list keeps changing");
 }

@@ -1,6 +1,6 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import type { OpenApiMeta } from "trpc-to-openapi";
-import { ZodError, type z } from "zod";
+import { ZodError } from "zod";
 import {
   type Context,
   demandHolder,
@@ -9,8 +9,8 @@ import {
   demandWriter,
   type Principal,
 } from "./context.js";
-import { toServiceError } from "./db.js";
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
+import { toServiceError } from "./failures.js";
 
 /** A procedure with `openapi` is one of the REST operations; `codes` are the errors it can answer with. */
 export type Meta = OpenApiMeta<{ codes?: readonly ErrorCode[] }>;
@@ -95,10 +95,3 @@ export const inAppProcedure = procedureFor(demandInApp);
 
 /** For the operator alone. */
 export const operatingProcedure = procedureFor(demandOperator);
-
-/**
- * The schema of an answer that a projection, or Postgres, makes field by field: it describes the answer to
- * clients and the document, and does not take it apart once more, which would cost more than to make it.
- */
-export const describing = <Schema extends z.ZodType>(schema: Schema): Schema =>
-  Object.assign(schema, { parse: (answer: unknown) => answer });

@@ -4,12 +4,18 @@ import { expected } from "./errors.js";
 /** A UUID of any version in either case; lower-cased (decisions, "UUIDs"). */
 export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
 
-/** The id of a resource: any string, for a malformed one is simply not found. */
-export const resourceId = z.string({ error: expected("a string") }).meta({ format: "uuid" });
-
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export const isUuid = (text: string) => UUID.test(text);
+
+/** No row has this id. */
+const NIL_UUID = "00000000-0000-0000-0000-000000000000";
+
+/** The id of a resource, lower-cased. A malformed one becomes an id that no resource has, so that it is not found. */
+export const resourceId = z
+  .string({ error: expected("a string") })
+  .transform((id) => (isUuid(id) ? id.toLowerCase() : NIL_UUID))
+  .meta({ format: "uuid" });
 
 const INSTANT =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;

@@ -1,4 +1,4 @@
-import { classify } from "../../server/db.js";
+import { classify } from "../../server/failures.js";
 
 /** What is wrong, by PostgreSQL's codes and by the names that Prisma and its adapter give the same. */
 const TROUBLES: [codes: RegExp, sentence: (place: Place) => string][] = [

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { FORM_STATUSES } from "../../server/forms/schema.js";
+import { FORM_STATUSES } from "../../server/forms/status.js";
 import { record, table } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 import { type NumberOrNone, orNull, wholeNumberOrNone } from "./values.js";

@@ -36,8 +36,7 @@ export function callOperation(services: Services): RequestHandler {
     const context = createContext(services, locals.principal, {
       correlationId: locals.correlationId,
       idempotencyKey: headers.values["idempotency-key"],
-      isOverdue: () => locals.isOverdue === true,
-      takesJson: !operation.writes,
+      signal: locals.signal,
     });
     if (!operation.writes)
       return sendJson(res, await read(operation, context, { ...values, ...match.params }));

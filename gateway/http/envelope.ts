@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler } from "express";
 import type { Logger } from "pino";
-import { toServiceError } from "../../server/db.js";
 import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
+import { toServiceError } from "../../server/failures.js";
 
 /** The body of every error response (interface, "Error envelope"). */
 export interface Envelope {

@@ -1,128 +1,127 @@
-import { createHash, createHmac } from "node:crypto";
-import { LostRace, type Sql } from "../db.js";
+import { createHash } from "node:crypto";
+import type { Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
-import type { Keys } from "../secrets.js";
-import { type LockedListing, RULE_COLUMNS, RULES } from "./locks.js";
-import { type FormRow, projectForm } from "./projection.js";
-import type { FormV1 } from "./schema.js";
-
-/** The body of a create or update in its one canonical form; instants in milliseconds since 1970. */
-export interface CanonicalBody {
-  checkInDate: number;
-  checkOutDate: number;
-  guestEmail: string | null;
-  listingId: string;
-  numberOfGuests: number;
-}
-
-/** HMAC-SHA-256 of the body, one a key, newest first (decisions, "Idempotency"). */
-export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
-  const { checkInDate, checkOutDate, guestEmail, listingId, numberOfGuests } = body;
-  const text = JSON.stringify({ checkInDate, checkOutDate, guestEmail, listingId, numberOfGuests });
-  const sign = (key: Buffer) => createHmac("sha256", key).update(text).digest();
-  const [first, ...rest] = keys;
-  return [sign(first), ...rest.map(sign)];
-}
+import type { CanonicalBody } from "./fingerprint.js";
+import type { FormRow } from "./projection.js";
 
 export interface CreateRequest {
   holderId: string;
+  /** The Idempotency-Key. */
   key: string | undefined;
-  /** Fingerprints of the body, newest key first. */
-  fingerprints: readonly [Buffer, ...Buffer[]];
   body: CanonicalBody;
+  /** Fingerprints of the body, newest secret first. */
+  fingerprints: readonly [Buffer, ...Buffer[]];
 }
 
-/** An earlier creation by the same holder. */
-interface Creation {
+/** The result of a create as it was first answered; what never changes is kept with the form. */
+export type StoredAnswer = Omit<FormRow, "createdAt">;
+
+const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
+
+/**
+ * Makes creates with an equal body, and those with the same Idempotency-Key, run one after the other: whatever the first
+ * commits is seen by the next. Bodies are locked before keys, so that no two requests wait for each other.
+ */
+export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
+  const locks = [lockId([holderId, body]), ...(key === undefined ? [] : [lockId([holderId, key])])];
+  await tx.query("serialize-equal-creates", LOCK, [locks]);
+}
+
+// Hashed here, so that neither the database nor its logs see what is in the body.
+const lockId = (of: unknown) => createHash("sha256").update(JSON.stringify(of)).digest().readBigInt64BE();
+
+/** An earlier create by the same holder. */
+interface EarlierCreate {
   formId: string;
-  /** Whether it was made by the body of the request. */
-  isOfBody: boolean;
+  isByKey: boolean;
+  /** Whether its body equals the request's. */
+  hasEqualBody: boolean;
   /** Whether its form is still as that body made it. */
-  stands: boolean;
+  isUnchanged: boolean;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
-  answer: FormRow;
+  answer: StoredAnswer;
+  createdAt: string;
 }
 
-/** What there is before a create: the listing, and the creations that the request may repeat. */
-export interface Found {
-  listing: LockedListing & { rules: string };
-  /** The creation that the Idempotency-Key is bound to. */
-  byKey: Creation | null;
-  /** The creation that a keyless request with this body repeats. */
-  byBody: Creation | null;
+// The scope in a scalar subquery: an EXISTS may be answered by hashing the whole scope.
+const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
+    SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
+
+export const FIND_EARLIER = `
+  (
+    SELECT true AS "isByKey", ${EARLIER}
+    FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id
+    WHERE k.holder_id = $1::uuid AND k.key = $2::text
+  ) UNION ALL (
+    SELECT false AS "isByKey", ${EARLIER}
+    FROM creations c JOIN forms f ON f.id = c.form_id
+    WHERE c.holder_id = $1::uuid AND c.current_fingerprint = ANY($3::bytea[])
+    LIMIT 1
+  )`;
+
+/** The creates that the request may repeat: the one its key is bound to, and the one with an equal body. */
+export interface EarlierCreates {
+  byKey: EarlierCreate | undefined;
+  byBody: EarlierCreate | undefined;
 }
 
-// No EXISTS: it could be answered by a hash of the whole scope.
-const creation = `json_build_object('formId', c.form_id, 'isOfBody', c.fingerprint = ANY($4::bytea[]),
-  'stands', f.fingerprint = ANY($4::bytea[]), 'answer', c.answer, 'isInScope', coalesce(
-    (SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false))`;
-
-export const FIND = `
-  SELECT ${RULE_COLUMNS}, ${RULES} AS rules,
-    (
-      SELECT ${creation}
-      FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id
-      WHERE k.holder_id = $1::uuid AND k.key = $3::text
-    ) AS "byKey",
-    (
-      SELECT ${creation}
-      FROM creations c JOIN forms f ON f.id = c.form_id
-      WHERE c.holder_id = $1::uuid AND c.current_fingerprint = ANY($4::bytea[])
-      LIMIT 1
-    ) AS "byBody"
-  FROM memberships m JOIN listings l ON l.id = m.listing_id
-  WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
-
-/** Reads, without a lock, what a create is judged by; RESOURCE_NOT_FOUND where the listing is not in scope. */
-export async function find(sql: Sql, { holderId, key, fingerprints, body }: CreateRequest): Promise<Found> {
-  const [row] = await sql.query<Found["listing"] & Omit<Found, "listing">>("find-earlier", FIND, [
+export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promise<EarlierCreates> {
+  const { holderId, key, fingerprints } = request;
+  const rows = await tx.query<EarlierCreate>("find-earlier-creates", FIND_EARLIER, [
     holderId,
-    body.listingId,
     key ?? null,
     fingerprints,
   ]);
-  if (!row) throw notFound();
-  const { byKey, byBody, ...listing } = row;
-  return { listing, byKey, byBody };
+  return { byKey: rows.find(({ isByKey }) => isByKey), byBody: rows.find(({ isByKey }) => !isByKey) };
 }
 
 /**
- * The answer of the creation that the request repeats, if any; IDEMPOTENCY_KEY_REUSED where its key is bound to
- * another body. A never-seen key is bound to the creation it repeats, except where an update has since made the form
- * differ from the body: then it asks for a second form, and the first is to release the fingerprint.
+ * The create that the request repeats, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A new
+ * key with a body whose form has since been updated repeats nothing: it asks for a second stay.
  */
+export function findRepeated(
+  { key }: CreateRequest,
+  { byKey, byBody }: EarlierCreates,
+): EarlierCreate | undefined {
+  if (byKey && !byKey.hasEqualBody) throw new ServiceError("IDEMPOTENCY_KEY_REUSED");
+  if (byKey) return byKey;
+  return key !== undefined && byBody?.isUnchanged === false ? undefined : byBody;
+}
+
+/** The original answer of a repeated create, whose form must still be in scope; binds a new key to it. */
 export async function replay(
-  sql: Sql,
-  request: CreateRequest,
-  { byKey, byBody }: Found,
-): Promise<FormV1 | null> {
-  if (byKey && !byKey.isOfBody) throw new ServiceError("IDEMPOTENCY_KEY_REUSED");
-  const isSecondStay = !byKey && request.key !== undefined && byBody?.stands === false;
-  const earlier = byKey ?? byBody;
-  if (!earlier || isSecondStay) return null;
+  tx: Sql,
+  { holderId, key }: CreateRequest,
+  earlier: EarlierCreate,
+): Promise<FormRow> {
   if (!earlier.isInScope) throw notFound();
-  if (!byKey && request.key !== undefined) await bind(sql, request.holderId, request.key, earlier.formId);
-  return projectForm(earlier.answer);
+  if (key !== undefined && !earlier.isByKey)
+    await tx.query("bind-key", BIND, [holderId, key, earlier.formId]);
+  return { ...earlier.answer, createdAt: earlier.createdAt };
 }
 
-const BIND = `
-  INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2, $3::uuid)
-  ON CONFLICT DO NOTHING
-  RETURNING form_id`;
+const BIND = "INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2::text, $3::uuid)";
 
-async function bind(sql: Sql, holderId: string, key: string, formId: string): Promise<void> {
-  const bound = await sql.query("bind-key", BIND, [holderId, key, formId]);
-  if (bound.length === 0) throw new LostRace("the Idempotency-Key was bound meanwhile");
-}
+const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
 
-/** Makes creates of equal bodies wait for each other until the transaction ends, whatever key signs their fingerprints. */
-export async function takeTurns(tx: Sql, { holderId, body }: CreateRequest): Promise<void> {
-  // Hashed here, so that the database and its logs never see what is in the body.
-  const id = createHash("sha256")
-    .update(JSON.stringify([holderId, body]))
-    .digest()
-    .readBigInt64BE();
-  await tx.query("take-turns", "SELECT pg_advisory_xact_lock($1::bigint)::text", [id]);
+const INSERT = `
+  INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
+  VALUES ($1::uuid, $2::uuid, $3::bytea, $3::bytea, $4::jsonb)`;
+
+/** Remembers a create, so that it can be repeated; `superseded` is an earlier one with an equal body. */
+export async function recordCreate(
+  tx: Sql,
+  { holderId, key, fingerprints }: CreateRequest,
+  answer: StoredAnswer,
+  superseded: EarlierCreate | undefined,
+): Promise<void> {
+  const values = [answer.id, holderId, fingerprints[0], JSON.stringify(answer)];
+  await Promise.all([
+    superseded && tx.query("release-fingerprint", RELEASE, [superseded.formId]),
+    tx.query("insert-creation", INSERT, values),
+    key !== undefined && tx.query("bind-key", BIND, [holderId, key, answer.id]),
+  ]);
 }

@@ -1,45 +1,19 @@
 import type { Prisma } from "../../prisma/client/client.js";
-import { instantText } from "../values.js";
-import { FORM_STATUSES, type FormStatus, type FormV1 } from "./schema.js";
+import { absentFields, type SqlRow, selectList } from "../resource.js";
+import { type FormV1, formV1 } from "./schema.js";
+import { projectStatus } from "./status.js";
 
-/** The columns a projection needs: never the guest's e-mail. */
-export const FORM_SELECT = {
-  id: true,
-  listingId: true,
-  publicId: true,
-  status: true,
-  checkInDate: true,
-  checkOutDate: true,
-  numberOfGuests: true,
-  numberOfVehicles: true,
-  numberOfPets: true,
-  createdAt: true,
-} satisfies Prisma.FormSelect;
+/** The columns of `forms f` that a projection needs: never the guest's e-mail. */
+export const FORM_COLUMNS = selectList(formV1, "f");
 
-type PrismaFormRow = Prisma.FormGetPayload<{ select: typeof FORM_SELECT }>;
+/** A form as the database stores it; its status may be one that the interface does not know. */
+export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
-/** The same as a stored answer has it: instants as the interface writes them. */
-export type FormRow = {
-  [Column in keyof PrismaFormRow]: Date extends PrismaFormRow[Column]
-    ? Exclude<PrismaFormRow[Column], Date> | string
-    : PrismaFormRow[Column];
-};
+const ABSENT = absentFields(formV1);
 
-const isPublic = (status: string): status is FormStatus =>
-  (FORM_STATUSES as readonly string[]).includes(status);
-
-export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
-
-/** The public form of a row, or of a stored answer: these fields, in this order, and nothing else. */
-export const projectForm = (row: FormRow | PrismaFormRow): FormV1 => ({
-  id: row.id,
-  listingId: row.listingId,
-  publicId: row.publicId,
+/** The public form of a row, or of an answer that was stored before some of the fields existed: those are null. */
+export const projectForm = (row: FormRow): FormV1 => ({
+  ...ABSENT,
+  ...row,
   status: projectStatus(row.status),
-  checkInDate: instantText(row.checkInDate),
-  checkOutDate: instantText(row.checkOutDate),
-  numberOfGuests: row.numberOfGuests,
-  numberOfVehicles: row.numberOfVehicles,
-  numberOfPets: row.numberOfPets,
-  createdAt: instantText(row.createdAt),
 });

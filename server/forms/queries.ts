@@ -1,74 +1,169 @@
-import type { Context, Holder } from "../context.js";
+import type { Principal } from "../context.js";
+import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
-import { inLines, type Json, type JsonRow, linesOf } from "../json.js";
-import { keyset, type Page, page } from "../paging.js";
+import type { KeysetValues } from "../paging.js";
 import { membershipInScope } from "../scope.js";
-import { isUuid } from "../values.js";
-import type { FormV1 } from "./schema.js";
-import { settle } from "./settle.js";
+import { FORM_COLUMNS, type FormRow } from "./projection.js";
+import type { ListingRules } from "./rules.js";
 
-type HolderContext = Context & { principal: Holder };
+// Every statement on forms that a request runs, one function each. Scope is part of each statement; only the operator's
+// have none.
 
-export const ONE = `
-  SELECT f.json
+export const GET = `
+  SELECT ${FORM_COLUMNS}
   FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
   WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
 
-/** The form, if it is on a listing in scope. */
-export async function getForm({ services, principal }: HolderContext, id: string) {
-  if (!isUuid(id)) throw notFound();
-  const [row] = await services.db.query<JsonRow<FormV1>>("form", ONE, [principal.userId, id]);
-  if (!row) throw notFound();
-  return row.json;
-}
+export const selectForm = async (sql: Sql, holderId: string, id: string): Promise<FormRow | undefined> =>
+  (await sql.query<FormRow>("form", GET, [holderId, id]))[0];
 
-export function listForms(
-  { services, principal }: HolderContext,
-  input: { limit: number; cursor?: string | undefined; listingId?: string | undefined },
-): Promise<Json<Page<FormV1>>> {
-  const { db, keyring } = services;
-  return page<FormV1>({
-    keys: keyring.cursor,
-    identity: { list: "forms", listingId: input.listingId },
-    limit: input.limit,
-    cursor: input.cursor,
-    read: async (after, take) => {
-      const values = [principal.userId, ...keyset(after), take];
-      return linesOf(
-        input.listingId === undefined
-          ? await db.query("forms-in-scope", IN_SCOPE, values)
-          : await db.query("forms-on-listing", ON_LISTING, [...values, input.listingId]),
-      );
-    },
-    settle: async (createdAt) => {
-      const isRecent = Date.parse(createdAt) > Date.now() - RECENT_MS;
-      if (isRecent) await settle(db, createdAt);
-      return isRecent;
-    },
-  });
-}
+/** A row of a page; `isRecent` within the last LIST_SETTLE_SECONDS, by the database's clock. */
+export type ListedForm = FormRow & { isRecent: boolean };
 
-/** Far longer than any create lasts (minutes, if its statement may) and than this clock is off from the database's. */
-const RECENT_MS = 3_600_000;
-
-const AFTER = (form: string) => `(${form}.created_at, ${form}.id) > ($2::timestamptz, $3::uuid)`;
-
-const ON_LISTING = inLines(`
-  SELECT f.json
-  FROM forms f
-  WHERE f.listing_id = $5::uuid AND ${AFTER("f")}
-    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $5::uuid)
-  ORDER BY f.created_at, f.id
-  LIMIT $4::int`);
+const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int) AS "isRecent"`;
 
 /**
  * Forms on all listings in scope: one range of an index that has them in order for each holder. Triggers keep it, and
- * with it the scope, exact. The forms are looked up one by one, as far as the page goes: a plan for all would read all.
+ * with it the scope, exact. The forms are looked up one by one, as far as the page goes: a join would read them all.
  */
-export const IN_SCOPE = inLines(`
-  SELECT f.json
+export const LIST = `
+  SELECT ${LISTED}
   FROM scoped_forms s
-  CROSS JOIN LATERAL (SELECT json FROM forms WHERE id = s.form_id LIMIT 1) f
+  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
   WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
   ORDER BY s.created_at, s.form_id
-  LIMIT $4::int`);
+  LIMIT $4::int`;
+
+const LIST_ON_LISTING = `
+  SELECT ${LISTED}
+  FROM forms f
+  WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $6::uuid)
+  ORDER BY f.created_at, f.id
+  LIMIT $4::int`;
+
+export function selectForms(
+  sql: Sql,
+  holderId: string,
+  page: KeysetValues,
+  recentSeconds: number,
+  listingId: string | undefined,
+): Promise<ListedForm[]> {
+  const values = [holderId, ...page, recentSeconds];
+  return listingId === undefined
+    ? sql.query("forms", LIST, values)
+    : sql.query("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
+}
+
+/** What the writer of a form has to know of its listing. */
+export interface LockedListing extends ListingRules {
+  id: string;
+}
+
+const LISTING_RULES = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
+  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
+
+// The listing before the membership: in the order in which a membership's end takes them.
+const LOCK_LISTING = `
+  SELECT ${LISTING_RULES}
+  FROM memberships m JOIN listings l ON l.id = m.listing_id
+  WHERE ${membershipInScope("$2")} AND m.listing_id = $1::uuid
+  FOR SHARE OF l, m`;
+
+const LOCK_ANY_LISTING = `SELECT ${LISTING_RULES} FROM listings l WHERE l.id = $1::uuid FOR SHARE`;
+
+/**
+ * The listing, if the principal may write to it. Neither it nor the membership that grants it can change before the
+ * transaction ends.
+ */
+export async function lockListing(sql: Sql, principal: Principal, id: string): Promise<LockedListing> {
+  const [listing] =
+    principal.kind === "operator"
+      ? await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id])
+      : await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId]);
+  if (!listing) throw notFound();
+  return listing;
+}
+
+/** Everything about a form that may change. */
+export interface FormState {
+  listingId: string;
+  status: string;
+  checkInDate: string | null;
+  checkOutDate: string | null;
+  numberOfGuests: number | null;
+  numberOfVehicles: number | null;
+  numberOfPets: number | null;
+  /** Sealed. */
+  guestEmail: Uint8Array | null;
+  /** Of the body that would describe the form as it is now. */
+  fingerprint: Uint8Array;
+}
+
+const STATE = `f.listing_id AS "listingId", f.status, f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
+  f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets",
+  f.guest_email AS "guestEmail", f.fingerprint`;
+
+// A scalar subquery, because it is evaluated again on the row that a concurrent move leaves behind; a join is not.
+const LOCK_FORM = `
+  SELECT ${STATE}
+  FROM forms f
+  WHERE f.id = $1::uuid
+    AND (SELECT count(*) FROM memberships m WHERE ${membershipInScope("$2")} AND m.listing_id = f.listing_id) = 1
+  FOR NO KEY UPDATE`;
+
+const LOCK_ANY_FORM = `SELECT ${STATE} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
+
+/** The form, if the principal may write it; locked against other writers. */
+export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<FormState> {
+  const [form] =
+    principal.kind === "operator"
+      ? await sql.query<FormState>("lock-any-form", LOCK_ANY_FORM, [id])
+      : await sql.query<FormState>("lock-form", LOCK_FORM, [id, principal.userId]);
+  if (!form) throw notFound();
+  return form;
+}
+
+const values = (state: FormState) => [
+  ...[state.listingId, state.status, state.checkInDate, state.checkOutDate, state.numberOfGuests],
+  ...[state.numberOfVehicles, state.numberOfPets, state.guestEmail, state.fingerprint],
+];
+
+const INSERT = `
+  INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
+    number_of_pets, guest_email, fingerprint, public_id)
+  VALUES ($1::uuid, $2::uuid, $3::text, $4::timestamptz, $5::timestamptz, $6::int, $7::int, $8::int, $9::bytea, $10::bytea,
+    $11::text)
+  RETURNING ${FORM_COLUMNS}`;
+
+export async function insertForm(
+  sql: Sql,
+  { id, publicId, ...state }: FormState & { id: string; publicId: string },
+): Promise<FormRow> {
+  return only(await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId]));
+}
+
+const UPDATE = `
+  UPDATE forms f
+  SET listing_id = $2::uuid, status = $3::text, check_in_date = $4::timestamptz, check_out_date = $5::timestamptz,
+    number_of_guests = $6::int, number_of_vehicles = $7::int, number_of_pets = $8::int, guest_email = $9::bytea,
+    fingerprint = $10::bytea
+  WHERE id = $1::uuid
+  RETURNING ${FORM_COLUMNS}`;
+
+/** Writes the state of a form that the transaction has locked. */
+export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormRow> {
+  return only(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
+}
+
+function only<Row>([row]: Row[]): Row {
+  if (!row) throw new Error("the statement wrote no form");
+  return row;
+}
+
+const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
+
+/** Erases the guests' addresses of forms that the transaction has locked. */
+export async function eraseGuestEmails(tx: Sql | Transaction, ids: string[]): Promise<void> {
+  await queryIn(tx, "erase-guest-emails", ERASE, [ids]);
+}

@@ -1,10 +1,8 @@
 import { z } from "zod";
 import { invalid } from "../errors.js";
-import { answer } from "../json.js";
-import { describing, inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { defined } from "../values.js";
-import { getForm, listForms } from "./queries.js";
-import { changeForm, writeForm } from "./safety-pipeline.js";
+import { getForm, listForms } from "./read-forms.js";
 import {
   createInput,
   formPage,
@@ -16,6 +14,7 @@ import {
   setStatusInput,
   updateInput,
 } from "./schema.js";
+import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
 export const formsRouter = router({
   /** Creates a form, once for equal requests (interface, "Create form"; decisions, "Idempotency"). */
@@ -38,14 +37,14 @@ export const formsRouter = router({
       ],
     })
     .input(createInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(async ({ ctx, input }) => {
       const key = idempotencyKey.safeParse(ctx.idempotencyKey);
       if (!key.success) {
         const [issue] = key.error.issues;
         throw invalid([{ field: "Idempotency-Key", issue: issue?.message ?? "is not valid" }]);
       }
-      const { form, replayed } = await writeForm(ctx, { body: input, idempotencyKey: key.data });
+      const { form, replayed } = await createForm(ctx, input, key.data);
       ctx.outcome.replayed = replayed;
       return form;
     }),
@@ -63,8 +62,8 @@ export const formsRouter = router({
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
     })
     .input(updateInput)
-    .output(describing(formV1))
-    .mutation(async ({ ctx, input: { id, ...body } }) => (await writeForm(ctx, { body, id })).form),
+    .output(formV1)
+    .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
 
   /** Forms on the listings in scope, oldest first (interface, "List forms"). */
   list: readingProcedure
@@ -79,8 +78,8 @@ export const formsRouter = router({
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
     })
     .input(listInput)
-    .output(describing(formPage))
-    .query(async ({ ctx, input }) => answer(ctx, await listForms(ctx, input))),
+    .output(formPage)
+    .query(({ ctx, input }) => listForms(ctx, input)),
 
   /** One form (interface, "Fetch form"). */
   get: readingProcedure
@@ -95,8 +94,8 @@ export const formsRouter = router({
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)
-    .output(describing(formV1))
-    .query(async ({ ctx, input }) => answer(ctx, await getForm(ctx, input.id))),
+    .output(formV1)
+    .query(({ ctx, input }) => getForm(ctx, input.id)),
 
   /**
    * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
@@ -104,7 +103,7 @@ export const formsRouter = router({
    */
   setStatus: inAppProcedure
     .input(setStatusInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(({ ctx, input: { id, status } }) => changeForm(ctx, id, { status })),
 
   /**
@@ -113,6 +112,6 @@ export const formsRouter = router({
    */
   setParty: inAppProcedure
     .input(setPartyInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, defined(party))),
 });

@@ -13,20 +13,7 @@ import {
   slug,
   uuid,
 } from "../values.js";
-
-/** The public statuses; any other stored value is projected as UNKNOWN (interface, "States and transitions"). */
-export const FORM_STATUSES = [
-  "SENT",
-  "COMPLETED",
-  "ACCEPTED",
-  "REJECTED",
-  "VALIDATED",
-  "INVALIDATED",
-  "CHECKED_OUT",
-  "UNKNOWN",
-] as const;
-
-export type FormStatus = (typeof FORM_STATUSES)[number];
+import { FORM_STATUSES } from "./status.js";
 
 /** The public projection of a form (interface, "Form"). */
 export const formV1 = z

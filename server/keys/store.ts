@@ -7,7 +7,7 @@ import type { Context, KeyPrincipal, Services } from "../context.js";
 import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
 import { demandUser } from "../people/store.js";
-import { isUuid, parseInstant } from "../values.js";
+import { parseInstant } from "../values.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
 import { hash, isWellFormed, mint, PREFIX_LENGTH } from "./secret.js";
 
@@ -18,7 +18,8 @@ export function issueKey(context: Context, input: z.output<typeof issueInput>): 
     throw invalid([{ field: "expiresAt", issue: "must be in the future" }]);
   }
   return context.services.db.transaction(async (tx) => {
-    const userId = await demandUser(tx, input.userId, "userId");
+    const { userId } = input;
+    await demandUser(tx, userId, "userId");
     const issued = await insert(tx, { userId, mode: input.mode, label: input.label ?? null, expiresAt });
     await audit(tx, context, "key.issued", issued.id, { userId, mode: issued.mode });
     return issued;
@@ -60,9 +61,8 @@ const summarise = (row: Prisma.ApiKeyGetPayload<{ select: typeof SUMMARY }>): Ke
 
 /** All keys, or one user's, oldest first; ended ones too. */
 export async function listKeys({ services }: Context, userId: string | undefined): Promise<KeySummary[]> {
-  if (userId !== undefined && !isUuid(userId)) return [];
   const rows = await services.db.prisma.apiKey.findMany({
-    where: userId === undefined ? {} : { userId: userId.toLowerCase() },
+    where: userId === undefined ? {} : { userId },
     orderBy: [{ createdAt: "asc" }, { id: "asc" }],
     select: SUMMARY,
   });
@@ -110,10 +110,9 @@ export function rotateKey(context: Context, input: z.output<typeof rotateInput>)
 }
 
 async function lockKey(tx: Transaction, id: string) {
-  if (!isUuid(id)) throw notFound();
   await tx.$queryRaw`SELECT id FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
   const row = await tx.apiKey.findUnique({
-    where: { id: id.toLowerCase() },
+    where: { id },
     select: { ...SUMMARY, replacedBy: true },
   });
   if (!row) throw notFound();

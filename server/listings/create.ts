@@ -3,15 +3,14 @@ import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { demandUser } from "../people/store.js";
-import { changingScope } from "../scope.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { createInput, Listing } from "./schema.js";
 
 /** A new listing with its owner's membership, audited. */
 export function createListing(context: Context, input: z.output<typeof createInput>): Promise<Listing> {
   const { ownerId, ...fields } = input;
-  return changingScope(context.services.db, async (tx) => {
-    const userId = await demandUser(tx, ownerId, "ownerId");
+  return context.services.db.transaction(async (tx) => {
+    await demandUser(tx, ownerId, "ownerId");
     const row = await tx.listing.create({
       data: {
         publicId: nanoid(),
@@ -30,9 +29,9 @@ export function createListing(context: Context, input: z.output<typeof createInp
       select: LISTING_SELECT,
     });
     await tx.membership.create({
-      data: { userId, listingId: row.id, listingCreatedAt: row.createdAt, role: "OWNER" },
+      data: { userId: ownerId, listingId: row.id, listingCreatedAt: row.createdAt, role: "OWNER" },
     });
-    await audit(tx, context, "listing.created", row.id, { ownerId: userId });
+    await audit(tx, context, "listing.created", row.id, { ownerId });
     return projectListing(row);
   });
 }

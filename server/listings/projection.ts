@@ -1,38 +1,20 @@
 import type { Prisma } from "../../prisma/client/client.js";
-import type { Listing } from "./schema.js";
+import { type SqlRow, selectList, selectOf } from "../resource.js";
+import { instantText } from "../values.js";
+import { type Listing, listing } from "./schema.js";
 
-export const LISTING_SELECT = {
-  id: true,
-  publicId: true,
-  title: true,
-  address: true,
-  city: true,
-  country: true,
-  zipCode: true,
-  district: true,
-  timezone: true,
-  active: true,
-  maxPeopleInListing: true,
-  maxVehicles: true,
-  allowPets: true,
-  createdAt: true,
-} satisfies Prisma.ListingSelect;
+/** The columns of `listings l` that a projection needs. */
+export const LISTING_COLUMNS = selectList(listing, "l");
 
-type PrismaListingRow = Prisma.ListingGetPayload<{ select: typeof LISTING_SELECT }>;
+/** The same for Prisma's client. */
+export const LISTING_SELECT = selectOf(listing);
 
-export const projectListing = (row: PrismaListingRow): Listing => ({
-  id: row.id,
-  publicId: row.publicId,
-  title: row.title,
-  address: row.address,
-  city: row.city,
-  country: row.country,
-  zipCode: row.zipCode,
-  district: row.district,
-  timezone: row.timezone,
-  active: row.active,
-  maxPeopleInListing: row.maxPeopleInListing,
-  maxVehicles: row.maxVehicles,
-  allowPets: row.allowPets,
-  createdAt: row.createdAt.toISOString(),
+type PrismaRow = Prisma.ListingGetPayload<{ select: typeof LISTING_SELECT }>;
+
+export type ListingRow = SqlRow<PrismaRow>;
+
+/** The public listing of a row. */
+export const projectListing = (row: ListingRow | PrismaRow): Listing => ({
+  ...row,
+  createdAt: instantText(row.createdAt),
 });

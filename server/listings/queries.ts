@@ -1,29 +1,25 @@
-import type { Context, Holder } from "../context.js";
+import type { HolderContext } from "../context.js";
 import { notFound } from "../errors.js";
-import { inLines, type Json, type JsonRow, linesOf } from "../json.js";
-import { keyset, type Page, page } from "../paging.js";
+import { keysetValues, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
-import { isUuid } from "../values.js";
+import { LISTING_COLUMNS, type ListingRow, projectListing } from "./projection.js";
 import type { Listing } from "./schema.js";
 
-type HolderContext = Context & { principal: Holder };
-
-export const ONE = `
-  SELECT l.json
+export const GET = `
+  SELECT ${LISTING_COLUMNS}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
 
 /** The listing, if in scope. */
-export async function getListing({ services, principal }: HolderContext, id: string) {
-  if (!isUuid(id)) throw notFound();
-  const [row] = await services.db.query<JsonRow<Listing>>("listing", ONE, [principal.userId, id]);
+export async function getListing({ services, principal }: HolderContext, id: string): Promise<Listing> {
+  const [row] = await services.db.query<ListingRow>("listing", GET, [principal.userId, id]);
   if (!row) throw notFound();
-  return row.json;
+  return projectListing(row);
 }
 
-// The membership repeats the listing's creation time, so that one index range is the page, whatever the scope.
-export const IN_SCOPE = inLines(`
-  SELECT l.json
+// A membership repeats its listing's creation time, so that a page is one index range whatever the size of the scope.
+export const LIST = `
+  SELECT ${LISTING_COLUMNS}
   FROM (
     SELECT m.listing_id, m.listing_created_at
     FROM memberships m
@@ -32,19 +28,23 @@ export const IN_SCOPE = inLines(`
     LIMIT $4::int
   ) mine
   JOIN listings l ON l.id = mine.listing_id
-  ORDER BY mine.listing_created_at, mine.listing_id`);
+  ORDER BY mine.listing_created_at, mine.listing_id`;
 
-export function listListings(
+/**
+ * A page of the listings in scope. A listing enters a scope by a membership, at any time after its creation, so it may
+ * appear before a cursor given out earlier: a client that must not miss one reads the list from its start.
+ */
+export async function listListings(
   { services, principal }: HolderContext,
   input: { limit: number; cursor?: string | undefined },
-): Promise<Json<Page<Listing>>> {
+): Promise<Page<Listing>> {
   const { db, keyring } = services;
-  return page<Listing>({
+  const { items, nextCursor } = await readPage({
+    ...input,
     keys: keyring.cursor,
     identity: { list: "listings" },
-    limit: input.limit,
-    cursor: input.cursor,
-    read: async (after, take) =>
-      linesOf(await db.query("listings-in-scope", IN_SCOPE, [principal.userId, ...keyset(after), take])),
+    read: (after, take) =>
+      db.query<ListingRow>("listings", LIST, [principal.userId, ...keysetValues(after, take)]),
   });
+  return { items: items.map(projectListing), nextCursor };
 }

@@ -1,5 +1,4 @@
-import { answer } from "../json.js";
-import { describing, operatingProcedure, readingProcedure, router } from "../trpc.js";
+import { operatingProcedure, readingProcedure, router } from "../trpc.js";
 import { createListing } from "./create.js";
 import { getListing, listListings } from "./queries.js";
 import {
@@ -27,8 +26,8 @@ export const listingsRouter = router({
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
     })
     .input(listInput)
-    .output(describing(listingPage))
-    .query(async ({ ctx, input }) => answer(ctx, await listListings(ctx, input))),
+    .output(listingPage)
+    .query(({ ctx, input }) => listListings(ctx, input)),
 
   /** One listing (interface, "Fetch listing"). */
   get: readingProcedure
@@ -43,24 +42,24 @@ export const listingsRouter = router({
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)
-    .output(describing(listing))
-    .query(async ({ ctx, input }) => answer(ctx, await getListing(ctx, input.id))),
+    .output(listing)
+    .query(({ ctx, input }) => getListing(ctx, input.id)),
 
   /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
   create: operatingProcedure
     .input(createInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
   /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   update: operatingProcedure
     .input(updateInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
 
   /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatingProcedure
     .input(deactivateInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),
 });

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { notFound } from "../errors.js";
-import { defined, isUuid } from "../values.js";
+import { defined } from "../values.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { Listing, updateInput } from "./schema.js";
 
@@ -13,11 +13,10 @@ type Change = Omit<z.output<typeof updateInput>, "id">;
  * RESOURCE_NOT_FOUND where there is no such listing.
  */
 export function updateListing(context: Context, id: string, change: Change): Promise<Listing> {
-  if (!isUuid(id)) throw notFound();
   const data = defined(change);
   return context.services.db.transaction(async (tx) => {
     const [row] = await tx.listing.updateManyAndReturn({
-      where: { id: id.toLowerCase() },
+      where: { id },
       data,
       select: LISTING_SELECT,
     });

@@ -1,6 +1,7 @@
-import { auditEach } from "../audit.js";
+import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
+import { eraseGuestEmails } from "../forms/queries.js";
 import { FORM_CREATED } from "../notifications/enqueue.js";
 import { CANCEL_NOTIFICATIONS } from "../notifications/jobs.js";
 import { type Keys, open } from "../secrets.js";
@@ -20,8 +21,8 @@ export async function eraseAddresses(
   reason: "retention" | "request",
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  await tx.$executeRaw`UPDATE forms SET guest_email = NULL WHERE id = ANY(${ids}::uuid[])`;
-  await auditEach(tx, by, "form.email_erased", ids, { reason });
+  await eraseGuestEmails(tx, ids);
+  await audit(tx, by, "form.email_erased", ids, { reason });
   return tx.$executeRawUnsafe(CANCEL_NOTIFICATIONS, FORM_CREATED, ids);
 }
 

@@ -1,11 +1,10 @@
 import type { z } from "zod";
-import type { Membership as MembershipRow, User as UserRow } from "../../prisma/client/client.js";
+import type { User as UserRow } from "../../prisma/client/client.js";
 import { audit } from "../audit.js";
 import type { Context, Services, UserPrincipal } from "../context.js";
-import type { Transaction } from "../db.js";
+import { queryIn, type Sql, type Transaction } from "../db.js";
 import { invalid, notFound, ServiceError } from "../errors.js";
-import { changingScope } from "../scope.js";
-import { canonicalEmail, isUuid } from "../values.js";
+import { canonicalEmail, resourceId } from "../values.js";
 import type { createUserInput, Membership, removeMemberInput, setMemberInput, User } from "./schema.js";
 
 /** A new user; VALIDATION_ERROR where the address is taken. */
@@ -28,84 +27,77 @@ const projectUser = ({ id, email, name, createdAt }: UserRow): User => ({
   createdAt: createdAt.toISOString(),
 });
 
-/** The user with this id or this canonical address; RESOURCE_NOT_FOUND where there is none. */
+/** The user with this id or this canonical address; RESOURCE_NOT_FOUND if there is none. */
 export async function getUser(
   { services }: Context,
   where: { id: string } | { email: string },
 ): Promise<User> {
-  if ("id" in where && !isUuid(where.id)) throw notFound();
-  const row = await services.db.prisma.user.findUnique({
-    where: "id" in where ? { id: where.id.toLowerCase() } : where,
-  });
+  const row = await services.db.prisma.user.findUnique({ where });
   if (!row) throw notFound();
   return projectUser(row);
 }
 
-/** Whom an internal tool acts for; UNAUTHENTICATED where there is no user with this id. */
+/** The user an internal tool acts for; UNAUTHENTICATED if there is none with this id. */
 export async function actAs({ db }: Services, userId: string): Promise<UserPrincipal> {
-  const found =
-    isUuid(userId) &&
-    (await db.prisma.user.findUnique({ where: { id: userId.toLowerCase() }, select: { id: true } }));
+  const [found] = await findUser(db, resourceId.parse(userId));
   if (!found) throw new ServiceError("UNAUTHENTICATED", { message: "There is no user with this id." });
   return { kind: "user", userId: found.id };
 }
 
-/** The id of an existing user; VALIDATION_ERROR about `field` otherwise. */
-export async function demandUser(tx: Transaction, id: string, field: string): Promise<string> {
-  const found =
-    isUuid(id) && (await tx.user.findUnique({ where: { id: id.toLowerCase() }, select: { id: true } }));
+const findUser = (tx: Sql | Transaction, id: string) =>
+  queryIn<{ id: string }>(tx, "user", "SELECT id FROM users WHERE id = $1::uuid", [id]);
+
+/** Throws VALIDATION_ERROR about `field` unless the user exists. */
+export async function demandUser(tx: Sql | Transaction, id: string, field: string): Promise<void> {
+  const [found] = await findUser(tx, id);
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
-  return found.id;
 }
 
-/** Gives a user a role on a listing, in place of any they have. */
+const LOCK_LISTING = "SELECT id FROM listings WHERE id = $1::uuid FOR UPDATE";
+
+const SET = `
+  INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+  SELECT $1::uuid, id, created_at, $3::"MembershipRole" FROM listings WHERE id = $2::uuid
+  ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
+
+const REMOVE = `
+  DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
+
+/** Gives a user a role on a listing, in place of any they have. Takes seconds on a listing of many forms. */
 export function setMember(context: Context, input: z.output<typeof setMemberInput>): Promise<Membership> {
-  return changingScope(context.services.db, async (tx) => {
-    const userId = await demandUser(tx, input.userId, "userId");
-    const [listing] = isUuid(input.listingId)
-      ? // Before the insert shares it, for the trigger that then scopes the listing's forms takes it alone.
-        await tx.$queryRaw<
-          { id: string }[]
-        >`SELECT id FROM listings WHERE id = ${input.listingId}::uuid FOR UPDATE`
-      : [];
+  const { userId, listingId, role } = input;
+  return context.services.db.longTransaction(async (tx) => {
+    await demandUser(tx, userId, "userId");
+    // Before the insert's foreign key shares it: the trigger then takes it for update, and upgrading a lock deadlocks.
+    const [listing] = await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
     if (!listing) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
-    const { role } = input;
-    const row = { listingId: listing.id, userId, role };
-    await tx.$executeRaw`
-      INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
-      SELECT ${userId}::uuid, id, created_at, ${role}::"MembershipRole" FROM listings WHERE id = ${listing.id}::uuid
-      ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
-    await audit(tx, context, "member.set", listing.id, { userId, role });
-    return row;
+    await tx.query("set-member", SET, [userId, listingId, role]);
+    await audit(tx, context, "member.set", listingId, { userId, role });
+    return { listingId, userId, role };
   });
 }
 
 /** The members of a listing, in the order of their ids. */
-export async function listMembers({ services }: Context, listingId: string): Promise<Membership[]> {
-  if (!isUuid(listingId)) return [];
+export function listMembers({ services }: Context, listingId: string): Promise<Membership[]> {
   return services.db.prisma.membership.findMany({
-    where: { listingId: listingId.toLowerCase() },
+    where: { listingId },
     orderBy: { userId: "asc" },
     select: { listingId: true, userId: true, role: true },
   });
 }
 
-/** Takes a user's role on a listing away; RESOURCE_NOT_FOUND where there is none. */
+/** Takes a user's role on a listing away; RESOURCE_NOT_FOUND if there is none. */
 export function removeMember(
   context: Context,
-  input: z.output<typeof removeMemberInput>,
+  { listingId, userId }: z.output<typeof removeMemberInput>,
 ): Promise<Membership> {
-  return changingScope(context.services.db, async (tx) => {
-    if (!isUuid(input.listingId) || !isUuid(input.userId)) throw notFound();
-    const key = { listingId: input.listingId.toLowerCase(), userId: input.userId.toLowerCase() };
-    // The listing before the membership, as writers of its forms take them.
-    await tx.$queryRaw`SELECT id FROM listings WHERE id = ${key.listingId}::uuid FOR UPDATE`;
-    // In one statement: of two removals at once, the second finds nothing.
-    const [row] = await tx.$queryRaw<Pick<MembershipRow, "role">[]>`
-      DELETE FROM memberships WHERE user_id = ${key.userId}::uuid AND listing_id = ${key.listingId}::uuid
-      RETURNING role::text`;
+  return context.services.db.longTransaction(async (tx) => {
+    // The listing before the membership, in the order in which writers of its forms take them.
+    await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
+    // One statement, so that of two removals at once the second finds nothing.
+    const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
     if (!row) throw notFound();
-    await audit(tx, context, "member.removed", key.listingId, { userId: key.userId });
-    return { ...key, role: row.role };
+    await audit(tx, context, "member.removed", listingId, { userId });
+    return { listingId, userId, role: row.role };
   });
 }

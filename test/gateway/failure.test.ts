@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { explain } from "../../gateway/commands/failure.js";
-import { type Db, openDb, toServiceError } from "../../server/db.js";
+import { type Db, openDb } from "../../server/db.js";
+import { toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
 const TIMES = { poolSize: 2, connectTimeout: 10_000, statementTimeout: 10_000, lockTimeout: 9_000 };

@@ -1,16 +1,9 @@
 import { createServer } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  classify,
-  type Db,
-  LostRace,
-  openDb,
-  type Sql,
-  type Transaction,
-  toServiceError,
-} from "../../server/db.js";
+import { type Db, openDb, type Sql, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
+import { classify, toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
 const PATIENT = { poolSize: 4, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };
@@ -36,6 +29,8 @@ beforeEach(async () => {
 });
 
 afterEach(() => other.end());
+
+const conflict = (message: string) => Object.assign(new Error(message), { code: "40001" });
 
 const extra: Db[] = [];
 
@@ -406,7 +401,7 @@ describe("sqlTransaction()", () => {
       await tx.query("snapshot", "SELECT count(*) FROM users", []);
       if (attempts < 2) await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
       await rename(tx, `sql attempt ${attempts}`);
-      if (attempts < 3) throw new LostRace("on purpose");
+      if (attempts < 3) throw conflict("on purpose");
       return attempts;
     });
     expect(result).toBe(3);
@@ -414,7 +409,7 @@ describe("sqlTransaction()", () => {
   });
 
   test("gives up a conflict that does not end, as one to try later", async () => {
-    const error = await failureOf(db.sqlTransaction(() => Promise.reject(new LostRace("again"))));
+    const error = await failureOf(db.sqlTransaction(() => Promise.reject(conflict("again"))));
     expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
   });
 

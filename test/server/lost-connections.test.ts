@@ -3,7 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { classify, openDb } from "../../server/db.js";
+import { openDb } from "../../server/db.js";
+import { classify } from "../../server/failures.js";
 import { freshDatabase } from "../harness.js";
 
 const PATIENT = { poolSize: 1, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import { Unavailable } from "../../server/failures.js";
 import { open } from "../../server/secrets.js";
 import {
   asKey,
@@ -275,7 +276,7 @@ describe("a write that fails at its last step", () => {
 });
 
 describe("a write that nobody waits for any longer", () => {
-  const overdue = { isOverdue: () => true };
+  const overdue = { signal: AbortSignal.abort(new Unavailable("too late")) };
 
   test("is not begun", async () => {
     const holder = await makeHolder(services);
@@ -292,18 +293,18 @@ describe("a write that nobody waits for any longer", () => {
     const holder = await makeHolder(services);
     const { form } = await holder.create(holder.body);
     const client = await services.db.pool.connect();
-    let isOverdue = false;
+    const deadline = new AbortController();
     try {
       await client.query("BEGIN");
       await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
-      const caller = asUser(services, holder.userId, { isOverdue: () => isOverdue });
+      const caller = asUser(services, holder.userId, { signal: deadline.signal });
       const late = refusal(
         caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) }),
       );
       const waiting =
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       await expect.poll(async () => (await services.db.pool.query(waiting)).rowCount).toBe(1);
-      isOverdue = true;
+      deadline.abort(new Unavailable("too late"));
       await client.query("COMMIT");
       expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
     } finally {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
+import type { Sql } from "../../server/db.js";
 import { asUser, openTestServices, stay } from "../factories.js";
 import { addCrowd, listingsOf, makeCrowd } from "./bulk.js";
 
@@ -54,12 +55,22 @@ async function scansOf(
   call: (caller: Caller) => Promise<unknown>,
   userId: string,
 ): Promise<Record<string, string[]>> {
-  const query = vi.spyOn(services.db, "query");
-  // Statements that may be tried again go the same way.
-  const retrying = vi.spyOn(services.db, "retrying").mockImplementation((work) => work(services.db));
+  const statements: Parameters<Sql["query"]>[] = [];
+  const recording = (sql: Sql): Sql => ({
+    query: (...statement) => {
+      statements.push(statement);
+      return sql.query(...statement);
+    },
+  });
+  const { query, sqlTransaction } = services.db;
+  const spies = [
+    vi.spyOn(services.db, "query").mockImplementation(recording({ query }).query),
+    vi
+      .spyOn(services.db, "sqlTransaction")
+      .mockImplementation((work, signal) => sqlTransaction((tx) => work(recording(tx)), signal)),
+  ];
   await call(asUser(services, userId));
-  const statements = query.mock.calls;
-  for (const spy of [query, retrying]) spy.mockRestore();
+  for (const spy of spies) spy.mockRestore();
   const client = await services.db.pool.connect();
   try {
     const { rows } = await client.query("SHOW plan_cache_mode");
@@ -69,7 +80,7 @@ async function scansOf(
       await client.query(`PREPARE examined AS ${text}`);
       // The values do not matter to a generic plan.
       const explained = await client.query<{ "QUERY PLAN": [{ Plan: Plan }] }>(
-        `EXPLAIN (FORMAT JSON) EXECUTE examined(${values.map(() => "NULL").join(", ")})`,
+        `EXPLAIN (FORMAT JSON) EXECUTE examined${values.length > 0 ? `(${values.map(() => "NULL").join(", ")})` : ""}`,
       );
       await client.query("DEALLOCATE examined");
       read[name] = (explained.rows[0]?.["QUERY PLAN"] ?? []).flatMap(({ Plan }) => scans(Plan));
@@ -80,6 +91,14 @@ async function scansOf(
   }
 }
 
+const WITHOUT_TABLES = new Set([
+  "serialize-equal-creates",
+  "note-create",
+  "insert-creation",
+  "insert-form",
+  "audit",
+]);
+
 describe("no operation reads a whole table", () => {
   test.each(["one", "ten", "fifty", "many"])("for a holder of %s", async (name) => {
     const userId = holders[name] ?? "";
@@ -89,26 +108,27 @@ describe("no operation reads a whole table", () => {
     const [form] = items;
     const { nextCursor: nextListing } = await caller.listings.list({ limit: 1 });
     const calls: Record<string, (caller: Caller) => Promise<unknown>> = {
-      "forms-in-scope": ({ forms }) => forms.list({}),
-      "forms-in-scope, later": ({ forms }) => forms.list({ cursor: nextCursor ?? "", limit: 100 }),
+      forms: ({ forms }) => forms.list({}),
+      "forms, later": ({ forms }) => forms.list({ cursor: nextCursor ?? "", limit: 100 }),
       "forms-on-listing": ({ forms }) => forms.list({ listingId }),
-      "listings-in-scope": ({ listings }) => listings.list({}),
-      "listings-in-scope, later": ({ listings }) => listings.list(nextListing ? { cursor: nextListing } : {}),
+      listings: ({ listings }) => listings.list({}),
+      "listings, later": ({ listings }) => listings.list(nextListing ? { cursor: nextListing } : {}),
       form: ({ forms }) => forms.get({ id: form?.id ?? "" }),
       listing: ({ listings }) => listings.get({ id: listingId }),
-      "find-earlier, insert-form": ({ forms }) => forms.create(stay(listingId)),
+      "serialize-equal-creates, lock-listing, find-earlier-creates, note-create, insert-form, insert-creation, audit":
+        ({ forms }) => forms.create(stay(listingId)),
     };
     for (const [statements, call] of Object.entries(calls)) {
       const read = await scansOf(call, userId);
       expect(Object.keys(read).join(", ")).toBe(statements.replace(/, later$/, ""));
       for (const [statement, how] of Object.entries(read)) {
-        expect(how.length, statement).toBeGreaterThan(0);
+        if (!WITHOUT_TABLES.has(statement)) expect(how.length, statement).toBeGreaterThan(0);
         expect(
           how.filter((scan) => scan.startsWith("Seq Scan")),
           statement,
         ).toEqual([]);
         // By another index, one membership would cost all of the holder's.
-        if (statement === "listings-in-scope") continue;
+        if (statement === "listings") continue;
         const byOthers = how.filter((scan) =>
           / on memberships by (?!\w*(?:pkey|listing_id_user_id_idx)$)/.test(scan),
         );
@@ -124,8 +144,8 @@ describe("no operation reads a whole table", () => {
     for (const numberOfGuests of [1, 2, 3]) await forms.create(stay(listingId, { numberOfGuests }));
     const tail = await tailOf(forms);
     const read = await scansOf(({ forms }) => forms.list({ cursor: tail, limit: 1 }), userId);
-    expect(Object.keys(read)).toEqual(["forms-in-scope", "creating"]);
-    const tables = read.creating?.filter((scan) => !scan.includes("pg_database"));
+    expect(Object.keys(read)).toEqual(["forms", "in-flight-creates"]);
+    const tables = read["in-flight-creates"]?.filter((scan) => !scan.includes("pg_database"));
     expect(tables).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { FORM_STATUSES } from "../../server/forms/schema.js";
+import { FORM_STATUSES } from "../../server/forms/status.js";
 import {
   asOperator,
   asUser,

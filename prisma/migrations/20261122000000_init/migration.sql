@@ -1,0 +1,355 @@
+-- CreateEnum
+CREATE TYPE "MembershipRole" AS ENUM ('OWNER', 'WRITER', 'READER');
+
+-- CreateEnum
+CREATE TYPE "KeyMode" AS ENUM ('READ_WRITE', 'READ_ONLY');
+
+-- CreateTable
+CREATE TABLE "users" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "email" TEXT NOT NULL,
+    "name" TEXT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "users_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "listings" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "public_id" TEXT NOT NULL,
+    "title" TEXT NOT NULL,
+    "address" TEXT NOT NULL,
+    "city" TEXT NOT NULL,
+    "country" TEXT NOT NULL,
+    "zip_code" TEXT NOT NULL,
+    "district" TEXT,
+    "timezone" TEXT NOT NULL,
+    "active" BOOLEAN NOT NULL DEFAULT true,
+    "max_people_in_listing" INTEGER,
+    "max_vehicles" INTEGER,
+    "allow_pets" BOOLEAN,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
+
+    CONSTRAINT "listings_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "memberships" (
+    "user_id" UUID NOT NULL,
+    "listing_id" UUID NOT NULL,
+    "role" "MembershipRole" NOT NULL,
+    "listing_created_at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "memberships_pkey" PRIMARY KEY ("user_id","listing_id")
+);
+
+-- CreateTable
+CREATE TABLE "api_keys" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "user_id" UUID NOT NULL,
+    "hash" BYTEA NOT NULL,
+    "prefix" TEXT NOT NULL,
+    "mode" "KeyMode" NOT NULL,
+    "label" TEXT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "expires_at" TIMESTAMPTZ(3),
+    "revoked_at" TIMESTAMPTZ(3),
+    "last_used_at" TIMESTAMPTZ(3),
+    "replaced_by" UUID,
+
+    CONSTRAINT "api_keys_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "forms" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "public_id" TEXT NOT NULL,
+    "listing_id" UUID NOT NULL,
+    "status" TEXT NOT NULL DEFAULT 'SENT',
+    "check_in_date" TIMESTAMPTZ(3),
+    "check_out_date" TIMESTAMPTZ(3),
+    "number_of_guests" INTEGER,
+    "number_of_vehicles" INTEGER,
+    "number_of_pets" INTEGER,
+    "guest_email" BYTEA,
+    "fingerprint" BYTEA NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
+
+    CONSTRAINT "forms_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "scoped_forms" (
+    "user_id" UUID NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL,
+    "form_id" UUID NOT NULL,
+
+    CONSTRAINT "scoped_forms_pkey" PRIMARY KEY ("user_id","created_at","form_id")
+);
+
+-- CreateTable
+CREATE TABLE "creations" (
+    "form_id" UUID NOT NULL,
+    "holder_id" UUID NOT NULL,
+    "fingerprint" BYTEA NOT NULL,
+    "current_fingerprint" BYTEA,
+    "answer" JSONB NOT NULL,
+
+    CONSTRAINT "creations_pkey" PRIMARY KEY ("form_id")
+);
+
+-- CreateTable
+CREATE TABLE "idempotency_keys" (
+    "holder_id" UUID NOT NULL,
+    "key" TEXT NOT NULL,
+    "form_id" UUID NOT NULL,
+
+    CONSTRAINT "idempotency_keys_pkey" PRIMARY KEY ("holder_id","key")
+);
+
+-- CreateTable
+CREATE TABLE "audit_entries" (
+    "id" BIGSERIAL NOT NULL,
+    "at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "actor" TEXT NOT NULL,
+    "actor_id" UUID,
+    "action" TEXT NOT NULL,
+    "subject_id" UUID NOT NULL,
+    "correlation_id" UUID NOT NULL,
+    "details" JSONB NOT NULL DEFAULT '{}',
+
+    CONSTRAINT "audit_entries_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "workers" (
+    "id" TEXT NOT NULL,
+    "seen_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "workers_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "stored_secrets" (
+    "id" SERIAL NOT NULL,
+    "secret" TEXT NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "stored_secrets_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateIndex
+CREATE UNIQUE INDEX "users_email_key" ON "users"("email");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "listings_public_id_key" ON "listings"("public_id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "listings_id_created_at_key" ON "listings"("id", "created_at");
+
+-- CreateIndex
+CREATE INDEX "memberships_user_id_listing_created_at_listing_id_idx" ON "memberships"("user_id", "listing_created_at", "listing_id");
+
+-- CreateIndex
+CREATE INDEX "memberships_listing_id_user_id_idx" ON "memberships"("listing_id", "user_id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "api_keys_hash_key" ON "api_keys"("hash");
+
+-- CreateIndex
+CREATE INDEX "api_keys_user_id_created_at_id_idx" ON "api_keys"("user_id", "created_at", "id");
+
+-- CreateIndex
+CREATE INDEX "api_keys_created_at_id_idx" ON "api_keys"("created_at", "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "forms_public_id_key" ON "forms"("public_id");
+
+-- CreateIndex
+CREATE INDEX "forms_listing_id_created_at_id_idx" ON "forms"("listing_id", "created_at", "id");
+
+-- CreateIndex
+CREATE INDEX "forms_email_due_idx" ON "forms"("check_out_date") WHERE (guest_email IS NOT NULL);
+
+-- CreateIndex
+CREATE UNIQUE INDEX "creations_holder_id_current_fingerprint_key" ON "creations"("holder_id", "current_fingerprint");
+
+-- CreateIndex
+CREATE INDEX "idempotency_keys_form_id_idx" ON "idempotency_keys"("form_id");
+
+-- CreateIndex
+CREATE INDEX "audit_entries_subject_id_id_idx" ON "audit_entries"("subject_id", "id");
+
+-- CreateIndex
+CREATE INDEX "audit_entries_correlation_id_idx" ON "audit_entries"("correlation_id");
+
+-- AddForeignKey
+ALTER TABLE "memberships" ADD CONSTRAINT "memberships_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "memberships" ADD CONSTRAINT "memberships_listing_id_listing_created_at_fkey" FOREIGN KEY ("listing_id", "listing_created_at") REFERENCES "listings"("id", "created_at") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "forms" ADD CONSTRAINT "forms_listing_id_fkey" FOREIGN KEY ("listing_id") REFERENCES "listings"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "creations" ADD CONSTRAINT "creations_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "forms"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "creations" ADD CONSTRAINT "creations_holder_id_fkey" FOREIGN KEY ("holder_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_holder_id_fkey" FOREIGN KEY ("holder_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "creations"("form_id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- `scoped_forms`: the forms in each user's scope, exact at any time, whatever the isolation level of those who write.
+--
+-- A scope changes by four events: a form is inserted, moved or deleted; a membership begins, changes its role or ends. Each
+-- has a trigger. Writers of forms and writers of memberships meet at the listing's row: the former lock it FOR SHARE, the
+-- latter FOR UPDATE, so whichever comes second sees what the first has done. Writers of memberships also update the row, so
+-- that a writer of forms with an older snapshot gets a serialization failure. They themselves must read what is committed,
+-- hence READ COMMITTED only. A form and a membership inserted by one statement are seen by both triggers, hence
+-- ON CONFLICT. Not handled: one statement that both ends a membership and moves a form of its listing.
+
+-- The roles that put a listing in scope. READER is not among them.
+CREATE FUNCTION "grants_scope"("role" "MembershipRole") RETURNS BOOLEAN LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN role IN ('OWNER', 'WRITER');
+
+CREATE FUNCTION "scope_new_forms"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM listings WHERE id IN (SELECT listing_id FROM new_forms) ORDER BY id FOR SHARE;
+    INSERT INTO scoped_forms (user_id, created_at, form_id)
+    SELECT m.user_id, f.created_at, f.id
+    FROM new_forms f JOIN memberships m ON m.listing_id = f.listing_id
+    WHERE grants_scope(m.role)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "scope_inserted" AFTER INSERT ON "forms"
+    REFERENCING NEW TABLE AS new_forms FOR EACH STATEMENT EXECUTE FUNCTION "scope_new_forms"();
+
+CREATE FUNCTION "unscope_old_form"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM listings WHERE id = OLD.listing_id FOR SHARE;
+    DELETE FROM scoped_forms s
+    USING memberships m
+    WHERE m.listing_id = OLD.listing_id
+        AND s.user_id = m.user_id AND s.created_at = OLD.created_at AND s.form_id = OLD.id;
+    RETURN OLD;
+END $$;
+
+-- Before, because both the forms and the memberships of a deleted listing are gone afterwards.
+CREATE TRIGGER "scope_deleted" BEFORE DELETE ON "forms" FOR EACH ROW EXECUTE FUNCTION "unscope_old_form"();
+
+CREATE FUNCTION "scope_moved_form"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM listings WHERE id IN (OLD.listing_id, NEW.listing_id) ORDER BY id FOR SHARE;
+    DELETE FROM scoped_forms s
+    USING memberships m
+    WHERE m.listing_id = OLD.listing_id
+        AND s.user_id = m.user_id AND s.created_at = OLD.created_at AND s.form_id = OLD.id;
+    INSERT INTO scoped_forms (user_id, created_at, form_id)
+    SELECT m.user_id, NEW.created_at, NEW.id
+    FROM memberships m
+    WHERE m.listing_id = NEW.listing_id AND grants_scope(m.role)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "scope_moved" AFTER UPDATE OF "listing_id", "created_at" ON "forms" FOR EACH ROW
+    WHEN ((OLD.listing_id, OLD.created_at) IS DISTINCT FROM (NEW.listing_id, NEW.created_at))
+    EXECUTE FUNCTION "scope_moved_form"();
+
+-- What every writer of a membership does first. The update changes nothing but the row's version.
+CREATE FUNCTION "claim_listings"("ids" UUID[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'memberships change at READ COMMITTED only'
+            USING HINT = 'Begin with SET TRANSACTION ISOLATION LEVEL READ COMMITTED.';
+    END IF;
+    PERFORM FROM listings WHERE id = ANY (ids) ORDER BY id FOR UPDATE;
+    UPDATE listings SET title = title WHERE id = ANY (ids);
+END $$;
+
+CREATE FUNCTION "scope_new_memberships"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM claim_listings(ARRAY(SELECT listing_id FROM new_memberships));
+    INSERT INTO scoped_forms (user_id, created_at, form_id)
+    SELECT m.user_id, f.created_at, f.id
+    FROM new_memberships m JOIN forms f ON f.listing_id = m.listing_id
+    WHERE grants_scope(m.role)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "scope_inserted" AFTER INSERT ON "memberships"
+    REFERENCING NEW TABLE AS new_memberships FOR EACH STATEMENT EXECUTE FUNCTION "scope_new_memberships"();
+
+CREATE FUNCTION "unscope_old_membership"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM claim_listings(ARRAY[OLD.listing_id]);
+    DELETE FROM scoped_forms s
+    USING forms f
+    WHERE f.listing_id = OLD.listing_id
+        AND s.user_id = OLD.user_id AND s.created_at = f.created_at AND s.form_id = f.id;
+    RETURN OLD;
+END $$;
+
+CREATE TRIGGER "scope_deleted" BEFORE DELETE ON "memberships" FOR EACH ROW
+    EXECUTE FUNCTION "unscope_old_membership"();
+
+CREATE FUNCTION "scope_changed_role"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM claim_listings(ARRAY[NEW.listing_id]);
+    IF grants_scope(NEW.role) THEN
+        INSERT INTO scoped_forms (user_id, created_at, form_id)
+        SELECT NEW.user_id, f.created_at, f.id FROM forms f WHERE f.listing_id = NEW.listing_id
+        ON CONFLICT DO NOTHING;
+    ELSE
+        DELETE FROM scoped_forms s
+        USING forms f
+        WHERE f.listing_id = NEW.listing_id
+            AND s.user_id = NEW.user_id AND s.created_at = f.created_at AND s.form_id = f.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "scope_changed" AFTER UPDATE OF "role" ON "memberships" FOR EACH ROW
+    WHEN (grants_scope(OLD.role) IS DISTINCT FROM grants_scope(NEW.role))
+    EXECUTE FUNCTION "scope_changed_role"();
+
+-- What the service never does, and the triggers above do not handle: refused, or followed by an empty scope.
+
+CREATE FUNCTION "refuse_new_member"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a membership keeps its user and its listing: delete it, and insert another';
+END $$;
+
+CREATE TRIGGER "scope_kept" BEFORE UPDATE OF "user_id", "listing_id" ON "memberships" FOR EACH ROW
+    WHEN ((OLD.user_id, OLD.listing_id) IS DISTINCT FROM (NEW.user_id, NEW.listing_id))
+    EXECUTE FUNCTION "refuse_new_member"();
+
+CREATE FUNCTION "refuse_new_form_id"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a form keeps its id';
+END $$;
+
+CREATE TRIGGER "scope_kept" BEFORE UPDATE OF "id" ON "forms" FOR EACH ROW
+    WHEN (OLD.id IS DISTINCT FROM NEW.id) EXECUTE FUNCTION "refuse_new_form_id"();
+
+CREATE FUNCTION "empty_scopes"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    TRUNCATE scoped_forms;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "scope_emptied" AFTER TRUNCATE ON "memberships" EXECUTE FUNCTION "empty_scopes"();
+
+CREATE TRIGGER "scope_emptied" AFTER TRUNCATE ON "forms" EXECUTE FUNCTION "empty_scopes"();

@@ -1,0 +1,65 @@
+import { ServiceError } from "./errors.js";
+
+/** A conflict is worth an immediate retry, an outage a later one; anything else is a fault in our code. */
+export type Failure = "conflict" | "unavailable" | "fault";
+
+/** Something that cannot be answered now but may be later. */
+export class Unavailable extends Error {
+  readonly code = "57014";
+}
+
+const CONFLICT = /^(40001|40P01|P2034)$/;
+const CONFLICT_TEXT = /TransactionWriteConflict/;
+// Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
+// timeouts; Prisma's codes for the same; the operating system's codes for sockets.
+const UNAVAILABLE =
+  /^(08...|53...|57P0.|55000|57014|55P03|25006|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/;
+const UNAVAILABLE_TEXT =
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
+/** Failures to connect that do not pass by themselves. */
+const NEEDS_OPERATOR = /^(28000|28P01|3D000|P1000|P1003|AuthenticationFailed|DatabaseDoesNotExist)$/;
+
+/** Reads the different shapes in which pg, Prisma's adapter and Prisma report the same failure. */
+export function classify(error: unknown): Failure {
+  const codes = factsOf(error).flatMap(({ code, message }) => [code, message]);
+  if (codes.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
+  if (codes.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
+  return "fault";
+}
+
+/** Whether somebody has to change something, such as a password, before the database can be reached again. */
+export const needsOperator = (error: unknown): boolean =>
+  factsOf(error).some(({ code }) => NEEDS_OPERATOR.test(code));
+
+/** A code that an error or one of its causes carries, and the message beside it. */
+export interface ErrorFact {
+  code: string;
+  message: string;
+}
+
+/** The codes and messages of an error and everything it wraps; `code` is empty where there is only a message. */
+export function factsOf(error: unknown, depth = 0): ErrorFact[] {
+  if (typeof error !== "object" || error === null || depth > 5) return [];
+  const of = error as Record<string, unknown>;
+  const text = of.originalMessage ?? of.message;
+  const message = typeof text === "string" ? text : "";
+  const codes = [of.code, of.originalCode, of.kind].filter((code) => typeof code === "string");
+  const own = (codes.length > 0 ? codes : [""]).map((code) => ({ code, message }));
+  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
+  return [...own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
+}
+
+/** Seconds after which a client should retry while the database cannot be reached. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** Any failure as the error that leaves the core; the cause is kept for the log. */
+export function toServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (classify(error) === "fault") return new ServiceError("INTERNAL_ERROR", { cause: error });
+  return new ServiceError("INTERNAL_ERROR", {
+    status: 503,
+    retryAfter: RETRY_AFTER_SECONDS,
+    message: "The service is briefly unavailable.",
+    cause: error,
+  });
+}

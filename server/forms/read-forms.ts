@@ -1,0 +1,34 @@
+import type { HolderContext } from "../context.js";
+import { notFound } from "../errors.js";
+import { keysetValues, type Page, readPage } from "../paging.js";
+import { waitForInFlightCreates } from "./in-flight-creates.js";
+import { projectForm } from "./projection.js";
+import { selectForm, selectForms } from "./queries.js";
+import type { FormV1 } from "./schema.js";
+
+/** The form, if it is on a listing in scope. */
+export async function getForm({ services, principal }: HolderContext, id: string): Promise<FormV1> {
+  const row = await selectForm(services.db, principal.userId, id);
+  if (!row) throw notFound();
+  return projectForm(row);
+}
+
+/** A page of the forms in scope, or of those on one listing: empty if that is not in scope. */
+export async function listForms(
+  { services, principal }: HolderContext,
+  { listingId, ...input }: { limit: number; cursor?: string | undefined; listingId?: string | undefined },
+): Promise<Page<FormV1>> {
+  const { db, keyring, settings } = services;
+  const { items, nextCursor } = await readPage({
+    ...input,
+    keys: keyring.cursor,
+    identity: { list: "forms", listingId },
+    read: (after, take) =>
+      selectForms(db, principal.userId, keysetValues(after, take), settings.LIST_SETTLE_SECONDS, listingId),
+    settle: async ({ isRecent }) => {
+      if (isRecent) await waitForInFlightCreates(db);
+      return isRecent;
+    },
+  });
+  return { items: items.map(projectForm), nextCursor };
+}

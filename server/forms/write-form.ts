@@ -1,0 +1,155 @@
+import { randomUUID } from "node:crypto";
+import { nanoid } from "nanoid";
+import { audit } from "../audit.js";
+import type { HolderContext, InAppContext } from "../context.js";
+import { enqueueFormCreated } from "../notifications/enqueue.js";
+import { type Keys, open, seal } from "../secrets.js";
+import { type CanonicalBody, canonicalBody, fingerprints } from "./fingerprint.js";
+import {
+  type CreateRequest,
+  findEarlierCreates,
+  findRepeated,
+  recordCreate,
+  replay,
+  serializeEqualCreates,
+} from "./idempotency.js";
+import { noteCreate } from "./in-flight-creates.js";
+import { projectForm } from "./projection.js";
+import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
+import { checkListingRules, checkPartyRules, type Party } from "./rules.js";
+import type { FormBody, FormV1 } from "./schema.js";
+import { checkStatusOrder, isCorrection } from "./status.js";
+
+// The only way to write a form, for API keys and the in-app flow alike. Each of the three functions is one transaction of
+// the same steps: load under scope and lock, answer a repeat (create only), check the listing's rules, write, audit,
+// notify (create only). What they send with Promise.all travels to the database together and runs in that order.
+
+/** Creates a form, or answers with the form of an equal earlier create (`replayed`), which changes nothing. */
+export function createForm(
+  context: HolderContext,
+  input: FormBody,
+  key: string | undefined,
+): Promise<{ form: FormV1; replayed: boolean }> {
+  const { principal, services, signal } = context;
+  const body = canonicalBody(input);
+  const request: CreateRequest = {
+    holderId: principal.userId,
+    key,
+    body,
+    fingerprints: fingerprints(services.keyring.fingerprint, body),
+  };
+  return services.db.sqlTransaction(async (tx) => {
+    const [, listing, earlier] = await Promise.all([
+      serializeEqualCreates(tx, request),
+      lockListing(tx, principal, body.listingId),
+      findEarlierCreates(tx, request),
+    ]);
+    const repeated = findRepeated(request, earlier);
+    if (repeated) return { form: projectForm(await replay(tx, request, repeated)), replayed: true };
+
+    checkListingRules(listing, body, { isArriving: true });
+
+    const id = randomUUID();
+    const { guestEmail, fingerprint, ...facts } = {
+      id,
+      publicId: nanoid(),
+      status: "SENT",
+      numberOfVehicles: null,
+      numberOfPets: null,
+      ...stayOf(body),
+      guestEmail: body.guestEmail ? seal(services.keyring.email, body.guestEmail, id) : null,
+      fingerprint: request.fingerprints[0],
+    };
+    const [, row] = await Promise.all([
+      noteCreate(tx),
+      insertForm(tx, { ...facts, guestEmail, fingerprint }),
+      recordCreate(tx, request, facts, earlier.byBody),
+      audit(tx, context, "form.created", id, { listingId: listing.id }),
+      guestEmail && enqueueFormCreated(tx, id),
+    ]);
+    return { form: projectForm(row), replayed: false };
+  }, signal);
+}
+
+/** Replaces a form's stay, or moves the form to another listing in scope. An absent address keeps the stored one. */
+export function updateFormStay(context: HolderContext, id: string, input: FormBody): Promise<FormV1> {
+  const { principal, services, signal } = context;
+  const { keyring, db } = services;
+  const body = canonicalBody(input);
+  return db.sqlTransaction(async (tx) => {
+    const stored = await lockForm(tx, principal, id);
+    const origin = await lockListing(tx, principal, stored.listingId);
+    const isArriving = body.listingId !== origin.id;
+    const listing = isArriving ? await lockListing(tx, principal, body.listingId) : origin;
+
+    checkListingRules(listing, body, { isArriving, party: stored });
+
+    const guestEmail = body.guestEmail ?? openStored(keyring.email, stored.guestEmail, id);
+    const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
+    const [row] = await Promise.all([
+      updateForm(tx, id, {
+        ...stored,
+        ...stayOf(body),
+        // Sealed again, so that an address moves to the newest secret; one that cannot be opened stays as it is.
+        guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
+        fingerprint,
+      }),
+      audit(tx, context, "form.updated", id, {
+        listingId: listing.id,
+        ...(isArriving && { movedFrom: origin.id }),
+      }),
+    ]);
+    return projectForm(row);
+  }, signal);
+}
+
+/** What only the application sets on a form; absent fields stay as they are, null unsets. */
+export interface InAppChange extends Partial<Party> {
+  status?: string;
+}
+
+/**
+ * Sets a form's status or party. A user is held to their scope and to the order of the statuses; the operator may set
+ * any form to any status.
+ */
+export function changeForm(context: InAppContext, id: string, change: InAppChange): Promise<FormV1> {
+  const { principal, services, signal } = context;
+  return services.db.sqlTransaction(async (tx) => {
+    const stored = await lockForm(tx, principal, id);
+    const listing = await lockListing(tx, principal, stored.listingId);
+
+    const { status = stored.status, ...party } = change;
+    checkPartyRules(listing, party);
+    if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
+
+    const fields = Object.keys(party);
+    const [row] = await Promise.all([
+      updateForm(tx, id, { ...stored, ...change }),
+      status !== stored.status &&
+        audit(tx, context, "form.status_set", id, {
+          from: stored.status,
+          to: status,
+          correction: isCorrection(stored.status, status),
+        }),
+      fields.length > 0 && audit(tx, context, "form.party_set", id, { fields }),
+    ]);
+    return projectForm(row);
+  }, signal);
+}
+
+const stayOf = (body: CanonicalBody) =>
+  ({
+    listingId: body.listingId,
+    checkInDate: new Date(body.checkInDate).toISOString(),
+    checkOutDate: new Date(body.checkOutDate).toISOString(),
+    numberOfGuests: body.numberOfGuests,
+  }) satisfies Partial<FormState>;
+
+/** The stored address; null if there is none, or none of the secrets opens it. */
+function openStored(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
+  try {
+    return sealed && open(keys, sealed, id);
+  } catch {
+    return null;
+  }
+}

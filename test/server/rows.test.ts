@@ -1,0 +1,73 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { beforeAll, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { projectStatus } from "../../server/forms/status.js";
+import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+
+// Prepared SQL reads rows without Prisma's client: whatever the columns hold, both must read the same.
+
+let services: Services;
+let userId: string;
+let listingId: string;
+let formId: string;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  userId = (await makeUser(services)).id;
+  listingId = (await makeListing(services, userId)).id;
+  formId = (await asUser(services, userId).forms.create(stay(listingId))).id;
+});
+
+// Everything that a text column takes: not NUL.
+const line = fc
+  .array(
+    fc.oneof(fc.constantFrom(...'"\\/\b\f\n\r\t\u001f\u007f\u2028é😀{}<'), fc.string({ unit: "binary" })),
+  )
+  .map((parts) => parts.join("").replaceAll("\0", ""));
+const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+const instant = fc.date({
+  min: new Date(0),
+  max: new Date("9999-12-31T23:59:59.999Z"),
+  noInvalidDate: true,
+});
+const orNull = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
+const asJson = (row: unknown) => JSON.parse(JSON.stringify(row));
+
+test("a listing is read as it is stored, whatever its columns hold", async () => {
+  const columns = fc.record({
+    ...{ title: line, address: line, city: line, country: line, zipCode: line, timezone: line },
+    ...{ district: orNull(line), active: fc.boolean(), allowPets: orNull(fc.boolean()) },
+    ...{ maxPeopleInListing: orNull(int32), maxVehicles: orNull(int32), createdAt: instant },
+  });
+  await fc.assert(
+    fc.asyncProperty(columns, async (data) => {
+      const stored = asJson(await services.db.prisma.listing.update({ where: { id: listingId }, data }));
+      const caller = asUser(services, userId);
+      expect(await caller.listings.get({ id: listingId })).toEqual(stored);
+      expect(await caller.listings.list({})).toEqual({ items: [stored], nextCursor: null });
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a form is read as it is stored, whatever its columns hold, without its address and fingerprint", async () => {
+  const columns = fc.record({
+    ...{ publicId: line, status: line, checkInDate: orNull(instant), checkOutDate: orNull(instant) },
+    ...{ numberOfGuests: orNull(int32), numberOfVehicles: orNull(int32), numberOfPets: orNull(int32) },
+    createdAt: instant,
+  });
+  await fc.assert(
+    fc.asyncProperty(columns, async ({ publicId, ...data }) => {
+      const { guestEmail, fingerprint, ...row } = await services.db.prisma.form.update({
+        where: { id: formId },
+        data: { ...data, publicId: publicId + randomUUID() },
+      });
+      const stored = { ...asJson(row), status: projectStatus(row.status) };
+      const caller = asUser(services, userId);
+      expect(await caller.forms.get({ id: formId })).toEqual(stored);
+      expect(await caller.forms.list({ listingId })).toEqual({ items: [stored], nextCursor: null });
+    }),
+    { numRuns: 60 },
+  );
+});
