@@ -3,7 +3,7 @@ import type { Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
 import type { CanonicalBody } from "./fingerprint.js";
-import type { FormRow } from "./projection.js";
+import type { FormRow, StoredAnswer } from "./projection.js";
 
 export interface CreateRequest {
   holderId: string;
@@ -13,9 +13,6 @@ export interface CreateRequest {
   /** Fingerprints of the body, newest secret first. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
-
-/** The result of a create as it was first answered; what never changes is kept with the form. */
-export type StoredAnswer = Omit<FormRow, "createdAt">;
 
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
@@ -95,33 +92,22 @@ export function findRepeated(
 export async function replay(
   tx: Sql,
   { holderId, key }: CreateRequest,
-  earlier: EarlierCreate,
+  { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormRow> {
-  if (!earlier.isInScope) throw notFound();
-  if (key !== undefined && !earlier.isByKey)
-    await tx.query("bind-key", BIND, [holderId, key, earlier.formId]);
-  return { ...earlier.answer, createdAt: earlier.createdAt };
+  if (!isInScope) throw notFound();
+  if (key !== undefined && !isByKey) await bindKey(tx, holderId, key, formId);
+  return { ...answer, createdAt };
 }
 
 const BIND = "INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2::text, $3::uuid)";
 
+export async function bindKey(tx: Sql, holderId: string, key: string, formId: string): Promise<void> {
+  await tx.query("bind-key", BIND, [holderId, key, formId]);
+}
+
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
 
-const INSERT = `
-  INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
-  VALUES ($1::uuid, $2::uuid, $3::bytea, $3::bytea, $4::jsonb)`;
-
-/** Remembers a create, so that it can be repeated; `superseded` is an earlier one with an equal body. */
-export async function recordCreate(
-  tx: Sql,
-  { holderId, key, fingerprints }: CreateRequest,
-  answer: StoredAnswer,
-  superseded: EarlierCreate | undefined,
-): Promise<void> {
-  const values = [answer.id, holderId, fingerprints[0], JSON.stringify(answer)];
-  await Promise.all([
-    superseded && tx.query("release-fingerprint", RELEASE, [superseded.formId]),
-    tx.query("insert-creation", INSERT, values),
-    key !== undefined && tx.query("bind-key", BIND, [holderId, key, answer.id]),
-  ]);
+/** Makes room for a newer create with an equal body: from now on, its repeats without a key repeat that one. */
+export async function releaseFingerprint(tx: Sql, { formId }: EarlierCreate): Promise<void> {
+  await tx.query("release-fingerprint", RELEASE, [formId]);
 }

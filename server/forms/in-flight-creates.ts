@@ -10,12 +10,8 @@ import { Unavailable } from "../failures.js";
 /** The two halves of the lock's key; the same in every version of this package. */
 const CREATING = "727073, 1";
 
-const NOTE = `SELECT pg_advisory_xact_lock_shared(${CREATING})::text`;
-
-/** Marks the transaction as creating a form; to be sent before the form's insert. */
-export async function noteCreate(tx: Sql): Promise<void> {
-  await tx.query("note-create", NOTE, []);
-}
+/** SQL that marks a transaction as creating a form. */
+export const NOTE_CREATE = `pg_advisory_xact_lock_shared(${CREATING})`;
 
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks
@@ -23,7 +19,7 @@ const IN_FLIGHT = `
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (classid::bigint, objid::bigint) = (${CREATING})`;
 
-/** Longer than the resolution of `created_at`: a create that starts after this pause takes a later time than any row seen before it. */
+/** Longer than the resolution of `created_at`: whoever inserts after this pause takes a later time than any row seen before. */
 const TICK_MS = 2;
 const POLL_MS = 3;
 const MAX_WAIT_MS = 2_000;

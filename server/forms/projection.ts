@@ -9,6 +9,9 @@ export const FORM_COLUMNS = selectList(formV1, "f");
 /** A form as the database stores it; its status may be one that the interface does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
+/** The answer to a create, as it is kept for its repeats: what never changes is kept with the form. */
+export type StoredAnswer = Omit<FormRow, "createdAt">;
+
 const ABSENT = absentFields(formV1);
 
 /** The public form of a row, or of an answer that was stored before some of the fields existed: those are null. */

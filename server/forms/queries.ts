@@ -3,7 +3,8 @@ import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
 import type { KeysetValues } from "../paging.js";
 import { membershipInScope } from "../scope.js";
-import { FORM_COLUMNS, type FormRow } from "./projection.js";
+import { NOTE_CREATE } from "./in-flight-creates.js";
+import { FORM_COLUMNS, type FormRow, type StoredAnswer } from "./projection.js";
 import type { ListingRules } from "./rules.js";
 
 // Every statement on forms that a request runs, one function each. Scope is part of each statement; only the operator's
@@ -129,18 +130,37 @@ const values = (state: FormState) => [
   ...[state.numberOfVehicles, state.numberOfPets, state.guestEmail, state.fingerprint],
 ];
 
+// The lock marks the create as in flight (in-flight-creates.ts); it is taken before `created_at` gets its time.
 const INSERT = `
-  INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
-    number_of_pets, guest_email, fingerprint, public_id)
-  VALUES ($1::uuid, $2::uuid, $3::text, $4::timestamptz, $5::timestamptz, $6::int, $7::int, $8::int, $9::bytea, $10::bytea,
-    $11::text)
-  RETURNING ${FORM_COLUMNS}`;
+  WITH noted AS MATERIALIZED (
+    SELECT ${NOTE_CREATE}
+  ), form AS (
+    INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
+      number_of_pets, guest_email, fingerprint, public_id)
+    SELECT $1::uuid, $2::uuid, $3::text, $4::timestamptz, $5::timestamptz, $6::int, $7::int, $8::int, $9::bytea,
+      $10::bytea, $11::text
+    FROM noted
+    RETURNING ${FORM_COLUMNS}
+  ), creation AS (
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
+    VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb)
+  )
+  SELECT * FROM form`;
 
+export interface NewForm extends FormState {
+  id: string;
+  publicId: string;
+}
+
+/** Inserts a form, and the create request it came from with the answer to repeat. */
 export async function insertForm(
   sql: Sql,
-  { id, publicId, ...state }: FormState & { id: string; publicId: string },
+  holderId: string,
+  { id, publicId, ...state }: NewForm,
+  answer: StoredAnswer,
 ): Promise<FormRow> {
-  return only(await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId]));
+  const creation = [holderId, JSON.stringify(answer)];
+  return only(await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]));
 }
 
 const UPDATE = `

@@ -6,14 +6,14 @@ import { enqueueFormCreated } from "../notifications/enqueue.js";
 import { type Keys, open, seal } from "../secrets.js";
 import { type CanonicalBody, canonicalBody, fingerprints } from "./fingerprint.js";
 import {
+  bindKey,
   type CreateRequest,
   findEarlierCreates,
   findRepeated,
-  recordCreate,
+  releaseFingerprint,
   replay,
   serializeEqualCreates,
 } from "./idempotency.js";
-import { noteCreate } from "./in-flight-creates.js";
 import { projectForm } from "./projection.js";
 import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import { checkListingRules, checkPartyRules, type Party } from "./rules.js";
@@ -50,20 +50,21 @@ export function createForm(
     checkListingRules(listing, body, { isArriving: true });
 
     const id = randomUUID();
-    const { guestEmail, fingerprint, ...facts } = {
+    const answer = {
       id,
       publicId: nanoid(),
       status: "SENT",
       numberOfVehicles: null,
       numberOfPets: null,
       ...stayOf(body),
-      guestEmail: body.guestEmail ? seal(services.keyring.email, body.guestEmail, id) : null,
-      fingerprint: request.fingerprints[0],
     };
+    const guestEmail = body.guestEmail ? seal(services.keyring.email, body.guestEmail, id) : null;
+    const [fingerprint] = request.fingerprints;
+    const { byBody } = earlier;
     const [, row] = await Promise.all([
-      noteCreate(tx),
-      insertForm(tx, { ...facts, guestEmail, fingerprint }),
-      recordCreate(tx, request, facts, earlier.byBody),
+      byBody && releaseFingerprint(tx, byBody),
+      insertForm(tx, request.holderId, { ...answer, guestEmail, fingerprint }, answer),
+      key !== undefined && bindKey(tx, request.holderId, key, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
       guestEmail && enqueueFormCreated(tx, id),
     ]);

@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+
+const root = packageRoot();
+
+const sources = ["server", "gateway", "prisma"].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((path) => join(folder, path))
+    .filter((path) => path.endsWith(".ts") && !path.startsWith(join("prisma", "client")))
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })),
+);
+
+const pathsOf = (pattern: RegExp) => sources.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+
+describe("a form is written by write-form.ts alone", () => {
+  test("the statements that write forms and creations are in server/forms", () => {
+    const table = '"?(forms|creations|idempotency_keys)"?';
+    const writes = new RegExp(
+      `\\b((INSERT\\s+INTO|DELETE\\s+FROM|TRUNCATE)\\s+${table}|UPDATE\\s+${table}\\s+(\\w+\\s+)?SET)\\b`,
+      "i",
+    );
+    expect(pathsOf(writes)).toEqual(["server/forms/idempotency.ts", "server/forms/queries.ts"]);
+  });
+
+  test("Prisma's client writes no form and no creation", () => {
+    const writes = /\.(form|creation|idempotencyKey)\.(create|update|upsert|delete)/;
+    expect(pathsOf(writes)).toEqual([]);
+  });
+
+  test("only write-form.ts inserts and updates, and only the erasure of personal data erases", () => {
+    expect(pathsOf(/\bimport\b[^;]*\b(insertForm|updateForm)\b[^;]*from/)).toEqual([
+      "server/forms/write-form.ts",
+    ]);
+    expect(pathsOf(/\bimport\b[^;]*\beraseGuestEmails\b[^;]*from/)).toEqual(["server/people/erase.ts"]);
+  });
+});
