@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createCaller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import { ServiceError } from "../../server/errors.js";
-import { type Authenticator, keyAuthenticator } from "../../server/keys/store.js";
+import { type Authenticator, keyAuthenticator } from "../../server/keys/authenticator.js";
 import type { Listing } from "../../server/listings/schema.js";
 
 /** What must be kept between two starts: a key is shown only when it is issued. */

@@ -1,15 +1,13 @@
-import { timingSafeEqual } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { z } from "zod";
 import type { ApiKey, Prisma } from "../../prisma/client/client.js";
 import { audit } from "../audit.js";
-import type { Context, KeyPrincipal, Services } from "../context.js";
+import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
 import { demandUser } from "../people/store.js";
 import { parseInstant } from "../values.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
-import { hash, isWellFormed, mint, PREFIX_LENGTH } from "./secret.js";
+import { hash, mint, PREFIX_LENGTH } from "./secret.js";
 
 /** A new key for a user: the only time that it is shown. */
 export function issueKey(context: Context, input: z.output<typeof issueInput>): Promise<IssuedKey> {
@@ -121,77 +119,3 @@ async function lockKey(tx: Transaction, id: string) {
 
 const hasEnded = ({ revokedAt, expiresAt }: Pick<ApiKey, "revokedAt" | "expiresAt">) =>
   revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= Date.now());
-
-const USED_EVERY_MS = 60_000;
-
-const LOOKED_UP = {
-  id: true,
-  userId: true,
-  mode: true,
-  hash: true,
-  revokedAt: true,
-  expiresAt: true,
-  lastUsedAt: true,
-} satisfies Prisma.ApiKeySelect;
-
-type LookedUp = Prisma.ApiKeyGetPayload<{ select: typeof LOOKED_UP }>;
-
-/** Tells whose key a text is; null where it is malformed (without a look-up), unknown, revoked or expired. */
-export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
-
-/**
- * An authenticator that looks a key up at most about once in `CACHED_MS`, however busy the key is. What it found is
- * as old as the look-up's beginning, so that a revocation holds within a second; a failed look-up is never kept, nor
- * is a key that was not found.
- */
-export function keyAuthenticator(
-  { db }: Pick<Services, "db">,
-  onLookUp: (cached: boolean) => void = () => {},
-): Authenticator {
-  const found = new LRUCache<string, Promise<LookedUp | null>>({ max: MOST_CACHED, ttl: CACHED_MS });
-  const lookUp = (digest: Buffer) => {
-    const id = digest.toString("base64");
-    const known = found.get(id);
-    onLookUp(known !== undefined);
-    if (known) return known;
-    const start = performance.now();
-    // `then` makes one promise of Prisma's lazy one, which would run anew for each that awaits it.
-    const row = db.prisma.apiKey
-      .findUnique({ where: { hash: digest as Uint8Array<ArrayBuffer> }, select: LOOKED_UP })
-      .then((is) => is);
-    found.set(id, row, { start });
-    const forget = () => {
-      if (found.peek(id) === row) found.delete(id);
-    };
-    row.then((is) => is ?? forget(), forget);
-    return row;
-  };
-  return async (key) => {
-    if (!isWellFormed(key)) return null;
-    const digest = hash(key);
-    const row = await lookUp(digest);
-    if (!row || !timingSafeEqual(row.hash, digest) || hasEnded(row)) return null;
-    recordUse(db, row);
-    return { kind: "key", keyId: row.id, userId: row.userId, mode: row.mode };
-  };
-}
-
-/** A second is promised; the rest is for the way to the database and back. */
-const CACHED_MS = 900;
-const MOST_CACHED = 10_000;
-
-/** Keys whose use this process has recorded of late. */
-const recorded = new LRUCache<string, true>({ max: MOST_CACHED, ttl: USED_EVERY_MS });
-
-// Beside the request: a use that goes unrecorded while the database is busy is no reason to fail or to wait.
-function recordUse(db: Services["db"], { id, lastUsedAt }: LookedUp): void {
-  const since = new Date(Date.now() - USED_EVERY_MS);
-  if (recorded.has(id) || (lastUsedAt !== null && lastUsedAt > since)) return;
-  recorded.set(id, true);
-  db.prisma.apiKey
-    .updateMany({
-      where: { id, OR: [{ lastUsedAt: null }, { lastUsedAt: { lte: since } }] },
-      data: { lastUsedAt: new Date() },
-    })
-    .catch(() => recorded.delete(id));
-}

@@ -1,0 +1,85 @@
+import { timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Prisma } from "../../prisma/client/client.js";
+import type { KeyPrincipal, Services } from "../context.js";
+import type { SqlRow } from "../resource.js";
+import { hash, isWellFormed } from "./secret.js";
+
+/** Resolves to the holder of a key; null if it is malformed (without a look-up), unknown, revoked or expired. */
+export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
+
+const SELECT = `
+  SELECT k.id, k.user_id AS "userId", k.mode, k.hash, k.revoked_at AS "revokedAt", k.expires_at AS "expiresAt",
+    k.last_used_at AS "lastUsedAt"
+  FROM api_keys k WHERE k.hash = $1::bytea`;
+
+type KeyRow = SqlRow<
+  Prisma.ApiKeyGetPayload<{
+    select: {
+      id: true;
+      userId: true;
+      mode: true;
+      hash: true;
+      revokedAt: true;
+      expiresAt: true;
+      lastUsedAt: true;
+    };
+  }>
+>;
+
+/** A revocation must hold within a second; the rest is for the way to the database and back. */
+const CACHE_TTL_MS = 900;
+const MAX_CACHED = 10_000;
+const RECORD_USE_EVERY_MS = 60_000;
+
+/**
+ * An authenticator that looks a key up at most about once per `CACHE_TTL_MS`, however busy the key is. A cached row is as
+ * old as the start of its look-up. Failed look-ups and unknown keys are not cached.
+ */
+export function keyAuthenticator(
+  { db }: Pick<Services, "db">,
+  onLookUp: (cached: boolean) => void = () => {},
+): Authenticator {
+  const cache = new LRUCache<string, Promise<KeyRow | undefined>>({ max: MAX_CACHED, ttl: CACHE_TTL_MS });
+  /** Keys whose use this process has recorded lately. */
+  const recorded = new LRUCache<string, true>({ max: MAX_CACHED, ttl: RECORD_USE_EVERY_MS });
+
+  const lookUp = (digest: Buffer) => {
+    const id = digest.toString("base64");
+    const cached = cache.get(id);
+    onLookUp(cached !== undefined);
+    if (cached) return cached;
+    const start = performance.now();
+    const row = db.query<KeyRow>("key", SELECT, [digest]).then(([found]) => found);
+    cache.set(id, row, { start });
+    const forget = () => {
+      if (cache.peek(id) === row) cache.delete(id);
+    };
+    row.then((found) => found ?? forget(), forget);
+    return row;
+  };
+
+  // Not awaited: a use that goes unrecorded while the database is busy must not fail or delay the request.
+  const recordUse = ({ id, lastUsedAt }: KeyRow) => {
+    const since = new Date(Date.now() - RECORD_USE_EVERY_MS);
+    if (recorded.has(id) || (lastUsedAt !== null && Date.parse(lastUsedAt) > since.getTime())) return;
+    recorded.set(id, true);
+    db.prisma.apiKey
+      .updateMany({
+        where: { id, OR: [{ lastUsedAt: null }, { lastUsedAt: { lte: since } }] },
+        data: { lastUsedAt: new Date() },
+      })
+      .catch(() => recorded.delete(id));
+  };
+
+  return async (key) => {
+    if (!isWellFormed(key)) return null;
+    const digest = hash(key);
+    const row = await lookUp(digest);
+    if (!row || !timingSafeEqual(row.hash, digest)) return null;
+    const isExpired = row.expiresAt !== null && Date.parse(row.expiresAt) <= Date.now();
+    if (row.revokedAt !== null || isExpired) return null;
+    recordUse(row);
+    return { kind: "key", keyId: row.id, userId: row.userId, mode: row.mode };
+  };
+}
