@@ -1,3 +1,4 @@
+import { factsOf } from "./error-facts.js";
 import { ServiceError } from "./errors.js";
 
 /** A conflict is worth an immediate retry, an outage a later one; anything else is a fault in our code. */
@@ -21,33 +22,15 @@ const NEEDS_OPERATOR = /^(28000|28P01|3D000|P1000|P1003|AuthenticationFailed|Dat
 
 /** Reads the different shapes in which pg, Prisma's adapter and Prisma report the same failure. */
 export function classify(error: unknown): Failure {
-  const codes = factsOf(error).flatMap(({ code, message }) => [code, message]);
-  if (codes.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
-  if (codes.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
+  const facts = factsOf(error).flatMap(({ codes, messages }) => [...codes, ...messages]);
+  if (facts.some((fact) => CONFLICT.test(fact) || CONFLICT_TEXT.test(fact))) return "conflict";
+  if (facts.some((fact) => UNAVAILABLE.test(fact) || UNAVAILABLE_TEXT.test(fact))) return "unavailable";
   return "fault";
 }
 
 /** Whether somebody has to change something, such as a password, before the database can be reached again. */
 export const needsOperator = (error: unknown): boolean =>
-  factsOf(error).some(({ code }) => NEEDS_OPERATOR.test(code));
-
-/** A code that an error or one of its causes carries, and the message beside it. */
-export interface ErrorFact {
-  code: string;
-  message: string;
-}
-
-/** The codes and messages of an error and everything it wraps; `code` is empty where there is only a message. */
-export function factsOf(error: unknown, depth = 0): ErrorFact[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const of = error as Record<string, unknown>;
-  const text = of.originalMessage ?? of.message;
-  const message = typeof text === "string" ? text : "";
-  const codes = [of.code, of.originalCode, of.kind].filter((code) => typeof code === "string");
-  const own = (codes.length > 0 ? codes : [""]).map((code) => ({ code, message }));
-  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [...own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
-}
+  factsOf(error).some(({ codes }) => codes.some((code) => NEEDS_OPERATOR.test(code)));
 
 /** Seconds after which a client should retry while the database cannot be reached. */
 const RETRY_AFTER_SECONDS = 1;

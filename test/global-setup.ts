@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
-import { startEmbedded, stopAbandoned } from "../gateway/dev/embedded.js";
+import { removeEmbedded, startEmbedded } from "../gateway/dev/embedded.js";
 import { migrate } from "../prisma/migrate.js";
 
 declare module "vitest" {
@@ -58,7 +58,7 @@ const FOLDER_IDLE_MS = 600_000;
 async function embedded() {
   await removeLeftovers();
   const dataDir = await mkdtemp(join(tmpdir(), FOLDER_PREFIX));
-  const remove = () => rm(dataDir, { recursive: true, force: true });
+  const remove = () => removeEmbedded(dataDir);
   try {
     const server = await startEmbedded({ dataDir, durable: false, settings: { max_connections: "300" } });
     return { url: server.url, stop: () => server.stop().finally(remove) };
@@ -74,11 +74,8 @@ async function removeLeftovers(): Promise<void> {
     if (!name.startsWith(FOLDER_PREFIX)) continue;
     const { mtimeMs } = await stat(folder);
     if (mtimeMs > Date.now() - FOLDER_IDLE_MS) continue;
-    const free = await stopAbandoned(folder).then(
-      () => true,
-      () => false,
-    );
-    if (free) await rm(folder, { recursive: true, force: true });
+    // Refused if it is in use.
+    await removeEmbedded(folder).catch(() => {});
   }
 }
 

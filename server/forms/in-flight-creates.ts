@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { CREATING_FORM } from "../../prisma/advisory-locks.js";
 import type { Sql } from "../db.js";
 import { Unavailable } from "../failures.js";
 
@@ -7,17 +8,14 @@ import { Unavailable } from "../failures.js";
 // advisory lock from before it takes its time until it ends, and a page that ends in the newest forms waits for the
 // holders of that lock. Nobody ever waits to acquire it: writers do not notice readers.
 
-/** The two halves of the lock's key; the same in every version of this package. */
-const CREATING = "727073, 1";
-
 /** SQL that marks a transaction as creating a form. */
-export const NOTE_CREATE = `pg_advisory_xact_lock_shared(${CREATING})`;
+export const NOTE_CREATE = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
 
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND objsubid = 2
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (classid::bigint, objid::bigint) = (${CREATING})`;
+    AND (classid::bigint, objid::bigint) = (${CREATING_FORM})`;
 
 /** Longer than the resolution of `created_at`: whoever inserts after this pause takes a later time than any row seen before. */
 const TICK_MS = 2;

