@@ -47,8 +47,6 @@ export interface Context {
   idempotencyKey: string | undefined;
   /** Told about the answer beside its body. */
   outcome: { replayed: boolean };
-  /** Whether the caller passes the answer on as JSON: it then gets the text of one that Postgres made as such. */
-  takesJson: boolean;
   /** Whether the caller has been told to try again: what has not begun by then is not begun. */
   isOverdue: IsOverdue;
 }
@@ -64,7 +62,7 @@ export interface CallOptions {
 export function createContext(
   services: Services,
   principal: Principal | null,
-  options: CallOptions & Partial<Pick<Context, "takesJson">> = {},
+  options: CallOptions = {},
 ): Context {
   return {
     services,
@@ -72,7 +70,6 @@ export function createContext(
     correlationId: options.correlationId ?? randomUUID(),
     idempotencyKey: options.idempotencyKey,
     outcome: options.outcome ?? { replayed: false },
-    takesJson: options.takesJson ?? false,
     isOverdue: options.isOverdue ?? (() => false),
   };
 }

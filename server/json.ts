@@ -1,5 +1,3 @@
-import type { Context } from "./context.js";
-
 /** A value as JSON text. */
 export type Json<Value> = string & { readonly value?: Value };
 
@@ -17,6 +15,5 @@ export const linesOf = <Value>([row]: { json: string | null }[]): Json<Value>[] 
 
 export const parse = <Value>(json: Json<Value>): Value => JSON.parse(json) as Value;
 
-/** The answer to a caller: as text, for one that passes it on, else as the value. */
-export const answer = <Value>({ takesJson }: Context, json: Json<Value>): Value =>
-  takesJson ? (json as unknown as Value) : parse(json);
+/** The answer as a value. */
+export const answer = <Value>(json: Json<Value>): Value => parse(json);

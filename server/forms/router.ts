@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalid } from "../errors.js";
 import { answer } from "../json.js";
-import { describing, inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { defined } from "../values.js";
 import { getForm, listForms } from "./queries.js";
 import { changeForm, writeForm } from "./safety-pipeline.js";
@@ -11,6 +11,7 @@ import {
   formV1,
   getInput,
   idempotencyKey,
+  idempotentReplayed,
   listInput,
   setPartyInput,
   setStatusInput,
@@ -27,8 +28,16 @@ export const formsRouter = router({
         operationId: "createForm",
         tags: ["Forms"],
         summary: "Create form",
+        description:
+          "Creates a form on a listing in scope. Needs a read-write key. An equal body never creates a second form and " +
+          "never notifies twice: the original answer is replayed, with `Idempotent-Replayed: true`.",
+        successDescription:
+          "The created form, or the form of an earlier equal request where this call is a replay.",
         requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),
+        responseHeaders: z.object({ "Idempotent-Replayed": idempotentReplayed }),
       },
+      status: 201,
+      location: "/v1/forms/{id}",
       codes: [
         "VALIDATION_ERROR",
         "FORBIDDEN",
@@ -38,7 +47,7 @@ export const formsRouter = router({
       ],
     })
     .input(createInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(async ({ ctx, input }) => {
       const key = idempotencyKey.safeParse(ctx.idempotencyKey);
       if (!key.success) {
@@ -59,11 +68,22 @@ export const formsRouter = router({
         operationId: "updateForm",
         tags: ["Forms"],
         summary: "Update form",
+        description:
+          "Replaces the stay of a form; with another `listingId` it moves the form there. Needs a read-write key, and both " +
+          "listings in scope. The status stays as it is.",
+        successDescription: "The updated form.",
       },
+      status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+      example: {
+        listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+        checkInDate: "2027-07-01T15:00:00+02:00",
+        checkOutDate: "2027-07-09T11:00:00+02:00",
+        numberOfGuests: 3,
+      },
     })
     .input(updateInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(async ({ ctx, input: { id, ...body } }) => (await writeForm(ctx, { body, id })).form),
 
   /** Forms on the listings in scope, oldest first (interface, "List forms"). */
@@ -75,12 +95,16 @@ export const formsRouter = router({
         operationId: "listForms",
         tags: ["Forms"],
         summary: "List forms",
+        description: "Forms on the listings in scope, ordered by (createdAt, id), oldest first.",
+        successDescription: "A page of forms.",
       },
+      status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      example: { listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa", limit: 20 },
     })
     .input(listInput)
-    .output(describing(formPage))
-    .query(async ({ ctx, input }) => answer(ctx, await listForms(ctx, input))),
+    .output(formPage)
+    .query(async ({ ctx, input }) => answer(await listForms(ctx, input))),
 
   /** One form (interface, "Fetch form"). */
   get: readingProcedure
@@ -91,12 +115,15 @@ export const formsRouter = router({
         operationId: "getForm",
         tags: ["Forms"],
         summary: "Fetch form",
+        description: "A form by its id. Out of scope and missing are the same 404.",
+        successDescription: "The form.",
       },
+      status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)
-    .output(describing(formV1))
-    .query(async ({ ctx, input }) => answer(ctx, await getForm(ctx, input.id))),
+    .output(formV1)
+    .query(async ({ ctx, input }) => answer(await getForm(ctx, input.id))),
 
   /**
    * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
@@ -104,7 +131,7 @@ export const formsRouter = router({
    */
   setStatus: inAppProcedure
     .input(setStatusInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(({ ctx, input: { id, status } }) => changeForm(ctx, id, { status })),
 
   /**
@@ -113,6 +140,6 @@ export const formsRouter = router({
    */
   setParty: inAppProcedure
     .input(setPartyInput)
-    .output(describing(formV1))
+    .output(formV1)
     .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, defined(party))),
 });

@@ -1,5 +1,5 @@
 import { answer } from "../json.js";
-import { describing, operatingProcedure, readingProcedure, router } from "../trpc.js";
+import { operatingProcedure, readingProcedure, router } from "../trpc.js";
 import { createListing } from "./create.js";
 import { getListing, listListings } from "./queries.js";
 import {
@@ -23,12 +23,16 @@ export const listingsRouter = router({
         operationId: "listListings",
         tags: ["Listings"],
         summary: "List listings",
+        description: "The listings in scope, ordered by (createdAt, id), oldest first.",
+        successDescription: "A page of listings.",
       },
+      status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      example: { limit: 20 },
     })
     .input(listInput)
-    .output(describing(listingPage))
-    .query(async ({ ctx, input }) => answer(ctx, await listListings(ctx, input))),
+    .output(listingPage)
+    .query(async ({ ctx, input }) => answer(await listListings(ctx, input))),
 
   /** One listing (interface, "Fetch listing"). */
   get: readingProcedure
@@ -39,28 +43,31 @@ export const listingsRouter = router({
         operationId: "getListing",
         tags: ["Listings"],
         summary: "Fetch listing",
+        description: "A listing by its id. Out of scope and missing are the same 404.",
+        successDescription: "The listing.",
       },
+      status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)
-    .output(describing(listing))
-    .query(async ({ ctx, input }) => answer(ctx, await getListing(ctx, input.id))),
+    .output(listing)
+    .query(async ({ ctx, input }) => answer(await getListing(ctx, input.id))),
 
   /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
   create: operatingProcedure
     .input(createInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
   /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   update: operatingProcedure
     .input(updateInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
 
   /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatingProcedure
     .input(deactivateInput)
-    .output(describing(listing))
+    .output(listing)
     .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),
 });
