@@ -1,131 +1,109 @@
 import express, { type Express, type RequestHandler } from "express";
 import type { Store } from "express-rate-limit";
+import helmet from "helmet";
 import type { Logger } from "pino";
 import { demandWriter, type Services } from "../server/context.js";
-import { invalid, notFound, ServiceError } from "../server/errors.js";
+import { notFound, ServiceError } from "../server/errors.js";
 import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
+import { bridge } from "./http/bridge.js";
 import { correlate } from "./http/correlation.js";
-import { allowOrigins } from "./http/cors.js";
-import { answerTime, deadline } from "./http/deadline.js";
+import { allowOrigins, answerPreflight } from "./http/cors.js";
+import { answerTime, limitTime, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
-import { health } from "./process/health.js";
 import "./http/locals.js";
-import { callOperation } from "./http/bridge.js";
-import { allow, matchPath } from "./http/operations.js";
+import { answerOptions, refuseMethod } from "./http/methods.js";
+import { type Operation, ROUTES } from "./http/operations.js";
 import { limitRate } from "./http/rate-limit.js";
 import { LocalStore } from "./http/rate-store.js";
-import { secure } from "./http/security-headers.js";
-import { sequence } from "./http/sequence.js";
+import { demandHost, exactTarget } from "./http/target.js";
 import type { Metrics } from "./internal/metrics.js";
+import { health } from "./process/health.js";
 
 export interface AppDeps {
   services: Services;
   log: Logger;
-  /** True once the process is stopping: /readyz says so, and new requests are turned away. */
+  /** True once the process is stopping: /readyz reports it, and new requests are refused. */
   isDraining?: () => boolean;
-  /** True once it is about to: /readyz says so, and new requests are served. */
+  /** True once it is about to stop: /readyz reports it, and new requests are served. */
   isLeaving?: () => boolean;
-  /** Where the limits are counted, by a prefix for each; in this process's memory where absent. */
+  /** Stores for the rate limits, by key prefix. By default they are in this process's memory. */
   counters?: ((prefix: string) => Store) | undefined;
-  /** What is counted and measured; nothing where absent. */
   metrics?: Metrics | undefined;
-  /** Spans of requests; none where absent. */
   traceRequests?: RequestHandler | undefined;
 }
 
 /** The public side of the service. Never listens: `serve.ts` does. */
 export function createApp(deps: AppDeps): Express {
-  const {
-    services,
-    log,
-    isDraining = () => false,
-    isLeaving = isDraining,
-    counters = () => new LocalStore(),
-    metrics,
-    traceRequests,
-  } = deps;
+  const { services, log, isDraining = () => false, isLeaving = isDraining } = deps;
   const { settings } = services;
+  const observers = [deps.metrics?.observe, deps.traceRequests].filter((handler) => handler !== undefined);
+  const v1 = createV1({ ...deps, isDraining, observers });
   const app = express();
-  app
-    .disable("x-powered-by")
-    .disable("etag")
-    .set("query parser", false)
-    .set("trust proxy", settings.TRUST_PROXY);
-
-  const observed = [metrics?.observe, traceRequests].filter((handler) => handler !== undefined);
-  const clock = deadline(settings, log);
-  const v1 = under("/v1", [
-    ...observed,
-    noStore,
-    ...allowOrigins(settings),
-    answerOptions,
-    turnAwayWhen(isDraining),
-    clock.start,
-    authenticate(services, counters("guest-forms:bad-key:"), metrics?.onKeyLookUp),
-    limitRate(settings, counters("guest-forms:key:")),
-    matchOperation,
-    demandMode,
-    ofWrites([clock.pause, readBody(settings), clock.resume]),
-    callOperation(services),
-  ]);
-  app.use(sequence([correlate(log), secure, demandHost, v1]));
+  app.disable("x-powered-by").disable("etag");
+  app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
+  app.use(correlate(log), exactTarget, securityHeaders, demandHost);
+  // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
+  app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(services.db, isLeaving, answerTime(settings)));
   app.use(documentation());
-  app.use(...observed, () => {
-    throw notFound();
-  });
+  app.use(...observers, refusePath);
   app.use(sendEnvelope(log));
   return app;
 }
 
-/** Runs the handlers for whatever could pass for a path below the prefix, so that a key is always asked for. */
-function under(prefix: string, handlers: RequestHandler[]): RequestHandler {
-  const below = new RegExp(`^[/\\\\]+${prefix.slice(1)}(?![\\w-])`, "i");
-  const run = sequence(handlers);
-  return (req, res, next) => (below.test(res.locals.path) ? run(req, res, next) : next());
-}
+const COULD_BE_V1 = /^[/\\]+v1(?![\w-])/i;
 
-/** Runs the handlers for writes; the body of a read is none of ours. */
-function ofWrites(handlers: RequestHandler[]): RequestHandler {
-  const run = sequence(handlers);
-  return (req, res, next) => {
-    if (res.locals.operation?.writes) run(req, res, next);
-    // Too late, where its time was up: what has not begun is not begun.
-    else if (!res.headersSent) next();
-  };
-}
-
-// Node's own check answers outside the envelope.
-const demandHost: RequestHandler = (req, res, next) => {
-  const hosts = req.headersDistinct.host?.length ?? 0;
-  if (hosts > 1 || (hosts === 0 && req.httpVersion === "1.1")) {
-    res.setHeader("Connection", "close");
-    throw invalid([{ field: "request", issue: "must have one Host header" }]);
+/** The REST interface. The order of the checks is part of its contract. */
+function createV1(deps: AppDeps & { isDraining: () => boolean; observers: RequestHandler[] }) {
+  const { services, log, isDraining, observers, metrics, counters = () => new LocalStore() } = deps;
+  const { settings } = services;
+  const call = bridge(services);
+  const v1 = express.Router();
+  v1.use(...observers, noStore, ...allowOrigins(settings));
+  for (const { pattern, allow } of ROUTES) v1.options(pattern, answerOptions(allow));
+  v1.use(
+    answerPreflight,
+    refuseWhile(isDraining),
+    limitTime(settings, log),
+    authenticate(services, counters("guest-forms:bad-key:"), metrics?.onKeyLookUp),
+    limitRate(settings, counters("guest-forms:key:")),
+    stopIfAnswered,
+  );
+  for (const { pattern, allow, operations } of ROUTES) {
+    const route = v1.route(pattern);
+    for (const operation of operations) {
+      const handlers = [named(operation)];
+      if (operation.writes) handlers.push(demandWriteMode);
+      if (operation.reads === "body") handlers.push(readBody(settings));
+      route[operation.verb](...handlers, call(operation));
+    }
+    route.all(refuseMethod(allow));
   }
-  next();
-};
+  v1.use(refusePath);
+  return v1;
+}
+
+const securityHeaders = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  },
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  originAgentCluster: false,
+  xXssProtection: false,
+  xFrameOptions: { action: "deny" },
+});
 
 const noStore: RequestHandler = (_req, res, next) => {
-  res.locals.faults = [];
   res.setHeader("Cache-Control", "no-store");
   next();
 };
 
-const answerOptions: RequestHandler = (req, res, next) => {
-  const match = matchPath(res.locals.path);
-  if (match) res.locals.match = match;
-  if (req.method !== "OPTIONS") return next();
-  // A browser asks before it sends the key, and then shows its page the answer: a 404 too, where the origin may.
-  const preflight =
-    req.headers["access-control-request-method"] && res.hasHeader("Access-Control-Allow-Origin");
-  if (!match && !preflight) return next();
-  if (match) res.setHeader("Allow", allow(match));
-  res.status(204).end();
-};
-
-const turnAwayWhen =
+const refuseWhile =
   (isDraining: () => boolean): RequestHandler =>
   (_req, res, next) => {
     if (!isDraining()) return next();
@@ -137,22 +115,19 @@ const turnAwayWhen =
     });
   };
 
-const matchOperation: RequestHandler = (req, res, next) => {
-  const { locals } = res;
-  if (!locals.match) throw notFound();
-  const operation = locals.match.operations.get(req.method === "HEAD" ? "GET" : req.method);
-  if (!operation) {
-    res.setHeader("Allow", allow(locals.match));
-    throw new ServiceError("RESOURCE_NOT_FOUND", {
-      status: 405,
-      message: "This path does not take this method.",
-    });
-  }
-  locals.operation = operation;
+/** Names the operation to logs, metrics and traces. */
+const named =
+  (operation: Operation): RequestHandler =>
+  (_req, res, next) => {
+    res.locals.operation = operation;
+    next();
+  };
+
+const demandWriteMode: RequestHandler = (_req, res, next) => {
+  demandWriter(res.locals.principal);
   next();
 };
 
-const demandMode: RequestHandler = (_req, res, next) => {
-  if (res.locals.operation?.writes) demandWriter(res.locals.principal);
-  next();
+const refusePath: RequestHandler = () => {
+  throw notFound();
 };

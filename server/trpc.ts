@@ -12,8 +12,22 @@ import {
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
-/** A procedure with `openapi` is one of the REST operations; `codes` are the errors it can answer with. */
-export type Meta = OpenApiMeta<{ codes?: readonly ErrorCode[] }>;
+/** What the gateway and the OpenAPI document need to know about a procedure that is a REST operation. */
+export type RestMeta = {
+  /** As trpc-to-openapi reads it. `responseHeaders` are those of a success, beside `Location`. */
+  openapi: NonNullable<OpenApiMeta["openapi"]>;
+  /** HTTP status of a success. */
+  status: 200 | 201 | 202;
+  /** Path for the `Location` header of a success; `{name}` stands for that property of the result. */
+  location?: `/${string}` | undefined;
+  /** Errors it can return, beside those that every operation can. */
+  codes: readonly ErrorCode[];
+  /** Input shown in the code samples. By default, the examples of its fields. */
+  example?: Record<string, unknown> | undefined;
+};
+
+/** Procedures without `openapi` are not part of the REST interface. */
+export type Meta = RestMeta | { openapi?: never };
 
 /** Correlation ids of errors that came up before there was a context. */
 const strays = new WeakMap<TRPCError, string>();

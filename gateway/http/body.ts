@@ -2,17 +2,22 @@ import contentType from "content-type";
 import type { Request, RequestHandler, Response } from "express";
 import type { Settings } from "../../server/config.js";
 import { type FieldError, invalid, ServiceError } from "../../server/errors.js";
+import type { Input } from "./input.js";
 
 /**
- * Reads the JSON object of a write, strictly and in the order of decisions.md: content type and encoding (415),
- * size (413), JSON (400), number of fields and depth (413).
+ * Reads a JSON object, strictly and in this order: content type and encoding (415), size (413), JSON (400), number of
+ * fields and depth (413). `express.json()` answers a body that is too large only when all of it has arrived, and takes
+ * invalid UTF-8.
  */
 export function readBody(settings: Settings): RequestHandler {
   return async (req, res, next) => {
+    const { deadline } = res.locals;
     demandJson(req.headersDistinct);
-    const body = parse(await receive(req, res, settings.BODY_MAX_BYTES));
-    res.locals.faults.push(...measure(body, settings));
-    res.locals.body = body;
+    // The pace of a body is the client's own.
+    deadline.pause();
+    const bytes = await receive(req, res, settings.BODY_MAX_BYTES);
+    deadline.start();
+    res.locals.body = measure(parse(bytes), settings);
     next();
   };
 }
@@ -28,7 +33,7 @@ function demandJson(headers: NodeJS.Dict<string[]>): void {
   if (encodings.some((encoding) => encoding.toLowerCase() !== "identity")) {
     throw unsupported("Content-Encoding", "compressed bodies are not accepted");
   }
-  // Node undoes the chunks alone, and says nothing of the rest.
+  // Node decodes `chunked` alone, and ignores the rest.
   const transfers = headers["transfer-encoding"] ?? [];
   if (transfers.some((transfer) => transfer.toLowerCase() !== "chunked")) {
     throw unsupported("Transfer-Encoding", "must be chunked, where there is one");
@@ -46,7 +51,7 @@ function isJson(header: string): boolean {
 
 const badBody = (issue: string) => invalid([{ field: "body", issue }]);
 
-/** The bytes of a body. Too many are refused as soon as that is known; the rest of them is thrown away as it comes. */
+/** The bytes of a body. Too many are refused as soon as that is known, and the rest is discarded as it arrives. */
 function receive(req: Request, res: Response, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -76,7 +81,7 @@ function parse(bytes: Buffer): Record<string, unknown> {
   if (bytes.length === 0) throw badBody("must be a JSON object, but is empty");
   let value: unknown;
   try {
-    // Fatal, for a replacement character would stand in for what was sent; a byte order mark is skipped.
+    // Fatal, because a replacement character would stand in for what was sent. A byte order mark is skipped.
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
     throw badBody("is not JSON in UTF-8");
@@ -89,20 +94,20 @@ function parse(bytes: Buffer): Record<string, unknown> {
 const FORBIDDEN_NAMES = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
- * Counts properties and array elements at all depths and refuses too many, or too deep (PAYLOAD_TOO_LARGE). Takes
- * out the properties that could reach an object's prototype, and returns them as faults.
+ * Counts properties and array elements at all depths and refuses too many, or too deep (PAYLOAD_TOO_LARGE). Removes
+ * the properties that could reach an object's prototype, and reports them as faults.
  */
-function measure(body: object, settings: Settings): FieldError[] {
+function measure(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX_FIELDS }: Settings): Input {
   const faults: FieldError[] = [];
-  const open: { value: object; path: string; depth: number }[] = [{ value: body, path: "", depth: 1 }];
+  const open: { value: object; path: string; depth: number }[] = [{ value: values, path: "", depth: 1 }];
   let fields = 0;
   for (let next = open.pop(); next; next = open.pop()) {
-    if (next.depth > settings.BODY_MAX_DEPTH) {
+    if (next.depth > BODY_MAX_DEPTH) {
       throw new ServiceError("PAYLOAD_TOO_LARGE", { message: "The request body is nested too deeply." });
     }
     for (const [name, value] of Object.entries(next.value)) {
       fields += 1;
-      if (fields > settings.BODY_MAX_FIELDS) {
+      if (fields > BODY_MAX_FIELDS) {
         throw new ServiceError("PAYLOAD_TOO_LARGE", { message: "The request body has too many fields." });
       }
       const path = next.path === "" ? name : `${next.path}.${name}`;
@@ -113,5 +118,5 @@ function measure(body: object, settings: Settings): FieldError[] {
       }
     }
   }
-  return faults;
+  return { values, faults };
 }

@@ -8,7 +8,6 @@ export function correlate(log: Logger): RequestHandler {
     const { locals } = res;
     const began = performance.now();
     locals.correlationId = randomUUID();
-    [locals.path, locals.query] = splitTarget(req.url);
     res.setHeader("X-Correlation-Id", locals.correlationId);
     res.once("close", () => {
       log.info(
@@ -27,11 +26,4 @@ export function correlate(log: Logger): RequestHandler {
     });
     next();
   };
-}
-
-/** Path and query of a request target, as they were sent; an absolute target loses its scheme and authority. */
-function splitTarget(target: string): [path: string, query: string] {
-  const origin = target.replace(/^https?:\/\/[^/?]*/i, "");
-  const mark = origin.indexOf("?");
-  return mark === -1 ? [origin, ""] : [origin.slice(0, mark), origin.slice(mark + 1)];
 }

@@ -2,6 +2,7 @@ import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
+import { Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
 /** What a request may take beside its longest wait for the database. */
@@ -11,40 +12,50 @@ const MARGIN_MS = 300;
 export const answerTime = (settings: Settings): number =>
   Math.max(settings.DATABASE_CONNECT_TIMEOUT_MS, settings.DATABASE_STATEMENT_TIMEOUT_MS) + MARGIN_MS;
 
-/**
- * Three steps around the reading of the body, whose pace is the client's own: `start` and `resume` let the time run,
- * `pause` stops it. A request that runs out of it is answered 503, and begins no further change: only a statement that
- * had begun may still take effect, as where a connection breaks.
- */
-export function deadline(
-  settings: Settings,
-  log: Logger,
-): Record<"start" | "pause" | "resume", RequestHandler> {
+/** A timeout that can be paused. */
+export class Deadline {
+  readonly #controller = new AbortController();
+  readonly #onTimeout: () => void;
+  #left: number;
+  #startedAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(milliseconds: number, onTimeout: () => void) {
+    this.#left = milliseconds;
+    this.#onTimeout = onTimeout;
+  }
+
+  /** Aborted when time is up: a statement that runs may still take effect, but no further one begins. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  start(): void {
+    this.#startedAt = performance.now();
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new Unavailable("the request took too long"));
+      this.#onTimeout();
+    }, this.#left);
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+    this.#left -= performance.now() - this.#startedAt;
+  }
+}
+
+/** Answers a request 503 when its time is up. */
+export function limitTime(settings: Settings, log: Logger): RequestHandler {
   const limit = answerTime(settings);
   const answer = sendEnvelope(log);
-  const run: RequestHandler = (req, res, next) => {
-    const since = performance.now();
-    const left = limit - (res.locals.spent ?? 0);
-    const timer = setTimeout(() => {
-      res.locals.isOverdue = true;
+  return (req, res, next) => {
+    const deadline = new Deadline(limit, () => {
       if (!res.headersSent) answer(tooLate(), req, res, next);
-    }, left);
-    res.locals.stopClock = () => {
-      clearTimeout(timer);
-      res.locals.spent = limit - left + performance.now() - since;
-    };
+    });
+    res.locals.deadline = deadline;
+    res.once("close", () => deadline.pause());
+    deadline.start();
     next();
-  };
-  return {
-    start(req, res, next) {
-      res.once("close", () => res.locals.stopClock?.());
-      run(req, res, next);
-    },
-    pause(_req, res, next) {
-      res.locals.stopClock?.();
-      if (!res.headersSent) next();
-    },
-    resume: run,
   };
 }
 
@@ -55,3 +66,8 @@ const tooLate = () =>
     message: "The service is briefly unavailable.",
     cause: new Error("the request took too long"),
   });
+
+/** Ends here if the deadline has already answered: nothing further begins. */
+export const stopIfAnswered: RequestHandler = (_req, res, next) => {
+  if (!res.headersSent) next();
+};

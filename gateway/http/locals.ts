@@ -1,33 +1,26 @@
 import type { InAppPrincipal, KeyPrincipal } from "../../server/context.js";
-import type { FieldError } from "../../server/errors.js";
-import type { Match, Operation } from "./operations.js";
+import type { Deadline } from "./deadline.js";
+import type { Input } from "./input.js";
+import type { Operation } from "./operations.js";
 
 declare global {
   namespace Express {
-    /** What the middleware of one request tell each other. */
+    /** What the middleware of one request share. Each is set in one place. */
     interface Locals {
+      /** `correlate` */
       correlationId: string;
-      /** The exact path of the request target, without its query. */
-      path: string;
-      /** The raw query of the request target, without its question mark. */
-      query: string;
+      /** `limitTime` */
+      deadline: Deadline;
+      /** `authenticate` */
       principal: KeyPrincipal;
-      /** Of the internal port: for whom a call is made. */
-      actor?: InAppPrincipal;
-      /** Of the internal port: the procedure that is called, "batch" or "none". */
-      called?: string;
-      /** Milliseconds of the request's time that are used up. */
-      spent?: number;
-      /** Stops the request's time. */
-      stopClock?: () => void;
-      match: Match;
+      /** The route that matched; for logs, metrics and traces. */
       operation?: Operation;
-      /** The JSON object of a body. */
-      body: Record<string, unknown>;
-      /** It ran out of time and was answered so. */
-      isOverdue?: boolean;
-      /** What only HTTP can get wrong about a request; reported together with what the schema finds. */
-      faults: FieldError[];
+      /** `readBody`; absent if the operation takes no body. */
+      body?: Input;
+      /** Internal port: the principal a call is made as. */
+      actor?: InAppPrincipal;
+      /** Internal port: the procedure that is called, "batch" or "none". */
+      called?: string;
     }
   }
 }

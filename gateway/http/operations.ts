@@ -1,115 +1,99 @@
-import type { AnyTRPCProcedure } from "@trpc/server";
+import { forEachOpenApiProcedure, getInputOutputParsers } from "trpc-to-openapi";
 import { z } from "zod";
-import type { ErrorCode } from "../../server/errors.js";
 import { appRouter } from "../../server/router.js";
-import type { Meta } from "../../server/trpc.js";
+import type { RestMeta } from "../../server/trpc.js";
 
-/** One REST operation, read off the procedure that implements it. */
-export interface Operation {
+const VERBS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const;
+
+type Method = keyof typeof VERBS;
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** One REST operation, as its procedure's type, schemas and meta declare it. */
+export interface Operation extends Pick<RestMeta, "status" | "codes"> {
   /** Path of the procedure in the router, such as `forms.create`; the name in logs and metrics. */
   name: string;
-  procedure: AnyTRPCProcedure;
-  method: string;
+  method: Method;
+  /** The method of an Express route. */
+  verb: (typeof VERBS)[Method];
+  path: string;
+  location: RestMeta["location"];
+  example: RestMeta["example"];
+  /** Whether it needs a read-write key. */
   writes: boolean;
-  /** Errors it can answer with, beside those that every operation can. */
-  codes: readonly ErrorCode[];
   input: z.ZodObject;
-  headers: z.ZodObject | undefined;
   /** Names of the path's parameters. */
-  params: string[];
-  /** Whether the query carries input: only where the interface gives the operation query parameters. */
-  readsQuery: boolean;
-  /** Query parameters that are integers. */
-  integers: ReadonlySet<string>;
+  params: readonly string[];
+  /** The fields of the input, as JSON Schema. */
+  fields: ReadonlyMap<string, JsonSchema>;
+  /** Where the fields that are not in the path come from; undefined if there are none. */
+  reads: "query" | "body" | undefined;
+  /** Whether unknown fields are refused. */
+  isClosed: boolean;
+  requestHeaders: Readonly<Record<string, z.core.$ZodType>>;
+  responseHeaders: Readonly<Record<string, z.core.$ZodType>>;
 }
 
+/** A path with its operations. */
 export interface Route {
   template: string;
-  path: RegExp;
-  operations: Map<string, Operation>;
-}
-
-/** A known path with the values of its parameters. */
-export interface Match {
-  operations: ReadonlyMap<string, Operation>;
-  params: Record<string, string>;
+  /** Matches the whole path. A malformed id makes an unknown path: 404, whatever else the request carries. */
+  pattern: RegExp;
+  operations: Operation[];
+  /** Value of the `Allow` header: HEAD wherever there is GET, and OPTIONS everywhere. */
+  allow: string;
 }
 
 const UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
 
-// A malformed id makes an unknown path, so that it is not found whatever else the request carries.
-const pathPattern = (template: string) =>
+const patternOf = (template: string) =>
   new RegExp(`^${template.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${UUID})`)}$`);
 
-interface ProcedureDef {
-  type: string;
-  meta?: Meta;
-  inputs: unknown[];
+function readOperations(): Operation[] {
+  const operations: Operation[] = [];
+  forEachOpenApiProcedure<RestMeta>(appRouter._def.procedures, ({ path: name, type, procedure, meta }) => {
+    const { openapi, status, location, codes, example } = meta;
+    const { method, path, requestHeaders, responseHeaders } = openapi;
+    const { inputParser: input } = getInputOutputParsers(procedure);
+    if (!(input instanceof z.ZodObject)) throw new Error(`${name}: the input of an operation is an object`);
+    const params = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => String(param));
+    const { properties = {}, additionalProperties } = z.toJSONSchema(input, { io: "input" });
+    const fields = Object.entries(properties).map(
+      ([field, schema]) => [field, typeof schema === "object" ? schema : {}] as const,
+    );
+    const isInPath = ([field]: readonly [string, unknown]) => params.includes(field);
+    operations.push({
+      name,
+      method,
+      verb: VERBS[method],
+      path,
+      status,
+      location,
+      codes,
+      example,
+      writes: type === "mutation",
+      input,
+      params,
+      fields: new Map(fields),
+      reads: fields.every(isInPath) ? undefined : method === "GET" || method === "DELETE" ? "query" : "body",
+      isClosed: additionalProperties === false,
+      requestHeaders: requestHeaders?.shape ?? {},
+      responseHeaders: responseHeaders?.shape ?? {},
+    });
+  });
+  return operations;
 }
 
-function describe(
-  name: string,
-  procedure: AnyTRPCProcedure,
-  openapi: NonNullable<Meta["openapi"]>,
-): Operation {
-  const def = procedure._def as unknown as ProcedureDef;
-  const input = def.inputs[0];
-  if (!(input instanceof z.ZodObject)) throw new Error(`${name}: the input of an operation is an object`);
-  const params = [...openapi.path.matchAll(/\{(\w+)\}/g)].map(([, param]) => String(param));
-  const fields = Object.keys(input.shape).filter((field) => !params.includes(field));
-  const json = z.toJSONSchema(input, { io: "input" }).properties ?? {};
-  const isInteger = (field: string) => {
-    const schema = json[field];
-    return typeof schema === "object" && (schema.type === "integer" || schema.type === "number");
-  };
-  return {
-    name,
-    procedure,
-    method: openapi.method,
-    writes: def.type === "mutation",
-    codes: def.meta?.codes ?? [],
-    input,
-    headers: openapi.requestHeaders as z.ZodObject | undefined,
-    params,
-    readsQuery: openapi.method === "GET" && fields.length > 0,
-    integers: new Set(fields.filter(isInteger)),
-  };
+function groupByPath(operations: readonly Operation[]): Route[] {
+  return [...new Set(operations.map(({ path }) => path))].map((template) => {
+    const here = operations.filter(({ path }) => path === template);
+    const methods = here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const allow = [...methods, "OPTIONS"].join(", ");
+    return { template, pattern: patternOf(template), operations: here, allow };
+  });
 }
 
-function readRoutes(): Route[] {
-  const routes = new Map<string, Route>();
-  // Flat at run time, by path ("forms.create"); its type is the tree that clients infer from.
-  const procedures = appRouter._def.procedures as unknown as Record<string, AnyTRPCProcedure>;
-  for (const [name, procedure] of Object.entries(procedures)) {
-    const { openapi } = (procedure._def.meta ?? {}) as Meta;
-    if (!openapi) continue;
-    const route = routes.get(openapi.path) ?? {
-      template: openapi.path,
-      path: pathPattern(openapi.path),
-      operations: new Map(),
-    };
-    routes.set(openapi.path, route);
-    route.operations.set(openapi.method, describe(name, procedure, openapi));
-  }
-  return [...routes.values()];
-}
+/** All operations of the REST interface, in the order of the router. */
+export const OPERATIONS: readonly Operation[] = readOperations();
 
-/** All paths of the REST interface with their operations. */
-export const ROUTES: readonly Route[] = readRoutes();
-
-/** The operations at a path, which must match to the letter; undefined where there are none. */
-export function matchPath(path: string): Match | undefined {
-  for (const route of ROUTES) {
-    const match = route.path.exec(path);
-    if (match) return { operations: route.operations, params: { ...match.groups } };
-  }
-  return undefined;
-}
-
-/** The value of an Allow header: HEAD wherever there is GET, and OPTIONS everywhere. */
-export function allow(match: Match): string {
-  const methods = [...match.operations.keys()];
-  return [...methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"].join(
-    ", ",
-  );
-}
+/** The same, by their paths. */
+export const ROUTES: readonly Route[] = groupByPath(OPERATIONS);

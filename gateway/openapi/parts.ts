@@ -1,5 +1,5 @@
 import { ERRORS } from "../../server/errors.js";
-import type { Json } from "./document.js";
+import type { Json } from "./json.js";
 
 /** What the reference says before the operations. */
 export const PROSE = `Register the guests of short lets: one form a stay, on the listings that your API key can see.
@@ -43,20 +43,10 @@ const HEADERS: Record<string, Json> = {
     schema: { type: "string", const: "Bearer" },
     example: "Bearer",
   },
-  Location: {
-    description: "Path of the form.",
-    required: true,
-    schema: { type: "string", format: "uri-reference", maxLength: 46 },
-    example: "/v1/forms/8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
-  },
-  "Idempotent-Replayed": {
-    description: "Present, and true, where the answer is that of an earlier equal request.",
-    schema: { type: "string", enum: ["true"] },
-  },
 };
 
 /** References to headers of the components, by name. */
-export const headerRefs = (names: string[]): Json =>
+export const headerRefs = (names: readonly string[]): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
 /** No control characters. */
@@ -117,10 +107,10 @@ const ERROR: Json = {
   },
 };
 
-/** The components: the generated schemas and what no procedure has a schema for. */
-export const components = (schemas: Record<string, Json>): Json => ({
+/** The components: what the operations declare, and what no procedure has a schema for. */
+export const components = (schemas: Record<string, Json>, headers: Record<string, Json>): Json => ({
   schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
-  headers: HEADERS,
+  headers: { ...HEADERS, ...headers },
   securitySchemes: {
     bearer: { type: "http", scheme: "bearer", description: "The key, sent as `Authorization: Bearer grf_…`" },
     apiKey: {

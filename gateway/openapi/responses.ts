@@ -1,89 +1,79 @@
 import { ERRORS, type ErrorCode } from "../../server/errors.js";
-import type { Json } from "./document.js";
+import { OPERATIONS, type Operation } from "../http/operations.js";
+import type { Json } from "./json.js";
 import { headerRefs } from "./parts.js";
 
+/** What any operation can return, whatever its own codes. */
+const COMMON: readonly ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];
+
+/** An error response: the codes that one status of an operation can carry. */
 interface ErrorResponse {
   status: number;
-  codes: readonly ErrorCode[];
-  /** Where it is not the code's own. */
-  message?: string;
-  headers: readonly string[];
-  /** What an example of `errors` names. */
-  fault?: Json;
+  codes: ErrorCode[];
+  takesBody: boolean;
 }
 
-const RATE = ["RateLimit", "RateLimit-Policy"];
-const STAY = { field: "checkOutDate", issue: "must be after checkInDate" };
-
-/** Every error response that an operation can give, by its name among the components. */
-const RESPONSES: Record<string, ErrorResponse> = {
-  InvalidBody: { status: 400, codes: ["VALIDATION_ERROR"], headers: RATE, fault: STAY },
-  InvalidQuery: {
-    status: 400,
-    codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
-    headers: RATE,
-    fault: { field: "limit", issue: "must be an integer" },
-  },
-  Unauthenticated: { status: 401, codes: ["UNAUTHENTICATED"], headers: ["WWW-Authenticate"] },
-  Forbidden: { status: 403, codes: ["FORBIDDEN"], headers: RATE },
-  NotFound: { status: 404, codes: ["RESOURCE_NOT_FOUND"], headers: RATE },
-  PayloadTooLarge: { status: 413, codes: ["PAYLOAD_TOO_LARGE"], headers: RATE },
-  UnsupportedMediaType: {
-    status: 415,
-    codes: ["VALIDATION_ERROR"],
-    headers: RATE,
-    fault: { field: "Content-Type", issue: "must be application/json, in UTF-8" },
-  },
-  IdempotencyKeyReused: { status: 422, codes: ["IDEMPOTENCY_KEY_REUSED"], headers: RATE },
-  RateLimited: { status: 429, codes: ["RATE_LIMITED"], headers: ["Retry-After", ...RATE] },
-  InternalError: { status: 500, codes: ["INTERNAL_ERROR"], headers: RATE },
-  Unavailable: {
-    status: 503,
-    codes: ["INTERNAL_ERROR"],
-    message: "The service is briefly unavailable.",
-    headers: ["Retry-After"],
-  },
-};
-
-/** The responses of an operation that can fail with these codes, each a reference to a component. */
-export function errorResponses(codes: readonly ErrorCode[], takesBody: boolean): Record<string, Json> {
-  const statuses = new Map<number, ErrorCode[]>();
-  const add = (status: number, code: ErrorCode) =>
-    statuses.set(status, [...(statuses.get(status) ?? []), code]);
-  for (const code of codes) add(ERRORS[code].status, code);
+function errorsOf(operation: Operation): ErrorResponse[] {
+  const takesBody = operation.reads === "body";
+  const responses = new Map<number, ErrorResponse>();
+  const add = (status: number, code: ErrorCode) => {
+    const response = responses.get(status) ?? { status, codes: [], takesBody };
+    response.codes.push(code);
+    responses.set(status, response);
+  };
+  for (const code of [...operation.codes, ...COMMON]) add(ERRORS[code].status, code);
   if (takesBody) add(415, "VALIDATION_ERROR");
   add(503, "INTERNAL_ERROR");
-  return Object.fromEntries(
-    [...statuses].map(([status, of]) => [
-      String(status),
-      { $ref: `#/components/responses/${nameOf(status, of)}` },
+  return [...responses.values()];
+}
+
+/** The error responses of an operation, each a reference to a component. */
+export const errorResponses = (operation: Operation): Record<string, Json> =>
+  Object.fromEntries(
+    errorsOf(operation).map((response) => [
+      String(response.status),
+      { $ref: `#/components/responses/${nameOf(response)}` },
     ]),
   );
+
+/** The components that `errorResponses` refers to, by status. */
+export function responseComponents(): Record<string, Json> {
+  const all = OPERATIONS.flatMap(errorsOf).map((response) => [nameOf(response), response] as const);
+  const sorted = all.sort(([a, { status }], [b, other]) => status - other.status || a.localeCompare(b));
+  return Object.fromEntries(sorted.map(([name, response]) => [name, describe(response)]));
 }
 
-function nameOf(status: number, codes: readonly ErrorCode[]): string {
-  const wanted = [...codes].sort().join();
-  for (const [name, response] of Object.entries(RESPONSES)) {
-    if (response.status === status && [...response.codes].sort().join() === wanted) return name;
-  }
-  throw new Error(`No response is described for ${status} with ${wanted}`);
+/** Names that the codes alone do not give. */
+const NAMES: Record<string, string> = {
+  "400 VALIDATION_ERROR": "InvalidParameters",
+  "400 INVALID_CURSOR VALIDATION_ERROR": "InvalidQuery",
+  "404 RESOURCE_NOT_FOUND": "NotFound",
+  "415 VALIDATION_ERROR": "UnsupportedMediaType",
+  "503 INTERNAL_ERROR": "Unavailable",
+};
+
+function nameOf({ status, codes, takesBody }: ErrorResponse): string {
+  const key = [status, ...codes.toSorted()].join(" ");
+  if (takesBody && key === "400 VALIDATION_ERROR") return "InvalidBody";
+  return NAMES[key] ?? codes.toSorted().map(pascalCase).join("Or");
 }
 
-/** The components that `errorResponses` refers to. */
-export const responseComponents = (): Record<string, Json> =>
-  Object.fromEntries(Object.entries(RESPONSES).map(([name, response]) => [name, describe(response)]));
+const pascalCase = (code: string) =>
+  code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-function describe({ codes, message, headers, fault }: ErrorResponse): Json {
-  const messageOf = (code: ErrorCode) => message ?? ERRORS[code].message;
+function describe(response: ErrorResponse): Json {
+  const { status, codes } = response;
+  const messageOf = (code: ErrorCode) =>
+    status === 503 ? "The service is briefly unavailable." : ERRORS[code].message;
   const example = (code: ErrorCode): Json => ({
     code,
     message: messageOf(code),
     correlationId: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
-    ...(code === "VALIDATION_ERROR" && { errors: [fault] }),
+    ...(code === "VALIDATION_ERROR" && { errors: [exampleFault(response)] }),
   });
   return {
     description: codes.map((code) => `\`${code}\`: ${messageOf(code)}`).join(" Or "),
-    headers: headerRefs(["X-Correlation-Id", ...headers]),
+    headers: headerRefs(["X-Correlation-Id", ...headersOf(status)]),
     content: {
       "application/json": {
         schema: { $ref: "#/components/schemas/Error" },
@@ -91,4 +81,18 @@ function describe({ codes, message, headers, fault }: ErrorResponse): Json {
       },
     },
   };
+}
+
+function exampleFault({ status, takesBody }: ErrorResponse): Json {
+  if (status === 415) return { field: "Content-Type", issue: "must be application/json, in UTF-8" };
+  if (takesBody) return { field: "checkOutDate", issue: "must be after checkInDate" };
+  return { field: "limit", issue: "must be an integer" };
+}
+
+const RATE = ["RateLimit", "RateLimit-Policy"];
+
+function headersOf(status: number): string[] {
+  if (status === 401) return ["WWW-Authenticate"];
+  if (status === 503) return ["Retry-After"];
+  return status === 429 ? ["Retry-After", ...RATE] : RATE;
 }

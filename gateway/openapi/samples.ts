@@ -1,97 +1,104 @@
-import type { Json } from "./document.js";
+import { z } from "zod";
+import type { Operation } from "../http/operations.js";
+import type { Json } from "./json.js";
 
-/** The ids of the examples, in samples and schemas alike. */
-const FORM = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
-const LISTING = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";
+/** `x-codeSamples` of an operation; GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY come from the environment. */
+export function codeSamples(operation: Operation): Json[] {
+  const sample = sampleOf(operation);
+  return [
+    { lang: "bash", label: "curl", source: curl(operation, sample) },
+    { lang: "typescript", label: "TypeScript SDK", source: typescript(operation, sample) },
+  ];
+}
 
-const stay = (checkOutDate: string, numberOfGuests: number) => ({
-  listingId: LISTING,
-  checkInDate: "2027-07-01T15:00:00+02:00",
-  checkOutDate,
-  numberOfGuests,
-});
-const CREATED = { ...stay("2027-07-08T11:00:00+02:00", 4), guestEmail: "guest@example.com" };
-const UPDATED = stay("2027-07-09T11:00:00+02:00", 3);
+/** What a sample sends. */
+interface Sample {
+  params: unknown[];
+  /** The query or body. */
+  fields: Record<string, unknown>;
+  headers: [name: string, value: unknown][];
+}
 
-function curl(path: string, options: { method?: string; headers?: string[]; body?: object } = {}): string {
-  const { method, headers = [], body } = options;
-  const lines = [`curl -sS ${method ? `-X ${method} ` : ""}"$GUEST_FORMS_BASE_URL${path}"`];
-  lines.push('-H "Authorization: Bearer $GUEST_FORMS_API_KEY"', ...headers.map((header) => `-H "${header}"`));
-  if (body) {
+/** The operation's own example, or the examples of its fields. */
+function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
+  const shown = [...fields].flatMap(([name, { example }]) =>
+    example === undefined || params.includes(name) ? [] : [[name, example] as const],
+  );
+  return {
+    params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
+    fields: example ?? Object.fromEntries(shown),
+    headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
+      const { example } = z.toJSONSchema(schema);
+      return example === undefined ? [] : [[name, example]];
+    }),
+  };
+}
+
+function curl({ method, path, params, reads }: Operation, sample: Sample): string {
+  let url = `$GUEST_FORMS_BASE_URL${path}`;
+  for (const [index, name] of params.entries()) url = url.replace(`{${name}}`, String(sample.params[index]));
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(sample.fields)) query.set(name, String(value));
+  if (reads === "query" && query.size > 0) url += `?${query}`;
+  // curl itself sends POST if there is a body, and else GET.
+  const flag = method === (reads === "body" ? "POST" : "GET") ? "" : `-X ${method} `;
+  const lines = [`curl -sS ${flag}"${url}"`, '-H "Authorization: Bearer $GUEST_FORMS_API_KEY"'];
+  for (const [name, value] of sample.headers) lines.push(`-H "${name}: ${value}"`);
+  if (reads === "body") {
     lines.push('-H "Content-Type: application/json"');
-    lines.push(`-d '${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}'`);
+    lines.push(`-d '${JSON.stringify(sample.fields, null, 2).replaceAll("\n", "\n  ")}'`);
   }
   return lines.join(" \\\n  ");
 }
 
-const typescript = (...lines: string[]) =>
+const typescript = (operation: Operation, sample: Sample): string =>
   [
     'import { GuestForms } from "@guest-forms/sdk";',
     "",
     "const apiKey = process.env.GUEST_FORMS_API_KEY;",
     "const baseUrl = process.env.GUEST_FORMS_BASE_URL;",
     "const client = new GuestForms({ apiKey, baseUrl });",
-    ...lines,
+    ...(CALLS[operation.name] ?? plainCall(operation))(argumentsOf(operation, sample)),
   ].join("\n");
 
-const argument = (value: object) =>
+/** How the SDK is called and its result used, if not as `plainCall` does it. */
+const CALLS: Record<string, (args: string) => string[]> = {
+  "forms.create": (args) => [
+    `const form = await client.forms.create(${args}, { idempotencyKey: "booking-4711" });`,
+    "console.log(form.id, form.status);",
+  ],
+  "forms.update": (args) => [
+    `const form = await client.forms.update(${args});`,
+    "console.log(form.checkOutDate);",
+  ],
+  "forms.list": () => [
+    'for await (const form of client.forms.list({ listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" })) {',
+    "  console.log(form.id, form.checkInDate, form.status);",
+    "}",
+  ],
+  "forms.get": (args) => [`const form = await client.forms.retrieve(${args});`, "console.log(form.status);"],
+  "listings.list": () => [
+    "for await (const listing of client.listings.list()) {",
+    "  console.log(listing.id, listing.title);",
+    "}",
+  ],
+  "listings.get": (args) => [
+    `const listing = await client.listings.retrieve(${args});`,
+    "console.log(listing.title, listing.timezone);",
+  ],
+};
+
+const plainCall =
+  ({ name }: Operation) =>
+  (args: string) => [`const result = await client.${name}(${args});`, "console.log(result);"];
+
+/** The path's parameters, then the query or body. */
+function argumentsOf({ reads }: Operation, { params, fields }: Sample): string {
+  const quoted = params.map((value) => JSON.stringify(value));
+  return [...quoted, ...(reads ? [objectLiteral(fields)] : [])].join(", ");
+}
+
+const objectLiteral = (value: object) =>
   JSON.stringify(value, null, 2)
     .replace(/^( +)"(\w+)":/gm, "$1$2:")
     .replace(/(?<=[^,{])\n(?=\s*\})/g, ",\n");
-
-const SAMPLES: Record<string, { curl: string; typescript: string }> = {
-  "forms.create": {
-    curl: curl("/v1/forms", { headers: ["Idempotency-Key: booking-4711"], body: CREATED }),
-    typescript: typescript(
-      `const form = await client.forms.create(${argument(CREATED)}, { idempotencyKey: "booking-4711" });`,
-      "console.log(form.id, form.status);",
-    ),
-  },
-  "forms.update": {
-    curl: curl(`/v1/forms/${FORM}`, { method: "PUT", body: UPDATED }),
-    typescript: typescript(
-      `const form = await client.forms.update("${FORM}", ${argument(UPDATED)});`,
-      "console.log(form.checkOutDate);",
-    ),
-  },
-  "forms.list": {
-    curl: curl(`/v1/forms?listingId=${LISTING}&limit=20`),
-    typescript: typescript(
-      `for await (const form of client.forms.list({ listingId: "${LISTING}" })) {`,
-      "  console.log(form.id, form.checkInDate, form.status);",
-      "}",
-    ),
-  },
-  "forms.get": {
-    curl: curl(`/v1/forms/${FORM}`),
-    typescript: typescript(
-      `const form = await client.forms.retrieve("${FORM}");`,
-      "console.log(form.status);",
-    ),
-  },
-  "listings.list": {
-    curl: curl("/v1/listings?limit=20"),
-    typescript: typescript(
-      "for await (const listing of client.listings.list()) {",
-      "  console.log(listing.id, listing.title);",
-      "}",
-    ),
-  },
-  "listings.get": {
-    curl: curl(`/v1/listings/${LISTING}`),
-    typescript: typescript(
-      `const listing = await client.listings.retrieve("${LISTING}");`,
-      "console.log(listing.title, listing.timezone);",
-    ),
-  },
-};
-
-/** `x-codeSamples` of an operation; GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY come from the environment. */
-export function codeSamples(operation: string): Json[] {
-  const samples = SAMPLES[operation];
-  if (!samples) throw new Error(`${operation} has no code samples`);
-  return [
-    { lang: "bash", label: "curl", source: samples.curl },
-    { lang: "typescript", label: "TypeScript SDK", source: samples.typescript },
-  ];
-}

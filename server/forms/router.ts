@@ -9,6 +9,7 @@ import {
   formV1,
   getInput,
   idempotencyKey,
+  idempotentReplayed,
   listInput,
   setPartyInput,
   setStatusInput,
@@ -26,8 +27,16 @@ export const formsRouter = router({
         operationId: "createForm",
         tags: ["Forms"],
         summary: "Create form",
+        description:
+          "Creates a form on a listing in scope. Needs a read-write key. An equal body never creates a second form and " +
+          "never notifies twice: the original answer is replayed, with `Idempotent-Replayed: true`.",
+        successDescription:
+          "The created form, or the form of an earlier equal request where this call is a replay.",
         requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),
+        responseHeaders: z.object({ "Idempotent-Replayed": idempotentReplayed }),
       },
+      status: 201,
+      location: "/v1/forms/{id}",
       codes: [
         "VALIDATION_ERROR",
         "FORBIDDEN",
@@ -58,8 +67,19 @@ export const formsRouter = router({
         operationId: "updateForm",
         tags: ["Forms"],
         summary: "Update form",
+        description:
+          "Replaces the stay of a form; with another `listingId` it moves the form there. Needs a read-write key, and both " +
+          "listings in scope. The status stays as it is.",
+        successDescription: "The updated form.",
       },
+      status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+      example: {
+        listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+        checkInDate: "2027-07-01T15:00:00+02:00",
+        checkOutDate: "2027-07-09T11:00:00+02:00",
+        numberOfGuests: 3,
+      },
     })
     .input(updateInput)
     .output(formV1)
@@ -74,8 +94,12 @@ export const formsRouter = router({
         operationId: "listForms",
         tags: ["Forms"],
         summary: "List forms",
+        description: "Forms on the listings in scope, ordered by (createdAt, id), oldest first.",
+        successDescription: "A page of forms.",
       },
+      status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      example: { listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa", limit: 20 },
     })
     .input(listInput)
     .output(formPage)
@@ -90,7 +114,10 @@ export const formsRouter = router({
         operationId: "getForm",
         tags: ["Forms"],
         summary: "Fetch form",
+        description: "A form by its id. Out of scope and missing are the same 404.",
+        successDescription: "The form.",
       },
+      status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)

@@ -113,21 +113,31 @@ const stayOrder = {
   when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null,
 };
 
+/** The name of the bodies in the document. */
+const formInput = { title: "FormInput", description: "What a create or update says of a stay." };
+
 /** Body of a create (decisions, "create/update body"). */
 export const createInput = z
   .strictObject(body)
   .refine(endsAfterItBegins, stayOrder)
-  .check(inFieldOrder(body));
+  .check(inFieldOrder(body))
+  .meta(formInput);
+
+const formId = resourceId.meta({
+  description: "Id of the form, a UUID.",
+  example: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
+});
 
 /** Body of an update, and the form's id. */
 export const updateInput = z
-  .strictObject({ id: resourceId, ...body })
+  .strictObject({ id: formId, ...body })
   .refine(endsAfterItBegins, stayOrder)
-  .check(inFieldOrder({ id: resourceId, ...body }));
+  .check(inFieldOrder({ id: formId, ...body }))
+  .meta(formInput);
 
 export type FormBody = z.infer<typeof createInput>;
 
-export const getInput = z.strictObject({ id: resourceId });
+export const getInput = z.strictObject({ id: formId });
 
 export const listInput = z.strictObject({
   limit,
@@ -153,6 +163,12 @@ export const idempotencyKey = z
     minLength: 1,
     maxLength: 255,
   });
+
+/** Header of a response that repeats an earlier one. */
+export const idempotentReplayed = z
+  .enum(["true"])
+  .optional()
+  .meta({ description: "Present, and true, where the answer is that of an earlier equal request." });
 
 const partyField = count(0).nullish();
 

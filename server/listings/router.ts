@@ -22,8 +22,12 @@ export const listingsRouter = router({
         operationId: "listListings",
         tags: ["Listings"],
         summary: "List listings",
+        description: "The listings in scope, ordered by (createdAt, id), oldest first.",
+        successDescription: "A page of listings.",
       },
+      status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      example: { limit: 20 },
     })
     .input(listInput)
     .output(listingPage)
@@ -38,7 +42,10 @@ export const listingsRouter = router({
         operationId: "getListing",
         tags: ["Listings"],
         summary: "Fetch listing",
+        description: "A listing by its id. Out of scope and missing are the same 404.",
+        successDescription: "The listing.",
       },
+      status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
     .input(getInput)

@@ -49,7 +49,12 @@ export const listingPage = z
   .object({ items: z.array(listing).meta(pageItems("Listings")), nextCursor })
   .meta({ id: "ListingPage", description: "Listings in the order of (createdAt, id), oldest first." });
 
-export const getInput = z.strictObject({ id: resourceId });
+export const getInput = z.strictObject({
+  id: resourceId.meta({
+    description: "Id of the listing, a UUID.",
+    example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+  }),
+});
 
 export const listInput = z.strictObject({ limit, cursor });
 

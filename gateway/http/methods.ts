@@ -1,0 +1,21 @@
+import type { RequestHandler } from "express";
+import { ServiceError } from "../../server/errors.js";
+
+/** Answers OPTIONS with the methods of a path. */
+export const answerOptions =
+  (allow: string): RequestHandler =>
+  (_req, res) => {
+    res.setHeader("Allow", allow);
+    res.status(204).end();
+  };
+
+/** Refuses a method that a known path does not take. */
+export const refuseMethod =
+  (allow: string): RequestHandler =>
+  (_req, res) => {
+    res.setHeader("Allow", allow);
+    throw new ServiceError("RESOURCE_NOT_FOUND", {
+      status: 405,
+      message: "This path does not take this method.",
+    });
+  };

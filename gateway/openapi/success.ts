@@ -1,0 +1,48 @@
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { OPERATIONS, type Operation } from "../http/operations.js";
+import type { Json } from "./json.js";
+import { headerRefs } from "./parts.js";
+
+/** The success response of an operation, with what the generator does not know: its status and headers. */
+export function successResponse(operation: Operation, generated: Json): Record<string, Json> {
+  const { description, content } = generated;
+  const own = Object.entries(headersOf(operation)).map(([name, header]) => {
+    const isShared = isDeepStrictEqual(COMPONENTS[name], header);
+    return [name, isShared ? { $ref: `#/components/headers/${name}` } : header];
+  });
+  const headers = { ...Object.fromEntries(own), ...headerRefs(COMMON) };
+  return { [operation.status]: { description, headers, content } };
+}
+
+const COMMON = ["X-Correlation-Id", "RateLimit", "RateLimit-Policy"];
+
+/** The headers that operations declare, beside those that every response has. */
+function headersOf({ location, responseHeaders }: Operation): Record<string, Json> {
+  const declared = Object.entries(responseHeaders).map(([name, schema]) => {
+    const { $schema: _, description, example, ...json } = z.toJSONSchema(schema);
+    const required = !z.safeParse(schema, undefined).success;
+    const header = { description, ...(required && { required }), schema: json };
+    return [name, example === undefined ? header : { ...header, example }] as const;
+  });
+  return { ...(location && { Location: locationHeader(location) }), ...Object.fromEntries(declared) };
+}
+
+function locationHeader(template: string): Json {
+  const example = template.replace(/\{\w+\}/g, "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11");
+  return {
+    description: "Path of the resource.",
+    required: true,
+    schema: { type: "string", format: "uri-reference", maxLength: example.length },
+    example,
+  };
+}
+
+/** Of two operations' headers with one name, the first is a component; another definition stays with its operation. */
+const COMPONENTS: Record<string, Json> = {};
+for (const operation of OPERATIONS) {
+  for (const [name, header] of Object.entries(headersOf(operation))) COMPONENTS[name] ??= header;
+}
+
+/** The operations' headers among the components. */
+export const headerComponents: Readonly<Record<string, Json>> = COMPONENTS;
