@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { compareCreates, compareReads } from "./compare.js";
 import { measure, type Result, turn } from "./measure.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 import type { Options } from "./options.js";
 import { plot } from "./plot.js";
 import { progress } from "./progress.js";

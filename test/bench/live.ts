@@ -3,7 +3,7 @@ import { encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { runSecret } from "./database.js";
 import type { Request } from "./load.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 import { holder } from "./shape.js";
 
 const FORMS_PER_HOUR = 5_000;

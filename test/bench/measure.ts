@@ -3,7 +3,7 @@ import type pg from "pg";
 import { cpuOf } from "./cpu.js";
 import type { Database } from "./database.js";
 import { type Outcome, type Request, run } from "./load.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 import { progress } from "./progress.js";
 import type { Server, ServerName } from "./servers.js";
 import { markWrites } from "./written.js";

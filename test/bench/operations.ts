@@ -4,20 +4,8 @@ import { deriveKeyring } from "../../server/secrets.js";
 import { runSecret } from "./database.js";
 import { liveOperations } from "./live.js";
 import type { Request } from "./load.js";
+import type { Operation } from "./operation.js";
 import { emailOf, type HolderName, holder } from "./shape.js";
-
-export interface Operation {
-  /** What `--only` and the results call it. */
-  id: string;
-  title: string;
-  requests: Request[];
-  /** Set if the requests age: brings the data up to the present, and returns the requests to send now. */
-  renew?: () => Promise<Request[]>;
-  writes?: true;
-  /** Set where it is a point of the plots: listings in scope, or the page's number. */
-  scope?: number;
-  page?: number;
-}
 
 const cursorKeys = deriveKeyring([runSecret]).cursor;
 const LIMIT = 50;
@@ -73,6 +61,7 @@ export async function operations(client: pg.Client, keys: Record<HolderName, str
 const number = (value: number) => value.toLocaleString("en");
 
 const MINE = `SELECT m.listing_id FROM memberships m JOIN users u ON u.id = m.user_id WHERE u.email = $1`;
+
 async function idsOf(client: pg.Client, name: HolderName) {
   const select = (from: string) =>
     client.query<{ id: string }>(
