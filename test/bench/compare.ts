@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import type { Request } from "./load.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 import type { Server } from "./servers.js";
 
 const SAMPLES = 20;

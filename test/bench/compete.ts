@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { compareCreates, compareReads } from "./compare.js";
 import { measure, type Result, turn } from "./measure.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 import type { Options } from "./options.js";
 import { plot } from "./plot.js";
 import { progress } from "./progress.js";
@@ -24,7 +24,7 @@ export async function compete(options: Options): Promise<void> {
       results.push(await measure(session.database, servers, operation, options));
     }
     process.stdout.write(`${table(results)}\n\n${targetTable(results)}\n`);
-    if (options.forms < 1_000_000) progress("The targets are for a million forms: T is faster with fewer.");
+    if (options.forms < 1_000_000) progress("The targets are for a million forms.");
     const { forms, rounds, seconds, connections } = options;
     await saveResults(options.name, { forms, rounds, seconds, connections, results });
     const drawn = options.plot && plot(results, connections);

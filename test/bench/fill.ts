@@ -3,7 +3,7 @@ import { progress } from "./progress.js";
 import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./shape.js";
 
 /** To be raised with every change of what is filled in, so that databases of earlier runs are filled anew. */
-const VERSION = 3;
+const VERSION = 4;
 const BATCH = 50_000;
 
 /** Whether an earlier run has filled the database like this one would. */
@@ -90,7 +90,7 @@ async function fillPeople(client: pg.Client): Promise<void> {
 const scatter = (below: string, salt: number) =>
   `(((i::bigint * 2654435761 + ${salt}) % 4294967296 * 40503 >> 16) % (${below}))`;
 
-const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW] = HOLDERS.map(({ first }) => first);
+const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW, LIVE] = HOLDERS.map(({ first }) => first);
 
 /**
  * Of the forms, 56 % are on the listings of the holder of 10,000, 6 % on those of the holder of 1,000; the holders of
@@ -102,7 +102,7 @@ const LISTING_OF_FORM = `CASE
   WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${NEW} + ${scatter("500", 2)}
   WHEN ${scatter("100", 3)} < 56 THEN ${TEN_THOUSAND} + ${scatter("10000", 4)}
   WHEN ${scatter("100", 3)} < 62 THEN ${THOUSAND} + ${scatter("1000", 5)}
-  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${scatter(`${Number(NEW) - Number(TEN_THOUSAND) - 10_000}`, 6)}
+  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${scatter(`${Number(LIVE) - Number(TEN_THOUSAND) - 10_000}`, 6)}
 END`;
 
 /** Stored as text: one in eight is none of the public ones. */

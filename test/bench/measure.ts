@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { cpuOf } from "./cpu.js";
 import type { Database } from "./database.js";
-import { type Outcome, run } from "./load.js";
-import type { Operation } from "./operations.js";
+import { type Outcome, type Request, run } from "./load.js";
+import type { Operation } from "./operation.js";
 import { progress } from "./progress.js";
 import type { Server, ServerName } from "./servers.js";
 import { markWrites } from "./written.js";
@@ -22,8 +22,10 @@ export interface Figures {
 export interface Result extends Pick<Operation, "id" | "title" | "scope" | "page"> {
   servers: Partial<Record<ServerName, Figures>>;
   /** The service's figures as multiples of L's in the same round, medians of the rounds: the machine's moods cancel out. */
-  toL?: Record<"requestsPerSecond" | "cpu", number>;
+  toL?: Record<Ratio, number>;
 }
+
+type Ratio = "requestsPerSecond" | "p99" | "cpu";
 
 export interface Pace {
   rounds: number;
@@ -76,9 +78,9 @@ export async function measure(
 
 function ratios(service?: Figures[], L?: Figures[]): Pick<Result, "toL"> {
   if (!service || !L) return {};
-  const of = (name: "requestsPerSecond" | "cpu") =>
+  const of = (name: Ratio) =>
     median(service.map((own, round) => own[name] / (L[round]?.[name] ?? Number.NaN)));
-  return { toL: { requestsPerSecond: of("requestsPerSecond"), cpu: of("cpu") } };
+  return { toL: { requestsPerSecond: of("requestsPerSecond"), p99: of("p99"), cpu: of("cpu") } };
 }
 
 /** Numbers of creates: each load gets a range of its own. */
@@ -89,19 +91,21 @@ const SERIALS = 1_000_000;
 export async function turn(
   database: Database,
   server: Server,
-  { requests, writes }: Pick<Operation, "requests" | "writes">,
+  { requests, renew, writes }: Pick<Operation, "requests" | "renew" | "writes">,
   { connections, seconds, warmSeconds = 0 }: Pick<Pace, "connections" | "seconds"> & Partial<Pace>,
 ): Promise<Figures> {
   const { client, postmaster } = database;
   const undo = writes ? await markWrites(client) : undefined;
-  const load = (seconds: number) => {
+  const current = async () => renew?.() ?? requests;
+  const load = (requests: Request[], seconds: number) => {
     serial += SERIALS;
     return run(server.url, { requests, connections, seconds, serial });
   };
-  if (warmSeconds > 0) await load(warmSeconds);
+  if (warmSeconds > 0) await load(await current(), warmSeconds);
+  const measured = await current();
   const cpu = () => [cpuOf(server.pid), postmaster ? cpuOf(postmaster) : 0] as const;
   const before = cpu();
-  const outcome = await load(seconds);
+  const outcome = await load(measured, seconds);
   const after = cpu();
   await comeToRest(client, server);
   await undo?.();

@@ -2,19 +2,10 @@ import type pg from "pg";
 import { encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { runSecret } from "./database.js";
+import { liveOperations } from "./live.js";
 import type { Request } from "./load.js";
-import { type HolderName, holder } from "./shape.js";
-
-export interface Operation {
-  /** What `--only` and the results call it. */
-  id: string;
-  title: string;
-  requests: Request[];
-  writes?: true;
-  /** Set where it is a point of the plots: listings in scope, or the page's number. */
-  scope?: number;
-  page?: number;
-}
+import type { Operation } from "./operation.js";
+import { emailOf, type HolderName, holder } from "./shape.js";
 
 const cursorKeys = deriveKeyring([runSecret]).cursor;
 const LIMIT = 50;
@@ -58,6 +49,7 @@ export async function operations(client: pg.Client, keys: Record<HolderName, str
     await deep("tenThousand", "deep-10000", DEEP),
     listings("ten", "listings-10"),
     listings("tenThousand", "listings-10000"),
+    ...(await liveOperations(client, keys.live)),
     { id: "fetch-listing", title: "fetch listing", requests: some(thousand.listings, "/v1/listings") },
     { id: "create", title: "create form", writes: true, requests: creates(thousand.listings, keys.thousand) },
     await deep("tenThousand", "page-10", 10),
@@ -69,8 +61,6 @@ export async function operations(client: pg.Client, keys: Record<HolderName, str
 const number = (value: number) => value.toLocaleString("en");
 
 const MINE = `SELECT m.listing_id FROM memberships m JOIN users u ON u.id = m.user_id WHERE u.email = $1`;
-const emailOf = (name: HolderName) =>
-  `holder${["one", "ten", "thousand", "tenThousand", "new"].indexOf(name) + 1}@example.com`;
 
 async function idsOf(client: pg.Client, name: HolderName) {
   const select = (from: string) =>

@@ -22,9 +22,7 @@ export async function profile(options: Options): Promise<void> {
       await rm(folder, { recursive: true, force: true });
       await mkdir(folder, { recursive: true });
       const service = await session.start("service", { options: ["--cpu-prof", `--cpu-prof-dir=${folder}`] });
-      const { requests, writes } = operation(session, id);
-      const load = { requests, ...(writes && { writes }) };
-      await turn(session.database, service, load, {
+      await turn(session.database, service, operation(session, id), {
         connections: options.connections,
         seconds: WARM_SECONDS + options.seconds,
       });

@@ -1,6 +1,7 @@
 import { type Database, openDatabase } from "./database.js";
 import { issueKeys } from "./keys.js";
-import { type Operation, operations } from "./operations.js";
+import type { Operation } from "./operation.js";
+import { operations } from "./operations.js";
 import { type Server, type ServerName, type StartOptions, startServer } from "./servers.js";
 
 export interface Session {

@@ -2,7 +2,7 @@
 
 export const LISTINGS = 20_000;
 
-export type HolderName = "one" | "ten" | "thousand" | "tenThousand" | "new";
+export type HolderName = "one" | "ten" | "thousand" | "tenThousand" | "new" | "live";
 
 export interface Holder {
   name: HolderName;
@@ -11,13 +11,17 @@ export interface Holder {
   listings: number;
 }
 
-/** The last holder's listings are new: all of their forms are in the last twentieth of the forms. */
+/**
+ * The listings of "new" are new: all of their forms are in the last twentieth of the forms. Those of "live" have only
+ * forms created in the hour before the run (`live.ts`).
+ */
 export const HOLDERS: readonly Holder[] = [
   { name: "one", first: 1, listings: 1 },
   { name: "ten", first: 2, listings: 10 },
   { name: "thousand", first: 12, listings: 1_000 },
   { name: "tenThousand", first: 1_012, listings: 10_000 },
   { name: "new", first: 19_501, listings: 500 },
+  { name: "live", first: 19_491, listings: 10 },
 ];
 
 export function holder(name: HolderName): Holder {
@@ -25,6 +29,9 @@ export function holder(name: HolderName): Holder {
   if (!found) throw new Error(`There is no holder ${name}.`);
   return found;
 }
+
+/** The address of the holder's user. */
+export const emailOf = (name: HolderName) => `holder${HOLDERS.indexOf(holder(name)) + 1}@example.com`;
 
 /** The listings between the holders' belong to this many other people. */
 export const OTHERS = 2_000;

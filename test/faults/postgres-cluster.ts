@@ -14,6 +14,8 @@ export interface ClusterOptions {
   dataDir?: string;
   /** Postgres settings by name. */
   settings?: Record<string, string>;
+  /** Variables that Postgres gets beside those of this process. */
+  env?: Record<string, string>;
 }
 
 /** Fast, immediate, and the death of the postmaster itself. */
@@ -25,33 +27,38 @@ export class Cluster {
   readonly port: number;
   readonly dataDir: string;
   readonly #settings: Record<string, string>;
+  readonly #env: Record<string, string>;
   #server: EmbeddedServer;
   #frozen: number[] = [];
 
-  private constructor(server: EmbeddedServer, settings: Record<string, string>) {
+  private constructor(server: EmbeddedServer, { settings = {}, env = {} }: ClusterOptions) {
     this.#server = server;
     this.#settings = settings;
+    this.#env = env;
     this.url = server.url;
     this.port = server.port;
     this.dataDir = server.dataDir;
   }
 
   static async create(options: ClusterOptions = {}): Promise<Cluster> {
-    const { settings = {} } = options;
+    const { settings = {}, env = {} } = options;
     const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "guest-forms-faults-")));
-    const server = await startEmbedded({ dataDir, durable: true, port: await quietPort(), settings });
-    return new Cluster(server, settings);
+    const port = await quietPort();
+    const server = await withVariables(env, () => startEmbedded({ dataDir, durable: true, port, settings }));
+    return new Cluster(server, options);
   }
 
   /** Starts it again, and tells when it first took a connection, as of `performance.now`. */
   async start(): Promise<number> {
     const probe = firstConnection(this.url);
-    const starting = startEmbedded({
-      dataDir: this.dataDir,
-      durable: true,
-      port: this.port,
-      settings: this.#settings,
-    });
+    const starting = withVariables(this.#env, () =>
+      startEmbedded({
+        dataDir: this.dataDir,
+        durable: true,
+        port: this.port,
+        settings: this.#settings,
+      }),
+    );
     this.#server = await starting;
     if (this.#server.port !== this.port) throw new Error(`Port ${this.port} was taken meanwhile.`);
     return probe;
@@ -87,6 +94,23 @@ export class Cluster {
     this.thaw();
     await this.#server.stop();
     await rm(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Sets variables of this process while `work` starts others. */
+async function withVariables<Result>(
+  env: Record<string, string>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, env);
+  try {
+    return await work();
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
   }
 }
 

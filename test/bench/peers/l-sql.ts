@@ -54,6 +54,9 @@ export const FORMS = `
 
 const iso = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
+/** The answer to a repeat: the stored one, with the time that stands in the form. */
+const ANSWER = `c.answer || jsonb_build_object('createdAt', ${iso("f.created_at")})`;
+
 /**
  * All of a create in one statement. $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id,
  * $7 and $8 stay, $9 guests, $10 sealed e-mail, $11 key's id, $12 correlation id. No row: the listing is out of scope;
@@ -65,13 +68,13 @@ export const CREATE = `
     FROM memberships m JOIN listings l ON l.id = m.listing_id
     WHERE ${MINE} AND m.listing_id = $2::uuid
   ), bound AS MATERIALIZED (
-    SELECT c.form_id, c.answer, c.fingerprint <> $3::bytea AS reused
-    FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id
+    SELECT c.form_id, ${ANSWER} AS answer, c.fingerprint <> $3::bytea AS reused
+    FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id
     WHERE k.holder_id = $1::uuid AND k.key = $4::text
   ), earlier AS MATERIALIZED (
     SELECT * FROM bound
     UNION ALL
-    SELECT c.form_id, c.answer, false FROM creations c
+    SELECT c.form_id, ${ANSWER}, false FROM creations c JOIN forms f ON f.id = c.form_id
     WHERE c.holder_id = $1::uuid AND c.current_fingerprint = $3::bytea AND NOT EXISTS (SELECT FROM bound)
   ), form AS (
     INSERT INTO forms AS f

@@ -4,8 +4,8 @@ import { createHash, randomUUID } from "node:crypto";
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { nanoid } from "nanoid";
 import pg from "pg";
-import { fingerprints } from "../../../server/forms/idempotency.js";
-import { decodeCursor, encodeCursor, keyset, type ListIdentity } from "../../../server/paging.js";
+import { fingerprints } from "../../../server/forms/fingerprint.js";
+import { decodeCursor, encodeCursor, keysetValues, type ListIdentity } from "../../../server/paging.js";
 import { deriveKeyring, seal } from "../../../server/secrets.js";
 import { canonicalEmail, parseInstant } from "../../../server/values.js";
 import * as schemas from "./l-schemas.js";
@@ -123,16 +123,12 @@ app.get<{ Querystring: ListQuery }>(
   async ({ query: { limit, cursor, listingId }, caller }) => {
     const identity: ListIdentity = { list: "forms", listingId };
     const take = clamp(limit);
-    const after = keyset(cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor));
+    const after = cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor);
+    const place = keysetValues(after, take + 1);
     const rows =
       listingId === undefined
-        ? await query<FormRow>("forms", sql.FORMS, [caller.userId, ...after, take + 1])
-        : await query<FormRow>("listing-forms", sql.FORMS_ON_LISTING, [
-            caller.userId,
-            ...after,
-            take + 1,
-            listingId,
-          ]);
+        ? await query<FormRow>("forms", sql.FORMS, [caller.userId, ...place])
+        : await query<FormRow>("listing-forms", sql.FORMS_ON_LISTING, [caller.userId, ...place, listingId]);
     for (const row of rows) project(row);
     return page(rows, take, identity);
   },
@@ -144,11 +140,11 @@ app.get<{ Querystring: ListQuery }>(
   async ({ query: { limit, cursor }, caller }) => {
     const identity: ListIdentity = { list: "listings" };
     const take = clamp(limit);
-    const after = keyset(cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor));
+    const after = cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor);
+    const place = keysetValues(after, take + 1);
     const rows = await query<{ id: string; createdAt: string }>("listings", sql.LISTINGS, [
       caller.userId,
-      ...after,
-      take + 1,
+      ...place,
     ]);
     return page(rows, take, identity);
   },

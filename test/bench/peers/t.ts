@@ -7,7 +7,7 @@ import { rateLimit } from "express-rate-limit";
 import { nanoid } from "nanoid";
 import { z } from "zod";
 import { type ApiKey, type Prisma, PrismaClient } from "../../../prisma/client/client.js";
-import { fingerprints } from "../../../server/forms/idempotency.js";
+import { fingerprints } from "../../../server/forms/fingerprint.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../../server/paging.js";
 import { deriveKeyring, seal } from "../../../server/secrets.js";
 import { canonicalEmail } from "../../../server/values.js";
@@ -182,11 +182,13 @@ const createBody = z
 
 type CreateBody = z.output<typeof createBody>;
 
-/** The bytes of the service's JSON, from an answer that Postgres has stored with its keys in an order of its own. */
-function inOrder(answer: Prisma.JsonValue) {
-  const stored = answer as Record<string, unknown>;
+/** The bytes of the service's JSON, from a stored answer, whose keys Postgres keeps in an order of its own. */
+function inOrder({ answer, form }: { answer: Prisma.JsonValue; form: { createdAt: Date } }) {
+  const stored: Record<string, unknown> = { ...(answer as object), createdAt: form.createdAt };
   return Object.fromEntries(Object.keys(formSelect).map((name) => [name, stored[name]]));
 }
+
+const CREATED_AT = { form: { select: { createdAt: true } } } as const;
 
 async function create(
   tx: Prisma.TransactionClient,
@@ -204,19 +206,22 @@ async function create(
   if (key) {
     const bound = await tx.idempotencyKey.findUnique({
       where: { holderId_key: { holderId, key } },
-      include: { creation: true },
+      include: { creation: { include: CREATED_AT } },
     });
     if (bound) {
       if (Buffer.compare(bound.creation.fingerprint, fingerprint) !== 0) {
         throw new HttpError(422, "IDEMPOTENCY_KEY_REUSED");
       }
-      return { form: inOrder(bound.creation.answer), replayed: true };
+      return { form: inOrder(bound.creation), replayed: true };
     }
   }
-  const earlier = await tx.creation.findFirst({ where: { holderId, currentFingerprint: fingerprint } });
+  const earlier = await tx.creation.findFirst({
+    where: { holderId, currentFingerprint: fingerprint },
+    include: CREATED_AT,
+  });
   if (earlier) {
     if (key) await tx.idempotencyKey.create({ data: { holderId, key, formId: earlier.formId } });
-    return { form: inOrder(earlier.answer), replayed: true };
+    return { form: inOrder(earlier), replayed: true };
   }
   const { active, maxPeopleInListing: most } = listing;
   if (!active || (most !== null && body.numberOfGuests > most)) throw new HttpError(400, "VALIDATION_ERROR");

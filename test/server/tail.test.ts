@@ -1,0 +1,115 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { asUser, makeForm, makeUser, openTestServices, setRole } from "../factories.js";
+import { formsOf } from "./bulk.js";
+import { makeHolder } from "./holders.js";
+
+const ROUNDS = 20;
+const CREATES = 100;
+const WRITERS = 10;
+const GATEWAYS = 4;
+
+/** Each with a pool of its own, so that many creates are in flight at once. */
+const gateways: Services[] = [];
+/** One more, whose connections the creates do not use up. */
+let reading: Services;
+let readerId: string;
+const writers: { userId: string; listingId: string }[] = [];
+
+beforeAll(async () => {
+  const env = { APP_SECRETS: "", DATABASE_POOL_SIZE: "12" };
+  const first = await openTestServices(env);
+  const DATABASE_URL = first.db.url;
+  gateways.push(first);
+  while (gateways.length < GATEWAYS) gateways.push(await openTestServices({ ...env, DATABASE_URL }));
+  reading = await openTestServices({ APP_SECRETS: "", DATABASE_URL });
+  readerId = (await makeUser(first)).id;
+  for (let n = 0; n < WRITERS; n++) {
+    const { userId, listingId } = await makeHolder(first);
+    await setRole(first, listingId, readerId, "OWNER");
+    writers.push({ userId, listingId });
+  }
+  // Deferred, so it runs within COMMIT: forms commit in another order than that of their `created_at`.
+  await first.db.pool.query(`
+    CREATE TABLE commits (form_id uuid, at timestamptz);
+    CREATE FUNCTION commit_late() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM pg_sleep(random() * 0.1);
+      INSERT INTO commits VALUES (NEW.id, clock_timestamp());
+      RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER commit_late AFTER INSERT ON forms DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION commit_late()`);
+});
+
+/** Reads the list page by page, always passing the last cursor on. */
+class Follower {
+  /** Ids on the pages that gave out a cursor. */
+  readonly ids: string[] = [];
+  #cursor: string | undefined;
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Reads on until the list ends once `isDone`; returns the ids of the whole list, earlier rounds included. */
+  async follow(isDone: () => boolean): Promise<string[]> {
+    const { forms } = asUser(reading, readerId);
+    for (;;) {
+      const isLast = isDone();
+      const page = await forms.list({ limit: this.#limit, ...(this.#cursor && { cursor: this.#cursor }) });
+      const ids = page.items.map(({ id }) => id);
+      if (page.nextCursor !== null) {
+        this.ids.push(...ids);
+        this.#cursor = page.nextCursor;
+      } else if (isLast) {
+        // Not kept: the next round reads this page again from the same cursor.
+        return [...this.ids, ...ids];
+      }
+    }
+  }
+}
+
+async function createAll(): Promise<void> {
+  await Promise.all(
+    Array.from({ length: CREATES }, async (_, n) => {
+      const { userId, listingId } = writers[n % WRITERS] ?? { userId: "", listingId: "" };
+      await makeForm(gateways[n % GATEWAYS] as Services, userId, listingId);
+    }),
+  );
+}
+
+/** How many forms committed later than a form listed after them. */
+async function countOvertaken(): Promise<number> {
+  const { rows } = await reading.db.pool.query<{ n: number }>(`
+    SELECT count(*)::int AS n
+    FROM (
+      SELECT c.at, min(c.at) OVER (ORDER BY f.created_at, f.id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next
+      FROM forms f JOIN commits c ON c.form_id = f.id
+    ) listed
+    WHERE next < at`);
+  return rows[0]?.n ?? 0;
+}
+
+describe(`${CREATES} concurrent creates that commit out of order`, () => {
+  test(`a reader following the tail with a kept cursor skips no form and repeats none, ${ROUNDS} times`, {
+    timeout: 120_000,
+  }, async () => {
+    const followers = [new Follower(7), new Follower(1)];
+    for (let round = 1; round <= ROUNDS; round++) {
+      let isDone = false;
+      const creating = createAll().finally(() => {
+        isDone = true;
+      });
+      const [, ...followed] = await Promise.all([
+        creating,
+        ...followers.map((follower) => follower.follow(() => isDone)),
+      ]);
+      const all = await formsOf(reading, readerId);
+      expect(all).toHaveLength(round * CREATES);
+      for (const ids of followed) expect(ids).toEqual(all);
+    }
+    expect(await countOvertaken()).toBeGreaterThan((ROUNDS * CREATES) / 2);
+  });
+});
