@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isAlive } from "../harness.js";
 
 /** A wall clock that can be set while processes run; their monotonic clocks and timers stay real (libfaketime). */
 export class FakedClock {
@@ -64,12 +65,4 @@ async function findLibrary(): Promise<string> {
     if (isThere) return path;
   }
   throw new Error("libfaketime is missing: install Debian's package faketime.");
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
