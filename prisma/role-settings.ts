@@ -1,4 +1,5 @@
 import pg from "pg";
+import { ROLE_SETTINGS } from "./advisory-locks.js";
 import { openSession } from "./engine.js";
 
 /** Settings of sessions, by name. */
@@ -12,9 +13,6 @@ export interface RoleSettingsOptions {
   settings: SessionSettings;
   onProgress?: (line: string) => void;
 }
-
-/** Any number, the same in every version of this package, and not that of the migrations. */
-const LOCK = 7_270_731_555;
 
 /**
  * Has every new session of the pooler's role in this database begin with the settings, for a pooler in transaction
@@ -80,7 +78,7 @@ async function alterRole(session: pg.Pool, pooled: Behind, settings: SessionSett
   try {
     // Of two at once, one of the writers of a role's settings would fail.
     await client.query("BEGIN");
-    await client.query("SELECT pg_advisory_xact_lock($1)", [LOCK]);
+    await client.query("SELECT pg_advisory_xact_lock($1)", [ROLE_SETTINGS]);
     const { rows } = await client.query<{ settings: string[] | null }>(
       `SELECT s.setconfig AS settings
        FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole JOIN pg_database d ON d.oid = s.setdatabase

@@ -4,6 +4,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { withOptions } from "../prisma/session-options.js";
+import { factsOf } from "./error-facts.js";
 import { ServiceError } from "./errors.js";
 
 export type Transaction = Prisma.TransactionClient;
@@ -273,21 +274,10 @@ const CONFLICT_TEXT = /TransactionWriteConflict/;
 
 /** One reading of the several shapes in which pg, the adapter and Prisma report the same failure. */
 export function classify(error: unknown): Failure {
-  const facts = factsOf(error);
+  const facts = factsOf(error).flatMap(({ codes, messages }) => [...codes, ...messages]);
   if (facts.some((fact) => CONFLICT.test(fact) || CONFLICT_TEXT.test(fact))) return "conflict";
   if (facts.some((fact) => UNAVAILABLE.test(fact) || UNAVAILABLE_TEXT.test(fact))) return "unavailable";
   return "fault";
-}
-
-/** Codes and texts of an error and of what it wraps. */
-function factsOf(error: unknown, depth = 0): string[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const of = error as Record<string, unknown>;
-  const own = ["code", "originalCode", "kind", "message", "originalMessage"]
-    .map((name) => of[name])
-    .filter((fact) => typeof fact === "string");
-  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [...own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
 }
 
 /** Seconds after which a client should try again when the database is out of reach. */

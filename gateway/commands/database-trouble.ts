@@ -1,4 +1,5 @@
 import { classify } from "../../server/db.js";
+import { factsOf } from "../../server/error-facts.js";
 
 /** What is wrong, by PostgreSQL's codes and by the names that Prisma and its adapter give the same. */
 const TROUBLES: [codes: RegExp, sentence: (place: Place) => string][] = [
@@ -30,41 +31,23 @@ export function databaseTrouble(error: unknown, databaseUrl: string): string | u
     name: decoded(pathname.slice(1)),
   };
   const facts = factsOf(error);
-  const codes = facts.map(({ code }) => code);
+  const codes = facts.flatMap((fact) => fact.codes);
   for (const [pattern, sentence] of TROUBLES) {
     if (codes.some((code) => pattern.test(code))) return sentence(place);
   }
-  const sqlState = facts.find(({ code }) => SQL_STATE.test(code));
+  const sqlState = codes.find((code) => SQL_STATE.test(code));
   if (classify(error) === "unavailable") {
-    const code = codes.find((candidate) => SYSTEM.test(candidate)) ?? sqlState?.code;
+    const code = codes.find((candidate) => SYSTEM.test(candidate)) ?? sqlState;
     return `The database at ${place.host} cannot be reached, or is too slow to answer${code ? ` (${code})` : ""}.`;
   }
-  return (
-    sqlState && `The database at ${place.host} refuses this: ${oneLine(sqlState.message)} (${sqlState.code}).`
-  );
+  if (!sqlState) return undefined;
+  const [message] = facts.find((fact) => fact.codes.includes(sqlState))?.messages ?? [];
+  return `The database at ${place.host} refuses this: ${oneLine(message)} (${sqlState}).`;
 }
 
 /** PostgreSQL's classes of errors; Prisma's codes have the same length. */
 const SQL_STATE = /^(\d\d|F0|HV|P0|XX)[0-9A-Z]{3}$/;
 const SYSTEM = /^E[A-Z_]+$/;
-
-interface Fact {
-  code: string;
-  /** What came with the code: of PostgreSQL's codes, PostgreSQL's own message. */
-  message: unknown;
-}
-
-/** The codes that an error and what it wraps carry, by whichever name. */
-function factsOf(error: unknown, depth = 0): Fact[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const of = error as Record<string, unknown>;
-  const message = of.originalMessage ?? of.message;
-  const own = [of.code, of.originalCode, of.kind].flatMap((code) =>
-    typeof code === "string" ? [{ code, message }] : [],
-  );
-  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [...own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
-}
 
 const oneLine = (text: unknown) => String(text).replace(/\s+/g, " ");
 

@@ -1,0 +1,22 @@
+/** What an error says about itself, by whichever names pg, Prisma or its adapter give it. */
+export interface ErrorFacts {
+  codes: string[];
+  /** The database's own message first. */
+  messages: string[];
+}
+
+const MAX_DEPTH = 5;
+
+/** The facts of an error and of the errors that it wraps, outermost first. */
+export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
+  if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
+  const of = error as Record<string, unknown>;
+  const own = {
+    codes: [of.code, of.originalCode, of.kind].filter(isString),
+    messages: [of.originalMessage, of.message].filter(isString),
+  };
+  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
+  return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
+}
+
+const isString = (value: unknown) => typeof value === "string";
