@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Logger, runMigrations } from "graphile-worker";
 import pg from "pg";
+import { MIGRATE } from "./advisory-locks.js";
 import {
   atomicMigrations,
   EVERYTHING,
@@ -34,12 +35,13 @@ export async function migrate(
   try {
     await demandOwnSession(session);
     await takeLock(session, onProgress);
+    await refuseUnknown(session);
     const applied = await applyMigrations(session, onProgress);
     await migrateJobs(session);
     if (storeSecret) await storeFirstSecret(session, onProgress);
     return { applied };
   } catch (error) {
-    throw new Error(withoutPassword(explain(error, databaseUrl), databaseUrl));
+    throw new Error(withoutPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
   } finally {
     // Ending the connection is what gives the lock up.
     await session.end().catch(() => {});
@@ -51,14 +53,17 @@ export interface Queryable {
   query(text: string): Promise<{ rows: unknown[] }>;
 }
 
-/** The migrations of the folder that the database has not finished; all of them where it has seen none. */
+/**
+ * The migrations of the folder that the database has not finished; all of them where it has seen none. Those of a newer
+ * version do not count: during a rolling upgrade the older one serves on.
+ */
 export async function pendingMigrations(database: Queryable): Promise<string[]> {
   const names = await migrationNames();
   const finished = await migrationRows(database, "finished_at IS NOT NULL AND rolled_back_at IS NULL");
   return names.filter((name) => !finished.has(name));
 }
 
-async function migrationRows(database: Queryable, where: string): Promise<Set<unknown>> {
+async function migrationRows(database: Queryable, where: string): Promise<Set<string>> {
   try {
     const { rows } = await database.query(
       `SELECT migration_name AS name FROM _prisma_migrations WHERE ${where}`,
@@ -72,8 +77,6 @@ async function migrationRows(database: Queryable, where: string): Promise<Set<un
 
 const UNDEFINED_TABLE = "42P01";
 
-/** Any number, the same in every version of this package. */
-const LOCK = 7_270_731_554;
 const LOCK_POLL_MS = 200;
 
 async function demandOwnSession(session: pg.Pool): Promise<void> {
@@ -95,11 +98,27 @@ async function demandOwnSession(session: pg.Pool): Promise<void> {
 // an index concurrently would wait for that in turn.
 async function takeLock(session: pg.Pool, onProgress: Report): Promise<void> {
   for (let tries = 0; ; tries++) {
-    const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [LOCK]);
+    const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [
+      MIGRATE,
+    ]);
     if (rows[0]?.got) return;
     if (tries === 0) onProgress("Another process is migrating this database: waiting for it.");
     await sleep(LOCK_POLL_MS);
   }
+}
+
+/** The cause of `migrate`'s error if another version of this package has migrated the database. */
+export class UnknownMigrations extends Error {}
+
+async function refuseUnknown(session: pg.Pool): Promise<void> {
+  const known = new Set(await migrationNames());
+  const unknown = [...(await migrationRows(session, "rolled_back_at IS NULL"))].filter(
+    (name) => !known.has(name),
+  );
+  if (unknown.length === 0) return;
+  throw new UnknownMigrations(
+    `another version of guest-forms has migrated it (this one has no migration ${unknown.sort().at(-1)})`,
+  );
 }
 
 async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<string[]> {

@@ -1,14 +1,14 @@
 import type { Command } from "commander";
+import type { DevOptions } from "../dev/run.js";
 import { withJson } from "./print.js";
-import { type ServeOptions, withAddress } from "./serve.js";
+import { withAddress } from "./serve.js";
 import { settingsHelp } from "./settings-help.js";
-
-export type DevOptions = Omit<ServeOptions, "worker">;
 
 /** `dev`. */
 export function addDev(program: Command): void {
   withAddress(withJson(program.command("dev")))
     .description("run the service on an embedded Postgres with demo data: nothing else is needed")
+    .option("--fresh", "delete the database and the demo keys in .data/ first, and start with new ones")
     .addHelpText(
       "after",
       `
@@ -21,7 +21,7 @@ Example:
 ${settingsHelp()}`,
     )
     .action(async (options: DevOptions, command: Command) => {
-      const { dev } = await import("./actions/dev.js");
+      const { dev } = await import("../dev/run.js");
       await dev(options, command);
     });
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { withJson } from "./print.js";
+import { print, withJson } from "./print.js";
 
 /** `migrate`. */
 export function addMigrate(program: Command): void {
@@ -9,10 +9,14 @@ export function addMigrate(program: Command): void {
       "after",
       `
 Wants DATABASE_URL. Safe to run from several processes at once, and again at any time. Where APP_SECRETS is unset it
-stores one random secret in the database.`,
+stores one random secret in the database. It refuses a database that a newer version has migrated.`,
     )
     .action(async (_options: object, command: Command) => {
-      const { migrateDatabase } = await import("./actions/migrate.js");
-      await migrateDatabase(command);
+      const { settingsWithDatabase } = await import("./environment.js");
+      const { bringUpToDate } = await import("./bring-up-to-date.js");
+      const report = (line: string) => void process.stderr.write(`${line}\n`);
+      const { applied } = await bringUpToDate(settingsWithDatabase(), report);
+      const text = applied.length > 0 ? `Applied ${applied.join(", ")}.` : "The database was up to date.";
+      print(command, { applied }, text);
     });
 }

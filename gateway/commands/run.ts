@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Caller } from "../../server/caller.js";
 import type { Wording } from "./failure.js";
-import { withJson } from "./print.js";
+import { print, withJson } from "./print.js";
 
 const DATABASE_HELP = `
 The database is the one of DATABASE_URL. Where that is unset, and NODE_ENV is not "production", it is the one of a
@@ -20,6 +20,13 @@ export interface Operation<Result> extends Wording {
 
 /** Calls the core as the operator and prints what it answers. */
 export async function operate<Result>(command: Command, operation: Operation<Result>): Promise<void> {
-  const action = await import("./actions/operate.js");
-  await action.operate(command, operation);
+  const { settingsOrDev } = await import("./environment.js");
+  const { withServices } = await import("./services.js");
+  const { createCaller } = await import("../../server/caller.js");
+  const result = await withServices(
+    settingsOrDev(),
+    (services) => operation.call(createCaller(services, { kind: "operator" })),
+    operation,
+  );
+  print(command, result, operation.text(result));
 }

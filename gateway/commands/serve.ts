@@ -1,15 +1,9 @@
 import { availableParallelism } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import { withJson } from "./print.js";
+import type { ServeOptions } from "./serve-action.js";
 import { settingsHelp } from "./settings-help.js";
 import { port } from "./values.js";
-
-export interface ServeOptions {
-  port?: number;
-  host?: string;
-  worker: boolean;
-  workers?: number;
-}
 
 /** `--port` and `--host`, of the commands that listen. */
 export const withAddress = (command: Command): Command =>
@@ -40,7 +34,7 @@ Example:
 ${settingsHelp()}`,
     )
     .action(async (options: ServeOptions, command: Command) => {
-      const { serve } = await import("./actions/serve.js");
+      const { serve } = await import("./serve-action.js");
       await serve(options, command);
     });
 }

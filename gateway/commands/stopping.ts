@@ -4,18 +4,20 @@ import { constants } from "node:os";
 const ECHO_MS = 500;
 
 export interface StopRequest {
-  /** Resolves at the first SIGINT or SIGTERM. */
+  /** Resolves at the first signal. */
   asked: Promise<void>;
   isAsked(): boolean;
   /** Throws once a stop was asked for: called between the steps of a start. */
   check(): void;
 }
 
-/** Listens for SIGINT and SIGTERM. A second one runs `force` and ends the process at once. */
-export function stopRequest(force: () => void = () => {}): StopRequest {
+const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM"];
+
+/** Listens for the signals. A second one runs `force` and ends the process at once. */
+export function stopRequest(force: () => void = () => {}, signals = SIGNALS): StopRequest {
   let askedAt: number | undefined;
   const asked = new Promise<void>((resolve) => {
-    const onSignal = (signal: "SIGINT" | "SIGTERM") => {
+    const onSignal = (signal: NodeJS.Signals) => {
       if (askedAt === undefined) {
         askedAt = Date.now();
         resolve();
@@ -28,7 +30,7 @@ export function stopRequest(force: () => void = () => {}): StopRequest {
         process.exit(128 + constants.signals[signal]);
       }
     };
-    process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+    for (const signal of signals) process.on(signal, onSignal);
   });
   return {
     asked,

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import { withJson } from "./print.js";
+import { print, withJson } from "./print.js";
 import { settingsHelp } from "./settings-help.js";
+import { stopRequest, within } from "./stopping.js";
 
 /** `worker`. */
 export function addWorker(program: Command): void {
@@ -13,7 +14,18 @@ Wants DATABASE_URL. SIGTERM and SIGINT stop it: what is being sent is finished (
 ${settingsHelp()}`,
     )
     .action(async (_options: object, command: Command) => {
-      const { work } = await import("./actions/worker.js");
-      await work(command);
+      const { settingsWithDatabase } = await import("./environment.js");
+      const { CLOSING_SECONDS } = await import("./listening.js");
+      const { withServices } = await import("./services.js");
+      const { startWorker } = await import("../../server/notifications/worker.js");
+      const stop = stopRequest();
+      const settings = settingsWithDatabase();
+      await withServices(settings, async (services, log) => {
+        const worker = await startWorker(services, log);
+        const concurrency = settings.WORKER_CONCURRENCY;
+        print(command, { concurrency }, `Sending notifications, ${concurrency} at once.`);
+        await stop.asked;
+        await within(settings.DRAIN_SECONDS + CLOSING_SECONDS, worker.stop());
+      });
     });
 }

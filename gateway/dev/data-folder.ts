@@ -6,12 +6,15 @@ import type { SavedDemo } from "./demo.js";
 const demoFile = () => join(dataFolder(), "demo.json");
 
 /** Makes `.data/`, which git ignores wherever it is. */
-export function makeDataFolder(): string {
+export function makeDataFolder(): void {
   const folder = dataFolder();
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, ".gitignore"), "*\n");
-  return folder;
 }
+
+export const databaseFolder = () => join(dataFolder(), "postgres");
+
+export const removeDemo = () => rmSync(demoFile(), { force: true });
 
 /** What an earlier start kept; nothing where it is missing or was spoilt. */
 export function readDemo(): Partial<SavedDemo> {

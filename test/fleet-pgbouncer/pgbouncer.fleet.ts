@@ -1,6 +1,6 @@
 import { type Logger, pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bringUpToDate } from "../../gateway/commands/actions/migrate.js";
+import { bringUpToDate } from "../../gateway/commands/bring-up-to-date.js";
 import { type Gateway, startGateway } from "../../gateway/serve.js";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
 
@@ -108,6 +109,58 @@ describe("dev on its own Postgres", () => {
     const { code, stdout } = await dev.stop("SIGTERM");
     expect(code).toBe(0);
     expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("a killed dev's database is found by the next start, which a closed terminal stops cleanly", {
+    timeout: 180_000,
+  }, async () => {
+    const killed = spawnCli(["dev", "--json"], { env, cwd: folder });
+    await ready(killed);
+    await killed.stop("SIGKILL");
+    const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
+    const { url, readOnlyKey } = await ready(dev);
+    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
+    expect(forms.body.items.map(({ id }) => id)).toEqual(kept.formIds);
+    expect((await dev.stop("SIGHUP")).code).toBe(0);
+    await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
+  });
+
+  it("a database of another version is refused with the command to start afresh, which works", {
+    timeout: 180_000,
+  }, async () => {
+    const first = spawnCli(["dev", "--json"], { env, cwd: folder });
+    await ready(first);
+    const fresh = (DATABASE_URL?: string) =>
+      spawnCli(["dev", "--json", "--fresh"], { env: { ...env, DATABASE_URL }, cwd: folder });
+    const inUse = await fresh().done;
+    expect(inUse).toMatchObject({ stdout: "", code: 1 });
+    expect(inUse.stderr).toMatch(/^error: The database in .* is in use by another process[^\n]*\n$/);
+    const DATABASE_URL = (await readFile(join(folder, ".data", "database-url"), "utf8")).trim();
+    const client = new pg.Client({ connectionString: DATABASE_URL });
+    await client.connect();
+    await client.query(
+      "INSERT INTO _prisma_migrations (id, checksum, migration_name) VALUES ('old', '', '20200101000000_old')",
+    );
+    await client.end();
+    const refusal =
+      /error: [^\n]* another version of guest-forms has migrated it [^\n]*_old[^\n]*`guest-forms dev --fresh`[^\n]*\n$/;
+    const migrated = await runCli(["migrate"], { env: { DATABASE_URL } });
+    expect(migrated).toMatchObject({ stdout: "", code: 1 });
+    expect(migrated.stderr).toMatch(refusal);
+    expect((await first.stop()).code).toBe(0);
+    const refused = await runCli(["dev"], { env, cwd: folder });
+    expect(refused).toMatchObject({ stdout: "", code: 1 });
+    expect(refused.stderr).toMatch(refusal);
+
+    const notOurs = await fresh(DATABASE_URL).done;
+    expect(notOurs).toMatchObject({ stdout: "", code: 1 });
+    expect(notOurs.stderr).toMatch(/^error: --fresh [^\n]*DATABASE_URL[^\n]*\n$/);
+    const dev = fresh();
+    const { url, readOnlyKey } = await ready(dev);
+    expect(await demoFile()).not.toBe(kept.demo);
+    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
+    expect(forms.body.items).toHaveLength(kept.formIds.length - (curlIsThere ? 1 : 0));
+    expect((await dev.stop()).code).toBe(0);
   });
 
   const demoFile = () => readFile(join(folder, ".data", "demo.json"), "utf8");

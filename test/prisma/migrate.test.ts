@@ -43,6 +43,23 @@ test("a migrated database is left as it is", async () => {
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
 });
 
+test("a database that another version has migrated is refused by name and left as it is, but nothing is pending", async () => {
+  const { url } = await freshDatabase();
+  const record = (name: string, rolledBack: string) =>
+    rows(
+      url,
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at, applied_steps_count)
+       VALUES ('${name}', '', '${name}', now(), ${rolledBack}, 1)`,
+    );
+  await record("20990101000000_undone", "now()");
+  expect(await migrate(url)).toEqual({ applied: [] });
+  await record("20990101000000_later", "NULL");
+  await expect(migrate(url)).rejects.toThrow(
+    /^Cannot migrate the database \w+ at \S+: another version of guest-forms has migrated it \([^\n]*20990101000000_later\)$/,
+  );
+  expect(await pending(url)).toEqual([]);
+});
+
 test("options in the address do not take our settings' place", async () => {
   const { url } = await freshDatabase({ empty: true });
   const address = new URL(url);

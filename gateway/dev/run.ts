@@ -1,38 +1,45 @@
-import { join, relative } from "node:path";
+import { relative } from "node:path";
 import type { Command } from "commander";
-import { readSettings } from "../../../server/config.js";
-import { openServices } from "../../../server/services.js";
-import { makeDataFolder, readDemo, removeAddress, saveAddress, saveDemo } from "../../dev/data-folder.js";
-import { type Demo, prepareDemo, stay } from "../../dev/demo.js";
-import { startEmbedded } from "../../dev/embedded.js";
-import { createLog } from "../../process/log.js";
-import type { Gateway } from "../../serve.js";
-import type { DevOptions } from "../dev.js";
-import { portIsChosen, type WithDatabase } from "../environment.js";
-import { CommandFailure, explain } from "../failure.js";
-import { print } from "../print.js";
-import { type StopRequest, stopRequest, within } from "../stopping.js";
-import { bringUpToDate } from "./migrate.js";
-import { addressed, CLOSING_SECONDS, listening, PortTaken } from "./serve.js";
+import { readSettings, type Settings } from "../../server/config.js";
+import { bringUpToDate } from "../commands/bring-up-to-date.js";
+import { portIsChosen, type WithDatabase } from "../commands/environment.js";
+import { CommandFailure } from "../commands/failure.js";
+import { type Address, addressed, CLOSING_SECONDS, listening, PortTaken } from "../commands/listening.js";
+import { print } from "../commands/print.js";
+import { withServices } from "../commands/services.js";
+import { type StopRequest, stopRequest, within } from "../commands/stopping.js";
+import { createLog } from "../process/log.js";
+import type { Gateway } from "../serve.js";
+import {
+  databaseFolder,
+  makeDataFolder,
+  readDemo,
+  removeAddress,
+  removeDemo,
+  saveAddress,
+  saveDemo,
+} from "./data-folder.js";
+import { type Demo, prepareDemo, stay } from "./demo.js";
+import { removeEmbedded, startEmbedded } from "./embedded.js";
+
+export interface DevOptions extends Address {
+  /** Delete what earlier starts kept. */
+  fresh?: boolean;
+}
 
 const progress = (line: string) => void process.stderr.write(`${line}\n`);
 
 /** Runs the service with demo data until a signal asks to stop. */
 export async function dev(options: DevOptions, command: Command): Promise<void> {
   const undo: (() => Promise<void> | void)[] = [];
-  let kill = () => {};
-  const stop = stopRequest(() => kill());
+  const force = () => undo.includes(removeAddress) && removeAddress();
+  // Closing the terminal stops it in good order too.
+  const stop = stopRequest(force, ["SIGINT", "SIGTERM", "SIGHUP"]);
   try {
     const given = addressed(readSettings(), options);
-    const folder = makeDataFolder();
-    const url =
-      given.DATABASE_URL ??
-      (await embedded(join(folder, "postgres"), undo, (pid) => {
-        kill = () => {
-          removeAddress();
-          process.kill(pid, "SIGINT");
-        };
-      }));
+    if (options.fresh) await startAfresh(given);
+    makeDataFolder();
+    const url = given.DATABASE_URL ?? (await embedded(undo));
     const settings: WithDatabase = given.DATABASE_URL
       ? { ...given, DATABASE_URL: url }
       : { ...given, DATABASE_URL: url, DATABASE_DIRECT_URL: undefined, DATABASE_PREPARED: true };
@@ -46,26 +53,35 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     await stop.asked;
     progress("Stopping …");
   } catch (error) {
-    // What a stop breaks off is no failure: Ctrl-C in a terminal reaches Postgres too.
+    // What a stop breaks off is no failure: Ctrl-C in a terminal also reaches initdb.
     if (!stop.isAsked()) throw error;
   } finally {
     for (const step of undo.reverse()) await step();
   }
 }
 
+/** Deletes the embedded database and the demo keys. */
+async function startAfresh({ DATABASE_URL }: Settings): Promise<void> {
+  if (DATABASE_URL) {
+    throw new CommandFailure(
+      "--fresh deletes the embedded database alone: unset DATABASE_URL, or leave --fresh out.",
+    );
+  }
+  await removeEmbedded(databaseFolder()).catch(fail);
+  removeDemo();
+}
+
+/** One sentence, which the end of Postgres' log may follow. */
+function fail(error: Error): never {
+  const [sentence = "", ...log] = error.message.trim().split("\n");
+  throw new CommandFailure(log.length > 0 ? `${sentence} Its log ends: ${log.at(-1)}` : sentence);
+}
+
 /** Starts the embedded Postgres and leaves its address for the other commands. */
-async function embedded(
-  dataDir: string,
-  undo: (() => Promise<void> | void)[],
-  onStart: (pid: number) => void,
-): Promise<string> {
+async function embedded(undo: (() => Promise<void> | void)[]): Promise<string> {
+  const dataDir = databaseFolder();
   progress(`Starting Postgres in ${relative(process.cwd(), dataDir)} …`);
-  const postgres = await startEmbedded({ dataDir, durable: true, onProgress: progress }).catch((error) => {
-    // One sentence, and sometimes the end of Postgres' log below it.
-    const [sentence = "", ...log] = String(error.message).trim().split("\n");
-    throw new CommandFailure(log.length > 0 ? `${sentence} Its log ends: ${log.at(-1)}` : sentence);
-  });
-  onStart(postgres.pid);
+  const postgres = await startEmbedded({ dataDir, durable: true, onProgress: progress }).catch(fail);
   undo.push(() => postgres.stop());
   saveAddress(postgres.url);
   undo.push(removeAddress);
@@ -73,16 +89,11 @@ async function embedded(
 }
 
 async function prepare(settings: WithDatabase, stop: StopRequest): Promise<Demo> {
-  try {
-    progress("Bringing the database up to date …");
-    await bringUpToDate(settings, progress);
-    stop.check();
-    progress("Preparing the demo data …");
-    const { services, close } = await openServices(settings, createLog(settings.LOG_LEVEL));
-    return await prepareDemo(services, readDemo(), saveDemo).finally(close);
-  } catch (error) {
-    throw explain(error, { databaseUrl: settings.DATABASE_URL });
-  }
+  progress("Bringing the database up to date …");
+  await bringUpToDate(settings, progress);
+  stop.check();
+  progress("Preparing the demo data …");
+  return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
 }
 
 /** Listens on the port of the settings or, where nobody chose that one, on a free port. */

@@ -2,18 +2,25 @@ import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Logger } from "pino";
-import { pendingMigrations } from "../../../prisma/migrate.js";
-import type { Settings } from "../../../server/config.js";
-import { openServices } from "../../../server/services.js";
-import { startFleetInternal } from "../../internal/fleet.js";
-import { type Fleet, runWorker, startFleet } from "../../process/cluster.js";
-import { createLog } from "../../process/log.js";
-import { type Gateway, startGateway } from "../../serve.js";
-import { settingsWithDatabase } from "../environment.js";
-import { CommandFailure, explain } from "../failure.js";
-import { print } from "../print.js";
-import type { ServeOptions } from "../serve.js";
-import { stopRequest, within } from "../stopping.js";
+import { pendingMigrations } from "../../prisma/migrate.js";
+import type { Settings } from "../../server/config.js";
+import { openServices } from "../../server/services.js";
+import { startFleetInternal } from "../internal/fleet.js";
+import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
+import { createLog } from "../process/log.js";
+import type { Gateway } from "../serve.js";
+import { settingsWithDatabase } from "./environment.js";
+import { explain } from "./failure.js";
+import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
+import { print } from "./print.js";
+import { stopRequest, within } from "./stopping.js";
+
+export interface ServeOptions extends Address {
+  /** Whether to send notifications too. */
+  worker: boolean;
+  /** Processes that share the port. */
+  workers?: number;
+}
 
 /** Serves until a signal asks to stop; as one of several workers, until their primary does. */
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
@@ -68,53 +75,6 @@ async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void>
 
 const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
   within(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
-
-/** For what must be closed after the last request: a frozen database must not hold the process. */
-export const CLOSING_SECONDS = 2;
-
-/** The settings with the address of the command line. */
-export const addressed = <S extends Settings>(
-  settings: S,
-  { port, host }: Pick<ServeOptions, "port" | "host">,
-): S => ({
-  ...settings,
-  ...(port !== undefined && { PORT: port }),
-  ...(host !== undefined && { HOST: host }),
-});
-
-/** The started gateway; a failure is one line. */
-export const listening = (settings: Settings, log: Logger, worker: boolean) =>
-  opening(() => startGateway({ settings, log, worker }), settings);
-
-async function opening<Opened>(start: () => Promise<Opened>, settings: Settings): Promise<Opened> {
-  try {
-    return await start();
-  } catch (error) {
-    throw listenTrouble(error, settings) ?? explain(error, { databaseUrl: settings.DATABASE_URL });
-  }
-}
-
-/** Whether starting failed because another process listens there. */
-export class PortTaken extends CommandFailure {}
-
-function listenTrouble(error: unknown, settings: Settings): CommandFailure | undefined {
-  const { HOST, PORT, INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT } = settings;
-  const { code, syscall, port } = error as { code?: string; syscall?: string; port?: number };
-  if (INTERNAL_TOKEN && port === INTERNAL_PORT && port !== PORT) {
-    return new CommandFailure(
-      `Cannot listen on ${INTERNAL_HOST}, port ${port}, for internal tools (${code}): choose another with INTERNAL_PORT.`,
-    );
-  }
-  if (code === "EADDRINUSE") {
-    return new PortTaken(
-      `Port ${PORT} on ${HOST} is taken: stop what listens there, or choose another with PORT.`,
-    );
-  }
-  // Of several workers, the primary opens the port: they hear of it as "bind".
-  const isPort = syscall === "listen" || syscall === "bind";
-  if (!isPort && !(syscall === "getaddrinfo" && code === "ENOTFOUND")) return undefined;
-  return new CommandFailure(`Cannot listen on ${HOST}, port ${PORT} (${code}).`);
-}
 
 async function warnIfPending(settings: Settings, log: Logger): Promise<void> {
   try {

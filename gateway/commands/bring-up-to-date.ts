@@ -1,0 +1,40 @@
+import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
+import { storeRoleSettings } from "../../prisma/role-settings.js";
+import { sessionSettings } from "../../server/db.js";
+import { dbSettings } from "../../server/services.js";
+import type { WithDatabase } from "./environment.js";
+import { CommandFailure, explain } from "./failure.js";
+
+/**
+ * Migrates the database, and stores our session settings for its role if it is behind a pooler. A failure is one line.
+ */
+export async function bringUpToDate(
+  settings: WithDatabase,
+  onProgress: (line: string) => void,
+): Promise<{ applied: string[] }> {
+  const { DATABASE_URL: pooledUrl, DATABASE_PREPARED, APP_SECRETS } = settings;
+  const directUrl = settings.DATABASE_DIRECT_URL ?? pooledUrl;
+  try {
+    const migrated = await migrate(directUrl, { onProgress, storeSecret: !APP_SECRETS }).catch(advise);
+    if (!DATABASE_PREPARED) {
+      const wanted = sessionSettings(dbSettings(settings));
+      await storeRoleSettings({ directUrl, pooledUrl, settings: wanted, onProgress });
+    }
+    return migrated;
+  } catch (error) {
+    throw explain(error, { databaseUrl: directUrl });
+  }
+}
+
+/** Says what to do about what `migrate` has found. */
+function advise(error: Error): never {
+  if (/through a connection pooler/.test(error.message)) {
+    throw new CommandFailure(`${error.message} Set DATABASE_DIRECT_URL to that.`);
+  }
+  if (error.cause instanceof UnknownMigrations) {
+    throw new CommandFailure(
+      `${error.message}: run a newer version, or start afresh with an empty database, which \`guest-forms dev --fresh\` does in .data/.`,
+    );
+  }
+  throw error;
+}
