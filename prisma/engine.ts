@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { PrismaPg } from "@prisma/adapter-pg";
 import {
   bindMigrationAwareSqlAdapterFactory,
@@ -11,6 +10,7 @@ import {
 } from "@prisma/driver-adapter-utils";
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm/schema_engine_bg";
 import pg from "pg";
+import { loadEngine } from "./load-engine.js";
 import { packageRoot } from "./package-root.js";
 import { withOptions } from "./session-options.js";
 
@@ -209,44 +209,4 @@ function scriptOf({
 }: MigrationList["migrationDirectories"][number]): string {
   if (content.tag === "error") throw new Error(`migration ${path} cannot be read: ${content.value}`);
   return content.value;
-}
-
-// The engine never clears the timer of its lock, which would keep the process alive for 10 s after its work.
-function withoutLingering(glue: object): object {
-  const name = Object.keys(glue).find((key) => key.startsWith("__wbg_setTimeout_"));
-  const set = (callback: () => void, delay: number) => setTimeout(callback, delay >>> 0).unref();
-  return name ? { [name]: set } : {};
-}
-
-// Node has it, but TypeScript declares it only for browsers.
-declare const WebAssembly: {
-  instantiate(code: Uint8Array, imports: object): Promise<{ instance: { exports: Record<string, unknown> } }>;
-};
-
-// Where the engine looks for somebody to tell of its panics; what is thrown here ends the call.
-Object.assign(globalThis, {
-  PRISMA_WASM_PANIC_REGISTRY: {
-    set_message(message: string) {
-      throw new Error(`Prisma's schema engine failed: ${message}`);
-    },
-  },
-});
-
-let loaded: Promise<typeof import("@prisma/schema-engine-wasm/schema_engine_bg")> | undefined;
-
-// The package's own entry imports the .wasm file as a module, which Node 20 cannot.
-function loadEngine() {
-  loaded ??= (async () => {
-    const glue = await import("@prisma/schema-engine-wasm/schema_engine_bg");
-    const entry = createRequire(import.meta.url).resolve("@prisma/schema-engine-wasm/schema_engine_bg");
-    const code = await readFile(join(dirname(entry), "schema_engine_bg.wasm"));
-    const { instance } = await WebAssembly.instantiate(code, {
-      "./schema_engine_bg.js": { ...glue, ...withoutLingering(glue) },
-    });
-    glue.__wbg_set_wasm(instance.exports);
-    const start = instance.exports.__wbindgen_start;
-    if (typeof start === "function") start();
-    return glue;
-  })();
-  return loaded;
 }

@@ -35,7 +35,6 @@ export async function migrate(
   try {
     await demandOwnSession(session);
     await takeLock(session, onProgress);
-    await refuseUnknown(session);
     const applied = await applyMigrations(session, onProgress);
     await migrateJobs(session);
     if (storeSecret) await storeFirstSecret(session, onProgress);
@@ -107,9 +106,10 @@ async function takeLock(session: pg.Pool, onProgress: Report): Promise<void> {
   }
 }
 
-/** The cause of `migrate`'s error if another version of this package has migrated the database. */
+/** The cause of `migrate`'s error if the database has taken another path than this version's migrations. */
 export class UnknownMigrations extends Error {}
 
+// A database that a newer version has migrated lacks nothing of ours: a roll-back may run `migrate` too.
 async function refuseUnknown(session: pg.Pool): Promise<void> {
   const known = new Set(await migrationNames());
   const unknown = [...(await migrationRows(session, "rolled_back_at IS NULL"))].filter(
@@ -123,6 +123,7 @@ async function refuseUnknown(session: pg.Pool): Promise<void> {
 
 async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<string[]> {
   if ((await pendingMigrations(session)).length === 0) return [];
+  await refuseUnknown(session);
   const migrationsList = await migrationList();
   return withEngine(session, async (engine) => {
     for (const name of await cutShort(session)) {

@@ -58,11 +58,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 const CANNOT_CHANGE_USER =
   "PostgreSQL refuses to run as root, and this process may not run it as another user";
 
-/** Deletes a database, or nothing if there is none. Throws if it is in use. */
+/** Deletes a database, if there is one. Throws if it is in use. */
 export async function removeEmbedded(dataDir: string): Promise<void> {
   const folder = await realpath(dataDir).catch(unless("ENOENT"));
   if (!folder) return;
-  if (await listens((await readLock(folder)).port)) throw inUse(folder);
+  for (const since = Date.now(); await listens((await readLock(folder)).port); await sleep(100)) {
+    if (Date.now() - since > IN_USE_AFTER_MS) throw inUse(folder);
+  }
   for (const path of [folder, dataDir]) await rm(path, { recursive: true, force: true });
 }
 

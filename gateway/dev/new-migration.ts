@@ -1,8 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeMigration } from "../../prisma/diff.js";
-import { startEmbedded } from "./embedded.js";
+import { removeEmbedded, startEmbedded } from "./embedded.js";
 
 // `npm run migration -- name`: writes what the migrations lack to equal schema.prisma. For developers; DATABASE_URL
 // names a server to try them out on, in a database made for it, where the embedded one will not do.
@@ -14,7 +14,7 @@ async function onServer<Result>(work: (url: string) => Promise<Result>): Promise
     const server = await startEmbedded({ dataDir, durable: false });
     return await work(server.url).finally(() => server.stop());
   } finally {
-    await rm(dataDir, { recursive: true, force: true });
+    await removeEmbedded(dataDir);
   }
 }
 

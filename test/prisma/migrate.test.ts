@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { expect, inject, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { diffSchema } from "../../prisma/diff.js";
 import { migrationNames, schemaFile } from "../../prisma/engine.js";
 import { migrate, pendingMigrations } from "../../prisma/migrate.js";
@@ -43,21 +43,31 @@ test("a migrated database is left as it is", async () => {
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
 });
 
-test("a database that another version has migrated is refused by name and left as it is, but nothing is pending", async () => {
-  const { url } = await freshDatabase();
-  const record = (name: string, rolledBack: string) =>
+describe("a database with migrations that this version does not know", () => {
+  const record = (url: string, name: string, rolledBack = "NULL") =>
     rows(
       url,
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at, applied_steps_count)
        VALUES ('${name}', '', '${name}', now(), ${rolledBack}, 1)`,
     );
-  await record("20990101000000_undone", "now()");
-  expect(await migrate(url)).toEqual({ applied: [] });
-  await record("20990101000000_later", "NULL");
-  await expect(migrate(url)).rejects.toThrow(
-    /^Cannot migrate the database \w+ at \S+: another version of guest-forms has migrated it \([^\n]*20990101000000_later\)$/,
-  );
-  expect(await pending(url)).toEqual([]);
+
+  test("is up to date if it has all of ours too: a newer version has migrated it", async () => {
+    const { url } = await freshDatabase();
+    await record(url, "20990101000000_later");
+    expect(await migrate(url)).toEqual({ applied: [] });
+    expect(await pending(url)).toEqual([]);
+  });
+
+  test("is refused by name and left as it is if it lacks one of ours", async () => {
+    const { url } = await freshDatabase();
+    await record(url, "20200101000000_undone", "now()");
+    await record(url, "20200101000000_other");
+    await rows(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${names.at(-1)}'`);
+    await expect(migrate(url)).rejects.toThrow(
+      /^Cannot migrate the database \w+ at \S+: another version of guest-forms has migrated it \([^\n]*20200101000000_other\)$/,
+    );
+    expect(await pending(url)).toEqual([names.at(-1)]);
+  });
 });
 
 test("options in the address do not take our settings' place", async () => {
