@@ -18,6 +18,12 @@ const CREATORS = 3;
 const WALKERS = 3;
 const LIST_MS = 2_000;
 
+/**
+ * Longer than the clock is set back: in a signal handler, libfaketime at times gives the real time, which Postgres takes
+ * for timeouts that have passed.
+ */
+const LONG_TIMEOUTS = { DATABASE_STATEMENT_TIMEOUT_MS: "60000", DATABASE_LOCK_TIMEOUT_MS: "50000" };
+
 let clock: FakedClock;
 let cluster: Cluster;
 let world: World;
@@ -28,7 +34,7 @@ beforeAll(async () => {
   cluster = await Cluster.create({ env: clock.env });
   await migrate(cluster.url);
   world = await makeWorld(cluster.url);
-  hosts = await startHosts(2, world.env);
+  hosts = await startHosts(2, { ...world.env, ...LONG_TIMEOUTS });
 });
 afterAll(async () => {
   await Promise.all(hosts.map(({ process }) => process.end()));
