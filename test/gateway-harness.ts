@@ -247,7 +247,7 @@ export class TestGateway {
       if (method !== "HEAD") expect(headers["content-length"]).toBe(String(Buffer.byteLength(answer.text)));
     }
     if (status >= 400) holdRefusal(answer, method, path, id);
-    else if (BELOW_V1.test(path) && status !== 204 && method !== "HEAD") holdProjections(answer.json);
+    else if (RESOURCES.test(path) && status !== 204 && method !== "HEAD") holdProjections(answer.json);
   }
 
   /** Stops the gateway as its process would; connections of the test are left to it. */
@@ -345,6 +345,9 @@ const matching = (pattern: RegExp) => (value: unknown) => typeof value === "stri
 const int32 = (value: unknown) =>
   value === null || (Number.isInteger(value) && Math.abs(value as number) < 2 ** 31);
 const text = (value: unknown) => typeof value === "string";
+
+/** Paths that return forms or listings. What others return is held against the document alone. */
+const RESOURCES = /^\/v1\/(forms|listings)(\/[^/]+)?(\?|$)/;
 
 /** The interface's table of a form, and of a listing: every field, and nothing else. */
 const FORM: Record<string, (value: unknown) => boolean> = {

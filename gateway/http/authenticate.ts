@@ -7,8 +7,8 @@ import { isWellFormed } from "../../server/keys/secret.js";
 import { refuse } from "./rate-limit.js";
 
 /**
- * Finds out whose key a request carries (decisions, "Keys"). A key that cannot be one is refused at once; one that
- * looks right but is unknown, revoked or expired also counts against the client's address.
+ * Sets the principal of a request by its API key. A malformed key is refused at once. A well-formed one that is unknown,
+ * revoked or expired also counts against the client's address.
  */
 export function authenticate(
   services: Services,
@@ -40,7 +40,7 @@ export function authenticate(
   };
 }
 
-/** The one key of a request; undefined where there is none, or more than one to choose from. */
+/** The API key of a request; undefined if there is none, or more than one. */
 function readKey({ headersDistinct }: Request): string | undefined {
   const bearers = headersDistinct.authorization ?? [];
   const plain = headersDistinct["x-api-key"] ?? [];

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 
-/** Gives each request its id, in `X-Correlation-Id` and in the one line that is logged when it ends. */
+/** Gives each request an id, sent in `X-Correlation-Id`, and logs one line when the request ends. */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
@@ -16,7 +16,7 @@ export function correlate(log: Logger): RequestHandler {
           keyId: locals.principal?.keyId,
           userId: locals.actor?.kind === "user" ? locals.actor.userId : undefined,
           method: req.method,
-          // Never the target itself: clients paste secrets into the strangest places.
+          // Never the target itself: it may contain secrets.
           operation: locals.operation?.name ?? locals.called,
           status: res.writableFinished ? res.statusCode : "aborted",
           ms: Math.round((performance.now() - began) * 100) / 100,

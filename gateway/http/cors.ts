@@ -3,7 +3,7 @@ import type { RequestHandler } from "express";
 import type { Settings } from "../../server/config.js";
 import { OPERATIONS } from "./operations.js";
 
-/** Lets pages of the configured origins call the interface; no origin is allowed unless named (CORS_ORIGINS). */
+/** Lets pages of the configured origins (CORS_ORIGINS) call the interface; by default there are none. */
 export function allowOrigins({ CORS_ORIGINS }: Settings): RequestHandler[] {
   if (!CORS_ORIGINS) return [];
   return [

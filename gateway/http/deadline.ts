@@ -5,10 +5,10 @@ import { ServiceError } from "../../server/errors.js";
 import { Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
-/** What a request may take beside its longest wait for the database. */
+/** What a request may take in addition to its longest wait for the database. */
 const MARGIN_MS = 300;
 
-/** Milliseconds within which a request is answered: one wait for the database may take its time, not several in a row. */
+/** Time limit of a request in milliseconds: enough for one long wait for the database, not for several in a row. */
 export const answerTime = (settings: Settings): number =>
   Math.max(settings.DATABASE_CONNECT_TIMEOUT_MS, settings.DATABASE_STATEMENT_TIMEOUT_MS) + MARGIN_MS;
 

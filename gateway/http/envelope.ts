@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
 import { toServiceError } from "../../server/failures.js";
 
-/** The body of every error response (interface, "Error envelope"). */
+/** The body of every error response. */
 export interface Envelope {
   code: string;
   message: string;
@@ -18,14 +18,14 @@ export const envelope = (error: ServiceError, correlationId: string): Envelope =
   ...(error.errors && { errors: error.errors }),
 });
 
-/** Answers any failure in the envelope; the cause goes to the log alone. */
+/** Answers any failure with the envelope. The cause is logged, never sent. */
 export function sendEnvelope(log: Logger): ErrorRequestHandler {
   return (failure, _req, res, _next) => {
-    // Too late: it was answered when its time was up.
+    // The deadline has already answered.
     if (res.writableEnded) return;
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
-    // An outage fails many requests for one reason, which no stack explains.
+    // An outage fails many requests for the same reason; a stack would not explain it.
     if (error.status === 503) log.warn({ correlationId, reason: reasonOf(error) }, "unavailable");
     else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
     if (res.headersSent) {
@@ -39,7 +39,7 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
   };
 }
 
-// The last line: Prisma's messages begin with the call and its place in the code.
+// Only the last line: Prisma's messages begin with the call and its place in the code.
 const reasonOf = ({ cause, message }: ServiceError) =>
   (cause instanceof Error ? cause.message : message).trim().split("\n").at(-1);
 
@@ -48,6 +48,6 @@ export function sendJson(res: Parameters<ErrorRequestHandler>[2], json: string):
   res.setHeader("Content-Type", "application/json; charset=utf-8");
   const bytes = Buffer.byteLength(json);
   res.setHeader("Content-Length", bytes);
-  // Of nothing but ASCII, which is sent as it lies in memory.
+  // Pure ASCII is sent faster as latin1.
   res.end(json, bytes === json.length ? "latin1" : "utf8");
 }

@@ -35,7 +35,6 @@ export interface Operation extends Pick<RestMeta, "status" | "codes"> {
 
 /** A path with its operations. */
 export interface Route {
-  template: string;
   /** Matches the whole path. A malformed id makes an unknown path: 404, whatever else the request carries. */
   pattern: RegExp;
   operations: Operation[];
@@ -88,7 +87,7 @@ function groupByPath(operations: readonly Operation[]): Route[] {
     const here = operations.filter(({ path }) => path === template);
     const methods = here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const allow = [...methods, "OPTIONS"].join(", ");
-    return { template, pattern: patternOf(template), operations: here, allow };
+    return { pattern: patternOf(template), operations: here, allow };
   });
 }
 

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { invalid } from "../../server/errors.js";
 import { envelope } from "./envelope.js";
 
-/** Answers in the envelope what Node refuses before any handler runs (decisions, "Errors"). */
+/** Answers with the envelope what Node refuses before any handler runs. */
 export function envelopeRefusals(server: Server): void {
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const [status, issue] = REFUSALS[error.code ?? ""] ?? [400, "is not well-formed HTTP"];
@@ -16,7 +16,7 @@ export function envelopeRefusals(server: Server): void {
     const { status, headers, body } = refusal(417, "the Expect header asks for what is not supported");
     res.writeHead(status, headers).end(body);
   });
-  // Whoever reads the body asks for it (`body.ts`): not one that will not be read.
+  // `body.ts` sends `100 Continue`, and only if it will read the body.
   server.on("checkContinue", (req, res) => server.emit("request", req, res));
 }
 

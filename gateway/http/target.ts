@@ -2,11 +2,11 @@ import type { RequestHandler } from "express";
 import { invalid } from "../../server/errors.js";
 
 /**
- * Makes `req.url` the path and query exactly as sent. An absolute target loses its scheme and authority. `#` and white
- * space are encoded, because Express reads a target that has them with `url.parse`, which would match another path.
+ * Makes `req.url` the path and query exactly as sent. An absolute target loses its scheme and authority. `#` is encoded:
+ * otherwise Express would use `url.parse`, which drops all that follows and so matches another path.
  */
 export const exactTarget: RequestHandler = (req, _res, next) => {
-  const target = req.url.replace(/^https?:\/\/[^/?]*/i, "").replace(/[#\s]/g, encodeURIComponent);
+  const target = req.url.replace(/^https?:\/\/[^/?]*/i, "").replaceAll("#", "%23");
   req.url = target.startsWith("/") ? target : `/${target}`;
   next();
 };

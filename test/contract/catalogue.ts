@@ -1378,6 +1378,7 @@ const outside: Entry[] = [
     })),
   ]),
   { it: "livez in capitals", path: "/LIVEZ", key: null, ...missing },
+  { it: "livez with a fragment", path: "/livez#top", key: null, ...missing },
   { it: "the document", path: "/openapi.json", key: null, ...ok, answer: { openapi: "3.1.0" } },
 ];
 
