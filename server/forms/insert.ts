@@ -61,10 +61,10 @@ export const INSERT = `
   ), audited AS (
     INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
     SELECT $15::text, $16::uuid, 'form.created', id, $17::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
+  ), notified AS (
+    INSERT INTO notifications (kind, form_id) SELECT '${FORM_CREATED}', id FROM form WHERE $14::bytea IS NOT NULL
   )
-  SELECT created_at AS "createdAt", CASE WHEN $14::bytea IS NOT NULL THEN (
-    graphile_worker.add_job('${FORM_CREATED}', json_build_object('formId', id))).id END AS job
-  FROM form`;
+  SELECT created_at AS "createdAt" FROM form`;
 
 const KEY_IS_TAKEN = "idempotency_keys_pkey";
 

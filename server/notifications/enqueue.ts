@@ -1,2 +1,12 @@
-/** The one task: tell the guest that a form awaits them. The statement that inserts the form adds its job. */
-export const FORM_CREATED = "form-created";
+import type { Sql } from "../db.js";
+
+/** The kind of the notification that asks a guest to fill in a new form. */
+export const FORM_CREATED = "form.created";
+
+/** Enqueues the message to the guest of a new form. Call it in the transaction that creates the form. */
+export async function enqueueFormCreated(tx: Sql, formId: string): Promise<void> {
+  await tx.query("enqueue-notification", "INSERT INTO notifications (kind, form_id) VALUES ($1, $2::uuid)", [
+    FORM_CREATED,
+    formId,
+  ]);
+}

@@ -1,40 +1,45 @@
+import type { Notification as NotificationRow } from "../../prisma/client/client.js";
 import type { Context } from "../context.js";
-import { FORM_CREATED } from "./enqueue.js";
 import { type Notification, STATES, type State } from "./schema.js";
 
-const STATE = `
-  CASE WHEN j.locked_at IS NOT NULL THEN 'running' WHEN j.attempts >= j.max_attempts THEN 'failed'
-    WHEN j.attempts > 0 THEN 'retrying' ELSE 'waiting' END`;
+const COLUMNS = { id: true, formId: true, state: true, attempts: true, lastError: true, nextAttemptAt: true };
+const UNSENT = { state: { in: [...STATES] } };
 
-// The public view lacks the payload, which is all that tells the form; the package's version is pinned for this.
-const JOBS = `
-  SELECT j.id::text, p.payload ->> 'formId' AS "formId", ${STATE} AS state, j.attempts,
-    j.last_error AS "lastError", j.run_at AS "runAt"
-  FROM graphile_worker.jobs j JOIN graphile_worker._private_jobs p ON p.id = j.id
-  WHERE j.task_identifier = $1`;
-
-export function listNotifications({ services }: Context): Promise<Notification[]> {
-  return services.db.query("notifications", `${JOBS} ORDER BY j.id`, [FORM_CREATED]);
+/** The notifications not sent yet, oldest first. */
+export async function listNotifications({ services }: Context): Promise<Notification[]> {
+  const rows = await services.db.prisma.notification.findMany({
+    where: UNSENT,
+    orderBy: { id: "asc" },
+    select: COLUMNS,
+  });
+  return rows.map(toNotification);
 }
 
-/** The notification with this id, a 64-bit integer. */
-export async function findNotification({ services }: Context, id: string): Promise<Notification | undefined> {
-  const values = [FORM_CREATED, id];
-  const [found] = await services.db.query<Notification>("notification", `${JOBS} AND j.id = $2`, values);
-  return found;
+/** The unsent notification with this id. */
+export async function findNotification({ services }: Context, id: bigint): Promise<Notification | undefined> {
+  const row = await services.db.prisma.notification.findUnique({ where: { id, ...UNSENT }, select: COLUMNS });
+  return row ? toNotification(row) : undefined;
 }
-
-const COUNTS = `
-  SELECT ${STATE} AS state, count(*)::int AS count
-  FROM graphile_worker.jobs j
-  WHERE j.task_identifier = $1
-  GROUP BY 1`;
 
 /** How many notifications are in each state. */
 export async function countNotifications({ services }: Context): Promise<Record<State, number>> {
-  const rows = await services.db.query<{ state: State; count: number }>("notification-counts", COUNTS, [
-    FORM_CREATED,
-  ]);
-  const counts = new Map(rows.map(({ state, count }) => [state, count]));
+  const groups = await services.db.prisma.notification.groupBy({
+    by: ["state"],
+    where: UNSENT,
+    _count: true,
+  });
+  const counts = new Map<string, number>(groups.map(({ state, _count }) => [state, _count]));
   return Object.fromEntries(STATES.map((state) => [state, counts.get(state) ?? 0])) as Record<State, number>;
 }
+
+const toNotification = ({
+  id,
+  state,
+  nextAttemptAt,
+  ...rest
+}: Pick<NotificationRow, keyof typeof COLUMNS>): Notification => ({
+  ...rest,
+  id: String(id),
+  state: state as State,
+  runAt: nextAttemptAt?.toISOString() ?? null,
+});

@@ -9,14 +9,13 @@ export async function markWrites(client: pg.Client): Promise<() => Promise<void>
   return async () => {
     await client.query("DELETE FROM forms WHERE created_at >= $1::timestamptz", [mark?.now]);
     await client.query("DELETE FROM audit_entries WHERE id > $1::bigint", [mark?.entry]);
-    await client.query("DELETE FROM graphile_worker._private_jobs");
     for (const table of [
       "forms",
       "scoped_forms",
       "creations",
       "idempotency_keys",
       "audit_entries",
-      "graphile_worker._private_jobs",
+      "notifications",
     ]) {
       await client.query(`VACUUM ${table}`);
     }

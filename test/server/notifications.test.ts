@@ -40,9 +40,9 @@ describe("the job", () => {
         runAt: expect.stringMatching(/^\d{4}-.*Z$/),
       },
     ]);
-    const { rows } = await services.db.pool.query("SELECT payload, key FROM graphile_worker._private_jobs");
-    expect(rows).toEqual([{ payload: { formId: form.id }, key: null }]);
-    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+    const { rows } = await services.db.pool.query("SELECT kind, form_id FROM notifications");
+    expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
+    await services.db.pool.query("DELETE FROM notifications");
   });
 });
 
@@ -139,7 +139,19 @@ describe("the message", () => {
 
   test("is not sent where the form is gone", async () => {
     const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }));
+    const { form: other } = await holder.create(
+      stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
+    );
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [form.id]);
+    const office = await openPostOffice();
+    await work(await withMail(services, office.url));
+    await eventually(waiting).toEqual([]);
+    expect(office.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${other.id}@guest-forms>`]);
+  });
+
+  test("is not sent where the address is gone", async () => {
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }));
+    await services.db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [form.id]);
     const office = await openPostOffice();
     const lines = await work(await withMail(services, office.url));
     await eventually(() => lines).toContainEqual({
@@ -152,7 +164,7 @@ describe("the message", () => {
 
   test("is logged where there is no mail server, with the address masked", async () => {
     const lines = await work(services);
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }));
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }));
     await eventually(waiting).toEqual([]);
     const logged = lines.filter(({ message }) => message.startsWith("notification"));
     expect(logged).toEqual([
@@ -197,15 +209,11 @@ describe("a message that the mail server refuses", () => {
     expect(job?.lastError).toContain("mailbox busy");
     expect(Date.parse(job?.runAt ?? "")).toBeGreaterThan(Date.now());
     expect(office.received).toEqual([]);
-    const { rows } = await services.db.pool.query(
-      "SELECT j::text AS row FROM graphile_worker._private_jobs j",
-    );
+    const { rows } = await services.db.pool.query("SELECT n::text AS row FROM notifications n");
     for (const text of [JSON.stringify(rows), JSON.stringify(lines), JSON.stringify(job)]) {
       expect(text.toLowerCase()).not.toMatch(/unmistakable|mail\.example/);
     }
-    await services.db.pool.query("SELECT graphile_worker.reschedule_jobs(ARRAY[$1::bigint], now())", [
-      job?.id,
-    ]);
+    await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() WHERE id = $1", [job?.id]);
     await eventually(() => office.received.length).toBe(1);
     expect(office.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
     await eventually(waiting).toEqual([]);
@@ -214,12 +222,13 @@ describe("a message that the mail server refuses", () => {
   test("stays visible once it was given up", async () => {
     const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }));
     await services.db.pool.query(
-      "UPDATE graphile_worker._private_jobs SET attempts = max_attempts, last_error = 'refused'",
+      "UPDATE notifications SET state = 'failed', attempts = 25, last_error = 'refused' WHERE form_id = $1",
+      [form.id],
     );
     await work(services);
     expect(await waiting()).toEqual([
       expect.objectContaining({ formId: form.id, state: "failed", attempts: 25, lastError: "refused" }),
     ]);
-    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+    await services.db.pool.query("DELETE FROM notifications");
   });
 });

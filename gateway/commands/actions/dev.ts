@@ -2,6 +2,7 @@ import { join, relative } from "node:path";
 import type { Command } from "commander";
 import { readSettings } from "../../../server/config.js";
 import { openServices } from "../../../server/services.js";
+import { waitAtMost } from "../../../server/timeout.js";
 import { makeDataFolder, readDemo, removeAddress, saveAddress, saveDemo } from "../../dev/data-folder.js";
 import { type Demo, prepareDemo, stay } from "../../dev/demo.js";
 import { startEmbedded } from "../../dev/embedded.js";
@@ -11,7 +12,7 @@ import type { DevOptions } from "../dev.js";
 import { portIsChosen, type WithDatabase } from "../environment.js";
 import { CommandFailure, explain } from "../failure.js";
 import { print } from "../print.js";
-import { type StopRequest, stopRequest, within } from "../stopping.js";
+import { type StopRequest, stopRequest } from "../stopping.js";
 import { bringUpToDate } from "./migrate.js";
 import { addressed, CLOSING_SECONDS, listening, PortTaken } from "./serve.js";
 
@@ -39,7 +40,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     stop.check();
     const demo = await prepare(settings, stop);
     const gateway = await listen(settings, portIsChosen() || options.port !== undefined);
-    undo.push(() => within(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
+    undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
     stop.check();
     const ready = describe(gateway.url, demo);
     print(command, ready, asText(ready));

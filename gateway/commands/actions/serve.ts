@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { pendingMigrations } from "../../../prisma/migrate.js";
 import type { Settings } from "../../../server/config.js";
 import { openServices } from "../../../server/services.js";
+import { waitAtMost } from "../../../server/timeout.js";
 import { startFleetInternal } from "../../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../../process/cluster.js";
 import { createLog } from "../../process/log.js";
@@ -13,7 +14,7 @@ import { settingsWithDatabase } from "../environment.js";
 import { CommandFailure, explain } from "../failure.js";
 import { print } from "../print.js";
 import type { ServeOptions } from "../serve.js";
-import { stopRequest, within } from "../stopping.js";
+import { stopRequest } from "../stopping.js";
 
 /** Serves until a signal asks to stop; as one of several workers, until their primary does. */
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
@@ -48,7 +49,7 @@ async function serveByWorkers(
   print(command, { url: fleet.url, workers: size }, greeting(fleet.url));
   await stop.asked;
   await fleet.stop();
-  await within(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
+  await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
 }
 
 async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
@@ -67,7 +68,7 @@ async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void>
 }
 
 const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
-  within(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
+  waitAtMost(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
 
 /** For what must be closed after the last request: a frozen database must not hold the process. */
 export const CLOSING_SECONDS = 2;
