@@ -53,7 +53,7 @@ export function openQueue(db: Sql, workerId: string) {
 
 export type Queue = ReturnType<typeof openQueue>;
 
-export const CLAIM = `
+const CLAIM = `
   UPDATE notifications
   SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now()
   WHERE id = (
@@ -68,7 +68,7 @@ const HEARTBEAT = `
 
 // Attempts whose worker crashed are not counted. This also releases what was claimed on a connection that was lost
 // before the answer arrived, because no worker sends heartbeats for it.
-export const RELEASE_STALE = `
+const RELEASE_STALE = `
   UPDATE notifications
   SET state = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'waiting' END::"NotificationState", attempts = attempts - 1
   WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)

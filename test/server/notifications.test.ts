@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import type { Db } from "../../server/db.js";
 import { withoutEmail } from "../../server/notifications/compose.js";
+import { openQueue } from "../../server/notifications/queue.js";
 import { asOperator, asUser, makeListing, openTestServices, stay, TEST_SECRET } from "../factories.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 import { openPostOffice, withMail, work } from "./post-office.js";
@@ -44,6 +46,44 @@ describe("the job", () => {
     expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
     await services.db.pool.query("DELETE FROM notifications");
   });
+});
+
+test("unsent notifications are found by their index, however many were sent", async () => {
+  const statements: string[] = [];
+  const recorded: Db = {
+    ...services.db,
+    query(name, text, values) {
+      statements.push(text);
+      return services.db.query(name, text, values);
+    },
+  };
+  const queue = openQueue(recorded, "a worker");
+  const { notifications } = asOperator({ ...services, db: recorded });
+  await Promise.all([queue.claim(), queue.releaseStale(), notifications.list(), notifications.count()]);
+  expect(statements).toHaveLength(4);
+  await services.db.pool.query(
+    `WITH sent AS (
+       INSERT INTO forms (public_id, listing_id, fingerprint)
+       SELECT 'sent-' || n, $1, '\\x00' FROM generate_series(1, 5000) n RETURNING id)
+     INSERT INTO notifications (kind, form_id, state, next_attempt_at)
+     SELECT 'form.created', id, 'sent', NULL FROM sent`,
+    [holder.listingId],
+  );
+  await services.db.pool.query("ANALYZE notifications");
+  const client = await services.db.pool.connect();
+  try {
+    for (const text of statements) {
+      await client.query(`PREPARE examined AS ${text}`);
+      const { rows } = await client.query(`EXPLAIN EXECUTE examined${/\$1/.test(text) ? "(NULL)" : ""}`);
+      await client.query("DEALLOCATE examined");
+      const plan = JSON.stringify(rows);
+      expect(plan).toContain("notifications_unsent_idx");
+      expect(plan).not.toContain("Seq Scan");
+    }
+  } finally {
+    client.release();
+    await services.db.pool.query("DELETE FROM notifications");
+  }
 });
 
 describe("the message", () => {
