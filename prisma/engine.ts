@@ -60,7 +60,7 @@ export async function migrationList(folder = migrationsFolder()): Promise<Migrat
   };
 }
 
-/** Nothing is managed outside Prisma's schema: graphile-worker keeps to a schema of its own. */
+/** Nothing is managed outside Prisma's schema. */
 export const EVERYTHING = { externalTables: [], externalEnums: [] };
 
 /**

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Logger, runMigrations } from "graphile-worker";
 import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
 import {
@@ -23,7 +22,7 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings the database to the current schema: Prisma's migrations, the job queue's own, and the stored secret. Any
+ * Brings the database to the current schema: the migrations and the stored secret. Any
  * number of processes may call it at once. Gives the names of the migrations it applied. Throws an Error of one
  * sentence, without the password of the URL.
  */
@@ -36,7 +35,6 @@ export async function migrate(
     await demandOwnSession(session);
     await takeLock(session, onProgress);
     const applied = await applyMigrations(session, onProgress);
-    await migrateJobs(session);
     if (storeSecret) await storeFirstSecret(session, onProgress);
     return { applied };
   } catch (error) {
@@ -140,11 +138,6 @@ async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<st
 async function cutShort(session: pg.Pool): Promise<string[]> {
   const unfinished = await migrationRows(session, "finished_at IS NULL AND rolled_back_at IS NULL");
   return (await atomicMigrations()).filter((name) => unfinished.has(name));
-}
-
-async function migrateJobs(session: pg.Pool): Promise<void> {
-  const logger = new Logger(() => () => {});
-  await runMigrations({ pgPool: session, taskList: {}, noHandleSignals: true, logger });
 }
 
 async function storeFirstSecret(session: pg.Pool, onProgress: Report): Promise<void> {

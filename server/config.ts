@@ -29,8 +29,7 @@ export const settingsSchema = z.object({
   DATABASE_DIRECT_URL: address(["postgres", "postgresql"])
     .optional()
     .describe(
-      "The same database past a pooler such as PgBouncer, for what needs a session: migrations and the notification " +
-        "worker. Unset: DATABASE_URL.",
+      "The same database past a pooler such as PgBouncer, for migrations, which need a session. Unset: DATABASE_URL.",
     ),
   DATABASE_PREPARED: z
     .enum(["true", "false"])
@@ -107,7 +106,7 @@ export const settingsSchema = z.object({
       "long is given up and tried again.",
   ),
   RETENTION_DAYS: whole(0, 36_500, 90).describe(
-    "Days after check-out when a form's e-mail address is erased, by an hourly job of the worker. 0: never.",
+    "Days after check-out when a form's e-mail address is erased, by the worker, hourly. 0: never.",
   ),
   WORKER_CONCURRENCY: whole(1, 100, 2).describe("Notifications one process sends at once."),
   LIST_SETTLE_SECONDS: whole(0, 3600, 5).describe(

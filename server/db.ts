@@ -13,8 +13,6 @@ export type Transaction = Prisma.TransactionClient;
 export interface DbSettings {
   /** postgres:// address. */
   url: string;
-  /** The same database without the pooler; `url` if there is none. */
-  directUrl?: string | undefined;
   /**
    * Whether connections keep prepared statements and settings. False behind a pooler in transaction mode: there the
    * role has to have the settings (`sessionSettings`).
@@ -51,10 +49,6 @@ export const queryIn = <Row extends object>(
 export interface Db extends Sql {
   /** Contains the password. */
   url: string;
-  /** Address for whatever needs a session; contains the password. */
-  directUrl: string;
-  /** Whether `directUrl` offers sessions. */
-  hasSessions: boolean;
   prisma: PrismaClient;
   pool: pg.Pool;
   /** Runs `work` in a transaction of Prisma's client, at READ COMMITTED, and again from the start after a conflict. */
@@ -87,7 +81,7 @@ export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) =
 });
 
 export function openDb(settings: DbSettings, onError: (error: Error) => void = () => {}): Db {
-  const { url, directUrl = url, prepared = true } = settings;
+  const { url, prepared = true } = settings;
   const connection: pg.PoolConfig = {
     ...(prepared
       ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
@@ -111,8 +105,6 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
   });
   return {
     url,
-    directUrl,
-    hasSessions: prepared || directUrl !== url,
     prisma,
     pool,
     ...sqlOver(pool, prepared),
@@ -126,7 +118,7 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
     async close() {
       guard.stop();
       await prisma.$disconnect();
-      await pool.end();
+      await end(pool);
     },
   };
 }
@@ -212,8 +204,19 @@ async function onOwnConnection<Result>(
       return work(sqlOver(client, prepared));
     });
   } finally {
-    await own.end();
+    await end(own);
   }
+}
+
+/** Resolves once the connections have ended: the pool's own promise resolves when they have been told to. */
+async function end(pool: pg.Pool): Promise<void> {
+  let open = pool.totalCount;
+  const ended = new Promise<void>((resolve) => {
+    if (open === 0) resolve();
+    pool.on("remove", () => --open === 0 && resolve());
+  });
+  await pool.end();
+  await ended;
 }
 
 const PAUSE_MS = 20;

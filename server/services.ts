@@ -8,7 +8,6 @@ export function dbSettings(settings: Settings): DbSettings {
   if (!settings.DATABASE_URL) throw new Error("DATABASE_URL is not set.");
   return {
     url: settings.DATABASE_URL,
-    directUrl: settings.DATABASE_DIRECT_URL,
     prepared: settings.DATABASE_PREPARED,
     poolSize: settings.DATABASE_POOL_SIZE,
     connectTimeout: settings.DATABASE_CONNECT_TIMEOUT_MS,

@@ -141,7 +141,7 @@ export class TestGateway {
     this.#tables ??= (
       await pool.query<{ name: string }>(
         `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
-         WHERE schemaname IN ('public', 'graphile_worker') ORDER BY 1`,
+         WHERE schemaname = 'public' ORDER BY 1`,
       )
     ).rows.map(({ name }) => name);
     const each = this.#tables.map((name) => {

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
+import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
 import { createLog } from "../process/log.js";
@@ -13,7 +14,7 @@ import { settingsWithDatabase } from "./environment.js";
 import { explain } from "./failure.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
 import { print } from "./print.js";
-import { stopRequest, within } from "./stopping.js";
+import { stopRequest } from "./stopping.js";
 
 export interface ServeOptions extends Address {
   /** Whether to send notifications too. */
@@ -55,7 +56,7 @@ async function serveByWorkers(
   print(command, { url: fleet.url, workers: size }, greeting(fleet.url));
   await stop.asked;
   await fleet.stop();
-  await within(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
+  await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
 }
 
 async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
@@ -74,7 +75,7 @@ async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void>
 }
 
 const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
-  within(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
+  waitAtMost(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
 
 async function warnIfPending(settings: Settings, log: Logger): Promise<void> {
   try {

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
 import type { Services } from "../../server/context.js";
 import { openServices } from "../../server/services.js";
+import { waitAtMost } from "../../server/timeout.js";
 import { createLog } from "../process/log.js";
 import type { WithDatabase } from "./environment.js";
 import { explain, type Wording } from "./failure.js";
 import { CLOSING_SECONDS } from "./listening.js";
-import { within } from "./stopping.js";
 
 /** Runs `work` with the services open. A failure is one line. */
 export async function withServices<Result>(
@@ -16,7 +16,7 @@ export async function withServices<Result>(
   const log = createLog(settings.LOG_LEVEL);
   try {
     const { services, close } = await openServices(settings, log);
-    return await work(services, log).finally(() => within(CLOSING_SECONDS, close()));
+    return await work(services, log).finally(() => waitAtMost(CLOSING_SECONDS, close()));
   } catch (error) {
     throw explain(error, { databaseUrl: settings.DATABASE_URL, wording });
   }

@@ -40,12 +40,3 @@ export function stopRequest(force: () => void = () => {}, signals = SIGNALS): St
     },
   };
 }
-
-/** Waits for `work`, but no longer than that. */
-export async function within(seconds: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, seconds * 1000);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-}

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { print, withJson } from "./print.js";
 import { settingsHelp } from "./settings-help.js";
-import { stopRequest, within } from "./stopping.js";
+import { stopRequest } from "./stopping.js";
 
 /** `worker`. */
 export function addWorker(program: Command): void {
@@ -17,7 +17,8 @@ ${settingsHelp()}`,
       const { settingsWithDatabase } = await import("./environment.js");
       const { CLOSING_SECONDS } = await import("./listening.js");
       const { withServices } = await import("./services.js");
-      const { startWorker } = await import("../../server/notifications/worker.js");
+      const { waitAtMost } = await import("../../server/timeout.js");
+      const { startWorker } = await import("../../server/worker.js");
       const stop = stopRequest();
       const settings = settingsWithDatabase();
       await withServices(settings, async (services, log) => {
@@ -25,7 +26,7 @@ ${settingsHelp()}`,
         const concurrency = settings.WORKER_CONCURRENCY;
         print(command, { concurrency }, `Sending notifications, ${concurrency} at once.`);
         await stop.asked;
-        await within(settings.DRAIN_SECONDS + CLOSING_SECONDS, worker.stop());
+        await waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, worker.stop());
       });
     });
 }

@@ -1,13 +1,14 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
 import { readSettings, type Settings } from "../../server/config.js";
+import { waitAtMost } from "../../server/timeout.js";
 import { bringUpToDate } from "../commands/bring-up-to-date.js";
 import { portIsChosen, type WithDatabase } from "../commands/environment.js";
 import { CommandFailure } from "../commands/failure.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, PortTaken } from "../commands/listening.js";
 import { print } from "../commands/print.js";
 import { withServices } from "../commands/services.js";
-import { type StopRequest, stopRequest, within } from "../commands/stopping.js";
+import { type StopRequest, stopRequest } from "../commands/stopping.js";
 import { createLog } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import {
@@ -46,7 +47,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     stop.check();
     const demo = await prepare(settings, stop);
     const gateway = await listen(settings, portIsChosen() || options.port !== undefined);
-    undo.push(() => within(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
+    undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
     stop.check();
     const ready = describe(gateway.url, demo);
     print(command, ready, asText(ready));

@@ -12,13 +12,13 @@ export interface Notice {
   listing: { title: string; address: string; city: string; country: string; timezone: string };
 }
 
-/** The message that asks the guest to fill in the form, with the stay in the listing's time zone. */
+/** The message that asks a guest to fill in the form. Instants are shown in the listing's time zone. */
 export function compose(notice: Notice): SendMailOptions {
   const title = notice.listing.title;
   const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
   const facts = factsOf(notice);
   return {
-    // The same at each attempt, so that a message that arrives twice can be told.
+    // The same for each attempt, so that mail clients can recognize a repeated message.
     messageId: `<form-${notice.formId}@guest-forms>`,
     from: notice.from,
     to: { name: "", address: notice.to },
@@ -90,17 +90,17 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-/** Text as HTML shows it: titles and addresses are the hosts' own words. */
+/** Escapes HTML: titles and addresses are user input. */
 const escaped = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
-/** The address as logs may show it: `a***@e***.com`. */
+/** Masks an address for logs: `a***@e***.com`. */
 export function maskEmail(address: string): string {
   const [local = "", domain = ""] = address.split("@");
   const ending = domain.slice(domain.lastIndexOf("."));
   return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${ending}`;
 }
 
-/** What a mail server said, without the guest's address, which refusals like to quote in one way or another. */
+/** Masks the address in a mail server's reply: refusals quote it, or a part of it. */
 export function withoutEmail(text: string, address: string): string {
   const masked = text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
   const parts = address.split("@").map((part) => part.replace(/[^\w]/g, "\\$&"));

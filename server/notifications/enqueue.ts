@@ -1,10 +1,12 @@
 import type { Sql } from "../db.js";
 
-/** The one task: tell the guest that a form awaits them. */
-export const FORM_CREATED = "form-created";
+/** The kind of the notification that asks a guest to fill in a new form. */
+export const FORM_CREATED = "form.created";
 
-const ENQUEUE = "SELECT (graphile_worker.add_job($1::text, json_build_object('formId', $2::uuid))).id::text";
-
+/** Enqueues the message to the guest of a new form. Call it in the transaction that creates the form. */
 export async function enqueueFormCreated(tx: Sql, formId: string): Promise<void> {
-  await tx.query("enqueue", ENQUEUE, [FORM_CREATED, formId]);
+  await tx.query("enqueue-notification", "INSERT INTO notifications (kind, form_id) VALUES ($1, $2::uuid)", [
+    FORM_CREATED,
+    formId,
+  ]);
 }

@@ -1,35 +1,29 @@
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { notFound } from "../errors.js";
-import { FORM_CREATED } from "./enqueue.js";
 import { findNotification } from "./list.js";
 import type { Notification } from "./schema.js";
 
-/** Of one that a worker holds, the attempt under way is the retry. */
-const RETRY = `
-  UPDATE graphile_worker._private_jobs j SET attempts = 0, run_at = now(), updated_at = now()
-  FROM graphile_worker._private_tasks t
-  WHERE j.id = $1::bigint AND t.id = j.task_id AND t.identifier = $2 AND j.locked_at IS NULL
-  RETURNING j.payload ->> 'formId' AS "formId", j.last_error AS "lastError", j.run_at AS "runAt"`;
-
-interface Retried {
-  formId: string;
-  lastError: string | null;
-  runAt: Date;
-}
-
-/** Job ids are 64-bit integers. */
+/** Ids are positive 64-bit integers. */
 const ID = /^[1-9]\d{0,17}$/;
 
-/** Has a notification tried again at once; RESOURCE_NOT_FOUND where none waits or has failed under this id. */
+/**
+ * Resets a notification to its first attempt, due now. One that is running is left to its current attempt.
+ * RESOURCE_NOT_FOUND if there is no such notification or it was sent.
+ */
 export async function retryNotification(context: Context, id: string): Promise<Notification> {
   if (!ID.test(id)) throw notFound();
-  // By the time it could be read again it may have been sent.
-  const retried = await context.services.db.transaction(async (tx) => {
-    const [job] = await tx.$queryRawUnsafe<Retried[]>(RETRY, id, FORM_CREATED);
-    if (!job) return undefined;
-    await audit(tx, context, "notification.retried", job.formId, { notificationId: id });
-    return { ...job, id, state: "waiting" as const, attempts: 0, runAt: job.runAt.toISOString() };
+  const { db } = context.services;
+  // Returned from the update: a worker may have sent it before it could be read again.
+  const retried = await db.transaction(async (tx) => {
+    const [row] = await tx.$queryRaw<{ formId: string; lastError: string | null; nextAttemptAt: Date }[]>`
+      UPDATE notifications SET state = 'waiting', attempts = 0, next_attempt_at = now()
+      WHERE id = ${BigInt(id)} AND state IN ('waiting', 'retrying', 'failed')
+      RETURNING form_id::text AS "formId", last_error AS "lastError", next_attempt_at AS "nextAttemptAt"`;
+    if (!row) return undefined;
+    const { nextAttemptAt, ...rest } = row;
+    await audit(tx, context, "notification.retried", row.formId, { notificationId: id });
+    return { ...rest, id, state: "waiting" as const, attempts: 0, runAt: nextAttemptAt.toISOString() };
   });
   const found = retried ?? (await findNotification(context, id));
   if (!found) throw notFound();

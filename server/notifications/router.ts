@@ -8,7 +8,7 @@ export const notificationsRouter = router({
   /** The notifications not sent yet, oldest first. Operator. */
   list: operatingProcedure.output(z.array(notification)).query(({ ctx }) => listNotifications(ctx)),
   /**
-   * Has a notification tried again at once, from its first attempt; one that is being sent is left to that. Operator.
+   * Resets a notification to its first attempt, due now. One that is running is left to its current attempt. Operator.
    * Errors: RESOURCE_NOT_FOUND (no such notification, or it was sent).
    */
   retry: operatingProcedure

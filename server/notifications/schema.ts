@@ -2,7 +2,7 @@ import { z } from "zod";
 import { expected } from "../errors.js";
 import { instantOut } from "../values.js";
 
-/** `waiting`: not tried yet; `running`: being sent; `retrying`: failed, will be tried at `runAt`; `failed`: given up. */
+/** `waiting`: not tried yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up. */
 export const STATES = ["waiting", "running", "retrying", "failed"] as const;
 
 export type State = (typeof STATES)[number];
@@ -13,12 +13,13 @@ export const notification = z.object({
   state: z.enum(STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
-  runAt: instantOut,
+  /** When the next attempt is due, or the running one was; null once given up. */
+  runAt: instantOut.nullable(),
 });
 
 export type Notification = z.infer<typeof notification>;
 
-/** Any string: one that is no id is simply not found. */
+/** Any string: a malformed id is not found. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
 export const notificationCounts = z.record(z.enum(STATES), z.int());

@@ -1,39 +1,38 @@
 import { createTransport, type SendMailOptions, type Transporter } from "nodemailer";
 import type { Services } from "../context.js";
+import type { Log } from "../log.js";
 import { open } from "../secrets.js";
 import { compose, maskEmail, withoutEmail } from "./compose.js";
-import type { WorkerLog } from "./worker.js";
 
-/** The receiver has refused the address or the message for good (RFC 5321, a 5yz reply). */
+/** The receiver refused the address or the message for good (a 5yz reply, RFC 5321). */
 export class FinalRefusal extends Error {}
 
 /**
- * Sends a form's notification, or logs it where no mail server is set; does nothing where the form or its address is
- * gone. Rejects where the message was not taken, with a FinalRefusal where trying again would be of no use; the
- * reason does not tell the address.
+ * Sends the message about a form, or logs it if no mail server is set. Resolves to whether there was a recipient: the
+ * form or its address may be gone. Rejects if the message was not accepted, with a FinalRefusal if retrying is of no
+ * use; the reason never contains the address.
  */
-export type Send = (formId: string) => Promise<void>;
+export type Send = (formId: string) => Promise<boolean>;
 
-export function makeSender(services: Services, log: WorkerLog): Send {
+export function makeSender(services: Services, log: Log): Send {
   const { settings } = services;
   const transport = settings.SMTP_URL ? openTransport(settings.SMTP_URL, settings) : undefined;
   return async (formId) => {
     const found = await readNotice(services, formId);
     if (!found) {
       log.info({ formId }, "nothing to notify: the form or its address is gone");
-      return;
+      return false;
     }
     const message = compose(found);
     const to = maskEmail(found.to);
-    if (!transport) {
-      log.info(
-        { formId, to, subject: message.subject, text: message.text },
-        "notification (no SMTP_URL is set)",
-      );
-      return;
+    if (transport) {
+      await deliver(transport, message, settings.SMTP_TIMEOUT_SECONDS, found.to);
+      log.info({ formId, to }, "notification sent");
+    } else {
+      const { subject, text } = message;
+      log.info({ formId, to, subject, text }, "notification (no SMTP_URL is set)");
     }
-    await deliver(transport, message, settings.SMTP_TIMEOUT_SECONDS, found.to);
-    log.info({ formId, to }, "notification sent");
+    return true;
   };
 }
 
@@ -48,24 +47,24 @@ function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Services["settings
   });
 }
 
-/** How many answers' time a whole message may take: a server that says a little now and then is idle at no time. */
-const ANSWERS = 10;
+/** Limit of a whole message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
+const MESSAGE_TIMEOUTS = 10;
 
-const REASON_CHARACTERS = 500;
+const MAX_REASON_CHARACTERS = 500;
 
 async function deliver(transport: Transporter, message: SendMailOptions, timeoutSeconds: number, to: string) {
-  const signal = AbortSignal.timeout(timeoutSeconds * 1000 * ANSWERS);
+  const signal = AbortSignal.timeout(timeoutSeconds * 1000 * MESSAGE_TIMEOUTS);
   try {
     await transport.sendMail({ ...message, signal } as SendMailOptions);
   } catch (error) {
-    // It is logged, and kept with the job: a new error, for the first one carries the address in several places.
+    // A new error: several properties of the original contain the address, and the reason is logged and stored.
     const said = withoutEmail(error instanceof Error ? error.message : String(error), to);
-    const reason = said.replace(/\s+/g, " ").slice(0, REASON_CHARACTERS);
+    const reason = said.replace(/\s+/g, " ").slice(0, MAX_REASON_CHARACTERS);
     throw isFinal(error) ? new FinalRefusal(reason) : new Error(reason);
   }
 }
 
-/** Whether it is this message that was refused for good: a refused login or sender is the operator's to mend. */
+/** Whether this message was refused for good. A refused login or sender is for the operator to fix, so it is retried. */
 function isFinal(error: unknown): boolean {
   const { command, responseCode = 0 } = error as { command?: string; responseCode?: number };
   return (command === "RCPT TO" || command === "DATA") && responseCode >= 500 && responseCode < 600;

@@ -2,8 +2,7 @@ import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
 import { eraseGuestEmails } from "../forms/queries.js";
-import { FORM_CREATED } from "../notifications/enqueue.js";
-import { CANCEL_NOTIFICATIONS } from "../notifications/jobs.js";
+import { cancelNotifications } from "../notifications/cancel.js";
 import { type Keys, open } from "../secrets.js";
 import type { Erased } from "./schema.js";
 
@@ -23,7 +22,7 @@ export async function eraseAddresses(
   if (ids.length === 0) return 0;
   await eraseGuestEmails(tx, ids);
   await audit(tx, by, "form.email_erased", ids, { reason });
-  return tx.$executeRawUnsafe(CANCEL_NOTIFICATIONS, FORM_CREATED, ids);
+  return cancelNotifications(tx, ids);
 }
 
 interface Sealed {

@@ -2,11 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Services } from "../context.js";
 import { BATCH, eraseAddresses } from "./erase.js";
 
-/** The task: erase the addresses of guests who left RETENTION_DAYS ago. */
-export const ERASE_DUE = "erase-due-addresses";
-
 /**
- * Erases all addresses that are due, a batch a transaction, so that no form is locked for long. A form that is being
+ * Erases the addresses of guests who left RETENTION_DAYS ago, a batch a transaction, so that no form is locked for long. A form that is being
  * written just now is left to the next time.
  */
 export async function eraseDue(

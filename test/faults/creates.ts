@@ -48,7 +48,7 @@ interface Stored {
 export async function stored(world: World, { body }: Create): Promise<Stored[]> {
   const { rows } = await world.services.db.pool.query<Stored>(
     `SELECT f.id, (
-       SELECT count(*)::int FROM graphile_worker._private_jobs j WHERE j.payload->>'formId' = f.id::text
+       SELECT count(*)::int FROM notifications n WHERE n.form_id = f.id
      ) AS jobs
      FROM forms f
      WHERE f.listing_id = $1::uuid AND f.check_in_date = $2::timestamptz AND f.check_out_date = $3::timestamptz`,

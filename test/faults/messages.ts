@@ -14,7 +14,7 @@ export async function expectedMessages({ services }: World): Promise<string[]> {
 export const messageIdOf = (formId: string) => `<form-${formId}@guest-forms>`;
 
 export const hasJobs = async ({ services }: World): Promise<boolean> => {
-  const { rows } = await services.db.pool.query("SELECT FROM graphile_worker._private_jobs LIMIT 1");
+  const { rows } = await services.db.pool.query("SELECT FROM notifications WHERE state <> 'sent' LIMIT 1");
   return rows.length > 0;
 };
 

@@ -46,10 +46,6 @@ const ORPHANS: Record<string, string> = {
   "Idempotency-Keys without a creation": `
     SELECT count(*)::int AS n FROM idempotency_keys k
     WHERE NOT EXISTS (SELECT FROM creations c WHERE c.form_id = k.form_id)`,
-  "notification jobs of forms that do not exist": `
-    SELECT count(*)::int AS n FROM graphile_worker._private_jobs j
-    WHERE j.payload->>'formId' IS NOT NULL
-      AND NOT EXISTS (SELECT FROM forms f WHERE f.id = (j.payload->>'formId')::uuid)`,
 };
 
 /**

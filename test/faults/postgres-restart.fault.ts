@@ -88,7 +88,7 @@ async function runningOf(processes: Running[]): Promise<number> {
 async function waitingJobs(): Promise<number> {
   const { pool } = world.services.db;
   const { rows } = await pool.query<{ n: number }>(
-    "SELECT count(*)::int AS n FROM graphile_worker._private_jobs",
+    "SELECT count(*)::int AS n FROM notifications WHERE state <> 'sent'",
   );
   return rows[0]?.n ?? -1;
 }

@@ -175,7 +175,7 @@ const turn = (state: "on" | "off") =>
 const waitingJobs = () =>
   withClient(standby, async (client) => {
     const { rows } = await client.query<{ n: number }>(
-      "SELECT count(*)::int AS n FROM graphile_worker._private_jobs",
+      "SELECT count(*)::int AS n FROM notifications WHERE state <> 'sent'",
     );
     return rows[0]?.n;
   });

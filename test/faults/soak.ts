@@ -238,8 +238,7 @@ async function waitForMail(databaseUrl: string): Promise<string[]> {
   try {
     for (const since = performance.now(); ; await sleep(250)) {
       const { rows } = await client.query<{ n: number }>(
-        `SELECT count(*)::int AS n FROM graphile_worker._private_jobs j
-         JOIN graphile_worker._private_tasks t ON t.id = j.task_id WHERE t.identifier = 'form-created'`,
+        "SELECT count(*)::int AS n FROM notifications WHERE state <> 'sent'",
       );
       const left = rows[0]?.n ?? 0;
       if (left === 0) return [];

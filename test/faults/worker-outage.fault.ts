@@ -5,6 +5,8 @@ import { DatabaseProxy } from "../gateway-harness.js";
 import { makeHolder } from "../server/holders.js";
 import { openPostOffice, type PostOffice, withMail, work } from "../server/post-office.js";
 
+/** Longer than a worker needs to find the database again. */
+const BACK_MS = 6_000;
 /** As long as a worker may be silent before it counts as dead, twice. */
 const LONG_MS = 40_000;
 
@@ -39,12 +41,8 @@ test("the jobs of a worker that was without the database for long are not taken 
   await sleep(LONG_MS);
   // The other is back some seconds before the one that is sending.
   others.proxy.mend();
-  const isHeard = async () =>
-    (await services.db.pool.query("SELECT FROM workers WHERE seen_at > now() - interval '5 seconds'"))
-      .rowCount;
-  await eventually(isHeard).toBe(1);
+  await sleep(BACK_MS);
   its.proxy.mend();
-  await eventually(isHeard).toBe(2);
   await sleep(LONG_MS / 2);
   slow.release();
   await eventually(() => asOperator(services).notifications.list()).toEqual([]);
@@ -54,7 +52,7 @@ test("the jobs of a worker that was without the database for long are not taken 
   expect(takeovers).toEqual([]);
 }, 200_000);
 
-test("a worker that cannot write down what became of a job begins anew, and the job with it", async () => {
+test("a worker that cannot write down what became of a job does so once the database is back", async () => {
   const services = await openTestServices();
   const holder = await makeHolder(services);
   const office = await openPostOffice();
@@ -68,9 +66,9 @@ test("a worker that cannot write down what became of a job begins anew, and the 
   proxy.cut();
   office.release();
   const said = (beginning: string) => lines.filter(({ message }) => message.startsWith(beginning)).length;
-  await eventually(() => said("the worker lost its hold on the jobs")).toBe(1);
+  await eventually(() => said("cannot record the outcome")).toBe(1);
   proxy.mend();
   await eventually(() => recipients(office), 60_000).toEqual(["guest@example.com"]);
   await eventually(() => asOperator(services).notifications.list()).toEqual([]);
-  expect(said("took over jobs")).toBe(1);
+  expect(said("took over")).toBe(0);
 }, 180_000);

@@ -265,7 +265,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
       expect(reused.status).toBe(422);
     });
 
-    it("the worker, past PgBouncer, sends what a create enqueued", async () => {
+    it("the worker sends what a create enqueued", async () => {
       const { json } = await send("POST", "/v1/forms", {
         body: stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
       });

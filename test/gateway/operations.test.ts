@@ -32,7 +32,7 @@ const create = (body: unknown, idempotencyKey?: string) =>
 const update = (id: string, body: unknown) => send({ method: "PUT", path: `/v1/forms/${id}`, body });
 const formOf = ({ json }: Answer) => json as FormV1;
 const pageOf = <Item>({ json }: Answer) => json as Page<Item>;
-const jobs = () => gateway.count("graphile_worker._private_jobs");
+const jobs = () => gateway.count("notifications");
 const forms = () => gateway.count("forms");
 
 describe("create form", () => {

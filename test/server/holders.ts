@@ -54,6 +54,5 @@ const TRACES = `
   SELECT (SELECT count(*)::int FROM mine) AS forms,
     (SELECT count(*)::int FROM creations WHERE holder_id = $1) AS creations,
     (SELECT count(*)::int FROM idempotency_keys WHERE holder_id = $1) AS keys,
-    (SELECT count(*)::int FROM graphile_worker._private_jobs WHERE payload ->> 'formId' IN (SELECT id::text FROM mine))
-      AS jobs,
+    (SELECT count(*)::int FROM notifications WHERE form_id IN (SELECT id FROM mine)) AS jobs,
     (SELECT count(*)::int FROM audit_entries WHERE subject_id IN (SELECT id FROM mine)) AS audit`;

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import type { Db } from "../../server/db.js";
 import { withoutEmail } from "../../server/notifications/compose.js";
+import { openQueue } from "../../server/notifications/queue.js";
 import { asOperator, asUser, makeListing, openTestServices, stay, TEST_SECRET } from "../factories.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 import { openPostOffice, withMail, work } from "./post-office.js";
@@ -40,10 +42,48 @@ describe("the job", () => {
         runAt: expect.stringMatching(/^\d{4}-.*Z$/),
       },
     ]);
-    const { rows } = await services.db.pool.query("SELECT payload, key FROM graphile_worker._private_jobs");
-    expect(rows).toEqual([{ payload: { formId: form.id }, key: null }]);
-    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+    const { rows } = await services.db.pool.query("SELECT kind, form_id FROM notifications");
+    expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
+    await services.db.pool.query("DELETE FROM notifications");
   });
+});
+
+test("unsent notifications are found by their index, however many were sent", async () => {
+  const statements: string[] = [];
+  const recorded: Db = {
+    ...services.db,
+    query(name, text, values) {
+      statements.push(text);
+      return services.db.query(name, text, values);
+    },
+  };
+  const queue = openQueue(recorded, "a worker");
+  const { notifications } = asOperator({ ...services, db: recorded });
+  await Promise.all([queue.claim(), queue.releaseStale(), notifications.list(), notifications.count()]);
+  expect(statements).toHaveLength(4);
+  await services.db.pool.query(
+    `WITH sent AS (
+       INSERT INTO forms (public_id, listing_id, fingerprint)
+       SELECT 'sent-' || n, $1, '\\x00' FROM generate_series(1, 5000) n RETURNING id)
+     INSERT INTO notifications (kind, form_id, state, next_attempt_at)
+     SELECT 'form.created', id, 'sent', NULL FROM sent`,
+    [holder.listingId],
+  );
+  await services.db.pool.query("ANALYZE notifications");
+  const client = await services.db.pool.connect();
+  try {
+    for (const text of statements) {
+      await client.query(`PREPARE examined AS ${text}`);
+      const { rows } = await client.query(`EXPLAIN EXECUTE examined${/\$1/.test(text) ? "(NULL)" : ""}`);
+      await client.query("DEALLOCATE examined");
+      const plan = JSON.stringify(rows);
+      expect(plan).toContain("notifications_unsent_idx");
+      expect(plan).not.toContain("Seq Scan");
+    }
+  } finally {
+    client.release();
+    await services.db.pool.query("DELETE FROM notifications");
+  }
 });
 
 describe("the message", () => {
@@ -139,7 +179,19 @@ describe("the message", () => {
 
   test("is not sent where the form is gone", async () => {
     const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }));
+    const { form: other } = await holder.create(
+      stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
+    );
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [form.id]);
+    const office = await openPostOffice();
+    await work(await withMail(services, office.url));
+    await eventually(waiting).toEqual([]);
+    expect(office.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${other.id}@guest-forms>`]);
+  });
+
+  test("is not sent where the address is gone", async () => {
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }));
+    await services.db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [form.id]);
     const office = await openPostOffice();
     const lines = await work(await withMail(services, office.url));
     await eventually(() => lines).toContainEqual({
@@ -152,7 +204,7 @@ describe("the message", () => {
 
   test("is logged where there is no mail server, with the address masked", async () => {
     const lines = await work(services);
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }));
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }));
     await eventually(waiting).toEqual([]);
     const logged = lines.filter(({ message }) => message.startsWith("notification"));
     expect(logged).toEqual([
@@ -197,15 +249,11 @@ describe("a message that the mail server refuses", () => {
     expect(job?.lastError).toContain("mailbox busy");
     expect(Date.parse(job?.runAt ?? "")).toBeGreaterThan(Date.now());
     expect(office.received).toEqual([]);
-    const { rows } = await services.db.pool.query(
-      "SELECT j::text AS row FROM graphile_worker._private_jobs j",
-    );
+    const { rows } = await services.db.pool.query("SELECT n::text AS row FROM notifications n");
     for (const text of [JSON.stringify(rows), JSON.stringify(lines), JSON.stringify(job)]) {
       expect(text.toLowerCase()).not.toMatch(/unmistakable|mail\.example/);
     }
-    await services.db.pool.query("SELECT graphile_worker.reschedule_jobs(ARRAY[$1::bigint], now())", [
-      job?.id,
-    ]);
+    await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() WHERE id = $1", [job?.id]);
     await eventually(() => office.received.length).toBe(1);
     expect(office.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
     await eventually(waiting).toEqual([]);
@@ -214,12 +262,13 @@ describe("a message that the mail server refuses", () => {
   test("stays visible once it was given up", async () => {
     const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }));
     await services.db.pool.query(
-      "UPDATE graphile_worker._private_jobs SET attempts = max_attempts, last_error = 'refused'",
+      "UPDATE notifications SET state = 'failed', attempts = 25, last_error = 'refused' WHERE form_id = $1",
+      [form.id],
     );
     await work(services);
     expect(await waiting()).toEqual([
       expect.objectContaining({ formId: form.id, state: "failed", attempts: 25, lastError: "refused" }),
     ]);
-    await services.db.pool.query("DELETE FROM graphile_worker._private_jobs");
+    await services.db.pool.query("DELETE FROM notifications");
   });
 });

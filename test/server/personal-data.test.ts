@@ -11,11 +11,11 @@ describe("keys and guests' addresses", () => {
   test("are in no row of any table, as text, in hex or in base64", async () => {
     const tables = await everyRow(traces.databaseUrl);
     expect([...tables.keys()]).toEqual(
-      expect.arrayContaining(["forms", "creations", "audit_entries", "graphile_worker._private_jobs"]),
+      expect.arrayContaining(["forms", "creations", "audit_entries", "notifications"]),
     );
     // What a search of it would find must be there at all.
     expect(tables.get("forms")).toContain("\\\\x01");
-    expect(tables.get("graphile_worker._private_jobs")).toMatch(/550 /);
+    expect(tables.get("notifications")).toMatch(/550 /);
     for (const [table, rows] of tables) expect([table, found(rows, traces.secrets)]).toEqual([table, []]);
   });
 

@@ -142,7 +142,7 @@ function inBase64(secret: string): string[] {
   );
 }
 
-/** Every row of every table, Prisma's and graphile-worker's too, as Postgres writes it: bytes in hex. */
+/** Every row of every table as Postgres writes it: bytes in hex. */
 export async function everyRow(databaseUrl: string): Promise<Map<string, string>> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

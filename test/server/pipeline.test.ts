@@ -244,7 +244,7 @@ describe("a write that fails at its last step", () => {
     const holder = await makeHolder(services);
     await services.db.pool.query(`
       CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
-      CREATE TRIGGER refuse_job BEFORE INSERT ON graphile_worker._private_jobs EXECUTE FUNCTION refuse_job()`);
+      CREATE TRIGGER refuse_job BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_job()`);
     expect(await refusal(holder.create(holder.body, "k"))).toEqual({
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",

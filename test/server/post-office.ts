@@ -4,7 +4,7 @@ import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { onTestFinished } from "vitest";
 import type { Services } from "../../server/context.js";
-import { startWorker } from "../../server/notifications/worker.js";
+import { startWorker } from "../../server/worker.js";
 import { openTestServices, TEST_SECRET } from "../factories.js";
 
 export interface Received {

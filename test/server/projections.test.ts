@@ -216,7 +216,7 @@ describe("the guest's address", () => {
        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
     );
     expect(rows.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["public.forms", "public.creations", "graphile_worker._private_jobs"]),
+      expect.arrayContaining(["public.forms", "public.creations", "public.notifications"]),
     );
     const needles = ["Unmistakable.Guest", "somebody.else", "mail.example"].flatMap((text) => [
       text.toLowerCase(),

@@ -1,8 +1,9 @@
 import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { startWorker } from "../../server/notifications/worker.js";
-import { openTestServices } from "../factories.js";
+import { startWorker } from "../../server/worker.js";
+import { asOperator, openTestServices } from "../factories.js";
+import { makeHolder } from "./holders.js";
 
 const ROUNDS = 10;
 const log = { info() {}, warn() {}, error() {} };
@@ -67,7 +68,7 @@ test("a worker that loses the database before it has looked for jobs once works 
   const blocker = new pg.Client({ connectionString: services.db.url });
   await blocker.connect();
   await blocker.query("BEGIN");
-  await blocker.query("LOCK TABLE graphile_worker._private_tasks");
+  await blocker.query("LOCK TABLE notifications");
   const worker = await startWorker(services, log);
   onTestFinished(() => worker.stop());
   const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
@@ -79,10 +80,9 @@ test("a worker that loses the database before it has looked for jobs once works 
   await expect.poll(jobs).toBe(0);
 });
 
-const addJob = () =>
-  services.db.pool.query(
-    "SELECT graphile_worker.add_job('form-created', json_build_object('formId', gen_random_uuid()))",
-  );
+const addJob = async () => {
+  const holder = await makeHolder(services);
+  await holder.create(holder.body);
+};
 
-const jobs = async () =>
-  (await services.db.pool.query("SELECT count(*)::int AS n FROM graphile_worker._private_jobs")).rows[0]?.n;
+const jobs = async () => (await asOperator(services).notifications.list()).length;

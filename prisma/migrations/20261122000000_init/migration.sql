@@ -123,14 +123,6 @@ CREATE TABLE "audit_entries" (
 );
 
 -- CreateTable
-CREATE TABLE "workers" (
-    "id" TEXT NOT NULL,
-    "seen_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-
-    CONSTRAINT "workers_pkey" PRIMARY KEY ("id")
-);
-
--- CreateTable
 CREATE TABLE "stored_secrets" (
     "id" SERIAL NOT NULL,
     "secret" TEXT NOT NULL,
@@ -207,6 +199,35 @@ ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_holder_id_fkey" 
 
 -- AddForeignKey
 ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "creations"("form_id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- CreateEnum
+CREATE TYPE "NotificationState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent');
+
+-- CreateTable
+CREATE TABLE "notifications" (
+    "id" BIGSERIAL NOT NULL,
+    "kind" TEXT NOT NULL,
+    "form_id" UUID NOT NULL,
+    "state" "NotificationState" NOT NULL DEFAULT 'waiting',
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+    "last_error" TEXT,
+    "next_attempt_at" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
+    "worker_id" TEXT,
+    "heartbeat_at" TIMESTAMPTZ(3),
+    "sent_at" TIMESTAMPTZ(3),
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "notifications_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateIndex
+CREATE INDEX "notifications_form_id_idx" ON "notifications"("form_id");
+
+-- CreateIndex
+CREATE INDEX "notifications_unsent_idx" ON "notifications"("next_attempt_at") WHERE (state <> 'sent');
+
+-- AddForeignKey
+ALTER TABLE "notifications" ADD CONSTRAINT "notifications_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "forms"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- `scoped_forms`: the forms in each user's scope, exact at any time, whatever the isolation level of those who write.
 --

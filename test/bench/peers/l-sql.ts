@@ -96,10 +96,9 @@ export const CREATE = `
   ), entry AS (
     INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
     SELECT 'key', $11::uuid, 'form.created', id, $12::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
-  ), job AS MATERIALIZED (
-    SELECT (graphile_worker.add_job('form-created', json_build_object('formId', id))).id FROM form
-    WHERE $10::bytea IS NOT NULL
+  ), notified AS (
+    INSERT INTO notifications (kind, form_id) SELECT 'form.created', id FROM form WHERE $10::bytea IS NOT NULL
   )
   SELECT coalesce(earlier.answer, form.answer) AS answer, earlier.form_id IS NOT NULL AS replayed,
-    coalesce(earlier.reused, false) AS reused, job.id AS job
-  FROM listing LEFT JOIN earlier ON true LEFT JOIN form ON true LEFT JOIN job ON true`;
+    coalesce(earlier.reused, false) AS reused
+  FROM listing LEFT JOIN earlier ON true LEFT JOIN form ON true`;

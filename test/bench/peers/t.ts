@@ -255,9 +255,7 @@ async function create(
       details: { listingId: listing.id },
     },
   });
-  if (guestEmail) {
-    await tx.$executeRaw`SELECT graphile_worker.add_job('form-created', json_build_object('formId', ${id}::text))`;
-  }
+  if (guestEmail) await tx.notification.create({ data: { kind: "form.created", formId: id } });
   return { form, replayed: false };
 }
 

@@ -1,0 +1,48 @@
+import type { Services } from "./context.js";
+import { openDb } from "./db.js";
+import type { Log } from "./log.js";
+import { startSending } from "./notifications/worker.js";
+import { eraseDue } from "./people/retention.js";
+import { repeat } from "./repeat.js";
+import { dbSettings } from "./services.js";
+import { waitAtMost } from "./timeout.js";
+
+const RETENTION_MS = 3_600_000;
+const RETENTION_RETRY_MS = 60_000;
+/** A frozen Postgres must not hold a process that stops. */
+const CLOSE_TIMEOUT_SECONDS = 2;
+
+/**
+ * Starts the background work: sending notifications and erasing addresses that are due. Rejects if the database cannot
+ * be reached; later outages it survives.
+ */
+export async function startWorker(services: Services, log: Log): Promise<{ stop(): Promise<void> }> {
+  const { settings } = services;
+  // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
+  const db = openDb({ ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + 2 }, (error) =>
+    log.warn({ reason: error.message }, "a database connection of the worker was lost"),
+  );
+  await db.query("worker-start", "SELECT 1", []).catch(async (error) => {
+    await db.close();
+    throw error;
+  });
+  const own = { ...services, db };
+  const sending = startSending(own, log);
+  const stopping = new AbortController();
+  const erase = async () => {
+    await eraseDue(own, log, stopping.signal);
+    return RETENTION_MS;
+  };
+  const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {
+    signal: stopping.signal,
+    retryMs: RETENTION_RETRY_MS,
+    onFailure: (err) => log.error({ err }, "cannot erase the addresses that are due"),
+  });
+  return {
+    async stop() {
+      stopping.abort();
+      const stopped = Promise.all([sending.stop(), erasing]).then(() => db.close());
+      await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
+    },
+  };
+}
