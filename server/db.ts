@@ -95,6 +95,7 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
   // its way to the next request rejects that request's statement.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => {}));
+  const end = endOf(pool);
   const guard = closeFrozenConnections(pool, settings.statementTimeout + FROZEN_GRACE_MS);
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
@@ -118,7 +119,7 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
     async close() {
       guard.stop();
       await prisma.$disconnect();
-      await end(pool);
+      await end();
     },
   };
 }
@@ -198,25 +199,28 @@ async function onOwnConnection<Result>(
   const own = new pg.Pool({ ...settings, max: 1, application_name: "guest-forms operator" });
   own.on("error", () => {});
   own.on("connect", (client) => client.on("error", () => {}));
+  const end = endOf(own);
   try {
     return await inTransaction(await own.connect(), async (client) => {
       await client.query(LONG_LIMITS);
       return work(sqlOver(client, prepared));
     });
   } finally {
-    await end(own);
+    await end();
   }
 }
 
-/** Resolves once the connections have ended: the pool's own promise resolves when they have been told to. */
-async function end(pool: pg.Pool): Promise<void> {
-  let open = pool.totalCount;
-  const ended = new Promise<void>((resolve) => {
-    if (open === 0) resolve();
-    pool.on("remove", () => --open === 0 && resolve());
-  });
-  await pool.end();
-  await ended;
+/** Ends a pool and resolves once its connections have ended: the pool's own promise resolves when they are told to. */
+function endOf(pool: pg.Pool): () => Promise<void> {
+  let open = 0;
+  pool.on("connect", () => open++);
+  pool.on("remove", () => open--);
+  return async () => {
+    const ended = new Promise<void>((resolve) => pool.on("remove", () => open === 0 && resolve()));
+    const isOpen = open > 0;
+    await pool.end();
+    if (isOpen) await ended;
+  };
 }
 
 const PAUSE_MS = 20;
