@@ -62,9 +62,11 @@ function createV1(deps: AppDeps & { isDraining: () => boolean; observers: Reques
   const call = bridge(services);
   const v1 = express.Router();
   v1.use(...observers, noStore, ...allowOrigins(settings));
-  for (const { pattern, allow } of ROUTES) v1.options(pattern, answerOptions(allow));
+  const options = express.Router();
+  for (const { pattern, allow } of ROUTES) options.options(pattern, answerOptions(allow));
+  options.use(answerPreflight);
   v1.use(
-    answerPreflight,
+    (req, res, next) => (req.method === "OPTIONS" ? options(req, res, next) : next()),
     refuseWhile(isDraining),
     limitTime(settings, log),
     authenticate(services, counters("guest-forms:bad-key:"), metrics?.onKeyLookUp),

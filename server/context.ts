@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Settings } from "./config.js";
 import type { Db } from "./db.js";
 import { ServiceError } from "./errors.js";
+import type { StopSignal } from "./failures.js";
 import type { Keyring } from "./secrets.js";
 import { isUuid } from "./values.js";
 
@@ -48,7 +49,7 @@ export interface Context {
   /** Told about the answer beside its body. */
   outcome: { replayed: boolean };
   /** Aborts when the caller has been told to retry: nothing further may be begun. */
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** A call by somebody with a scope. */
@@ -61,7 +62,7 @@ export interface CallOptions {
   idempotencyKey?: string | undefined;
   /** Filled in by the call: `replayed` tells that a create was answered with an earlier request's form. */
   outcome?: { replayed: boolean };
-  signal?: AbortSignal;
+  signal?: StopSignal;
 }
 
 export function createContext(

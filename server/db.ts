@@ -4,7 +4,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { withOptions } from "../prisma/session-options.js";
-import { classify } from "./failures.js";
+import { classify, type StopSignal } from "./failures.js";
 import { closeFrozenConnections } from "./frozen-connections.js";
 
 /** A transaction of Prisma's typed client. */
@@ -57,7 +57,7 @@ export interface Db extends Sql {
    * The same in prepared SQL. No statement is sent after `signal` aborts: rejects with the signal's
    * reason instead.
    */
-  sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
+  sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: StopSignal): Promise<Result>;
   /** The same on a connection of its own, for an operator's work that takes longer than a request may. */
   longTransaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
@@ -146,7 +146,7 @@ function statementName(sql: string): string {
 }
 
 // `pool.query` rather than connect, query and release: those keep each answer in memory until a major collection.
-const sqlOver = (on: pg.Pool | pg.ClientBase, prepared: boolean, signal?: AbortSignal): Sql => ({
+const sqlOver = (on: pg.Pool | pg.ClientBase, prepared: boolean, signal?: StopSignal): Sql => ({
   async query<Row extends object>(name: string, text: string, values: unknown[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared && { name }), text, values, types: TYPES };

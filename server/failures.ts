@@ -9,6 +9,9 @@ export class Unavailable extends Error {
   readonly code = "57014";
 }
 
+/** An AbortSignal, or anything else that throws Unavailable once nothing further may be begun. */
+export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
+
 const CONFLICT = /^(40001|40P01|P2034)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock

@@ -22,7 +22,7 @@ export function bridge(services: Services): (operation: Operation) => RequestHan
     const context = createContext(services, principal, {
       correlationId,
       idempotencyKey: headers["idempotency-key"],
-      signal: deadline.signal,
+      signal: deadline,
     });
     const call = new Call(operation, req.path, values, context);
     const reply = new Reply();

@@ -2,7 +2,7 @@ import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
-import { Unavailable } from "../../server/failures.js";
+import { type StopSignal, Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
 /** What a request may take in addition to its longest wait for the database. */
@@ -12,9 +12,12 @@ const MARGIN_MS = 300;
 export const answerTime = (settings: Settings): number =>
   Math.max(settings.DATABASE_CONNECT_TIMEOUT_MS, settings.DATABASE_STATEMENT_TIMEOUT_MS) + MARGIN_MS;
 
-/** A timeout that can be paused. */
-export class Deadline {
-  readonly #controller = new AbortController();
+/**
+ * A timeout that can be paused. It is its own `StopSignal`, because an AbortSignal per request costs 5 µs: when time is
+ * up, a statement that runs may still take effect, but no further one begins.
+ */
+export class Deadline implements StopSignal {
+  #isOver = false;
   readonly #onTimeout: () => void;
   #left: number;
   #startedAt = 0;
@@ -25,15 +28,14 @@ export class Deadline {
     this.#onTimeout = onTimeout;
   }
 
-  /** Aborted when time is up: a statement that runs may still take effect, but no further one begins. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  throwIfAborted(): void {
+    if (this.#isOver) throw new Unavailable("the request took too long");
   }
 
   start(): void {
     this.#startedAt = performance.now();
     this.#timer = setTimeout(() => {
-      this.#controller.abort(new Unavailable("the request took too long"));
+      this.#isOver = true;
       this.#onTimeout();
     }, this.#left);
   }

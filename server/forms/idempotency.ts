@@ -3,7 +3,7 @@ import type { Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
 import type { CanonicalBody } from "./fingerprint.js";
-import type { FormRow, StoredAnswer } from "./projection.js";
+import { type FormRow, restoreForm, type StoredAnswer } from "./projection.js";
 
 export interface CreateRequest {
   holderId: string;
@@ -96,7 +96,7 @@ export async function replay(
 ): Promise<FormRow> {
   if (!isInScope) throw notFound();
   if (key !== undefined && !isByKey) await bindKey(tx, holderId, key, formId);
-  return { ...answer, createdAt };
+  return restoreForm(answer, createdAt);
 }
 
 const BIND = "INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2::text, $3::uuid)";

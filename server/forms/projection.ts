@@ -9,14 +9,17 @@ export const FORM_COLUMNS = selectList(formV1, "f");
 /** A form as the database stores it; its status may be one that the interface does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
-/** The answer to a create, as it is kept for its repeats: what never changes is kept with the form. */
-export type StoredAnswer = Omit<FormRow, "createdAt">;
+/** The public form of a row. */
+export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
+
+/** The answer to a create, as it is kept for its repeats; `createdAt` is kept with the form. */
+export type StoredAnswer = Partial<FormRow> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
 
 const ABSENT = absentFields(formV1);
 
-/** The public form of a row, or of an answer that was stored before some of the fields existed: those are null. */
-export const projectForm = (row: FormRow): FormV1 => ({
+/** The row of a stored answer. Fields that did not exist when it was stored are null. */
+export const restoreForm = (answer: StoredAnswer, createdAt: string): FormRow => ({
   ...ABSENT,
-  ...row,
-  status: projectStatus(row.status),
+  ...answer,
+  createdAt,
 });
