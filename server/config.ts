@@ -40,7 +40,9 @@ export const settingsSchema = z.object({
       "Whether connections keep prepared statements and settings. false behind PgBouncer in transaction mode: " +
         "`guest-forms migrate` then stores the settings with the role.",
     ),
-  DATABASE_POOL_SIZE: whole(1, 1000, 10).describe("Most connections of one process."),
+  DATABASE_POOL_SIZE: whole(1, 1000, 10).describe(
+    "Most connections of one process, beside WORKER_CONCURRENCY + 2 for its worker.",
+  ),
   DATABASE_CONNECT_TIMEOUT_MS: whole(50, 60_000, 2_300).describe(
     "Milliseconds a request waits for a connection, then it is answered 503.",
   ),

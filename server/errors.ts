@@ -5,7 +5,7 @@ type TrpcCode = ConstructorParameters<typeof TRPCError>[0]["code"];
 
 /**
  * Every error code of the service with its HTTP status and its default message. The gateway, the OpenAPI
- * document and the SDK's error classes all follow this one table (interface, "Errors"; decisions, "Errors").
+ * document and the SDK's error classes all follow this one table.
  */
 export const ERRORS = {
   UNAUTHENTICATED: {

@@ -18,7 +18,7 @@ import {
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
 export const formsRouter = router({
-  /** Creates a form, once for equal requests (interface, "Create form"; decisions, "Idempotency"). */
+  /** Creates a form, once for equal requests (server/README.md, "Idempotency"). */
   create: writingProcedure
     .meta({
       openapi: {
@@ -58,7 +58,7 @@ export const formsRouter = router({
       return form;
     }),
 
-  /** Replaces a form's stay, or moves it to another listing in scope (interface, "Update form"). */
+  /** Replaces a form's stay, or moves it to another listing in scope. */
   update: writingProcedure
     .meta({
       openapi: {
@@ -85,7 +85,7 @@ export const formsRouter = router({
     .output(formV1)
     .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
 
-  /** Forms on the listings in scope, oldest first (interface, "List forms"). */
+  /** Forms on the listings in scope, oldest first (server/README.md, "Lists"). */
   list: readingProcedure
     .meta({
       openapi: {
@@ -94,7 +94,9 @@ export const formsRouter = router({
         operationId: "listForms",
         tags: ["Forms"],
         summary: "List forms",
-        description: "Forms on the listings in scope, ordered by (createdAt, id), oldest first.",
+        description:
+          "Forms on the listings in scope, ordered by (createdAt, id), oldest first. A cursor skips no form, unless the form " +
+          "takes longer to be committed than the operator's LIST_SETTLE_SECONDS (5 by default).",
         successDescription: "A page of forms.",
       },
       status: 200,
@@ -105,7 +107,7 @@ export const formsRouter = router({
     .output(formPage)
     .query(({ ctx, input }) => listForms(ctx, input)),
 
-  /** One form (interface, "Fetch form"). */
+  /** One form. */
   get: readingProcedure
     .meta({
       openapi: {

@@ -15,7 +15,7 @@ import {
 } from "../values.js";
 import { FORM_STATUSES } from "./status.js";
 
-/** The public projection of a form (interface, "Form"). */
+/** The public projection of a form. */
 export const formV1 = z
   .object({
     id: z
@@ -116,7 +116,7 @@ const stayOrder = {
 /** The name of the bodies in the document. */
 const formInput = { title: "FormInput", description: "What a create or update says of a stay." };
 
-/** Body of a create (decisions, "create/update body"). */
+/** Body of a create. */
 export const createInput = z
   .strictObject(body)
   .refine(endsAfterItBegins, stayOrder)

@@ -10,7 +10,7 @@ const CHECKSUM_LENGTH = 6;
 /** How much of a key is kept in the clear, for people to tell keys apart. */
 export const PREFIX_LENGTH = 12;
 
-/** A new key: `grf_rw_` or `grf_ro_`, 43 random base62 characters, 6 of checksum (decisions, "Keys"). */
+/** A new key: `grf_rw_` or `grf_ro_`, 43 random base62 characters, 6 of checksum. */
 export function mint(mode: "READ_WRITE" | "READ_ONLY"): string {
   const body = `grf_${mode === "READ_WRITE" ? "rw" : "ro"}_${random()}`;
   return body + checksum(body);

@@ -13,7 +13,7 @@ import {
 import { updateListing } from "./update.js";
 
 export const listingsRouter = router({
-  /** The listings in scope, oldest first (interface, "List listings"). */
+  /** The listings in scope, oldest first. */
   list: readingProcedure
     .meta({
       openapi: {
@@ -33,7 +33,7 @@ export const listingsRouter = router({
     .output(listingPage)
     .query(({ ctx, input }) => listListings(ctx, input)),
 
-  /** One listing (interface, "Fetch listing"). */
+  /** One listing. */
   get: readingProcedure
     .meta({
       openapi: {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { cursor, limit, nextCursor, pageItems } from "../paging.js";
 import { count, instantOut, int32Out, line, resourceId, slug, text } from "../values.js";
 
-/** The public projection of a listing (interface, "Listing"). */
+/** The public projection of a listing. */
 export const listing = z
   .object({
     id: z
