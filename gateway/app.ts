@@ -8,16 +8,14 @@ import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
 import { bridge } from "./http/bridge.js";
-import { correlate } from "./http/correlation.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
 import { answerTime, limitTime, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
 import "./http/locals.js";
 import { answerOptions, refuseMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
-import { limitRate } from "./http/rate-limit.js";
-import { LocalStore } from "./http/rate-store.js";
-import { demandHost, exactTarget } from "./http/target.js";
+import { LocalStore, limitRate } from "./http/rate-limit.js";
+import { correlate, demandHost, exactTarget } from "./http/request.js";
 import type { Metrics } from "./internal/metrics.js";
 import { health } from "./process/health.js";
 
@@ -43,7 +41,7 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
-  app.use(correlate(log), exactTarget, securityHeaders, demandHost);
+  app.use(closeConnectionsWhile(isLeaving), correlate(log), exactTarget, securityHeaders, demandHost);
   // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
   app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(services.db, isLeaving, answerTime(settings)));
@@ -104,6 +102,14 @@ const noStore: RequestHandler = (_req, res, next) => {
   res.setHeader("Cache-Control", "no-store");
   next();
 };
+
+/** Makes clients of a stopping process open their next connection to another. */
+const closeConnectionsWhile =
+  (isLeaving: () => boolean): RequestHandler =>
+  (_req, res, next) => {
+    if (isLeaving()) res.setHeader("Connection", "close");
+    next();
+  };
 
 const refuseWhile =
   (isDraining: () => boolean): RequestHandler =>

@@ -7,8 +7,8 @@ import type { Settings } from "../server/config.js";
 import { openServices } from "../server/services.js";
 import { startWorker } from "../server/worker.js";
 import { createApp } from "./app.js";
-import { SharedStore } from "./http/rate-store.js";
 import { envelopeRefusals } from "./http/refusals.js";
+import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
 import { createMetrics } from "./internal/metrics.js";
 import { answerPrimary, tellPrimary } from "./internal/metrics-fleet.js";
@@ -56,10 +56,7 @@ export async function startGateway(options: {
     metrics,
     traceRequests: tracing?.traceRequests,
   });
-  const server = createServer({ ...LIMITS, ...classesOf(app) }, (req, res) => {
-    if (leaving) res.setHeader("Connection", "close");
-    app(req, res);
-  });
+  const server = createServer({ ...LIMITS, ...classesOf(app) }, app);
   envelopeRefusals(server);
   let internal: Awaited<ReturnType<typeof startInternal>>;
   try {

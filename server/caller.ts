@@ -1,6 +1,7 @@
 import { type CallOptions, createContext, type Principal, type Services } from "./context.js";
 import { appRouter } from "./router.js";
 import { createCallerFactory } from "./trpc.js";
+import { isUuid } from "./values.js";
 
 // All that a program needs to call the core in process.
 export { readSettings } from "./config.js";
@@ -15,6 +16,12 @@ const factory = createCallerFactory(appRouter);
  * the principal it is given, with that principal's scope, and throws ServiceError.
  */
 export const createCaller = (services: Services, principal: Principal | null, options?: CallOptions) =>
-  factory(createContext(services, principal, options));
+  factory(createContext(services, normalised(principal), options));
 
 export type Caller = ReturnType<typeof createCaller>;
+
+/** Two spellings of one id are one holder; what is no id is nobody's. */
+function normalised(principal: Principal | null): Principal | null {
+  if (!principal || principal.kind === "operator") return principal;
+  return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;
+}

@@ -4,7 +4,6 @@ import type { Db } from "./db.js";
 import { ServiceError } from "./errors.js";
 import type { StopSignal } from "./failures.js";
 import type { Keyring } from "./secrets.js";
-import { isUuid } from "./values.js";
 
 /** What the core needs to run; made once a process. */
 export interface Services {
@@ -72,7 +71,7 @@ export function createContext(
 ): Context {
   return {
     services,
-    principal: normalised(principal),
+    principal,
     correlationId: options.correlationId ?? randomUUID(),
     idempotencyKey: options.idempotencyKey,
     outcome: options.outcome ?? { replayed: false },
@@ -81,12 +80,6 @@ export function createContext(
 }
 
 const NEVER_ABORTED = new AbortController().signal;
-
-/** Two spellings of one id are one holder; what is no id is nobody's. */
-function normalised(principal: Principal | null): Principal | null {
-  if (!principal || principal.kind === "operator") return principal;
-  return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;
-}
 
 /** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
 export function demandHolder(principal: Principal | null): asserts principal is Holder {

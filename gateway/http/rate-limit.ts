@@ -1,6 +1,13 @@
 import { hash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { type Options, type RateLimitInfo, rateLimit, type Store } from "express-rate-limit";
+import {
+  type IncrementResponse,
+  MemoryStore,
+  type Options,
+  type RateLimitInfo,
+  rateLimit,
+  type Store,
+} from "express-rate-limit";
 import { LRUCache } from "lru-cache";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
@@ -58,3 +65,13 @@ export const refuse: Options["handler"] = (req, _res, next) => {
   const wait = resetTime ? (resetTime.getTime() - Date.now()) / 1000 : 1;
   next(new ServiceError("RATE_LIMITED", { retryAfter: wait }));
 };
+
+/** Counts hits in this process's memory. */
+export class LocalStore extends MemoryStore {
+  /** MemoryStore answers with the entry itself, in which requests at once would all read the last one's count. */
+  override increment(key: string): Promise<IncrementResponse> {
+    const counted = super.increment(key);
+    const entry = this.current.get(key);
+    return entry ? Promise.resolve({ ...entry }) : counted;
+  }
+}

@@ -1,4 +1,6 @@
 import { type FieldError, invalid } from "../errors.js";
+import { projectStatus } from "./projection.js";
+import { STAGES } from "./status.js";
 
 /** What a listing demands of its forms; null means no limit. */
 export interface ListingRules {
@@ -58,4 +60,21 @@ function partyFaults(listing: ListingRules, { numberOfVehicles, numberOfPets }: 
     faults.push({ field: "numberOfPets", issue: "the listing takes no pets" });
   }
   return faults;
+}
+
+function nextStatuses(status: string): readonly string[] {
+  const stage = STAGES.findIndex((statuses) => (statuses as readonly string[]).includes(status));
+  return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
+}
+
+/** Whether a change of status leaves the order of the stages. */
+export const isCorrection = (from: string, to: string): boolean =>
+  from !== to && !nextStatuses(from).includes(to);
+
+/** Throws VALIDATION_ERROR if a change of status leaves the order of the stages. */
+export function checkStatusOrder(from: string, to: string): void {
+  if (!isCorrection(from, to)) return;
+  const next = nextStatuses(from);
+  const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
+  throw invalid([{ field: "status", issue }]);
 }

@@ -1,16 +1,7 @@
-import { type IncrementResponse, MemoryStore, type Options, type Store } from "express-rate-limit";
+import type { IncrementResponse, Options, Store } from "express-rate-limit";
 import { RedisStore } from "rate-limit-redis";
 import type { Redis } from "../process/redis.js";
-
-/** Counts hits in this process's memory. */
-export class LocalStore extends MemoryStore {
-  /** MemoryStore answers with the entry itself, in which requests at once would all read the last one's count. */
-  override increment(key: string): Promise<IncrementResponse> {
-    const counted = super.increment(key);
-    const entry = this.current.get(key);
-    return entry ? Promise.resolve({ ...entry }) : counted;
-  }
-}
+import { LocalStore } from "./rate-limit.js";
 
 /** Counts hits in Redis, for all processes together, and in this process's memory while Redis is lost. */
 export class SharedStore implements Store {
