@@ -1,4 +1,5 @@
 import { type FieldError, invalid } from "../errors.js";
+import { isCorrection, nextStatuses, projectStatus } from "./status.js";
 
 /** What a listing demands of its forms; null means no limit. */
 export interface ListingRules {
@@ -58,4 +59,12 @@ function partyFaults(listing: ListingRules, { numberOfVehicles, numberOfPets }: 
     faults.push({ field: "numberOfPets", issue: "the listing takes no pets" });
   }
   return faults;
+}
+
+/** Throws VALIDATION_ERROR if a change of status leaves the order of the stages. */
+export function checkStatusOrder(from: string, to: string): void {
+  if (!isCorrection(from, to)) return;
+  const next = nextStatuses(from);
+  const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
+  throw invalid([{ field: "status", issue }]);
 }

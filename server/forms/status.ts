@@ -1,5 +1,3 @@
-import { invalid } from "../errors.js";
-
 /** The stages of a form, in order: a form goes from any status of one stage to any of the next. */
 const STAGES = [
   ["SENT"],
@@ -19,7 +17,8 @@ const isPublic = (status: string): status is FormStatus =>
 
 export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
 
-function nextStatuses(status: string): readonly string[] {
+/** The statuses of the next stage; none after the last one and after an unknown status. */
+export function nextStatuses(status: string): readonly string[] {
   const stage = STAGES.findIndex((statuses) => (statuses as readonly string[]).includes(status));
   return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
 }
@@ -27,11 +26,3 @@ function nextStatuses(status: string): readonly string[] {
 /** Whether a change of status leaves the order of the stages. */
 export const isCorrection = (from: string, to: string): boolean =>
   from !== to && !nextStatuses(from).includes(to);
-
-/** Throws VALIDATION_ERROR if a change of status leaves the order of the stages. */
-export function checkStatusOrder(from: string, to: string): void {
-  if (!isCorrection(from, to)) return;
-  const next = nextStatuses(from);
-  const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
-  throw invalid([{ field: "status", issue }]);
-}

@@ -16,9 +16,9 @@ import {
 } from "./idempotency.js";
 import { projectForm } from "./projection.js";
 import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
-import { checkListingRules, checkPartyRules, type Party } from "./rules.js";
+import { checkListingRules, checkPartyRules, checkStatusOrder, type Party } from "./rules.js";
 import type { FormBody, FormV1 } from "./schema.js";
-import { checkStatusOrder, isCorrection } from "./status.js";
+import { isCorrection } from "./status.js";
 
 // The only way to write a form, for API keys and the in-app flow alike. Each of the three functions is one transaction of
 // the same steps: load under scope and lock, answer a repeat (create only), check the listing's rules, write, audit,
