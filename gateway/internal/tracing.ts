@@ -16,6 +16,7 @@ import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { ObserveStatement } from "../../server/db.js";
+import { waitAtMost } from "../../server/timeout.js";
 
 /** Spans of requests and of the statements they run, sent by OTLP. Loaded only where OTEL_* settings ask for it. */
 export interface Tracing {
@@ -25,8 +26,8 @@ export interface Tracing {
   stop(): Promise<void>;
 }
 
-/** Milliseconds that the last spans may take. */
-const LAST_MS = 2_000;
+/** Timeout for sending the last spans. */
+const SHUTDOWN_SECONDS = 2;
 
 /** Starts tracing in this process. */
 export function startTracing(log: Logger): Tracing {
@@ -43,8 +44,10 @@ export function startTracing(log: Logger): Tracing {
     traceRequests: traceRequests(tracer),
     observeStatement: observeStatements(tracer),
     async stop() {
-      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_MS).unref());
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
+      await waitAtMost(
+        SHUTDOWN_SECONDS,
+        provider.shutdown().catch(() => {}),
+      );
     },
   };
 }
