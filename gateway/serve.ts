@@ -36,16 +36,14 @@ export async function startGateway(options: {
   worker: boolean;
 }): Promise<Gateway> {
   const { settings, log } = options;
-  const { services, close } = await openServices(settings, log);
+  const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
+  const { services, close } = await openServices(settings, log, tracing?.observeStatement);
   if (!settings.APP_SECRETS) {
     log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
   }
   let leaving = false;
   let draining = false;
   const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;
-  const tracing = isTraced(settings)
-    ? (await import("./internal/tracing.js")).startTracing(services.db.pool, log)
-    : undefined;
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({
     services,

@@ -170,11 +170,6 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-interface SettingMeta {
-  may?: string;
-  secret?: boolean;
-}
-
 /** Settings of the environment; empty variables count as unset. Throws SettingsError, one line a bad value. */
 export function readSettings(env: Record<string, string | undefined> = process.env): Settings {
   const given = Object.fromEntries(
@@ -187,14 +182,8 @@ export function readSettings(env: Record<string, string | undefined> = process.e
 }
 
 function complaint(name: string, value: string): string {
-  const { may = "something else", secret } = metaOf(settingsSchema.shape[name as keyof Settings]);
+  const { properties } = z.toJSONSchema(settingsSchema, { io: "input" });
+  const { may, secret } = { ...(properties?.[name] as z.core.JSONSchema.BaseSchema) };
   const was = secret ? `a value of ${value.length} characters` : JSON.stringify(value);
   return `${name} is ${was}, but must be ${may}.`;
-}
-
-// `describe` makes a new schema that keeps the metadata; `optional` and `default` wrap one that has it.
-function metaOf(schema: z.core.$ZodType): SettingMeta {
-  const own = z.globalRegistry.get(schema) as SettingMeta | undefined;
-  const inner = (schema._zod.def as { innerType?: z.core.$ZodType }).innerType;
-  return { ...(inner && metaOf(inner)), ...own };
 }

@@ -80,7 +80,17 @@ export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) =
   idle_in_transaction_session_timeout: `${statementTimeout * MAX_ATTEMPTS}`,
 });
 
-export function openDb(settings: DbSettings, onError: (error: Error) => void = () => {}): Db {
+/** Called when a statement is sent; the function it returns is called when the statement has ended. */
+export type ObserveStatement = (text: string) => (error?: unknown) => void;
+
+export interface DbHooks {
+  /** A connection was lost. */
+  onError?: (error: Error) => void;
+  /** For prepared SQL. Statements of Prisma's client are not reported. */
+  observe?: ObserveStatement | undefined;
+}
+
+export function openDb(settings: DbSettings, { onError = () => {}, observe }: DbHooks = {}): Db {
   const { url, prepared = true } = settings;
   const connection: pg.PoolConfig = {
     ...(prepared
@@ -108,12 +118,14 @@ export function openDb(settings: DbSettings, onError: (error: Error) => void = (
     url,
     prisma,
     pool,
-    ...sqlOver(pool, prepared),
+    ...sqlOver(pool, { prepared, observe }),
     transaction: (work) => retryConflicts(() => prisma.$transaction(work, READ_COMMITTED)),
     sqlTransaction: (work, signal) =>
       retryConflicts(async () => {
         signal?.throwIfAborted();
-        return inTransaction(await pool.connect(), (client) => work(sqlOver(client, prepared, signal)));
+        return inTransaction(await pool.connect(), (client) =>
+          work(sqlOver(client, { prepared, signal, observe })),
+        );
       }),
     longTransaction: (work) => retryConflicts(() => onOwnConnection(connection, prepared, work)),
     async close() {
@@ -146,13 +158,27 @@ function statementName(sql: string): string {
 }
 
 // `pool.query` rather than connect, query and release: those keep each answer in memory until a major collection.
-const sqlOver = (on: pg.Pool | pg.ClientBase, prepared: boolean, signal?: StopSignal): Sql => ({
+const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: unknown[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared && { name }), text, values, types: TYPES };
-    return (await on.query<Row>(statement)).rows;
+    const onEnd = observe?.(text);
+    try {
+      const { rows } = await on.query<Row>(statement);
+      onEnd?.();
+      return rows;
+    } catch (error) {
+      onEnd?.(error);
+      throw error;
+    }
   },
 });
+
+interface SqlOptions {
+  prepared: boolean;
+  signal?: StopSignal | undefined;
+  observe?: ObserveStatement | undefined;
+}
 
 const TYPES: pg.CustomTypesConfig = {
   getTypeParser: (type, format) =>
@@ -203,7 +229,7 @@ async function onOwnConnection<Result>(
   try {
     return await inTransaction(await own.connect(), async (client) => {
       await client.query(LONG_LIMITS);
-      return work(sqlOver(client, prepared));
+      return work(sqlOver(client, { prepared }));
     });
   } finally {
     await end();

@@ -3,6 +3,8 @@ export interface ErrorFacts {
   codes: string[];
   /** The database's own message first. */
   messages: string[];
+  /** Postgres refused or closed the connection. */
+  isFatal: boolean;
 }
 
 const MAX_DEPTH = 5;
@@ -14,6 +16,7 @@ export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
   const own = {
     codes: [of.code, of.originalCode, of.kind].filter(isString),
     messages: [of.originalMessage, of.message].filter(isString),
+    isFatal: of.severity === "FATAL" || of.severity === "PANIC",
   };
   const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
   return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];

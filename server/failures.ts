@@ -1,4 +1,4 @@
-import { factsOf } from "./error-facts.js";
+import { type ErrorFacts, factsOf } from "./error-facts.js";
 import { ServiceError } from "./errors.js";
 
 /** A conflict is worth an immediate retry, an outage a later one; anything else is a fault in our code. */
@@ -20,20 +20,31 @@ const UNAVAILABLE =
   /^(08...|53...|57P0.|55000|57014|55P03|25006|25P03|25P04|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/;
 const UNAVAILABLE_TEXT =
   /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
-/** Failures to connect that do not pass by themselves. */
-const NEEDS_OPERATOR = /^(28000|28P01|3D000|P1000|P1003|AuthenticationFailed|DatabaseDoesNotExist)$/;
+/** Failures to connect that do not pass by themselves: the role or its password, its rights, the database, TLS. */
+const NEEDS_OPERATOR =
+  /^(28000|28P01|3D000|42501|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
+const TLS =
+  /^(TlsConnectionError|CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
+const NEEDS_OPERATOR_TEXT = /\bSSL connection|^SASL:/;
 
 /** Reads the different shapes in which pg, Prisma's adapter and Prisma report the same failure. */
 export function classify(error: unknown): Failure {
-  const facts = factsOf(error).flatMap(({ codes, messages }) => [...codes, ...messages]);
-  if (facts.some((fact) => CONFLICT.test(fact) || CONFLICT_TEXT.test(fact))) return "conflict";
-  if (facts.some((fact) => UNAVAILABLE.test(fact) || UNAVAILABLE_TEXT.test(fact))) return "unavailable";
+  const facts = factsOf(error);
+  const texts = facts.flatMap(({ codes, messages }) => [...codes, ...messages]);
+  if (texts.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
+  if (texts.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
+  if (facts.some(({ isFatal }) => isFatal) || facts.some(isAboutConnecting)) return "unavailable";
   return "fault";
 }
 
-/** Whether somebody has to change something, such as a password, before the database can be reached again. */
+const isAboutConnecting = ({ codes, messages }: ErrorFacts) =>
+  codes.some((code) => TLS.test(code)) || messages.some((message) => NEEDS_OPERATOR_TEXT.test(message));
+
+/** Whether an operator has to change something, such as a password, before the database can be reached again. */
 export const needsOperator = (error: unknown): boolean =>
-  factsOf(error).some(({ codes }) => codes.some((code) => NEEDS_OPERATOR.test(code)));
+  factsOf(error).some(
+    (fact) => fact.codes.some((code) => NEEDS_OPERATOR.test(code)) || isAboutConnecting(fact),
+  );
 
 /** Seconds after which a client should retry while the database cannot be reached. */
 const RETRY_AFTER_SECONDS = 1;

@@ -1,6 +1,6 @@
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
-import { type DbSettings, openDb } from "./db.js";
+import { type DbSettings, type ObserveStatement, openDb } from "./db.js";
 import { loadKeyring } from "./secrets.js";
 
 /** Where the database is and how to use it; throws where there is none. */
@@ -20,10 +20,12 @@ export function dbSettings(settings: Settings): DbSettings {
 export async function openServices(
   settings: Settings,
   log: { warn(facts: object, message: string): void },
+  observe?: ObserveStatement,
 ): Promise<{ services: Services; close(): Promise<void> }> {
-  const db = openDb(dbSettings(settings), (error) =>
-    log.warn({ err: error }, "a database connection was lost"),
-  );
+  const db = openDb(dbSettings(settings), {
+    onError: (error) => log.warn({ err: error }, "a database connection was lost"),
+    observe,
+  });
   try {
     const keyring = await loadKeyring(settings.APP_SECRETS ?? [], db);
     return { services: { db, keyring, settings }, close: () => db.close() };

@@ -86,11 +86,9 @@ export function inFieldOrder(shape: Record<string, unknown>) {
     const index = fields.indexOf(String(path?.[0]));
     return index === -1 ? fields.length : index;
   };
-  const check = z.check((payload) => {
-    payload.issues.sort((a, b) => rank(a.path) - rank(b.path));
+  return z.superRefine((_value, { issues }) => void issues.sort((a, b) => rank(a.path) - rank(b.path)), {
+    when: () => true,
   });
-  check._zod.def.when = () => true;
-  return check;
 }
 
 /** How the public slugs of forms and listings are described. */

@@ -19,8 +19,11 @@ const CLOSE_TIMEOUT_SECONDS = 2;
 export async function startWorker(services: Services, log: Log): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
   // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
-  const db = openDb({ ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + 2 }, (error) =>
-    log.warn({ reason: error.message }, "a database connection of the worker was lost"),
+  const db = openDb(
+    { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + 2 },
+    {
+      onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
+    },
   );
   await db.query("worker-start", "SELECT 1", []).catch(async (error) => {
     await db.close();

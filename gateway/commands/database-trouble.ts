@@ -1,5 +1,5 @@
 import { factsOf } from "../../server/error-facts.js";
-import { classify } from "../../server/failures.js";
+import { classify, needsOperator } from "../../server/failures.js";
 
 /** What is wrong, by PostgreSQL's codes and by the names that Prisma and its adapter give the same. */
 const TROUBLES: [codes: RegExp, sentence: (place: Place) => string][] = [
@@ -36,7 +36,7 @@ export function databaseTrouble(error: unknown, databaseUrl: string): string | u
     if (codes.some((code) => pattern.test(code))) return sentence(place);
   }
   const sqlState = codes.find((code) => SQL_STATE.test(code));
-  if (classify(error) === "unavailable") {
+  if (classify(error) === "unavailable" && !needsOperator(error)) {
     const code = codes.find((candidate) => SYSTEM.test(candidate)) ?? sqlState;
     return `The database at ${place.host} cannot be reached, or is too slow to answer${code ? ` (${code})` : ""}.`;
   }

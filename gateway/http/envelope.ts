@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler } from "express";
 import type { Logger } from "pino";
 import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
-import { toServiceError } from "../../server/failures.js";
+import { needsOperator, toServiceError } from "../../server/failures.js";
 
 /** The body of every error response. */
 export interface Envelope {
@@ -26,8 +26,10 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
     // An outage fails many requests for the same reason; a stack would not explain it.
-    if (error.status === 503) log.warn({ correlationId, reason: reasonOf(error) }, "unavailable");
-    else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
+    if (error.status === 503) {
+      const level = needsOperator(error) ? "error" : "warn";
+      log[level]({ correlationId, reason: reasonOf(error) }, "unavailable");
+    } else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
     if (res.headersSent) {
       res.destroy();
       return;

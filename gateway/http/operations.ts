@@ -49,6 +49,7 @@ const patternOf = (template: string) =>
 
 function readOperations(): Operation[] {
   const operations: Operation[] = [];
+  // tRPC has no public list of a router's procedures, and trpc-to-openapi takes this one.
   forEachOpenApiProcedure<RestMeta>(appRouter._def.procedures, ({ path: name, type, procedure, meta }) => {
     const { openapi, status, location, codes, example } = meta;
     const { method, path, requestHeaders, responseHeaders } = openapi;

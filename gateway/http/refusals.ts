@@ -6,6 +6,11 @@ import { envelope } from "./envelope.js";
 
 /** Answers with the envelope what Node refuses before any handler runs. */
 export function envelopeRefusals(server: Server): void {
+  server.on("request", ({ socket }, res) => {
+    const responses = unfinished.get(socket) ?? new Set();
+    unfinished.set(socket, responses.add(res));
+    res.once("close", () => responses.delete(res));
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const [status, issue] = REFUSALS[error.code ?? ""] ?? [400, "is not well-formed HTTP"];
     if (error.code === "ECONNRESET") socket.destroy();
@@ -25,15 +30,12 @@ const REFUSALS: Record<string, [status: number, issue: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "did not arrive in time"],
 };
 
-interface AnsweredSocket {
-  /** What is being answered on the connection just now. */
-  _httpMessage?: ServerResponse | null;
-}
-
+/** The responses of a connection that have not ended, in the order they are sent. */
+const unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
 const waiting = new WeakSet<Duplex>();
 
-function refuse(socket: Duplex & AnsweredSocket, status: number, issue: string): void {
-  const { _httpMessage: answering } = socket;
+function refuse(socket: Duplex, status: number, issue: string): void {
+  const [answering] = unfinished.get(socket) ?? [];
   if (answering?.req.complete) {
     // An earlier request of the connection, whose answer must come first.
     if (waiting.has(socket)) return;

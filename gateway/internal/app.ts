@@ -94,6 +94,7 @@ function findActor(services: Services): RequestHandler {
   };
 }
 
+// tRPC has no public list of a router's procedures.
 const PROCEDURES = new Set(Object.keys(appRouter._def.procedures));
 
 function callProcedures(services: Services, log: Logger): RequestHandler {
@@ -137,6 +138,7 @@ function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
       return;
     }
     const shape = getTRPCErrorShape({
+      // Its callers pass this on: tRPC has no public name for it.
       config: appRouter._def._config,
       error,
       type: "unknown",

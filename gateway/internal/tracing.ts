@@ -14,21 +14,23 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import type { RequestHandler } from "express";
-import type pg from "pg";
 import type { Logger } from "pino";
+import type { ObserveStatement } from "../../server/db.js";
+import { waitAtMost } from "../../server/timeout.js";
 
 /** Spans of requests and of the statements they run, sent by OTLP. Loaded only where OTEL_* settings ask for it. */
 export interface Tracing {
   traceRequests: RequestHandler;
+  observeStatement: ObserveStatement;
   /** Sends what is left, and ends. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds that the last spans may take. */
-const LAST_MS = 2_000;
+/** Timeout for sending the last spans. */
+const SHUTDOWN_SECONDS = 2;
 
-/** Begins to trace this process's requests and the statements of its pool. */
-export function startTracing(pool: pg.Pool, log: Logger): Tracing {
+/** Starts tracing in this process. */
+export function startTracing(log: Logger): Tracing {
   diag.setLogger(complaints(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
@@ -38,12 +40,14 @@ export function startTracing(pool: pg.Pool, log: Logger): Tracing {
   });
   provider.register();
   const tracer = provider.getTracer("guest-forms");
-  traceStatements(pool, tracer);
   return {
     traceRequests: traceRequests(tracer),
+    observeStatement: observeStatements(tracer),
     async stop() {
-      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_MS).unref());
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
+      await waitAtMost(
+        SHUTDOWN_SECONDS,
+        provider.shutdown().catch(() => {}),
+      );
     },
   };
 }
@@ -84,33 +88,10 @@ function traceRequests(tracer: Tracer): RequestHandler {
   };
 }
 
-type Query = (...args: unknown[]) => unknown;
-
-/** A span for each statement that runs for a request. Of a statement its text is told, never a value. */
-function traceStatements(pool: pg.Pool, tracer: Tracer): void {
-  pool.on("connect", (client) => {
-    client.query = traced(client.query.bind(client) as Query, tracer) as typeof client.query;
-  });
-  // The pool's own hands the statement over in whatever context frees a connection, so that it joined another trace.
-  const query = async (...args: [pg.QueryConfig]) => {
-    const client = await pool.connect();
-    try {
-      const result = await client.query(...args);
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(error as Error);
-      throw error;
-    }
-  };
-  pool.query = query as typeof pool.query;
-}
-
-function traced(query: Query, tracer: Tracer): Query {
-  return (...args) => {
-    if (!trace.getActiveSpan()) return query(...args);
-    const [statement] = args as [string | { text: string }];
-    const text = typeof statement === "string" ? statement : statement.text;
+/** A span for each statement that a request runs. It has the statement's text, never a value. */
+function observeStatements(tracer: Tracer): ObserveStatement {
+  return (text) => {
+    if (!trace.getActiveSpan()) return () => {};
     const operation = /\w+/.exec(text)?.[0].toUpperCase() ?? "query";
     const attributes = {
       "db.system.name": "postgresql",
@@ -118,14 +99,7 @@ function traced(query: Query, tracer: Tracer): Query {
       "db.query.text": text,
     };
     const span = tracer.startSpan(operation, { kind: SpanKind.CLIENT, attributes });
-    const result = query(...args);
-    if (result instanceof Promise)
-      result.then(
-        () => span.end(),
-        (error) => fail(span, error),
-      );
-    else span.end();
-    return result;
+    return (error) => (error === undefined ? span.end() : fail(span, error));
   };
 }
 

@@ -107,7 +107,7 @@ const connectionTo = (url: string) =>
     socket: { connectTimeout: ATTEMPT_MS, reconnectStrategy: false },
   });
 
-/** Waits so long for an answer of Redis, but not for this process to send the command or to read the answer. */
+/** A timeout that excludes delays of this process's event loop, and rejects: `waitAtMost` does neither. */
 async function within<Result>(ms: number, work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   let over = false;

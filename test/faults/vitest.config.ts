@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-// Processes killed, raced and cut off: `npm run faults` runs all rounds, `.ci/faults` a part of them.
+// Processes killed, raced and cut off, and a very large listing: `npm run faults` runs all rounds, `.ci/faults` a part.
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL("../..", import.meta.url)),

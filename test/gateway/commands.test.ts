@@ -6,10 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLog } from "../../gateway/process/log.js";
+import { packageRoot } from "../../prisma/package-root.js";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
-import { type Finished, freePort, freshDatabase, runCli, spawnCli } from "../harness.js";
+import { type Finished, freePort, freshDatabase, runCli, spawnCli, spawnNode } from "../harness.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -252,6 +253,23 @@ describe.concurrent("wrong usage", PATIENT, () => {
     const { stdout, stderr, code } = await cli(["keys"]);
     expect({ stdout, code }).toEqual({ stdout: "", code: 2 });
     expect(stderr).toMatch(/^Usage: guest-forms keys/);
+  });
+
+  it("--help loads neither Prisma, pg, Express nor tRPC", async () => {
+    const script = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
+    const loader = script(`import { writeSync } from "node:fs";
+      export function load(url, context, next) {
+        writeSync(2, url + "\\n");
+        return next(url, context);
+      }`);
+    const register = script(`import { register } from "node:module"; register(${JSON.stringify(loader)});`);
+    const program = join(packageRoot(), "dist/gateway/cli.js");
+    for (const command of [[], ["forms"]]) {
+      const { stderr, code } = await spawnNode(["--import", register, program, ...command, "--help"]).done;
+      expect(code).toBe(0);
+      expect(stderr).toContain("/node_modules/commander/");
+      expect(stderr).not.toMatch(/\/(node_modules\/(@prisma|pg|express|@trpc)|prisma\/client)\//);
+    }
   });
 
   it("--help and --version are no failures", async () => {

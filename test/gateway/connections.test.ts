@@ -115,6 +115,20 @@ describe("a connection", () => {
   });
 
   test.each([
+    ["a request that is not HTTP", () => "hello\r\n\r\n"],
+    [
+      "a request with a broken body",
+      () =>
+        `POST /v1/forms HTTP/1.1\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    ],
+  ])("refuses %s after it has answered the requests sent before it", async (_what, broken) => {
+    const wire = await gateway.wire();
+    wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken());
+    for (const status of [200, 200, 200, 400]) expect((await wire.next()).status).toBe(status);
+    await wire.closed;
+  });
+
+  test.each([
     ["HTTP/1.0", () => `GET /v1/forms HTTP/1.0\r\n${auth()}\r\n`, 200],
     ["Connection: close", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Connection: close\r\n\r\n`, 200],
     ["no Host", () => "GET /v1/forms HTTP/1.1\r\n\r\n", 400],

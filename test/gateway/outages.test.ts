@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
 import type { Db } from "../../server/db.js";
 import { makeListing } from "../factories.js";
-import { codeOf, DatabaseProxy, type Holder, startTestGateway, stay } from "../gateway-harness.js";
+import {
+  codeOf,
+  DatabaseProxy,
+  type Holder,
+  startTestGateway,
+  stay,
+  type TestGateway,
+} from "../gateway-harness.js";
 import { freshDatabase } from "../harness.js";
 
 /** The settings as they are by default, that tests otherwise relax. */
@@ -109,6 +116,102 @@ describe("while the database is out of reach", async () => {
     const again = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
     expect(again.status).toBe(201);
     expect(again.headers["idempotent-replayed"]).toBeUndefined();
+  });
+});
+
+describe("while the database refuses connections", async () => {
+  const database = await freshDatabase();
+  const role = `guest_forms_test_refused_${process.pid}`;
+  const name = new URL(database.url).pathname.slice(1);
+  const owner = decodeURIComponent(new URL(database.url).username);
+  const server = new pg.Client({ connectionString: withDatabase("postgres").href });
+  let gateway: TestGateway;
+  let holder: Holder;
+
+  function withDatabase(path: string): URL {
+    const url = new URL(database.url);
+    url.pathname = path;
+    return url;
+  }
+
+  beforeAll(async () => {
+    await server.connect();
+    await server.query(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`);
+    await server.query(`GRANT "${owner}" TO ${role}`);
+    const url = withDatabase(name);
+    [url.username, url.password] = [role, "first"];
+    gateway = await startTestGateway({ DATABASE_URL: url.href });
+    holder = await gateway.addHolder();
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await database.drop();
+    await server.query(`DROP ROLE ${role}`);
+    await server.end();
+  });
+
+  const ask = () => gateway.request({ path: "/v1/forms", key: holder.key });
+
+  async function isTrusted(): Promise<boolean> {
+    const url = withDatabase("postgres");
+    url.password = "wrong";
+    const client = new pg.Client({ connectionString: url.href });
+    const isConnected = await client.connect().then(
+      () => true,
+      () => false,
+    );
+    await client.end();
+    return isConnected;
+  }
+
+  test.for([
+    {
+      outage: "the role may not log in (28000)",
+      refuse: [`ALTER ROLE ${role} NOLOGIN`],
+      admit: [`ALTER ROLE ${role} LOGIN`],
+      reason: /is not permitted to log in/,
+    },
+    {
+      outage: "the role's password has changed (28P01)",
+      refuse: [`ALTER ROLE ${role} PASSWORD 'second'`],
+      admit: [`ALTER ROLE ${role} PASSWORD 'first'`],
+      reason: /password authentication failed/,
+    },
+    {
+      outage: "the role may not connect to the database (42501)",
+      refuse: [`REVOKE "${owner}" FROM ${role}`, `REVOKE CONNECT ON DATABASE "${name}" FROM PUBLIC`],
+      admit: [`GRANT "${owner}" TO ${role}`, `GRANT CONNECT ON DATABASE "${name}" TO PUBLIC`],
+      reason: /permission denied for database/,
+    },
+    {
+      outage: "the database accepts no connections (55000)",
+      refuse: [`ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`],
+      admit: [`ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`],
+      reason: /is not currently accepting connections/,
+    },
+    {
+      outage: "the database does not exist (3D000)",
+      refuse: [`ALTER DATABASE "${name}" RENAME TO "${name}_moved"`],
+      admit: [`ALTER DATABASE "${name}_moved" RENAME TO "${name}"`],
+      reason: /does not exist/,
+    },
+  ])("$outage: 503 with Retry-After, logged as an error; works again after it", async (given, { skip }) => {
+    skip(given.outage.includes("28P01") && (await isTrusted()), "this server asks for no password");
+    expect((await ask()).status).toBe(200);
+    await server.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", [
+      name,
+    ]);
+    for (const sql of given.refuse) await server.query(sql);
+    const answer = await ask();
+    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    const lines = await gateway.linesOf(answer);
+    expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
+      level: 50,
+      reason: expect.stringMatching(given.reason),
+    });
+    for (const sql of given.admit) await server.query(sql);
+    expect((await ask()).status).toBe(200);
   });
 });
 

@@ -3,7 +3,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Db, openDb, type Sql, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
-import { classify, toServiceError } from "../../server/failures.js";
+import { classify, needsOperator, toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
 const PATIENT = { poolSize: 4, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };
@@ -193,7 +193,10 @@ describe("unavailable: the same again later may succeed", () => {
 
   test("a backend that is terminated while idle is replaced unnoticed", async () => {
     const reported: Error[] = [];
-    const one = openDb({ url: database.url, ...PATIENT, poolSize: 1 }, (error) => reported.push(error));
+    const one = openDb(
+      { url: database.url, ...PATIENT, poolSize: 1 },
+      { onError: (error) => reported.push(error) },
+    );
     extra.push(one);
     const [row] = await one.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", []);
     await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
@@ -208,6 +211,21 @@ describe("unavailable: the same again later may succeed", () => {
       const one = opened({ url });
       for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
         expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+      }
+    }
+  });
+
+  test("a server that does not speak TLS, or refuses a session for any reason", async () => {
+    const withoutTls = new URL(database.url);
+    withoutTls.searchParams.set("sslmode", "verify-full");
+    const refused = new URL(database.url);
+    refused.searchParams.set("options", "-c no_such_setting=1");
+    for (const { href } of [withoutTls, refused]) {
+      const one = opened({ url: href });
+      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
+        const error = await failureOf(run(one, "SELECT 1"));
+        expect(classify(error)).toBe("unavailable");
+        expect(needsOperator(error)).toBe(href === withoutTls.href);
       }
     }
   });

@@ -4,7 +4,7 @@ import type { Services } from "../../server/context.js";
 import { encodeCursor } from "../../server/paging.js";
 import { asOperator, asUser, makeForm, makeListing, makeUser, openTestServices } from "../factories.js";
 import { runCli } from "../harness.js";
-import { formsOf } from "./bulk.js";
+import { formsOf } from "../server/bulk.js";
 
 const FORMS = 200_000;
 const SLOWEST_MS = 1_000;
