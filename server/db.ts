@@ -6,6 +6,7 @@ import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { withOptions } from "../prisma/session-options.js";
 import { classify, type StopSignal } from "./failures.js";
 import { closeFrozenConnections } from "./frozen-connections.js";
+import { waitAtMost } from "./timeout.js";
 
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
@@ -54,8 +55,8 @@ export interface Db extends Sql {
   /** Runs `work` in a transaction of Prisma's client, at READ COMMITTED, and again from the start after a conflict. */
   transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
   /**
-   * The same in prepared SQL. No statement is sent after `signal` aborts: rejects with the signal's
-   * reason instead.
+   * The same in prepared SQL. No statement is sent after `signal` aborts, COMMIT neither: rejects with its reason. The
+   * first statements must not write (`inTransaction`).
    */
   sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: StopSignal): Promise<Result>;
   /** The same on a connection of its own, for an operator's work that takes longer than a request may. */
@@ -64,6 +65,8 @@ export interface Db extends Sql {
 }
 
 const MAX_ATTEMPTS = 4;
+/** A transaction may take as long as so many statements at their timeout. */
+const TRANSACTION_STATEMENTS = 4;
 /** How long after its statement timeout a server counts as frozen. */
 const FROZEN_GRACE_MS = 500;
 const LONG_STATEMENT_MS = 600_000;
@@ -77,7 +80,7 @@ export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) =
   plan_cache_mode: "force_generic_plan",
   statement_timeout: `${statementTimeout}`,
   lock_timeout: `${lockTimeout}`,
-  idle_in_transaction_session_timeout: `${statementTimeout * MAX_ATTEMPTS}`,
+  idle_in_transaction_session_timeout: `${statementTimeout * TRANSACTION_STATEMENTS}`,
 });
 
 /** Called when a statement is sent; the function it returns is called when the statement has ended. */
@@ -105,13 +108,12 @@ export function openDb(settings: DbSettings, { onError = () => {}, observe }: Db
   // its way to the next request rejects that request's statement.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => {}));
-  const end = endOf(pool);
-  const guard = closeFrozenConnections(pool, settings.statementTimeout + FROZEN_GRACE_MS);
+  const end = endOf(pool, closeFrozenConnections(pool, settings.statementTimeout + FROZEN_GRACE_MS));
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
     transactionOptions: {
       maxWait: settings.connectTimeout,
-      timeout: settings.statementTimeout * MAX_ATTEMPTS,
+      timeout: settings.statementTimeout * TRANSACTION_STATEMENTS,
     },
   });
   return {
@@ -123,13 +125,10 @@ export function openDb(settings: DbSettings, { onError = () => {}, observe }: Db
     sqlTransaction: (work, signal) =>
       retryConflicts(async () => {
         signal?.throwIfAborted();
-        return inTransaction(await pool.connect(), (client) =>
-          work(sqlOver(client, { prepared, signal, observe })),
-        );
+        return inTransaction(await pool.connect(), { prepared, signal, observe }, work);
       }),
     longTransaction: (work) => retryConflicts(() => onOwnConnection(connection, prepared, work)),
     async close() {
-      guard.stop();
       await prisma.$disconnect();
       await end();
     },
@@ -164,7 +163,7 @@ const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe }: Sql
     const statement = { ...(prepared && { name }), text, values, types: TYPES };
     const onEnd = observe?.(text);
     try {
-      const { rows } = await on.query<Row>(statement);
+      const { rows } = await (on instanceof pg.Pool ? on.query<Row>(statement) : send(on, statement));
       onEnd?.();
       return rows;
     } catch (error) {
@@ -193,24 +192,50 @@ function instantOf(text: string): string {
   return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, "0")}Z`;
 }
 
+/**
+ * Runs `work` between BEGIN and COMMIT. BEGIN travels with the first statements of `work`, so those must not write: if
+ * BEGIN fails, they run outside of a transaction, and no further one is sent.
+ */
 async function inTransaction<Result>(
   client: pg.PoolClient,
-  work: (client: pg.PoolClient) => Promise<Result>,
+  options: SqlOptions,
+  work: (tx: Sql) => Promise<Result>,
 ): Promise<Result> {
+  const { signal } = options;
+  let failure: { error: unknown } | undefined;
+  const begun = send(client, BEGIN).catch((error: unknown) => {
+    failure = { error };
+  });
+  const throwIfAborted = () => {
+    if (failure) throw failure.error;
+    signal?.throwIfAborted();
+  };
+  const working = work(sqlOver(client, { ...options, signal: { throwIfAborted } }));
   let broken: Error | undefined;
   try {
-    // Travels with the first statements of `work`.
-    const [, result] = await Promise.all([client.query(BEGIN), work(client)]);
+    const result = await working;
+    await begun;
+    throwIfAborted();
     await client.query("COMMIT");
     return result;
   } catch (error) {
     await client.query("ROLLBACK").catch((reason: Error) => {
       broken = reason;
     });
-    throw error;
+    throw failure?.error ?? error;
   } finally {
     client.release(broken);
   }
+}
+
+/** Sends what is sent in this turn of the event loop in one system call instead of one each. */
+function send(client: pg.ClientBase, statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
+  if (client instanceof pg.Client) {
+    const { stream } = client.connection;
+    stream.cork();
+    process.nextTick(() => stream.uncork());
+  }
+  return client.query(statement);
 }
 
 // For this transaction only, so that it also works behind a pooler.
@@ -225,27 +250,31 @@ async function onOwnConnection<Result>(
   const own = new pg.Pool({ ...settings, max: 1, application_name: "guest-forms operator" });
   own.on("error", () => {});
   own.on("connect", (client) => client.on("error", () => {}));
-  const end = endOf(own);
+  const end = endOf(own, closeFrozenConnections(own, LONG_STATEMENT_MS + FROZEN_GRACE_MS));
   try {
-    return await inTransaction(await own.connect(), async (client) => {
-      await client.query(LONG_LIMITS);
-      return work(sqlOver(client, { prepared }));
+    return await inTransaction(await own.connect(), { prepared }, async (tx) => {
+      await tx.query("long-limits", LONG_LIMITS, []);
+      return work(tx);
     });
   } finally {
     await end();
   }
 }
 
+/** Milliseconds that connections may take to end; a frozen server would take for ever. */
+const END_TIMEOUT_MS = 2_000;
+
 /** Ends a pool and resolves once its connections have ended: the pool's own promise resolves when they are told to. */
-function endOf(pool: pg.Pool): () => Promise<void> {
-  let open = 0;
-  pool.on("connect", () => open++);
-  pool.on("remove", () => open--);
+function endOf(pool: pg.Pool, guard: { stop(): void }): () => Promise<void> {
+  const open = new Set<pg.PoolClient>();
+  pool.on("connect", (client) => open.add(client));
+  pool.on("remove", (client) => open.delete(client));
   return async () => {
-    const ended = new Promise<void>((resolve) => pool.on("remove", () => open === 0 && resolve()));
-    const isOpen = open > 0;
+    const ended = new Promise<void>((resolve) => pool.on("remove", () => open.size === 0 && resolve()));
     await pool.end();
-    if (isOpen) await ended;
+    if (open.size > 0) await waitAtMost(END_TIMEOUT_MS / 1000, ended);
+    guard.stop();
+    for (const client of open) if (client instanceof pg.Client) client.connection.stream.destroy();
   };
 }
 

@@ -1,10 +1,13 @@
 /** What an error says about itself, by whichever names pg, Prisma or its adapter give it. */
 export interface ErrorFacts {
+  /** Codes, and the name of a violated constraint. */
   codes: string[];
   /** The database's own message first. */
   messages: string[];
   /** Postgres refused or closed the connection. */
   isFatal: boolean;
+  /** The operating system could not connect. */
+  isConnecting: boolean;
 }
 
 const MAX_DEPTH = 5;
@@ -14,9 +17,10 @@ export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
   if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
   const of = error as Record<string, unknown>;
   const own = {
-    codes: [of.code, of.originalCode, of.kind].filter(isString),
+    codes: [of.code, of.originalCode, of.kind, of.constraint].filter(isString),
     messages: [of.originalMessage, of.message].filter(isString),
     isFatal: of.severity === "FATAL" || of.severity === "PANIC",
+    isConnecting: of.syscall === "connect" || of.syscall === "getaddrinfo",
   };
   const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
   return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];

@@ -12,14 +12,15 @@ export class Unavailable extends Error {
 /** An AbortSignal, or anything else that throws Unavailable once nothing further may be begun. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-const CONFLICT = /^(40001|40P01|P2034)$/;
+// Serialization failures, deadlocks, and the unique keys of equal creates: the retry finds the other's.
+const CONFLICT = /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
 // timeouts; Prisma's codes for the same; the operating system's codes for sockets.
 const UNAVAILABLE =
-  /^(08...|53...|57P0.|55000|57014|55P03|25006|25P03|25P04|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/;
+  /^(08...|53...|57P0.|55000|57014|55P03|25006|25P03|25P04|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 const UNAVAILABLE_TEXT =
-  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
 /** Failures to connect that do not pass by themselves: the role or its password, its rights, the database, TLS. */
 const NEEDS_OPERATOR =
   /^(28000|28P01|3D000|42501|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
@@ -33,7 +34,8 @@ export function classify(error: unknown): Failure {
   const texts = facts.flatMap(({ codes, messages }) => [...codes, ...messages]);
   if (texts.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
   if (texts.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
-  if (facts.some(({ isFatal }) => isFatal) || facts.some(isAboutConnecting)) return "unavailable";
+  const isConnection = ({ isFatal, isConnecting }: ErrorFacts) => isFatal || isConnecting;
+  if (facts.some(isConnection) || facts.some(isAboutConnecting)) return "unavailable";
   return "fault";
 }
 

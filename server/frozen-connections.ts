@@ -23,12 +23,16 @@ export function closeFrozenConnections(pool: pg.Pool, limitMs: number): { stop()
   pool.on("release", (_error, client) => {
     if (client instanceof pg.Client) inUse.delete(client);
   });
+  let last = performance.now();
   const sweep = setInterval(() => {
     const now = performance.now();
+    // This process was suspended or busy: answers may have arrived that it has not read yet.
+    const isLate = now - last > 2 * SWEEP_MS;
+    last = now;
     for (const [client, seen] of inUse) {
       const bytesRead = bytesReadBy(client);
-      if (bytesRead !== seen.bytesRead) inUse.set(client, { bytesRead, since: now });
-      // Ending the client would wait for its pending statements first.
+      if (isLate || bytesRead !== seen.bytesRead) inUse.set(client, { bytesRead, since: now });
+      // The socket, because ending the client would wait for its pending statements first.
       else if (now - seen.since > limitMs) client.connection.stream.destroy();
     }
   }, SWEEP_MS);

@@ -20,17 +20,24 @@ export const canonicalBody = (body: FormBody): CanonicalBody => ({
   numberOfGuests: body.numberOfGuests,
 });
 
+/**
+ * The same text for equal bodies. Absent fields are left out, so that an optional field added later changes no text of a
+ * body without it.
+ */
+export function canonicalText(body: CanonicalBody): string {
+  const present = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
+  return JSON.stringify(Object.fromEntries(present.sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
 /** First byte of a fingerprint: how it was made. To change the text or the HMAC, add a version and try both. */
 const VERSION = 1;
 
 /**
  * The fingerprints by which an equal body is recognised, one per key, newest first: a version byte and HMAC-SHA-256 over
- * the sorted fields. Absent fields are left out, so that an optional field added later changes no fingerprint of a body
- * without it.
+ * the canonical text.
  */
 export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
-  const present = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
-  const text = JSON.stringify(Object.fromEntries(present.sort(([a], [b]) => (a < b ? -1 : 1))));
+  const text = canonicalText(body);
   const sign = (key: Buffer) =>
     Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
   const [first, ...rest] = keys;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
-import type { CanonicalBody } from "./fingerprint.js";
+import { type CanonicalBody, canonicalText } from "./fingerprint.js";
 import { type FormRow, restoreForm, type StoredAnswer } from "./projection.js";
 
 export interface CreateRequest {
@@ -21,12 +21,14 @@ const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lo
  * commits is seen by the next. Bodies are locked before keys, so that no two requests wait for each other.
  */
 export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
-  const locks = [lockId([holderId, body]), ...(key === undefined ? [] : [lockId([holderId, key])])];
+  const locks = [lockId([holderId, "body", canonicalText(body)])];
+  if (key !== undefined) locks.push(lockId([holderId, "key", key]));
   await tx.query("serialize-equal-creates", LOCK, [locks]);
 }
 
 // Hashed here, so that neither the database nor its logs see what is in the body.
-const lockId = (of: unknown) => createHash("sha256").update(JSON.stringify(of)).digest().readBigInt64BE();
+const lockId = (of: readonly string[]) =>
+  createHash("sha256").update(JSON.stringify(of)).digest().readBigInt64BE();
 
 /** An earlier create by the same holder. */
 interface EarlierCreate {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CREATING_FORM } from "../../prisma/advisory-locks.js";
 import type { Sql } from "../db.js";
-import { Unavailable } from "../failures.js";
+import { type StopSignal, Unavailable } from "../failures.js";
 
 // A create takes its time when it inserts and becomes visible when it commits. Between the two, a reader may already see
 // a later form and receive a cursor behind it, which would skip the create for good. So each create holds a shared
@@ -27,7 +27,7 @@ const MAX_WAIT_MS = 2_000;
  * later time. Measured without the database's clock, which may have been set back. Throws Unavailable if it takes too
  * long.
  */
-export async function waitForInFlightCreates(sql: Sql): Promise<void> {
+export async function waitForInFlightCreates(sql: Sql, signal: StopSignal): Promise<void> {
   await sleep(TICK_MS);
   const inFlight = async () =>
     (await sql.query<{ id: string }>("in-flight-creates", IN_FLIGHT, [])).map(({ id }) => id);
@@ -35,6 +35,7 @@ export async function waitForInFlightCreates(sql: Sql): Promise<void> {
   for (const since = performance.now(); awaited.length > 0; ) {
     if (performance.now() - since > MAX_WAIT_MS) throw new Unavailable("creates in flight take too long");
     await sleep(POLL_MS);
+    signal.throwIfAborted();
     const now = await inFlight();
     awaited = awaited.filter((id) => now.includes(id));
   }

@@ -15,7 +15,7 @@ export async function getForm({ services, principal }: HolderContext, id: string
 
 /** A page of the forms in scope, or of those on one listing: empty if that is not in scope. */
 export async function listForms(
-  { services, principal }: HolderContext,
+  { services, principal, signal }: HolderContext,
   { listingId, ...input }: { limit: number; cursor?: string | undefined; listingId?: string | undefined },
 ): Promise<Page<FormV1>> {
   const { db, keyring, settings } = services;
@@ -23,10 +23,18 @@ export async function listForms(
     ...input,
     keys: keyring.cursor,
     identity: { list: "forms", listingId },
-    read: (after, take) =>
-      selectForms(db, principal.userId, keysetValues(after, take), settings.LIST_SETTLE_SECONDS, listingId),
+    read: (after, take) => {
+      signal.throwIfAborted();
+      return selectForms(
+        db,
+        principal.userId,
+        keysetValues(after, take),
+        settings.LIST_SETTLE_SECONDS,
+        listingId,
+      );
+    },
     settle: async ({ isRecent }) => {
-      if (isRecent) await waitForInFlightCreates(db);
+      if (isRecent) await waitForInFlightCreates(db, signal);
       return isRecent;
     },
   });
