@@ -9,6 +9,7 @@ import { ERRORS, type ErrorCode, type FieldError } from "../server/errors.js";
 import { validateResponse } from "./contract/responses.js";
 import { makeKey, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
 import { freshDatabase } from "./harness.js";
+import { FORM, LISTING, matching, UUID } from "./public-fields.js";
 
 /** One HTTP response, as it came over the wire. */
 export interface Answer {
@@ -80,8 +81,6 @@ export async function startTestGateway(settings: Record<string, string | number>
   running.push(gateway);
   return gateway;
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** A gateway under test: every answer that passes through it is held against what all answers promise. */
 export class TestGateway {
@@ -338,46 +337,8 @@ function holdRefusal(answer: Answer, method: string, path: string, id: string): 
   }
 }
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-const either = (pattern: RegExp) => (value: unknown) =>
-  value === null || (typeof value === "string" && pattern.test(value));
-const matching = (pattern: RegExp) => (value: unknown) => typeof value === "string" && pattern.test(value);
-const int32 = (value: unknown) =>
-  value === null || (Number.isInteger(value) && Math.abs(value as number) < 2 ** 31);
-const text = (value: unknown) => typeof value === "string";
-
 /** Paths that return forms or listings. What others return is held against the document alone. */
 const RESOURCES = /^\/v1\/(forms|listings)(\/[^/]+)?(\?|$)/;
-
-/** The interface's table of a form, and of a listing: every field, and nothing else. */
-const FORM: Record<string, (value: unknown) => boolean> = {
-  id: matching(UUID),
-  listingId: matching(UUID),
-  publicId: either(/^[\w-]{21}$/),
-  status: matching(/^(SENT|COMPLETED|ACCEPTED|REJECTED|VALIDATED|INVALIDATED|CHECKED_OUT|UNKNOWN)$/),
-  checkInDate: either(INSTANT),
-  checkOutDate: either(INSTANT),
-  numberOfGuests: int32,
-  numberOfVehicles: int32,
-  numberOfPets: int32,
-  createdAt: matching(INSTANT),
-};
-const LISTING: typeof FORM = {
-  id: matching(UUID),
-  publicId: matching(/^[\w-]{21}$/),
-  title: text,
-  address: text,
-  city: text,
-  country: text,
-  zipCode: text,
-  district: (value) => value === null || text(value),
-  timezone: text,
-  active: (value) => typeof value === "boolean",
-  maxPeopleInListing: int32,
-  maxVehicles: int32,
-  allowPets: (value) => value === null || typeof value === "boolean",
-  createdAt: matching(INSTANT),
-};
 
 function holdProjections(json: unknown): void {
   const value = json as Record<string, unknown>;

@@ -47,17 +47,14 @@ describe("create form", () => {
     });
     expect(answer.status).toBe(201);
     const form = formOf(answer);
-    expect(form).toEqual({
-      id: form.id,
+    expect(form).toMatchObject({
       listingId: loft.id,
-      publicId: form.publicId,
       status: "SENT",
       checkInDate: "2030-07-01T13:00:00.000Z",
       checkOutDate: "2030-07-08T09:00:00.500Z",
       numberOfGuests: 4,
       numberOfVehicles: null,
       numberOfPets: null,
-      createdAt: form.createdAt,
     });
     expect(answer.headers.location).toBe(`/v1/forms/${form.id}`);
     expect(answer.headers["idempotent-replayed"]).toBeUndefined();
@@ -365,11 +362,12 @@ describe("fetch form", () => {
     const bare = { id, listingId: listing.id, publicId, status: "SENT", createdAt: createdAt.toISOString() };
     const path = `/v1/forms/${id}`;
     const nothing = { ...empty, numberOfVehicles: null, numberOfPets: null };
-    expect((await send({ path })).json).toEqual({ ...bare, ...nothing });
+    expect((await send({ path })).json).toMatchObject({ ...bare, ...nothing });
     await services.db.prisma.form.update({ where: { id }, data: { numberOfVehicles: 2, numberOfPets: 0 } });
     const whole = { ...bare, ...empty, numberOfVehicles: 2, numberOfPets: 0 };
     const answer = await send({ path, key: holder.readOnlyKey });
-    expect([answer.status, answer.json]).toEqual([200, whole]);
+    expect(answer.status).toBe(200);
+    expect(answer.json).toMatchObject(whole);
   });
 });
 

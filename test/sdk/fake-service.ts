@@ -4,12 +4,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { FormV1, Listing } from "../../sdk/src/index.js";
 
+/** A form with the fields that the tests look at. */
+type FakeForm = Partial<FormV1> & Pick<FormV1, "id">;
+
 export const READ_WRITE = "grf_rw_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
 export const READ_ONLY = "grf_ro_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
 
 export interface FakeService {
   url: string;
-  forms: FormV1[];
+  forms: FakeForm[];
   listings: Listing[];
   /** Creates that were really done, by Idempotency-Key. */
   creates: string[];
@@ -34,11 +37,11 @@ const listing = (title: string): Listing => ({
 });
 
 export async function startFakeService(): Promise<FakeService> {
-  const forms: FormV1[] = [];
+  const forms: FakeForm[] = [];
   const listings = [listing("Alfama"), listing("Belem"), listing("Chiado")];
   const creates: string[] = [];
-  const byKey = new Map<string, { body: string; form: FormV1 }>();
-  const byBody = new Map<string, FormV1>();
+  const byKey = new Map<string, { body: string; form: FakeForm }>();
+  const byBody = new Map<string, FakeForm>();
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const correlationId = randomUUID();
@@ -103,7 +106,7 @@ export async function startFakeService(): Promise<FakeService> {
       byKey.set(idempotencyKey, { body: fingerprint, form: earlier });
       return reply(201, earlier, { "idempotent-replayed": "true", location: `/v1/forms/${earlier.id}` });
     }
-    const form: FormV1 = {
+    const form: FakeForm = {
       id: randomUUID(),
       ...stay,
       publicId: randomUUID().slice(0, 21),

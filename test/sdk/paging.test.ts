@@ -4,7 +4,7 @@ import { answer, resetBefore } from "./mischief.js";
 import { rejection, useWorld } from "./setup.js";
 
 const world = useWorld();
-let mine: FormV1[];
+let mine: Partial<FormV1>[];
 const filter = () => ({ listingId: world.service.listings[0]?.id, limit: 3 });
 
 beforeAll(async () => {
