@@ -11,13 +11,13 @@ import { bridge } from "./http/bridge.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
 import { answerTime, limitTime, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
+import { health } from "./http/health.js";
 import "./http/locals.js";
 import { answerOptions, refuseMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
 import { LocalStore, limitRate } from "./http/rate-limit.js";
 import { correlate, demandHost, exactTarget } from "./http/request.js";
 import type { Metrics } from "./internal/metrics.js";
-import { health } from "./process/health.js";
 
 export interface AppDeps {
   services: Services;

@@ -10,8 +10,8 @@ import {
 } from "./engine.js";
 
 /**
- * The SQL that would bring the migrations to schema.prisma, or to the `schema` given; empty where they are equal. The migrations are tried out
- * in a database made for it on the server at `url`, whose role must be allowed to create one.
+ * The SQL that would bring the migrations to schema.prisma, or to the `schema` given; empty if they are equal. Tries the
+ * migrations out in a temporary database on the server at `url`, whose role must be allowed to create one.
  */
 export async function diffSchema(url: string, schema?: string): Promise<string> {
   const wanted = sameDefaults(schema ?? (await readFile(schemaFile(), "utf8")));

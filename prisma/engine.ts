@@ -134,9 +134,11 @@ export async function withEngine<Result>(
  * Whether a migration happens entirely or not at all: its script is sent whole, which Postgres runs as one
  * transaction, unless it ends transactions itself or does what cannot be in one.
  */
-const isAtomic = (script: string) =>
-  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(FUNCTION_BODY, ""));
-const FUNCTION_BODY = /\$(\w*)\$[\s\S]*?\$\1\$/g;
+export const isAtomic = (script: string) =>
+  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(NO_STATEMENT, " "));
+// Function bodies, strings, quoted names and comments. Matched together, because each may contain the marks of another.
+const NO_STATEMENT =
+  /\$(\w*)\$[\s\S]*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\//gi;
 
 /** The names of the migrations of which either everything is there or nothing. */
 export async function atomicMigrations(): Promise<string[]> {

@@ -3,7 +3,7 @@ import { ROLE_SETTINGS } from "./advisory-locks.js";
 import { openSession } from "./engine.js";
 
 /** Settings of sessions, by name. */
-export type SessionSettings = Readonly<Record<string, string>>;
+type SessionSettings = Readonly<Record<string, string>>;
 
 export interface RoleSettingsOptions {
   /** Address of the database itself. */

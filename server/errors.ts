@@ -86,7 +86,6 @@ export class ServiceError extends TRPCError {
   constructor(serviceCode: ErrorCode, options: ServiceErrorOptions = {}) {
     const known = ERRORS[serviceCode];
     super({ code: known.trpc, message: options.message ?? known.message, cause: options.cause });
-    this.name = "TRPCError";
     this.serviceCode = serviceCode;
     this.status = options.status ?? known.status;
     this.errors = options.errors;

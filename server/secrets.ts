@@ -4,7 +4,7 @@ import type { Db } from "./db.js";
 /** Keys of one purpose, newest first: the first signs and seals, all of them recognise. */
 export type Keys = readonly [Buffer, ...Buffer[]];
 
-/** The keys derived from the root secrets by HKDF-SHA-256, 32 bytes each (decisions, "Secrets"). */
+/** The keys derived from the root secrets by HKDF-SHA-256, 32 bytes each. */
 export interface Keyring {
   cursor: Keys;
   fingerprint: Keys;

@@ -30,18 +30,18 @@ export type RestMeta = {
 export type Meta = RestMeta | { openapi?: never };
 
 /** Correlation ids of errors that came up before there was a context. */
-const strays = new WeakMap<TRPCError, string>();
+const orphans = new WeakMap<TRPCError, string>();
 
 /** Tells which call an error without a context belongs to. */
-export const correlateStray = (error: TRPCError, correlationId: string) =>
-  void strays.set(error, correlationId);
+export const correlateOrphan = (error: TRPCError, correlationId: string) =>
+  void orphans.set(error, correlationId);
 
 const t = initTRPC
   .context<Context>()
   .meta<Meta>()
   .create({
     errorFormatter: ({ shape, error, ctx }) => {
-      const { serviceCode, status, errors, message } = inOurWords(error);
+      const { serviceCode, status, errors, message } = fromTrpcError(error);
       return {
         ...shape,
         message,
@@ -50,14 +50,14 @@ const t = initTRPC
           httpStatus: status,
           serviceCode,
           errors,
-          correlationId: ctx?.correlationId ?? strays.get(error),
+          correlationId: ctx?.correlationId ?? orphans.get(error),
         },
       };
     },
   });
 
 /** Whatever tRPC reports as one of the service's errors: its own wording, and what it quotes, stay inside. */
-export function inOurWords(error: TRPCError): ServiceError {
+export function fromTrpcError(error: TRPCError): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(faultsOf(error.cause));
   switch (error.code) {
@@ -94,7 +94,7 @@ function procedureFor<Allowed extends Principal>(
     // The context as it is: only its type is narrower.
     const result = await next<{ principal: Allowed }>({});
     if (result.ok) return result;
-    throw inOurWords(result.error);
+    throw fromTrpcError(result.error);
   });
 }
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { expected } from "./errors.js";
 
-/** A UUID of any version in either case; lower-cased (decisions, "UUIDs"). */
+/** A UUID of any version in either case; lower-cased, as Postgres prints it. */
 export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -24,7 +24,7 @@ const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
  * Milliseconds since 1970 of an ISO 8601 instant with seconds and an explicit offset, or undefined where it is
- * not one: no real calendar date, outside 1970..9999 in UTC (decisions, "instants in"). Finer fractions are cut.
+ * not one: no real calendar date, outside 1970..9999 in UTC. Finer fractions are cut.
  */
 export function parseInstant(text: string): number | undefined {
   const match = INSTANT.exec(text);
@@ -78,7 +78,7 @@ export const uncoerced = (schema: z.ZodNumber) => schema.pipe(z.number());
 
 /**
  * A check that puts an object's issues into the order of its fields, unknown properties last: faults found by
- * comparing fields would otherwise come after all others (decisions, "several faults in one body").
+ * comparing fields would otherwise come after all others.
  */
 export function inFieldOrder(shape: Record<string, unknown>) {
   const fields = Object.keys(shape);

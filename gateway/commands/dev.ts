@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { DevOptions } from "../dev/run.js";
+import type { DevOptions } from "./dev-action.js";
 import { withJson } from "./print.js";
 import { withAddress } from "./serve.js";
 import { settingsHelp } from "./settings-help.js";
@@ -21,7 +21,7 @@ Example:
 ${settingsHelp()}`,
     )
     .action(async (options: DevOptions, command: Command) => {
-      const { dev } = await import("../dev/run.js");
+      const { dev } = await import("./dev-action.js");
       await dev(options, command);
     });
 }

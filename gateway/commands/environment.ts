@@ -1,13 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { readSettings, type Settings } from "../../server/config.js";
+import { addressFile } from "../dev/data-folder.js";
 import { CommandFailure } from "./failure.js";
-
-/** Where `dev` keeps its database, demo keys and address, under the current folder. */
-export const dataFolder = () => join(process.cwd(), ".data");
-
-/** Where a running `dev` leaves the address of its embedded database, for the other commands. */
-export const addressFile = () => join(dataFolder(), "database-url");
 
 export type WithDatabase = Settings & { DATABASE_URL: string };
 

@@ -39,13 +39,13 @@ ${settingsHelp()}`,
     });
 }
 
-const MOST_WORKERS = 256;
+const MAX_WORKERS = 256;
 
 function workers(text: string): number {
   if (text === "auto") return availableParallelism();
   const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (number < 1 || number > MOST_WORKERS) {
-    throw new InvalidArgumentError(`It must be auto or an integer from 1 to ${MOST_WORKERS}.`);
+  if (number < 1 || number > MAX_WORKERS) {
+    throw new InvalidArgumentError(`It must be auto or an integer from 1 to ${MAX_WORKERS}.`);
   }
   return number;
 }

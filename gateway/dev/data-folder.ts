@@ -1,7 +1,12 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { addressFile, dataFolder } from "../commands/environment.js";
 import type { SavedDemo } from "./demo.js";
+
+/** Where `dev` keeps its database, demo keys and address, under the current folder. */
+const dataFolder = () => join(process.cwd(), ".data");
+
+/** Where a running `dev` leaves the address of its embedded database, for the other commands. */
+export const addressFile = () => join(dataFolder(), "database-url");
 
 const demoFile = () => join(dataFolder(), "demo.json");
 

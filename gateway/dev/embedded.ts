@@ -62,7 +62,7 @@ const CANNOT_CHANGE_USER =
 export async function removeEmbedded(dataDir: string): Promise<void> {
   const folder = await realpath(dataDir).catch(unless("ENOENT"));
   if (!folder) return;
-  for (const since = Date.now(); await listens((await readLock(folder)).port); await sleep(100)) {
+  for (const since = Date.now(); await isInUse(folder); await sleep(100)) {
     if (Date.now() - since > IN_USE_AFTER_MS) throw inUse(folder);
   }
   for (const path of [folder, dataDir]) await rm(path, { recursive: true, force: true });
@@ -153,9 +153,9 @@ const STOPPED_AFTER_MS = 60_000;
 /** Waits a moment for the server that has the folder, which may be stopping. Throws if it has been there too long. */
 async function waitForLock(folder: string, since: number): Promise<void> {
   await sleep(100);
-  const { port, state } = await readLock(folder);
-  if (Date.now() - since < (state === "stopping" ? STOPPED_AFTER_MS : IN_USE_AFTER_MS)) return;
-  if (await listens(port)) throw inUse(folder);
+  const lock = await readLock(folder);
+  if (Date.now() - since < (lock?.state === "stopping" ? STOPPED_AFTER_MS : IN_USE_AFTER_MS)) return;
+  if (lock && (await listens(lock.port))) throw inUse(folder);
   // A crash left it, and its process id has passed to another process: Postgres alone would refuse for ever.
   await rm(lockFile(folder), { force: true });
 }
@@ -172,11 +172,27 @@ interface Lock {
 
 const lockFile = (folder: string) => join(folder, "cluster", "postmaster.pid");
 
-/** Postgres' lock file, which `pg_ctl` reads in the same way. */
-async function readLock(folder: string): Promise<Lock> {
+/** Postgres' lock file, if there is one, which `pg_ctl` reads in the same way. */
+async function readLock(folder: string): Promise<Lock | undefined> {
   const file = await readFile(lockFile(folder), "utf8").catch(unless("ENOENT"));
-  const [pid, , , port, , , , state = ""] = file?.split("\n") ?? [];
+  if (file === undefined) return undefined;
+  const [pid, , , port, , , , state = ""] = file.split("\n");
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
+}
+
+/** The process id of a crashed server may have passed to another process, and its port as well. */
+async function isInUse(folder: string): Promise<boolean> {
+  const lock = await readLock(folder);
+  return lock !== undefined && isRunning(lock.pid) && listens(lock.port);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // It runs as another user.
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 const listens = (port: number) =>

@@ -1,11 +1,9 @@
 import { type RequestHandler, Router } from "express";
 import { serveAt } from "../http/read-only-route.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
+import { API_VERSION } from "../openapi/version.js";
 import { type Asset, fileAsset, sendAsset, textAsset, viewerAsset } from "./assets.js";
 import { PAGE_POLICY, page } from "./page.js";
-
-/** Version of the interface: what `/v1` has grown to. */
-export const API_VERSION = "1.0.0";
 
 const REVALIDATE = { "Cache-Control": "no-cache" };
 const KEEP = { "Cache-Control": "public, max-age=31536000, immutable" };

@@ -1,5 +1,5 @@
 /** Where the page finds its files. */
-export interface PageFiles {
+interface PageFiles {
   viewer: string;
   start: string;
   style: string;

@@ -4,7 +4,7 @@ import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.
 import { needsOperator, toServiceError } from "../../server/failures.js";
 
 /** The body of every error response. */
-export interface Envelope {
+interface Envelope {
   code: string;
   message: string;
   correlationId: string;
@@ -21,15 +21,17 @@ export const envelope = (error: ServiceError, correlationId: string): Envelope =
 /** Answers any failure with the envelope. The cause is logged, never sent. */
 export function sendEnvelope(log: Logger): ErrorRequestHandler {
   return (failure, _req, res, _next) => {
-    // The deadline has already answered.
-    if (res.writableEnded) return;
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
+    const isOutage = error.status === 503;
+    // The deadline has already answered, so an outage is nothing new.
+    if (res.writableEnded && isOutage) return;
     // An outage fails many requests for the same reason; a stack would not explain it.
-    if (error.status === 503) {
+    if (isOutage) {
       const level = needsOperator(error) ? "error" : "warn";
       log[level]({ correlationId, reason: reasonOf(error) }, "unavailable");
     } else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
+    if (res.writableEnded) return;
     if (res.headersSent) {
       res.destroy();
       return;

@@ -34,7 +34,7 @@ export interface Operation extends Pick<RestMeta, "status" | "codes"> {
 }
 
 /** A path with its operations. */
-export interface Route {
+interface Route {
   /** Matches the whole path. A malformed id makes an unknown path: 404, whatever else the request carries. */
   pattern: RegExp;
   operations: Operation[];

@@ -9,7 +9,7 @@ import { ERRORS, invalid, notFound, ServiceError } from "../../server/errors.js"
 import { toServiceError } from "../../server/failures.js";
 import { actAs } from "../../server/people/store.js";
 import { appRouter } from "../../server/router.js";
-import { correlateStray, inOurWords } from "../../server/trpc.js";
+import { correlateOrphan, fromTrpcError } from "../../server/trpc.js";
 import { sendEnvelope, sendJson } from "../http/envelope.js";
 import { correlate } from "../http/request.js";
 import { drain, LIMITS, listen } from "../process/listening.js";
@@ -18,8 +18,8 @@ import { envelopeRefusals } from "../http/refusals.js";
 import { type Metrics, merge, readNotifications, type Sample } from "./metrics.js";
 
 /** Bytes a call, or a batch of them, may have. */
-const MOST_BYTES = 65_536;
-const MOST_CALLS = 50;
+const MAX_BYTES = 65_536;
+const MAX_CALLS = 50;
 
 export interface InternalDeps {
   services: Services;
@@ -38,7 +38,7 @@ export interface InternalDeps {
  * `import type { AppRouter } from "guest-forms/router"`, and `/metrics`. Asks for `Authorization: Bearer
  * <INTERNAL_TOKEN>` on every path. With `X-User-Id` a call is made in that user's name, else as the operator.
  */
-export function createInternalApp(deps: InternalDeps): Express {
+function createInternalApp(deps: InternalDeps): Express {
   const { services, log, token, metrics } = deps;
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", false);
@@ -100,8 +100,8 @@ const PROCEDURES = new Set(Object.keys(appRouter._def.procedures));
 function callProcedures(services: Services, log: Logger): RequestHandler {
   return createExpressMiddleware({
     router: appRouter,
-    maxBodySize: MOST_BYTES,
-    maxBatchSize: MOST_CALLS,
+    maxBodySize: MAX_BYTES,
+    maxBatchSize: MAX_CALLS,
     createContext: ({ req, res, info: { calls } }) => {
       const [path = ""] = calls.map((call) => call.path);
       res.locals.called = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
@@ -113,14 +113,14 @@ function callProcedures(services: Services, log: Logger): RequestHandler {
     responseMeta: ({ ctx, errors }) => {
       const headers = new Headers();
       if (ctx?.outcome.replayed) headers.set("Idempotent-Replayed", "true");
-      const waits = errors.map((error) => inOurWords(error).retryAfter ?? 0);
+      const waits = errors.map((error) => fromTrpcError(error).retryAfter ?? 0);
       if (waits.some(Boolean)) headers.set("Retry-After", String(Math.max(...waits)));
       return { headers };
     },
     onError: ({ error, path, req }) => {
       const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
-      correlateStray(error, correlationId);
-      if (inOurWords(error).status < 500) return;
+      correlateOrphan(error, correlationId);
+      if (fromTrpcError(error).status < 500) return;
       const procedure = PROCEDURES.has(path ?? "") ? path : undefined;
       log.error({ correlationId, procedure, err: error.cause ?? error }, "call failed");
     },

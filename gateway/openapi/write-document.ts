@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
-import { API_VERSION } from "../docs/documentation.js";
 import { buildDocument, printDocument } from "./document.js";
+import { API_VERSION } from "./version.js";
 
 // `npm run document`: the committed document, which a test holds against what the server serves.
 writeFileSync(

@@ -1,7 +1,7 @@
 import type { ResponseHeaders } from "./errors.js";
 
 const FIRST_MS = 500;
-const MOST_MS = 8_000;
+const MAX_MS = 8_000;
 
 /** Seconds to wait by `Retry-After`, in seconds or as an HTTP date (counted from the answer's own `Date`). */
 export function retryAfterSeconds(headers: ResponseHeaders): number | undefined {
@@ -15,4 +15,4 @@ export function retryAfterSeconds(headers: ResponseHeaders): number | undefined 
 
 /** Milliseconds before try `attempt + 1`: what the service asks for, else exponential backoff with full jitter. */
 export const delayAfter = (attempt: number, retryAfter: number | undefined): number =>
-  retryAfter ? retryAfter * 1000 : Math.random() * Math.min(MOST_MS, FIRST_MS * 2 ** (attempt - 1));
+  retryAfter ? retryAfter * 1000 : Math.random() * Math.min(MAX_MS, FIRST_MS * 2 ** (attempt - 1));

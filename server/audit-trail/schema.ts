@@ -22,7 +22,7 @@ export const auditEntry = z.object({
 
 export type AuditEntry = z.infer<typeof auditEntry>;
 
-const MOST_ENTRIES = 1000;
+const MAX_ENTRIES = 1000;
 
 /** The entries of a subject, newest first; `before` is the id of the last entry of the page before. */
 export const trailInput = z.strictObject({
@@ -35,7 +35,7 @@ export const trailInput = z.strictObject({
     z
       .int("must be an integer")
       .min(1, "must be at least 1")
-      .max(MOST_ENTRIES, `must be at most ${MOST_ENTRIES}`),
+      .max(MAX_ENTRIES, `must be at most ${MAX_ENTRIES}`),
   ).default(100),
 });
 

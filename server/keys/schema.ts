@@ -2,7 +2,7 @@ import { z } from "zod";
 import { expected } from "../errors.js";
 import { instant, instantOut, resourceId, text, uncoerced } from "../values.js";
 
-export const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
+const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
 
 export const issueInput = z.strictObject({
   userId: resourceId,

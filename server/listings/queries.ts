@@ -5,7 +5,7 @@ import { membershipInScope } from "../scope.js";
 import { LISTING_COLUMNS, type ListingRow, projectListing } from "./projection.js";
 import type { Listing } from "./schema.js";
 
-export const GET = `
+const GET = `
   SELECT ${LISTING_COLUMNS}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
@@ -18,7 +18,7 @@ export async function getListing({ services, principal }: HolderContext, id: str
 }
 
 // A membership repeats its listing's creation time, so that a page is one index range whatever the size of the scope.
-export const LIST = `
+const LIST = `
   SELECT ${LISTING_COLUMNS}
   FROM (
     SELECT m.listing_id, m.listing_created_at

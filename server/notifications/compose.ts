@@ -1,6 +1,6 @@
 import type { SendMailOptions } from "nodemailer";
 
-export interface Notice {
+interface Notice {
   formId: string;
   publicId: string;
   to: string;

@@ -55,11 +55,12 @@ const MAX_REASON_CHARACTERS = 500;
 async function deliver(transport: Transporter, message: SendMailOptions, timeoutSeconds: number, to: string) {
   const signal = AbortSignal.timeout(timeoutSeconds * 1000 * MESSAGE_TIMEOUTS);
   try {
-    await transport.sendMail({ ...message, signal } as SendMailOptions);
+    await transport.sendMail({ ...message, signal });
   } catch (error) {
     // A new error: several properties of the original contain the address, and the reason is logged and stored.
+    // Postgres refuses NUL.
     const said = withoutEmail(error instanceof Error ? error.message : String(error), to);
-    const reason = said.replace(/\s+/g, " ").slice(0, MAX_REASON_CHARACTERS);
+    const reason = said.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
     throw isFinal(error) ? new FinalRefusal(reason) : new Error(reason);
   }
 }

@@ -3,8 +3,8 @@ import type { Services } from "../context.js";
 import { BATCH, eraseAddresses } from "./erase.js";
 
 /**
- * Erases the addresses of guests who left RETENTION_DAYS ago, a batch a transaction, so that no form is locked for long. A form that is being
- * written just now is left to the next time.
+ * Erases the addresses of guests who left RETENTION_DAYS ago. Each batch is its own transaction, so that no form is
+ * locked for long. A form that is being written is left to the next run.
  */
 export async function eraseDue(
   { db, settings }: Services,

@@ -20,7 +20,7 @@ type Recorded = Record<string, Ratios>;
 const OPERATIONS = ["fetch-form", "list-10", "list-1000", "list-new", "create"];
 /** V8 has compiled what is hot after some thousands of requests; a busy machine gets a few turns more for them. */
 const WARM_REQUESTS = 5_000;
-const MOST_WARM_TURNS = 8;
+const MAX_WARM_TURNS = 8;
 /** Of a second each. */
 const ROUNDS = 4;
 /** How far a ratio may exceed the recorded one: less is noise. */
@@ -81,7 +81,7 @@ async function lowest(
   const { database } = session;
   const load = operation(session, id);
   for (const server of servers) {
-    for (let sent = 0, turns = 0; sent < WARM_REQUESTS && turns < MOST_WARM_TURNS; turns++) {
+    for (let sent = 0, turns = 0; sent < WARM_REQUESTS && turns < MAX_WARM_TURNS; turns++) {
       sent += (await turn(database, server, load, { connections, seconds: 1 })).requestsPerSecond;
     }
   }

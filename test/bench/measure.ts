@@ -35,7 +35,7 @@ export interface Pace {
   connections: number;
 }
 
-const MOST_SECONDS = 20;
+const MAX_SECONDS = 20;
 
 /** Measures the operation on each server in turn, round after round. */
 export async function measure(
@@ -50,8 +50,8 @@ export async function measure(
     const seconds = patience.get(server.name) ?? pace.seconds;
     const warmSeconds = seconds > pace.seconds ? 0 : pace.warmSeconds * warmth;
     const figures = await turn(database, server, operation, { ...pace, seconds, warmSeconds });
-    if (figures.requestsPerSecond * seconds >= pace.connections || seconds >= MOST_SECONDS) return figures;
-    patience.set(server.name, Math.min(seconds * 3, MOST_SECONDS));
+    if (figures.requestsPerSecond * seconds >= pace.connections || seconds >= MAX_SECONDS) return figures;
+    patience.set(server.name, Math.min(seconds * 3, MAX_SECONDS));
     return patiently(server, warmth);
   };
   const taken = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
@@ -118,12 +118,12 @@ export async function turn(
 }
 
 /** A peer may lose some requests on a busy machine; figures of a server that fails more are none. */
-const MOST_ERRORS = 0.02;
+const MAX_ERRORS = 0.02;
 
 function complain({ name }: Server, { errors, requests }: Outcome, target = ""): void {
   if (errors === 0) return;
   const text = `${name}: ${errors} of ${requests} requests failed, such as ${target}`;
-  if (name === "service" || errors > requests * MOST_ERRORS) throw new Error(text);
+  if (name === "service" || errors > requests * MAX_ERRORS) throw new Error(text);
   progress(text);
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { API_VERSION } from "../../gateway/docs/documentation.js";
 import { buildDocument } from "../../gateway/openapi/document.js";
+import { API_VERSION } from "../../gateway/openapi/version.js";
 import { ERRORS } from "../../server/errors.js";
 import { startTestGateway } from "../gateway-harness.js";
 import { breakingChanges } from "./breaking-changes.js";

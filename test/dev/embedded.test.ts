@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -89,6 +89,20 @@ test("a database is removed, unless it is in use", async () => {
   await removeEmbedded(folder);
   await removeEmbedded(folder);
   await expect(stat(folder)).rejects.toThrow("ENOENT");
+});
+
+test("the database of a crashed server is removed though another process has its port", async () => {
+  const folder = await newFolder();
+  await (await start({ dataDir: folder })).stop();
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  const { pid } = spawnSync(process.execPath, ["--version"]);
+  const cluster = join(folder, "cluster");
+  await writeFile(join(cluster, "postmaster.pid"), `${pid}\n${cluster}\n0\n${port}\n`);
+  await removeEmbedded(folder);
+  await expect(stat(folder)).rejects.toThrow("ENOENT");
+  listener.close();
 });
 
 test("a process id that has passed to another process does not prevent a start", async () => {

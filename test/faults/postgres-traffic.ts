@@ -58,7 +58,7 @@ export interface Sample {
 }
 
 /** What a machine that cannot keep up is spared. */
-const MOST_UNDER_WAY = 200;
+const MAX_UNDER_WAY = 200;
 
 /**
  * Clients that send requests at a steady rate, however slow the answers, and keep account of what was acknowledged.
@@ -126,7 +126,7 @@ export class Traffic {
     for (let due = performance.now(); !this.#stopped; due += every) {
       const early = due - performance.now();
       if (early > 1) await sleep(early);
-      if (this.#underWay.size >= MOST_UNDER_WAY) {
+      if (this.#underWay.size >= MAX_UNDER_WAY) {
         this.skipped++;
         continue;
       }

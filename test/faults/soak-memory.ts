@@ -100,8 +100,8 @@ function trendOf(samples: Sample[]): MemoryOfProcess["trend"] {
 }
 
 /** How far the least may rise in a process that leaks nothing: in each quarter, and in all. */
-const MOST_RISE = 1.02;
-const MOST_RISE_IN_ALL = 2;
+const MAX_RISE = 1.02;
+const MAX_RISE_IN_ALL = 2;
 
 /** Whether a process keeps more and more. */
 export function isGrowing({ trend }: MemoryOfProcess): boolean {
@@ -110,7 +110,7 @@ export function isGrowing({ trend }: MemoryOfProcess): boolean {
   const rises = quarters.slice(1).map((least, index) => least / (quarters[index] ?? least));
   return (
     rises.length > 0 &&
-    (rises.every((rise) => rise > MOST_RISE) || (quarters.at(-1) ?? 0) > first * MOST_RISE_IN_ALL)
+    (rises.every((rise) => rise > MAX_RISE) || (quarters.at(-1) ?? 0) > first * MAX_RISE_IN_ALL)
   );
 }
 

@@ -76,6 +76,19 @@ describe("what the mail server refuses", () => {
     expect(office.begun).toBe(2);
   });
 
+  test("with control characters in its reply is recorded without them", async () => {
+    const url = await openHangingServer((socket) => {
+      socket.write("220 hello\r\n");
+      socket.on("data", (line) =>
+        socket.write(/^RCPT/.test(String(line)) ? "550 no\0 \x1bsuch mail\x85box\r\n" : "250 fine\r\n"),
+      );
+    });
+    await work(await withMail(services, url));
+    await create();
+    await eventually(async () => (await only())?.state).toBe("failed");
+    expect((await only())?.lastError).toMatch(/550 no such mail\P{Cc}*box$/u);
+  });
+
   test.each([
     ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: refuse(535) }],
     ["the sender", { onMailFrom: (...given: unknown[]) => refuse(550)(...given) }],

@@ -2,15 +2,6 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import { readSettings, type Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { bringUpToDate } from "../commands/bring-up-to-date.js";
-import { portIsChosen, type WithDatabase } from "../commands/environment.js";
-import { CommandFailure } from "../commands/failure.js";
-import { type Address, addressed, CLOSING_SECONDS, listening, PortTaken } from "../commands/listening.js";
-import { print } from "../commands/print.js";
-import { withServices } from "../commands/services.js";
-import { type StopRequest, stopRequest } from "../commands/stopping.js";
-import { createLog } from "../process/log.js";
-import type { Gateway } from "../serve.js";
 import {
   databaseFolder,
   makeDataFolder,
@@ -19,9 +10,18 @@ import {
   removeDemo,
   saveAddress,
   saveDemo,
-} from "./data-folder.js";
-import { type Demo, prepareDemo, stay } from "./demo.js";
-import { removeEmbedded, startEmbedded } from "./embedded.js";
+} from "../dev/data-folder.js";
+import { type Demo, prepareDemo, stay } from "../dev/demo.js";
+import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
+import { createLog } from "../process/log.js";
+import type { Gateway } from "../serve.js";
+import { bringUpToDate } from "./bring-up-to-date.js";
+import { portIsChosen, type WithDatabase } from "./environment.js";
+import { CommandFailure } from "./failure.js";
+import { type Address, addressed, CLOSING_SECONDS, listening, PortTaken } from "./listening.js";
+import { print } from "./print.js";
+import { withServices } from "./services.js";
+import { type StopRequest, stopRequest } from "./stopping.js";
 
 export interface DevOptions extends Address {
   /** Delete what earlier starts kept. */

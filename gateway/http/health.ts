@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type RequestHandler, Router } from "express";
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Db } from "../../server/db.js";
-import { sendJson } from "../http/envelope.js";
-import { serveAt } from "../http/read-only-route.js";
+import { waitAtMost } from "../../server/timeout.js";
+import { sendJson } from "./envelope.js";
+import { serveAt } from "./read-only-route.js";
 
 /**
  * `GET /livez` (the process answers) and `GET /readyz` (it can serve: not draining, database there and current, which
@@ -25,11 +25,10 @@ export function health(db: Db, isDraining: () => boolean, patience: number): Req
 const OUT_OF_REACH = "the database is out of reach";
 
 async function databaseProblem(db: Db, patience: number): Promise<string | undefined> {
-  const waiting = new AbortController();
-  const late = sleep(patience, OUT_OF_REACH, { signal: waiting.signal }).catch(() => OUT_OF_REACH);
-  const told = pendingMigrations(db.pool).then(
-    (pending) => (pending.length > 0 ? "migrations are pending" : undefined),
-    () => OUT_OF_REACH,
-  );
-  return Promise.race([told, late]).finally(() => waiting.abort());
+  let problem: string | undefined = OUT_OF_REACH;
+  const check = pendingMigrations(db.pool).then((pending) => {
+    problem = pending.length > 0 ? "migrations are pending" : undefined;
+  });
+  await waitAtMost(patience / 1000, check).catch(() => {});
+  return problem;
 }

@@ -1,0 +1,33 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import pino from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { sendEnvelope } from "../../gateway/http/envelope.js";
+import { Unavailable } from "../../server/failures.js";
+
+/** What is logged when a request fails after it has been answered. */
+async function logged(failure: Error): Promise<string[]> {
+  const lines: string[] = [];
+  const app = express();
+  app.use((_req, res) => {
+    res.status(503).end("answered");
+    throw failure;
+  });
+  app.use(sendEnvelope(pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) })));
+  const server = createServer(app).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  expect([answer.status, await answer.text()]).toEqual([503, "answered"]);
+  return lines;
+}
+
+test("a fault after the deadline has answered is logged", async () => {
+  expect(await logged(new TypeError("a bug"))).toEqual(["request failed"]);
+});
+
+test("an outage after the deadline has answered is not logged again", async () => {
+  expect(await logged(new Unavailable("the request took too long"))).toEqual([]);
+});

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import type { Sql } from "../../server/db.js";
+import { deliver } from "../../server/notifications/deliver.js";
+import { openQueue } from "../../server/notifications/queue.js";
+import { FinalRefusal, type Send } from "../../server/notifications/send.js";
+
+const CLAIMED = { id: "7", formId: "form", attempts: 1 };
+const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
+const OUTAGE = Object.assign(new Error("shutting down"), { code: "57P01" });
+
+/** Delivers over a queue whose statements fail with `failures`, first to last; what was run and what was logged. */
+async function run(send: Send, failures: Error[]) {
+  const statements: unknown[][] = [];
+  const errors: string[] = [];
+  const db: Sql = {
+    async query(name, _text, values) {
+      statements.push([name, ...values.slice(0, 4)]);
+      const failure = failures.shift();
+      if (failure) throw failure;
+      return [];
+    },
+  };
+  const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void errors.push(message) };
+  const { signal } = new AbortController();
+  await deliver(CLAIMED, { queue: openQueue(db, "worker"), send, log, signal });
+  return { statements, errors };
+}
+
+const sent: Send = async () => true;
+const failed = (error: Error) => (): Promise<boolean> => Promise.reject(error);
+const UNRECORDED = "the outcome could not be recorded";
+const GIVEN_UP = "cannot record the outcome of a notification";
+
+describe("an outcome that the database rejects is not retried for ever", () => {
+  test.each([
+    ["for now", new Error("bad \0 reply"), false],
+    ["for good", new FinalRefusal("bad \0 reply"), true],
+  ])("a message refused %s gets a fixed reason instead", async (_, error, isFinal) => {
+    const { statements, errors } = await run(failed(error), [FAULT]);
+    expect(statements).toEqual([
+      ["mark-notification-failed", "7", "worker", "bad \0 reply", isFinal],
+      ["mark-notification-failed", "7", "worker", UNRECORDED, isFinal],
+    ]);
+    expect(errors).toEqual([GIVEN_UP]);
+  });
+
+  test("a message that was sent is not sent again", async () => {
+    const { statements, errors } = await run(sent, [FAULT]);
+    expect(statements).toEqual([
+      ["mark-notification-sent", "7"],
+      ["mark-notification-failed", "7", "worker", UNRECORDED, true],
+    ]);
+    expect(errors).toEqual([GIVEN_UP]);
+  });
+
+  test("the fixed reason is tried once", async () => {
+    const { statements, errors } = await run(failed(new Error("refused")), [FAULT, FAULT]);
+    expect(statements).toHaveLength(2);
+    expect(errors).toEqual([GIVEN_UP, GIVEN_UP]);
+  });
+});
+
+test("an outcome is recorded once an outage has passed", async () => {
+  const { statements, errors } = await run(sent, [OUTAGE, OUTAGE]);
+  expect(statements.map(([name]) => name)).toEqual(Array(3).fill("mark-notification-sent"));
+  expect(errors).toEqual([`${GIVEN_UP} yet`]);
+});
