@@ -61,15 +61,6 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Whether a process with that id runs. */
-export function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
 export interface Finished {
   stdout: string;
   stderr: string;

@@ -14,7 +14,8 @@ import {
   startEmbedded,
 } from "../../gateway/dev/embedded.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, isAlive, type Running, spawnNode } from "../harness.js";
+import { freePort, type Running, spawnNode } from "../harness.js";
+import { isAlive } from "../is-alive.js";
 
 let dataDir = "";
 const folders: string[] = [];

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isAlive } from "../harness.js";
+import { isAlive } from "../is-alive.js";
 
 /** A wall clock that can be set while processes run; their monotonic clocks and timers stay real (libfaketime). */
 export class FakedClock {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.js";
-import { isAlive } from "../harness.js";
+import { isAlive } from "../is-alive.js";
 
 export interface ClusterOptions {
   /** A folder of its own in the system's temporary one unless given. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
 import { makeForm, TEST_SECRET } from "../factories.js";
 import { freePort, runCli, spawnCli } from "../harness.js";
+import { isAlive } from "../is-alive.js";
 import { Cable } from "./cable.js";
 import { call, newStay, oneConnection, startLoad, tally } from "./client.js";
 import { type Host, linesWith, makeWorld, startHost, type World } from "./fleet.js";
@@ -172,12 +173,3 @@ it("workers end with a primary that is killed", async () => {
   await primary.stop("SIGKILL");
   await expect.poll(() => workers.some(isAlive), { timeout: 5_000 }).toBe(false);
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
