@@ -12,6 +12,7 @@ import {
   startTestGateway,
   stay,
 } from "../gateway-harness.js";
+import { FORM } from "../public-fields.js";
 
 const gateway = await startTestGateway();
 const services = await gateway.services();
@@ -368,6 +369,7 @@ describe("fetch form", () => {
     const answer = await send({ path, key: holder.readOnlyKey });
     expect(answer.status).toBe(200);
     expect(answer.json).toMatchObject(whole);
+    expect(Object.keys(answer.json as object)).toEqual(Object.keys(FORM));
   });
 });
 

@@ -9,6 +9,7 @@ import {
   UnauthenticatedError,
   ValidationError,
 } from "../../sdk/src/index.js";
+import { FORM } from "../public-fields.js";
 import { useGateway } from "./gateway.js";
 import { RETRIED, resetAfter } from "./mischief.js";
 import { rejection } from "./setup.js";
@@ -39,6 +40,7 @@ describe("the six operations", () => {
       numberOfPets: null,
       createdAt: expect.any(String),
     });
+    expect(Object.keys(form)).toEqual(Object.keys(FORM));
     const moved = await client.forms.update(form.id, { ...stay, listingId: world.listings[1]?.id ?? "" });
     expect(moved).toEqual({ ...form, listingId: world.listings[1]?.id });
     expect(await client.forms.retrieve(form.id)).toEqual(moved);

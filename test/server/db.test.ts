@@ -431,6 +431,21 @@ describe("sqlTransaction()", () => {
     expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
   });
 
+  test("sends nothing further once BEGIN is refused, even if the work goes on", async () => {
+    const one = opened({ poolSize: 1 });
+    // Postgres refuses BEGIN in a transaction that has failed.
+    const client = await one.pool.connect();
+    await client.query("BEGIN");
+    await failureOf(client.query("SELECT 1/0"));
+    client.release();
+    const writing = one.sqlTransaction(async (tx) => {
+      await tx.query("first", "SELECT 1", []).catch(() => {});
+      await tx.query("write", "INSERT INTO users (email) VALUES ('autocommitted@example.com')", []);
+    });
+    expect(await failureOf(writing)).toMatchObject({ code: "25P02" });
+    expect(await one.prisma.user.count({ where: { email: "autocommitted@example.com" } })).toBe(0);
+  });
+
   test("keeps nothing of work that fails, and its connection serves the next", async () => {
     const one = opened({ poolSize: 1 });
     await failureOf(
