@@ -1,18 +1,16 @@
 import cluster from "node:cluster";
-import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import { Server as TcpServer } from "node:net";
-import type { Express } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../server/config.js";
 import { openServices } from "../server/services.js";
 import { startWorker } from "../server/worker.js";
-import { createApp } from "./app.js";
-import { envelopeRefusals } from "./http/refusals.js";
+import { createApp, serverOf } from "./app.js";
 import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
 import { createMetrics } from "./internal/metrics.js";
 import { answerPrimary, tellPrimary } from "./internal/metrics-fleet.js";
-import { drain, LIMITS, listen } from "./process/listening.js";
+import { drain, listen } from "./process/listening.js";
 import { openRedis } from "./process/redis.js";
 
 export interface Gateway {
@@ -41,21 +39,18 @@ export async function startGateway(options: {
   if (!settings.APP_SECRETS) {
     log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
   }
-  let leaving = false;
-  let draining = false;
+  const lifecycle = { isLeaving: false, isDraining: false };
   const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({
     services,
     log,
-    isDraining: () => draining,
-    isLeaving: () => leaving,
+    lifecycle,
     counters: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
     metrics,
     traceRequests: tracing?.traceRequests,
   });
-  const server = createServer({ ...LIMITS, ...classesOf(app) }, app);
-  envelopeRefusals(server);
+  const server = serverOf(app);
   let internal: Awaited<ReturnType<typeof startInternal>>;
   try {
     // The first requests count with the others, unless Redis is lost.
@@ -70,15 +65,15 @@ export async function startGateway(options: {
     return {
       url,
       leave() {
-        leaving = true;
+        lifecycle.isLeaving = true;
       },
       retire() {
-        leaving = true;
+        lifecycle.isLeaving = true;
         return retire(server, settings.DRAIN_SECONDS * 1000);
       },
       async stop() {
-        leaving = true;
-        draining = true;
+        lifecycle.isLeaving = true;
+        lifecycle.isDraining = true;
         await Promise.all([drain(server, settings.DRAIN_SECONDS * 1000), worker?.stop(), internal?.stop()]);
         if (metrics && cluster.isWorker) await tellPrimary(metrics);
         redis?.close();
@@ -94,18 +89,6 @@ export async function startGateway(options: {
     await close();
     throw error;
   }
-}
-
-/**
- * Request and response classes that have the application's prototypes from the start. Express would otherwise change
- * the prototype of every request and response, which makes them slow in V8: .47 of the throughput, as measured.
- */
-function classesOf(app: Express) {
-  class Request extends IncomingMessage {}
-  class Response<Req extends IncomingMessage> extends ServerResponse<Req> {}
-  app.request = Object.setPrototypeOf(Request.prototype, app.request);
-  app.response = Object.setPrototypeOf(Response.prototype, app.response);
-  return { IncomingMessage: Request, ServerResponse: Response };
 }
 
 const isTraced = (settings: Settings) =>

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Settings } from "./config.js";
 import type { Db } from "./db.js";
-import { ServiceError } from "./errors.js";
 import type { StopSignal } from "./failures.js";
 import type { Keyring } from "./secrets.js";
 
@@ -80,31 +79,3 @@ export function createContext(
 }
 
 const NEVER_ABORTED = new AbortController().signal;
-
-/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
-export function demandHolder(principal: Principal | null): asserts principal is Holder {
-  if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
-}
-
-/** Throws FORBIDDEN for a read-only key too. */
-export function demandWriter(principal: Principal | null): asserts principal is Holder {
-  demandHolder(principal);
-  if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
-    throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
-  }
-}
-
-/** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
-export function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
-  if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
-}
-
-/** Throws unless the principal is the operator. */
-export function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
-  if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind !== "operator") {
-    throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
-  }
-}

@@ -3,31 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
-import { withOptions } from "../prisma/session-options.js";
 import { classify, type StopSignal } from "./failures.js";
-import { closeFrozenConnections } from "./frozen-connections.js";
-import { waitAtMost } from "./timeout.js";
+import { type DbSettings, openPool, transactionTimeout } from "./pool.js";
 
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
-
-export interface DbSettings {
-  /** postgres:// address. */
-  url: string;
-  /**
-   * Whether connections keep prepared statements and settings. False behind a pooler in transaction mode: there the
-   * role has to have the settings (`sessionSettings`).
-   */
-  prepared?: boolean;
-  /** Maximum number of connections. */
-  poolSize: number;
-  /** Milliseconds to wait for a connection, new or free. */
-  connectTimeout: number;
-  /** Milliseconds a statement may run. */
-  statementTimeout: number;
-  /** Milliseconds a statement may wait for a lock. */
-  lockTimeout: number;
-}
 
 /**
  * Runs prepared SQL; `name` identifies the text. Instants are read as ISO 8601 text with milliseconds, in UTC. Statements
@@ -65,23 +45,10 @@ export interface Db extends Sql {
 }
 
 const MAX_ATTEMPTS = 4;
-/** A transaction may take as long as so many statements at their timeout. */
-const TRANSACTION_STATEMENTS = 4;
 /** How long after its statement timeout a server counts as frozen. */
 const FROZEN_GRACE_MS = 500;
 const LONG_STATEMENT_MS = 600_000;
 const LONG_LOCK_MS = 30_000;
-
-/** Settings that every session must have. */
-export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) => ({
-  // Prisma's adapter writes and reads instants without an offset.
-  TimeZone: "UTC",
-  // A plan made for the scope of one holder can be very slow for the next.
-  plan_cache_mode: "force_generic_plan",
-  statement_timeout: `${statementTimeout}`,
-  lock_timeout: `${lockTimeout}`,
-  idle_in_transaction_session_timeout: `${statementTimeout * TRANSACTION_STATEMENTS}`,
-});
 
 /** Called when a statement is sent; the function it returns is called when the statement has ended. */
 export type ObserveStatement = (text: string) => (error?: unknown) => void;
@@ -93,27 +60,19 @@ export interface DbHooks {
   observe?: ObserveStatement | undefined;
 }
 
-export function openDb(settings: DbSettings, { onError = () => {}, observe }: DbHooks = {}): Db {
-  const { url, prepared = true } = settings;
-  const connection: pg.PoolConfig = {
-    ...(prepared
-      ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
-      : { connectionString: url, verify: setStyle }),
-    connectionTimeoutMillis: settings.connectTimeout,
-    keepAlive: true,
-    pipeline: true,
-  };
-  const pool = new pg.Pool({ ...connection, max: settings.poolSize, application_name: "guest-forms" });
-  // Without listeners, losing a connection would end the process: the pool reports idle ones, and one that is lost on
-  // its way to the next request rejects that request's statement.
-  pool.on("error", onError);
-  pool.on("connect", (client) => client.on("error", () => {}));
-  const end = endOf(pool, closeFrozenConnections(pool, settings.statementTimeout + FROZEN_GRACE_MS));
+export function openDb(settings: DbSettings, { onError, observe }: DbHooks = {}): Db {
+  const { url, prepared = true, statementTimeout } = settings;
+  const { pool, end } = openPool(settings, {
+    name: "guest-forms",
+    max: settings.poolSize,
+    frozenAfterMs: statementTimeout + FROZEN_GRACE_MS,
+    onError,
+  });
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
     transactionOptions: {
       maxWait: settings.connectTimeout,
-      timeout: settings.statementTimeout * TRANSACTION_STATEMENTS,
+      timeout: transactionTimeout(settings),
     },
   });
   return {
@@ -127,7 +86,7 @@ export function openDb(settings: DbSettings, { onError = () => {}, observe }: Db
         signal?.throwIfAborted();
         return inTransaction(await pool.connect(), { prepared, signal, observe }, work);
       }),
-    longTransaction: (work) => retryConflicts(() => onOwnConnection(connection, prepared, work)),
+    longTransaction: (work) => retryConflicts(() => onOwnConnection(settings, work)),
     async close() {
       await prisma.$disconnect();
       await end();
@@ -138,11 +97,6 @@ export function openDb(settings: DbSettings, { onError = () => {}, observe }: Db
 // Explicit, because a role may have another default.
 const READ_COMMITTED = { isolationLevel: "ReadCommitted" } as const;
 const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
-// PgBouncer restores the client's own time zone in every session, but remembers the one of sessions opened before the
-// role had ours. With another one, instants would be stored wrong without an error.
-const setStyle = (client: pg.PoolClient, done: (error?: Error) => void) =>
-  void client.query("SET TimeZone TO 'UTC'; SET DateStyle TO ISO").then(() => done(), done);
 
 const names = new Map<string, string>();
 const MAX_NAMES = 500;
@@ -243,39 +197,23 @@ const LONG_LIMITS = `SELECT set_config('statement_timeout', '${LONG_STATEMENT_MS
   set_config('lock_timeout', '${LONG_LOCK_MS}', true)`;
 
 async function onOwnConnection<Result>(
-  settings: pg.PoolConfig,
-  prepared: boolean,
+  settings: DbSettings,
   work: (tx: Sql) => Promise<Result>,
 ): Promise<Result> {
-  const own = new pg.Pool({ ...settings, max: 1, application_name: "guest-forms operator" });
-  own.on("error", () => {});
-  own.on("connect", (client) => client.on("error", () => {}));
-  const end = endOf(own, closeFrozenConnections(own, LONG_STATEMENT_MS + FROZEN_GRACE_MS));
+  const { prepared = true } = settings;
+  const { pool, end } = openPool(settings, {
+    name: "guest-forms operator",
+    max: 1,
+    frozenAfterMs: LONG_STATEMENT_MS + FROZEN_GRACE_MS,
+  });
   try {
-    return await inTransaction(await own.connect(), { prepared }, async (tx) => {
+    return await inTransaction(await pool.connect(), { prepared }, async (tx) => {
       await tx.query("long-limits", LONG_LIMITS, []);
       return work(tx);
     });
   } finally {
     await end();
   }
-}
-
-/** Milliseconds that connections may take to end; a frozen server would take for ever. */
-const END_TIMEOUT_MS = 2_000;
-
-/** Ends a pool and resolves once its connections have ended: the pool's own promise resolves when they are told to. */
-function endOf(pool: pg.Pool, guard: { stop(): void }): () => Promise<void> {
-  const open = new Set<pg.PoolClient>();
-  pool.on("connect", (client) => open.add(client));
-  pool.on("remove", (client) => open.delete(client));
-  return async () => {
-    const ended = new Promise<void>((resolve) => pool.on("remove", () => open.size === 0 && resolve()));
-    await pool.end();
-    if (open.size > 0) await waitAtMost(END_TIMEOUT_MS / 1000, ended);
-    guard.stop();
-    for (const client of open) if (client instanceof pg.Client) client.connection.stream.destroy();
-  };
 }
 
 const PAUSE_MS = 20;

@@ -1,6 +1,7 @@
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
-import { type DbSettings, type ObserveStatement, openDb } from "./db.js";
+import { type ObserveStatement, openDb } from "./db.js";
+import type { DbSettings } from "./pool.js";
 import { loadKeyring } from "./secrets.js";
 
 /** Where the database is and how to use it; throws where there is none. */

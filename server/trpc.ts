@@ -1,14 +1,7 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import type { OpenApiMeta } from "trpc-to-openapi";
 import { ZodError } from "zod";
-import {
-  type Context,
-  demandHolder,
-  demandInApp,
-  demandOperator,
-  demandWriter,
-  type Principal,
-} from "./context.js";
+import type { Context, Holder, InAppPrincipal, OperatorPrincipal, Principal } from "./context.js";
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
@@ -81,6 +74,34 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 }
 
 export const { router, createCallerFactory } = t;
+
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
+export function demandHolder(principal: Principal | null): asserts principal is Holder {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
+}
+
+/** Throws FORBIDDEN for a read-only key too. */
+export function demandWriter(principal: Principal | null): asserts principal is Holder {
+  demandHolder(principal);
+  if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
+    throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
+  }
+}
+
+/** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
+export function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
+}
+
+/** Throws unless the principal is the operator. */
+export function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
+  if (!principal) throw new ServiceError("UNAUTHENTICATED");
+  if (principal.kind !== "operator") {
+    throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
+  }
+}
 
 /**
  * A procedure for those whom `demand` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process

@@ -1,6 +1,6 @@
 import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
-import { sessionSettings } from "../../server/db.js";
+import { sessionSettings } from "../../server/pool.js";
 import { dbSettings } from "../../server/services.js";
 import type { WithDatabase } from "./environment.js";
 import { CommandFailure, explain } from "./failure.js";

@@ -2,8 +2,7 @@ import type { Request, RequestHandler } from "express";
 import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
 import type { Services } from "../../server/context.js";
 import { ServiceError } from "../../server/errors.js";
-import { keyAuthenticator } from "../../server/keys/authenticator.js";
-import { isWellFormed } from "../../server/keys/secret.js";
+import { isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
 import { refuse } from "./rate-limit.js";
 
 /**

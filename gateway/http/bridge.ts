@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
 import { createOpenApiNodeHttpHandler } from "trpc-to-openapi";
-import { type Context, createContext, type Services } from "../../server/context.js";
+import type { Context, Services } from "../../server/context.js";
 import { type AppRouter, appRouter } from "../../server/router.js";
-import { sendJson } from "./envelope.js";
 import { readInput } from "./input.js";
 import { OPERATIONS, type Operation } from "./operations.js";
+import { sendJson } from "./request.js";
 
 /**
  * The one way from a request to its procedure, through trpc-to-openapi.
@@ -19,11 +19,14 @@ export function bridge(services: Services): (operation: Operation) => RequestHan
   return (operation) => async (req, res) => {
     const { correlationId, principal, deadline, body } = res.locals;
     const { values, headers } = readInput(operation, req, body);
-    const context = createContext(services, principal, {
+    const context: Context = {
+      services,
+      principal,
       correlationId,
       idempotencyKey: headers["idempotency-key"],
+      outcome: { replayed: false },
       signal: deadline,
-    });
+    };
     const call = new Call(operation, req.path, values, context);
     const reply = new Reply();
     await handle(call, reply);

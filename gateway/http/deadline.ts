@@ -46,7 +46,7 @@ export class Deadline implements StopSignal {
   }
 }
 
-/** Answers a request 503 when its time is up. */
+/** Answers a request 503 when its time is up. `correlate` ends the time when the response has ended. */
 export function limitTime(settings: Settings, log: Logger): RequestHandler {
   const limit = answerTime(settings);
   const answer = sendEnvelope(log);
@@ -55,7 +55,6 @@ export function limitTime(settings: Settings, log: Logger): RequestHandler {
       if (!res.headersSent) answer(tooLate(), req, res, next);
     });
     res.locals.deadline = deadline;
-    res.once("close", () => deadline.pause());
     deadline.start();
     next();
   };

@@ -2,6 +2,7 @@ import type { ErrorRequestHandler } from "express";
 import type { Logger } from "pino";
 import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
 import { needsOperator, toServiceError } from "../../server/failures.js";
+import { sendJson } from "./request.js";
 
 /** The body of every error response. */
 interface Envelope {
@@ -46,12 +47,3 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
 // Only the last line: Prisma's messages begin with the call and its place in the code.
 const reasonOf = ({ cause, message }: ServiceError) =>
   (cause instanceof Error ? cause.message : message).trim().split("\n").at(-1);
-
-/** Ends a response with JSON text; a HEAD request gets the same headers and no body. */
-export function sendJson(res: Parameters<ErrorRequestHandler>[2], json: string): void {
-  res.setHeader("Content-Type", "application/json; charset=utf-8");
-  const bytes = Buffer.byteLength(json);
-  res.setHeader("Content-Length", bytes);
-  // Pure ASCII is sent faster as latin1.
-  res.end(json, bytes === json.length ? "latin1" : "utf8");
-}

@@ -2,20 +2,20 @@ import { type RequestHandler, Router } from "express";
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Db } from "../../server/db.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { sendJson } from "./envelope.js";
 import { serveAt } from "./read-only-route.js";
+import { sendJson } from "./request.js";
 
 /**
  * `GET /livez` (the process answers) and `GET /readyz` (it can serve: not draining, database there and current, which
  * it must tell within `patience` ms).
  */
-export function health(db: Db, isDraining: () => boolean, patience: number): RequestHandler {
+export function health(db: Db, lifecycle: { readonly isLeaving: boolean }, patience: number): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   serveAt(router, "/livez", (_req, res) => {
     sendJson(res, JSON.stringify({ status: "ok" }));
   });
   serveAt(router, "/readyz", async (_req, res) => {
-    const problem = isDraining() ? "draining" : await databaseProblem(db, patience);
+    const problem = lifecycle.isLeaving ? "draining" : await databaseProblem(db, patience);
     if (problem) res.status(503).setHeader("Retry-After", "1");
     sendJson(res, JSON.stringify(problem ? { status: "unavailable", reason: problem } : { status: "ok" }));
   });

@@ -1,16 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { invalid } from "../../server/errors.js";
 import { envelope } from "./envelope.js";
+import { unfinishedResponses } from "./request.js";
 
 /** Answers with the envelope what Node refuses before any handler runs. */
 export function envelopeRefusals(server: Server): void {
-  server.on("request", ({ socket }, res) => {
-    const responses = unfinished.get(socket) ?? new Set();
-    unfinished.set(socket, responses.add(res));
-    res.once("close", () => responses.delete(res));
-  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const [status, issue] = REFUSALS[error.code ?? ""] ?? [400, "is not well-formed HTTP"];
     if (error.code === "ECONNRESET") socket.destroy();
@@ -30,12 +26,10 @@ const REFUSALS: Record<string, [status: number, issue: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "did not arrive in time"],
 };
 
-/** The responses of a connection that have not ended, in the order they are sent. */
-const unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
 const waiting = new WeakSet<Duplex>();
 
 function refuse(socket: Duplex, status: number, issue: string): void {
-  const [answering] = unfinished.get(socket) ?? [];
+  const [answering] = unfinishedResponses.get(socket) ?? [];
   if (answering?.req.complete) {
     // An earlier request of the connection, whose answer must come first.
     if (waiting.has(socket)) return;

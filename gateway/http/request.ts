@@ -1,18 +1,27 @@
 import { randomUUID } from "node:crypto";
-import type { RequestHandler } from "express";
+import type { ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
 
-// What happens to every request first, on the public port and on the internal one.
+// What happens first and last to every request, on the public port and on the internal one.
 
-/** Gives each request an id, sent in `X-Correlation-Id`, and logs one line when the request ends. */
+/** The responses of a connection that have not ended, in the order they are sent. */
+export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
+
+/** Gives each request an id, sent in `X-Correlation-Id`. When the request ends, its deadline does, and one line is logged. */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
     const began = performance.now();
     locals.correlationId = randomUUID();
     res.setHeader("X-Correlation-Id", locals.correlationId);
+    const responses = unfinishedResponses.get(req.socket) ?? new Set();
+    unfinishedResponses.set(req.socket, responses.add(res));
     res.once("close", () => {
+      responses.delete(res);
+      locals.deadline?.pause();
       log.info(
         {
           correlationId: locals.correlationId,
@@ -50,3 +59,12 @@ export const demandHost: RequestHandler = (req, res, next) => {
   }
   next();
 };
+
+/** Ends a response with JSON text; a HEAD request gets the same headers and no body. */
+export function sendJson(res: Response, json: string): void {
+  res.setHeader("Content-Type", "application/json; charset=utf-8");
+  const bytes = Buffer.byteLength(json);
+  res.setHeader("Content-Length", bytes);
+  // Pure ASCII is sent faster as latin1.
+  res.end(json, bytes === json.length ? "latin1" : "utf8");
+}

@@ -1,9 +1,52 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import type { Sql } from "../db.js";
 import { notFound, ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
-import { type CanonicalBody, canonicalText } from "./fingerprint.js";
-import { type FormRow, restoreForm, type StoredAnswer } from "./projection.js";
+import type { Keys } from "../secrets.js";
+import { canonicalEmail, parseInstant } from "../values.js";
+import { restoreForm, type StoredAnswer } from "./queries.js";
+import type { FormBody, FormV1 } from "./schema.js";
+
+/** The body of a create or update in its one canonical form; instants in milliseconds since 1970. */
+export interface CanonicalBody {
+  checkInDate: number;
+  checkOutDate: number;
+  guestEmail: string | null;
+  listingId: string;
+  numberOfGuests: number;
+}
+
+export const canonicalBody = (body: FormBody): CanonicalBody => ({
+  checkInDate: parseInstant(body.checkInDate) ?? Number.NaN,
+  checkOutDate: parseInstant(body.checkOutDate) ?? Number.NaN,
+  guestEmail: body.guestEmail ? canonicalEmail(body.guestEmail) : null,
+  listingId: body.listingId,
+  numberOfGuests: body.numberOfGuests,
+});
+
+/**
+ * The same text for equal bodies. Absent fields are left out, so that an optional field added later changes no text of a
+ * body without it.
+ */
+export function canonicalText(body: CanonicalBody): string {
+  const present = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
+  return JSON.stringify(Object.fromEntries(present.sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/** First byte of a fingerprint: how it was made. To change the text or the HMAC, add a version and try both. */
+const VERSION = 1;
+
+/**
+ * The fingerprints by which an equal body is recognised, one per key, newest first: a version byte and HMAC-SHA-256 over
+ * the canonical text.
+ */
+export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
+  const text = canonicalText(body);
+  const sign = (key: Buffer) =>
+    Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
+  const [first, ...rest] = keys;
+  return [sign(first), ...rest.map(sign)];
+}
 
 export interface CreateRequest {
   holderId: string;
@@ -95,7 +138,7 @@ export async function replay(
   tx: Sql,
   { holderId, key }: CreateRequest,
   { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
-): Promise<FormRow> {
+): Promise<FormV1> {
   if (!isInScope) throw notFound();
   if (key !== undefined && !isByKey) await bindKey(tx, holderId, key, formId);
   return restoreForm(answer, createdAt);

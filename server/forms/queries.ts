@@ -1,22 +1,44 @@
+import type { Prisma } from "../../prisma/client/client.js";
 import type { Principal } from "../context.js";
 import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
+import { enqueueFormCreated } from "../notifications/queue.js";
 import type { KeysetValues } from "../paging.js";
+import { absentFields, type SqlRow, selectList } from "../resource.js";
 import { membershipInScope } from "../scope.js";
 import { NOTE_CREATE } from "./in-flight-creates.js";
-import { FORM_COLUMNS, type FormRow, type StoredAnswer } from "./projection.js";
 import type { ListingRules } from "./rules.js";
+import { type FormV1, formV1 } from "./schema.js";
+import { FORM_STATUSES, type FormStatus } from "./status.js";
 
-// Every statement on forms that a request runs, one function each. Scope is part of each statement; only the operator's
-// have none.
+// Every statement on forms that a request runs, one function each, and the projection of the rows to the public form.
+// Scope is part of each statement; only the operator's have none.
+
+/** The columns of `forms f` that a projection needs: never the guest's e-mail. */
+const FORM_COLUMNS = selectList(formV1, "f");
+
+/** A form as the database stores it; its status may be one that the interface does not know. */
+type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
+
+const isPublic = (status: string): status is FormStatus =>
+  (FORM_STATUSES as readonly string[]).includes(status);
+
+/** A stored status that the interface does not know is UNKNOWN to it. */
+export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
+
+/** The public form of a row. */
+export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
 
 export const GET = `
   SELECT ${FORM_COLUMNS}
   FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
   WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
 
-export const selectForm = async (sql: Sql, holderId: string, id: string): Promise<FormRow | undefined> =>
-  (await sql.query<FormRow>("form", GET, [holderId, id]))[0];
+export async function selectForm(sql: Sql, holderId: string, id: string): Promise<FormV1> {
+  const [row] = await sql.query<FormRow>("form", GET, [holderId, id]);
+  if (!row) throw notFound();
+  return projectForm(row);
+}
 
 /** A row of a page; `isRecent` within the last LIST_SETTLE_SECONDS, by the database's clock. */
 export type ListedForm = FormRow & { isRecent: boolean };
@@ -144,6 +166,8 @@ const INSERT = `
   ), creation AS (
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
     VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb)
+  ), notification AS (
+    ${enqueueFormCreated("SELECT $1::uuid WHERE $9::bytea IS NOT NULL")}
   )
   SELECT * FROM form`;
 
@@ -152,15 +176,29 @@ export interface NewForm extends FormState {
   publicId: string;
 }
 
-/** Inserts a form, and the create request it came from with the answer to repeat. */
+/** The answer to a create, as it is kept for its repeats; `createdAt` is kept with the form. */
+export type StoredAnswer = Partial<FormRow> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
+
+const ABSENT = absentFields(formV1);
+
+/** The form that a create was answered with. Fields that did not exist when it was stored are null. */
+export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
+  projectForm({ ...ABSENT, ...answer, createdAt });
+
+/**
+ * Inserts a form, the create request it came from with the answer to repeat, and the notification of the guest if there
+ * is an address.
+ */
 export async function insertForm(
   sql: Sql,
   holderId: string,
   { id, publicId, ...state }: NewForm,
   answer: StoredAnswer,
-): Promise<FormRow> {
+): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer)];
-  return only(await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]));
+  return written(
+    await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]),
+  );
 }
 
 const UPDATE = `
@@ -172,13 +210,13 @@ const UPDATE = `
   RETURNING ${FORM_COLUMNS}`;
 
 /** Writes the state of a form that the transaction has locked. */
-export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormRow> {
-  return only(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
+export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormV1> {
+  return written(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
 }
 
-function only<Row>([row]: Row[]): Row {
+function written([row]: FormRow[]): FormV1 {
   if (!row) throw new Error("the statement wrote no form");
-  return row;
+  return projectForm(row);
 }
 
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";

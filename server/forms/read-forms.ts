@@ -1,17 +1,12 @@
 import type { HolderContext } from "../context.js";
-import { notFound } from "../errors.js";
 import { keysetValues, type Page, readPage } from "../paging.js";
 import { waitForInFlightCreates } from "./in-flight-creates.js";
-import { projectForm } from "./projection.js";
-import { selectForm, selectForms } from "./queries.js";
+import { projectForm, selectForm, selectForms } from "./queries.js";
 import type { FormV1 } from "./schema.js";
 
 /** The form, if it is on a listing in scope. */
-export async function getForm({ services, principal }: HolderContext, id: string): Promise<FormV1> {
-  const row = await selectForm(services.db, principal.userId, id);
-  if (!row) throw notFound();
-  return projectForm(row);
-}
+export const getForm = ({ services, principal }: HolderContext, id: string): Promise<FormV1> =>
+  selectForm(services.db, principal.userId, id);
 
 /** A page of the forms in scope, or of those on one listing: empty if that is not in scope. */
 export async function listForms(

@@ -1,5 +1,4 @@
 import { type FieldError, invalid } from "../errors.js";
-import { projectStatus } from "./projection.js";
 import { STAGES } from "./status.js";
 
 /** What a listing demands of its forms; null means no limit. */
@@ -75,6 +74,9 @@ export const isCorrection = (from: string, to: string): boolean =>
 export function checkStatusOrder(from: string, to: string): void {
   if (!isCorrection(from, to)) return;
   const next = nextStatuses(from);
-  const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
+  const issue =
+    next.length > 0
+      ? `a form that is ${from} can only become ${next.join(" or ")}`
+      : "the status of this form is final";
   throw invalid([{ field: "status", issue }]);
 }

@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { audit } from "../audit.js";
 import type { HolderContext, InAppContext } from "../context.js";
-import { enqueueFormCreated } from "../notifications/enqueue.js";
 import { type Keys, open, seal } from "../secrets.js";
-import { type CanonicalBody, canonicalBody, fingerprints } from "./fingerprint.js";
 import {
   bindKey,
+  type CanonicalBody,
   type CreateRequest,
+  canonicalBody,
   findEarlierCreates,
   findRepeated,
+  fingerprints,
   releaseFingerprint,
   replay,
   serializeEqualCreates,
 } from "./idempotency.js";
-import { projectForm } from "./projection.js";
 import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
 import type { FormBody, FormV1 } from "./schema.js";
@@ -44,7 +44,7 @@ export function createForm(
       findEarlierCreates(tx, request),
     ]);
     const repeated = findRepeated(request, earlier);
-    if (repeated) return { form: projectForm(await replay(tx, request, repeated)), replayed: true };
+    if (repeated) return { form: await replay(tx, request, repeated), replayed: true };
 
     checkListingRules(listing, body, { isArriving: true });
 
@@ -60,14 +60,13 @@ export function createForm(
     const guestEmail = body.guestEmail ? seal(services.keyring.email, body.guestEmail, id) : null;
     const [fingerprint] = request.fingerprints;
     const { byBody } = earlier;
-    const [, row] = await Promise.all([
+    const [, form] = await Promise.all([
       byBody && releaseFingerprint(tx, byBody),
       insertForm(tx, request.holderId, { ...answer, guestEmail, fingerprint }, answer),
       key !== undefined && bindKey(tx, request.holderId, key, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
-      guestEmail && enqueueFormCreated(tx, id),
     ]);
-    return { form: projectForm(row), replayed: false };
+    return { form, replayed: false };
   }, signal);
 }
 
@@ -86,7 +85,7 @@ export function updateFormStay(context: HolderContext, id: string, input: FormBo
 
     const guestEmail = body.guestEmail ?? openStored(keyring.email, stored.guestEmail, id);
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
-    const [row] = await Promise.all([
+    const [form] = await Promise.all([
       updateForm(tx, id, {
         ...stored,
         ...stayOf(body),
@@ -99,7 +98,7 @@ export function updateFormStay(context: HolderContext, id: string, input: FormBo
         ...(isArriving && { movedFrom: origin.id }),
       }),
     ]);
-    return projectForm(row);
+    return form;
   }, signal);
 }
 
@@ -123,7 +122,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
     const fields = Object.keys(party);
-    const [row] = await Promise.all([
+    const [form] = await Promise.all([
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&
         audit(tx, context, "form.status_set", id, {
@@ -133,7 +132,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
         }),
       fields.length > 0 && audit(tx, context, "form.party_set", id, { fields }),
     ]);
-    return projectForm(row);
+    return form;
   }, signal);
 }
 

@@ -6,8 +6,8 @@ import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
 import { demandUser } from "../people/store.js";
 import { parseInstant } from "../values.js";
+import { hash, mint, PREFIX_LENGTH } from "./authenticator.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
-import { hash, mint, PREFIX_LENGTH } from "./secret.js";
 
 /** A new key for a user: the only time that it is shown. */
 export function issueKey(context: Context, input: z.output<typeof issueInput>): Promise<IssuedKey> {

@@ -1,5 +1,11 @@
 import type { Sql } from "../db.js";
-import { FORM_CREATED } from "./enqueue.js";
+
+/** The kind of the notification that asks a guest to fill in a new form. */
+const FORM_CREATED = "form.created";
+
+/** SQL that enqueues such a message for each id that the query `forms` selects; part of the statement that creates them. */
+export const enqueueFormCreated = (forms: string) => `
+  INSERT INTO notifications (kind, form_id) SELECT '${FORM_CREATED}', id FROM (${forms}) AS created (id)`;
 
 /** With the backoff below these take four days, as long as RFC 5321 (4.5.4.1) advises senders to try. */
 const MAX_ATTEMPTS = 25;

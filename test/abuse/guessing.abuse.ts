@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { call } from "../fleet/client.js";
 import { type Host, makeWorld, startHost, type World } from "../fleet/fleet.js";
 import { DatabaseProxy } from "../gateway-harness.js";

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { hash, mint, PREFIX_LENGTH } from "../../server/keys/secret.js";
+import { hash, mint, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
 import { HOLDERS, type HolderName } from "./shape.js";
 
 const LABEL = "bench";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../factories.js";
 import { type Answer, codeOf, fieldsOf, startTestGateway } from "../gateway-harness.js";
 import { catalogue, type Entry, type Expected, ID, type KeyName, rawCatalogue } from "./catalogue.js";

@@ -1,7 +1,7 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, makeForm, makeKey, makeListing, makeUser, setRole, type TestKey } from "../factories.js";
 import { Cable } from "./cable.js";
 import { type Answer, call } from "./client.js";

@@ -1,6 +1,6 @@
 import { Agent } from "node:http";
 import { beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { makeKey } from "../factories.js";
 import { freePort } from "../harness.js";
 import { describeWith } from "./binaries.js";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, makeListing } from "../factories.js";
 import { type Answer, codeOf, startTestGateway, stay } from "../gateway-harness.js";
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
 import { codeOf, type Holder, startTestGateway, stay } from "../gateway-harness.js";
 

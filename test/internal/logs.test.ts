@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withoutSecrets } from "../../gateway/process/log.js";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
 import { clientOf, failure, TOKEN } from "./inside.js";

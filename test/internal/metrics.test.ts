@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/secret.js";
+import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, spawnCli } from "../harness.js";
 import { addListing, clientOf, startInside, TOKEN } from "./inside.js";

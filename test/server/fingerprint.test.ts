@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { canonicalBody, fingerprints } from "../../server/forms/fingerprint.js";
+import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { openTestServices } from "../factories.js";
 import { makeHolder } from "./holders.js";
@@ -8,8 +8,8 @@ import { makeHolder } from "./holders.js";
 /** A field that the body gets in a later version; absent unless set. */
 const later = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
 
-vi.mock("../../server/forms/fingerprint.js", async (load) => {
-  const module = await load<typeof import("../../server/forms/fingerprint.js")>();
+vi.mock("../../server/forms/idempotency.js", async (load) => {
+  const module = await load<typeof import("../../server/forms/idempotency.js")>();
   const canonical: typeof module.canonicalBody = (body) => ({
     ...module.canonicalBody(body),
     ...(later.field !== undefined && { arrivalTime: later.field }),

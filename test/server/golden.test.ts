@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { hash, isWellFormed } from "../../server/keys/secret.js";
+import { hash, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKeyring, open } from "../../server/secrets.js";
 

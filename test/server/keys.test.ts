@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { keyAuthenticator } from "../../server/keys/authenticator.js";
-import { isWellFormed, mint } from "../../server/keys/secret.js";
+import { isWellFormed, keyAuthenticator, mint } from "../../server/keys/authenticator.js";
 import {
   asOperator,
   keyPrincipal,

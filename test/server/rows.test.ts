@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { projectStatus } from "../../server/forms/projection.js";
+import { projectStatus } from "../../server/forms/queries.js";
 import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
 
 // Prepared SQL reads rows without Prisma's client: whatever the columns hold, both must read the same.

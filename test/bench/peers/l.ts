@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { nanoid } from "nanoid";
 import pg from "pg";
-import { fingerprints } from "../../../server/forms/fingerprint.js";
+import { fingerprints } from "../../../server/forms/idempotency.js";
 import { decodeCursor, encodeCursor, keysetValues, type ListIdentity } from "../../../server/paging.js";
 import { deriveKeyring, seal } from "../../../server/secrets.js";
 import { canonicalEmail, parseInstant } from "../../../server/values.js";

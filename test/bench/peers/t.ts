@@ -7,7 +7,7 @@ import { rateLimit } from "express-rate-limit";
 import { nanoid } from "nanoid";
 import { z } from "zod";
 import { type ApiKey, type Prisma, PrismaClient } from "../../../prisma/client/client.js";
-import { fingerprints } from "../../../server/forms/fingerprint.js";
+import { fingerprints } from "../../../server/forms/idempotency.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../../server/paging.js";
 import { deriveKeyring, seal } from "../../../server/secrets.js";
 import { canonicalEmail } from "../../../server/values.js";
