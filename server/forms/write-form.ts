@@ -20,8 +20,8 @@ import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, typ
 import type { FormBody, FormV1 } from "./schema.js";
 
 // The only way to write a form, for API keys and the in-app flow alike. Each of the three functions is one transaction of
-// the same steps: load under scope and lock, answer a repeat (create only), check the listing's rules, write, audit,
-// notify (create only). What they send with Promise.all travels to the database together and runs in that order.
+// the same steps: load under scope and lock, answer a repeat (create only), check the listing's rules, write (a create
+// also enqueues the notification), audit. What they send with Promise.all travels together and runs in that order.
 
 /** Creates a form, or answers with the form of an equal earlier create (`replayed`), which changes nothing. */
 export function createForm(
