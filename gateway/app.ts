@@ -3,7 +3,7 @@ import type { Store } from "express-rate-limit";
 import helmet from "helmet";
 import type { Logger } from "pino";
 import { demandWriter, type Services } from "../server/context.js";
-import { notFound, ServiceError } from "../server/errors.js";
+import { ServiceError } from "../server/errors.js";
 import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
@@ -137,5 +137,7 @@ const demandWriteMode: RequestHandler = (_req, res, next) => {
 };
 
 const refusePath: RequestHandler = () => {
-  throw notFound();
+  throw new ServiceError("RESOURCE_NOT_FOUND", {
+    message: "Unknown path, or an id in it is not a UUID: see /openapi.json.",
+  });
 };

@@ -9,7 +9,7 @@ import type { FormV1 } from "./schema.js";
 /** The form, if it is on a listing in scope. */
 export async function getForm({ services, principal }: HolderContext, id: string): Promise<FormV1> {
   const row = await selectForm(services.db, principal.userId, id);
-  if (!row) throw notFound();
+  if (!row) throw notFound("form");
   return projectForm(row);
 }
 
