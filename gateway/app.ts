@@ -4,7 +4,7 @@ import type { Store } from "express-rate-limit";
 import helmet from "helmet";
 import type { Logger } from "pino";
 import type { Services } from "../server/context.js";
-import { notFound, ServiceError } from "../server/errors.js";
+import { ServiceError } from "../server/errors.js";
 import { demandWriter } from "../server/trpc.js";
 import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
@@ -146,7 +146,9 @@ const demandWriteMode: RequestHandler = (_req, res, next) => {
 };
 
 const refusePath: RequestHandler = () => {
-  throw notFound();
+  throw new ServiceError("RESOURCE_NOT_FOUND", {
+    message: "Unknown path, or an id in it is not a UUID: see /openapi.json.",
+  });
 };
 
 /** The HTTP server of the application; does not listen yet. */

@@ -21,7 +21,7 @@ export const ERRORS = {
   RESOURCE_NOT_FOUND: {
     status: 404,
     trpc: "NOT_FOUND",
-    message: "The resource does not exist.",
+    message: "The resource does not exist, or you have no access to it.",
   },
   INVALID_CURSOR: {
     status: 400,
@@ -94,8 +94,12 @@ export class ServiceError extends TRPCError {
   }
 }
 
-/** The non-disclosing answer for what is missing and for what is out of scope. */
-export const notFound = () => new ServiceError("RESOURCE_NOT_FOUND");
+/** The same answer whether the resource is missing or out of scope; names what the caller asked for. */
+export const notFound = (asked?: "form" | "listing") =>
+  new ServiceError(
+    "RESOURCE_NOT_FOUND",
+    asked && { message: `There is no such ${asked}, or you have no access to it: check its id.` },
+  );
 
 /** VALIDATION_ERROR carrying every fault, one entry a field: of several about one field the first counts. */
 export function invalid(faults: FieldError[], options: { status?: number } = {}): ServiceError {

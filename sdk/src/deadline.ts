@@ -30,6 +30,11 @@ export class Deadline {
     return this.#controller.signal;
   }
 
+  /** Throws if the deadline or the caller stopped the call. */
+  throwIfStopped(): void {
+    if (this.signal.aborted) throw this.signal.reason;
+  }
+
   /** Whether it is the deadline that stopped the call, and not the caller. */
   get expired(): boolean {
     return this.signal.reason === this;

@@ -26,45 +26,67 @@ export interface FieldError {
 
 /** What is known of a failure besides its message. */
 export interface ErrorDetails {
+  /** HTTP status of the response. */
   status?: number | undefined;
+  /** Code of the error envelope. */
   code?: ErrorCode | undefined;
+  /** Correlation id of the response. */
   correlationId?: string | undefined;
+  /** Headers of the response, by lower-case name. */
   headers?: ResponseHeaders | undefined;
+  /** Seconds to wait, from `Retry-After`. */
   retryAfter?: number | undefined;
+  /** The rejected fields. */
   errors?: FieldError[] | undefined;
+  /** What caused the failure. */
   cause?: unknown;
 }
 
 /**
- * The base of all errors of this SDK. Thrown itself where the call is at fault and nothing was sent: no key or base
- * URL, an empty id, an invalid Date, a timeout that is no number. No error ever carries the API key.
+ * Base class of all errors of this SDK. Thrown itself if the call is wrong and nothing was sent: no key or base URL, an
+ * empty id, an invalid Date, a timeout that is not a number. No error contains the API key.
  */
 export class GuestFormsError extends Error {
   static {
     GuestFormsError.prototype.name = "GuestFormsError";
   }
 
-  /** HTTP status of the answer; undefined where none came. */
-  readonly status: number | undefined;
-  /** The error envelope's code: branch on it, never on the message. Undefined where no envelope came. */
-  readonly code: ErrorCode | undefined;
-  /** The id of this very answer (UUID): quote it to whoever runs the service. Undefined where no answer came. */
-  readonly correlationId: string | undefined;
-  /** Headers of the answer by lower-case name; empty where none came. */
-  readonly headers: ResponseHeaders;
+  /** HTTP status of the response; undefined if there was none. */
+  declare readonly status: number | undefined;
+  /** Code of the error envelope: branch on it, never on the message. Undefined if no envelope came. */
+  declare readonly code: ErrorCode | undefined;
+  /** Id of this response (UUID): quote it to the operator of the service. Undefined if no response came. */
+  declare readonly correlationId: string | undefined;
+  /** Headers of the response by lower-case name; empty if there was none. Not enumerable, so that logs stay short. */
+  declare readonly headers: ResponseHeaders;
 
   constructor(message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
-    this.status = details.status;
-    this.code = details.code;
-    this.correlationId = details.correlationId;
-    this.headers = details.headers ?? {};
+    const { cause, headers = {}, status, code, correlationId, retryAfter } = details;
+    super(message, cause === undefined ? undefined : { cause });
+    // Only what is known becomes a property: consoles print `undefined` ones too.
+    for (const [name, value] of Object.entries({ status, code, correlationId, retryAfter })) {
+      if (value !== undefined) Object.assign(this, { [name]: value });
+    }
+    Object.defineProperty(this, "headers", { value: headers });
+  }
+
+  /**
+   * The error as plain data: name, message and what is known of status, code, correlationId, retryAfter and errors.
+   *
+   * @example
+   * ```ts
+   * await client.forms.retrieve(id).catch((error) => console.error(JSON.stringify(error)));
+   * ```
+   */
+  toJSON(): Record<string, unknown> {
+    const json: Record<string, unknown> = { name: this.name, message: this.message };
+    return Object.assign(json, this);
   }
 }
 
 /**
- * The service answered with an error. Of this class itself: codes this version does not know, and answers that are not
- * the service's own (a proxy's HTML page, a redirect, broken JSON), which have no `code`.
+ * The service responded with an error. Of this class itself: codes this version does not know, and responses that are
+ * not the service's own (a proxy's HTML page, a redirect, broken JSON), which have no `code`.
  */
 export class ApiError extends GuestFormsError {
   static {
@@ -72,12 +94,11 @@ export class ApiError extends GuestFormsError {
   }
 
   declare readonly status: number;
-  /** Seconds to wait before trying again, from `Retry-After`; undefined where it was not sent. */
-  readonly retryAfter: number | undefined;
+  /** Seconds to wait before trying again, from `Retry-After`; undefined if it was not sent. */
+  declare readonly retryAfter: number | undefined;
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
     super(message, details);
-    this.retryAfter = details.retryAfter;
   }
 }
 
@@ -170,7 +191,7 @@ export class InternalError extends ApiError {
 }
 
 /**
- * No whole answer came: refused, reset, or cut off in the body (then `status` and `headers` tell what had come).
+ * No complete response: refused, reset, or cut off in the body (then `status` and `headers` tell what had arrived).
  * Whether a write was done is unknown; repeating it with the same Idempotency-Key is safe. `cause` is a copy of the
  * platform's error.
  */
@@ -180,10 +201,20 @@ export class ConnectionError extends GuestFormsError {
   }
 }
 
-/** The deadline passed before the answer was there, all tries counted. `cause` is the last try's failure, if any. */
+/** The call's `timeout` passed before it was done, all tries included. `cause` is the last try's failure, if any. */
 export class TimeoutError extends ConnectionError {
   static {
     TimeoutError.prototype.name = "TimeoutError";
+  }
+}
+
+/**
+ * The call's `signal` was aborted; also by `AbortSignal.timeout()`. `cause` is the signal's `reason`. Nothing more is
+ * sent, but whether a write was done is unknown.
+ */
+export class AbortError extends GuestFormsError {
+  static {
+    AbortError.prototype.name = "AbortError";
   }
 }
 
@@ -202,8 +233,14 @@ const byCode = new Map<string, typeof ApiError>([
 /** The error class of an envelope's code. */
 export const errorClass = (code: string): typeof ApiError => byCode.get(code) ?? ApiError;
 
-/** Cuts the key out of text from outside: a proxy's page may echo request headers. */
+/** Removes the key from text from outside: a proxy's page may echo request headers. */
 export const redact = (text: string, key: string): string => text.replaceAll(key, "[redacted]");
+
+/** At most `max` characters of a text, on one line. */
+export function clip(text: string, max: number): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > max ? `${line.slice(0, max)}…` : line;
+}
 
 /** A copy of a foreign error, without the key and without whatever else hangs on it (requests, headers). */
 export function copyError(error: unknown, key: string, depth = 0): Error {

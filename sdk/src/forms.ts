@@ -1,11 +1,10 @@
 import { GuestFormsError } from "./errors.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
-import type { ApiPromise } from "./promise.js";
-import { one, pathOf } from "./resource.js";
-import { uuid } from "./runtime.js";
+import type { ApiPromise, WithCorrelationId } from "./promise.js";
+import { idempotencyKeyOf, one, pathOf } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
-/** The statuses that the interface enumerates; `UNKNOWN` is the service's own catch-all. */
+/** The statuses this version of the SDK knows; `UNKNOWN` is the service's own catch-all. */
 export const FORM_STATUSES = [
   "SENT",
   "COMPLETED",
@@ -23,43 +22,54 @@ export type KnownFormStatus = (typeof FORM_STATUSES)[number];
 /** A form's status. The service may add values: treat one you do not know as `UNKNOWN`. */
 export type FormStatus = KnownFormStatus | (string & {});
 
-/** Whether this version of the SDK knows the status; narrows it for an exhaustive `switch`. */
+/**
+ * Whether this version of the SDK knows the status; narrows it for an exhaustive `switch`.
+ *
+ * @example
+ * ```ts
+ * const status = isKnownStatus(form.status) ? form.status : "UNKNOWN";
+ * ```
+ */
 export const isKnownStatus = (status: FormStatus): status is KnownFormStatus =>
   (FORM_STATUSES as readonly string[]).includes(status);
 
 /** A guest-registration form. Fields that a later service adds are kept as they come. */
 export interface FormV1 {
-  /** UUID. */
+  /** Id of the form (UUID). */
   id: string;
-  /** UUID of the listing the form is on. */
+  /** Id of the listing the form is on (UUID). */
   listingId: string;
-  /** The form's public slug. */
+  /** Public slug of the form, part of the guest's link: whoever has it can fill the form in. */
   publicId: string | null;
+  /** Where the form stands; a new one is `SENT`. New values may appear: see {@link isKnownStatus}. */
   status: FormStatus;
-  /** ISO 8601 instant in UTC. */
+  /** Check-in instant, ISO 8601 in UTC. */
   checkInDate: string | null;
-  /** ISO 8601 instant in UTC. */
+  /** Check-out instant, ISO 8601 in UTC. */
   checkOutDate: string | null;
+  /** Number of guests. */
   numberOfGuests: number | null;
+  /** Number of vehicles, set by the host; null until then. */
   numberOfVehicles: number | null;
+  /** Number of pets, set by the host; null until then. */
   numberOfPets: number | null;
-  /** ISO 8601 instant in UTC; forms are listed in its order. */
+  /** Creation time, ISO 8601 in UTC; lists are in its order. */
   createdAt: string;
 }
 
 /** What create and update take. */
 export interface FormInput {
-  /** UUID of a listing in the key's scope. On update another one moves the form there. */
+  /** Id of a listing the key has access to (UUID). On update, another one moves the form there. */
   listingId: string;
-  /** A `Date`, or an ISO 8601 string with seconds and an offset, such as `2026-07-01T14:00:00Z`. */
+  /** Check-in: a `Date`, or an ISO 8601 string with seconds and an offset, such as `2026-07-01T14:00:00Z`. */
   checkInDate: Date | string;
-  /** As `checkInDate`, and after it. */
+  /** Check-out, after `checkInDate`: a `Date`, or a string as there. */
   checkOutDate: Date | string;
-  /** A whole number of at least 1, and at most the listing's `maxPeopleInListing` where that is set. */
+  /** Number of guests: an integer from 1 to the listing's `maxPeopleInListing`, if that is set. */
   numberOfGuests: number;
   /**
-   * The guest's address, never returned. On create the guest is notified there; on update an absent one leaves the
-   * stored one as it is.
+   * E-mail address of the guest, never returned. On create, the guest is notified there. On update, an absent one and
+   * `null` both keep the stored address: an update can replace it, but not remove it.
    */
   guestEmail?: string | null | undefined;
 }
@@ -68,14 +78,14 @@ export interface FormInput {
 export interface CreateOptions extends RequestOptions {
   /**
    * Your own Idempotency-Key, 1 to 255 printable ASCII characters: repeating the create with it, even from another
-   * process, gives the same form. Without it each call makes one of its own for its retries.
+   * process, gives the same form. By default each call makes a key of its own for its retries.
    */
   idempotencyKey?: string | undefined;
 }
 
 /** Options of {@link Forms.list}. */
 export interface FormListParams extends ListParams {
-  /** UUID: only forms on this listing. An unknown one, or one out of scope, gives an empty page. */
+  /** Only forms on this listing (UUID). If it is unknown, or the key has no access to it, the page is empty. */
   listingId?: string | undefined;
 }
 
@@ -91,56 +101,84 @@ export class Forms {
   }
 
   /**
-   * Creates a form: `POST /v1/forms` (interface, "1. Create form"). Needs a read-write key. Never creates a second
-   * form for the same input: it then answers with the first, and `withResponse()` says `replayed`.
+   * Creates a form: the operation "Create form", `POST /v1/forms`. Needs a read-write key. Equal input never creates a
+   * second form: the call resolves to the first one, and `withResponse()` says `replayed`.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the listing), {@link ForbiddenError},
    * {@link IdempotencyKeyReusedError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
    * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError};
-   * {@link GuestFormsError} on an invalid Date or Idempotency-Key, before any request.
+   * {@link AbortError}; {@link GuestFormsError} on an invalid Date or Idempotency-Key, before any request.
+   *
+   * @example
+   * ```ts
+   * const form = await client.forms.create(
+   *   {
+   *     listingId,
+   *     checkInDate: new Date("2030-07-01T15:00:00Z"),
+   *     checkOutDate: "2030-07-08T10:00:00+02:00",
+   *     numberOfGuests: 2,
+   *     guestEmail: "ana@example.com",
+   *   },
+   *   { idempotencyKey: `booking-${booking.id}` },
+   * );
+   * ```
    */
-  create(input: FormInput, options: CreateOptions = {}): ApiPromise<FormV1> {
+  create(input: FormInput, options: CreateOptions = {}): ApiPromise<WithCorrelationId<FormV1>> {
     const prepare = () => {
-      const { idempotencyKey = uuid() } = options;
-      if (!/^[ -~]{1,255}$/.test(idempotencyKey)) {
-        throw new GuestFormsError("idempotencyKey must be 1 to 255 printable ASCII characters");
-      }
-      return { method: "POST" as const, path: FORMS, body: bodyOf(input), idempotencyKey };
+      const idempotencyKey = idempotencyKeyOf(options.idempotencyKey);
+      return { method: "POST", path: FORMS, body: bodyOf(input), idempotencyKey };
     };
     return one(this.#transport, prepare, options);
   }
 
   /**
-   * Replaces a form's stay, guests and listing: `PUT /v1/forms/{id}` (interface, "2. Update form"). Needs a
-   * read-write key. The status stays as it is.
+   * Replaces a form's stay, guests and listing: the operation "Update form", `PUT /v1/forms/{id}`. Needs a read-write
+   * key. The status stays as it is, and so does the guest's address if `guestEmail` is absent or null.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the form or the listing), {@link ForbiddenError},
    * {@link PayloadTooLargeError}, {@link UnauthenticatedError}, {@link RateLimitedError}, {@link InternalError},
-   * {@link ConnectionError}, {@link TimeoutError}; {@link GuestFormsError} on an empty id or an invalid Date, before
-   * any request.
+   * {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError} on an empty id or an
+   * invalid Date, before any request.
+   *
+   * @example
+   * ```ts
+   * const form = await client.forms.update(id, { ...input, numberOfGuests: 3 });
+   * ```
    */
-  update(id: string, input: FormInput, options?: RequestOptions): ApiPromise<FormV1> {
-    const prepare = () => ({ method: "PUT" as const, path: pathOf(FORMS, id), body: bodyOf(input) });
+  update(id: string, input: FormInput, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
+    const prepare = () => ({ method: "PUT", path: pathOf(FORMS, id), body: bodyOf(input) });
     return one(this.#transport, prepare, options);
   }
 
   /**
-   * Fetches a form: `GET /v1/forms/{id}` (interface, "4. Fetch form").
+   * Fetches a form: the operation "Fetch form", `GET /v1/forms/{id}`.
    *
    * @throws {@link ResourceNotFoundError}, {@link UnauthenticatedError}, {@link RateLimitedError},
-   * {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}; {@link GuestFormsError} on an empty id,
-   * before any request.
+   * {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError}
+   * on an empty id, before any request.
+   *
+   * @example
+   * ```ts
+   * const form = await client.forms.retrieve(id);
+   * console.log(form.status, form._correlationId);
+   * ```
    */
-  retrieve(id: string, options?: RequestOptions): ApiPromise<FormV1> {
+  retrieve(id: string, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
     return one(this.#transport, () => ({ method: "GET", path: pathOf(FORMS, id) }), options);
   }
 
   /**
-   * Lists forms, oldest first: `GET /v1/forms` (interface, "3. List forms"). `await` it for the first page, or go
-   * through all forms with `for await`. `timeout` and `maxRetries` are for each page.
+   * Lists forms, oldest first: the operation "List forms", `GET /v1/forms`. `await` it for the first page, or iterate
+   * over all forms with `for await`. `timeout` and `maxRetries` are per page.
    *
    * @throws {@link InvalidCursorError}, {@link ValidationError}, {@link UnauthenticatedError},
-   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}.
+   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError},
+   * {@link AbortError}.
+   *
+   * @example
+   * ```ts
+   * for await (const form of client.forms.list({ listingId })) console.log(form.id, form.status);
+   * ```
    */
   list(params?: FormListParams, options?: RequestOptions): PagePromise<FormV1> {
     return list(this.#transport, FORMS, params, options);

@@ -1,5 +1,7 @@
-export { type ClientOptions, GuestForms } from "./client.js";
+export type { ApiKey } from "./api-key.js";
+export { type ClientOptions, type ClientOverrides, GuestForms, type RawRequestOptions } from "./client.js";
 export {
+  AbortError,
   ApiError,
   ConnectionError,
   type ErrorCode,
@@ -31,8 +33,17 @@ export {
   type KnownFormStatus,
 } from "./forms.js";
 export type { Listing, Listings } from "./listings.js";
-export type { ListParams, Page, PagePromise } from "./page.js";
-export type { ApiPromise, WithResponse } from "./promise.js";
-export type { AbortSignalLike, Fetch, FetchInit, FetchResponse } from "./runtime.js";
-export type { Logger, RequestOptions } from "./transport.js";
+export type { Logger, LogLevel } from "./log.js";
+export type { ArrayOptions, ListParams, Page, PagePromise } from "./page.js";
+export type { ApiPromise, WithCorrelationId, WithResponse } from "./promise.js";
+export type {
+  AbortSignalLike,
+  Fetch,
+  FetchInit,
+  FetchOptions,
+  FetchResponse,
+  PlatformAbortSignal,
+  PlatformResponse,
+} from "./runtime.js";
+export type { RequestOptions } from "./transport.js";
 export { VERSION } from "./version.js";

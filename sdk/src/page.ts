@@ -1,6 +1,6 @@
 import { GuestFormsError } from "./errors.js";
-import { ApiPromise, type WithResponse } from "./promise.js";
-import type { RequestOptions, Transport } from "./transport.js";
+import { ApiPromise, trace } from "./promise.js";
+import { isObject, type RequestOptions, type Transport } from "./transport.js";
 
 /** One page of a list. Iterating over it goes through its items and those of all pages after it. */
 export class Page<T> implements AsyncIterable<T> {
@@ -8,6 +8,8 @@ export class Page<T> implements AsyncIterable<T> {
   readonly items: T[];
   /** Opaque token of the next page, null on the last: pass it as `cursor` to go on from here another time. */
   readonly nextCursor: string | null;
+  /** Correlation id (UUID) of the page's response; undefined if a proxy removed the header. Not enumerable. */
+  declare readonly _correlationId: string | undefined;
   readonly #fetch: (cursor: string) => PagePromise<T>;
 
   /** @internal */
@@ -17,14 +19,29 @@ export class Page<T> implements AsyncIterable<T> {
     this.#fetch = fetch;
   }
 
-  /** Whether there is a page after this one. */
+  /**
+   * Whether there is a page after this one.
+   *
+   * @example
+   * ```ts
+   * let page = await client.forms.list();
+   * while (page.hasNextPage()) page = await page.nextPage();
+   * ```
+   */
   hasNextPage(): boolean {
     return this.nextCursor !== null;
   }
 
   /**
    * Fetches the next page, with the same filter, limit and options.
+   *
    * @throws {@link GuestFormsError} on the last page; else as the list itself.
+   *
+   * @example
+   * ```ts
+   * const page = await client.forms.list({ limit: 20 });
+   * if (page.hasNextPage()) console.log((await page.nextPage()).items);
+   * ```
    */
   nextPage(): PagePromise<T> {
     const { nextCursor } = this;
@@ -34,7 +51,15 @@ export class Page<T> implements AsyncIterable<T> {
     });
   }
 
-  /** This page and all after it, each fetched when it is asked for. */
+  /**
+   * This page and all after it, each fetched when it is asked for.
+   *
+   * @example
+   * ```ts
+   * const first = await client.forms.list();
+   * for await (const page of first.byPage()) console.log(page.items.length);
+   * ```
+   */
   async *byPage(): AsyncGenerator<Page<T>, void, undefined> {
     yield this;
     for (let page: Page<T> = this; page.hasNextPage(); ) {
@@ -43,8 +68,16 @@ export class Page<T> implements AsyncIterable<T> {
     }
   }
 
-  /** The items of this page and of all after it, at most `limit`; no page beyond is fetched. */
-  async toArray({ limit = Infinity }: { limit?: number | undefined } = {}): Promise<T[]> {
+  /**
+   * The items of this page and of all after it, at most `limit`; no page beyond is fetched.
+   *
+   * @example
+   * ```ts
+   * const first = await client.forms.list();
+   * const forms = await first.toArray({ limit: 1000 });
+   * ```
+   */
+  async toArray({ limit = Infinity }: ArrayOptions = {}): Promise<T[]> {
     const all: T[] = [];
     for await (const page of this.byPage()) {
       all.push(...page.items);
@@ -53,6 +86,7 @@ export class Page<T> implements AsyncIterable<T> {
     return all.slice(0, limit);
   }
 
+  /** The items of this page and of all after it. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     for await (const page of this.byPage()) yield* page.items;
   }
@@ -63,26 +97,47 @@ export class Page<T> implements AsyncIterable<T> {
  * sent when one of them asks for it.
  */
 export class PagePromise<T> extends ApiPromise<Page<T>> implements AsyncIterable<T> {
-  /** All pages, from the first. */
+  /**
+   * All pages, from the first, each fetched when it is asked for.
+   *
+   * @example
+   * ```ts
+   * for await (const page of client.forms.list({ limit: 100 }).byPage()) console.log(page.items.length);
+   * ```
+   */
   async *byPage(): AsyncGenerator<Page<T>, void, undefined> {
     yield* (await this).byPage();
   }
 
-  /** The items of all pages, at most `limit`; no page beyond is fetched. */
-  async toArray(options?: { limit?: number | undefined }): Promise<T[]> {
+  /**
+   * The items of all pages, at most `limit`; no page beyond is fetched. The oldest come first.
+   *
+   * @example
+   * ```ts
+   * const oldest = await client.forms.list().toArray({ limit: 1000 });
+   * ```
+   */
+  async toArray(options?: ArrayOptions): Promise<T[]> {
     return (await this).toArray(options);
   }
 
+  /** The items of all pages. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     yield* await this;
   }
 }
 
+/** Options of {@link PagePromise.toArray}. */
+export interface ArrayOptions {
+  /** Items in all, at most; all by default. */
+  limit?: number | undefined;
+}
+
 /** Options of both lists. */
 export interface ListParams {
-  /** Items a page: 50 unless told, clamped by the service to 1..100. It bounds a page, not the iteration. */
+  /** Items per page: 50 by default, clamped by the service to 1..100. It bounds a page, not the iteration. */
   limit?: number | undefined;
-  /** Goes on after an earlier page: its `nextCursor`. Valid with the same `listingId` only. */
+  /** Continues after an earlier page: its `nextCursor`. Valid with the same `listingId` only. */
   cursor?: string | undefined;
 }
 
@@ -95,14 +150,12 @@ export function list<T>(
 ): PagePromise<T> {
   const query = { ...params };
   return new PagePromise<T>(async () => {
-    const answer = await transport.send(
-      { method: "GET", path, query, accepts: (body) => Array.isArray(body.items) },
-      options,
-    );
-    const { items, nextCursor = null } = answer.data as { items: T[]; nextCursor?: string | null };
+    const accepts = (body: unknown) => isObject(body) && Array.isArray(body.items);
+    const { result, text } = await transport.send({ method: "GET", path, query, accepts }, options);
+    const { items, nextCursor = null } = result.data as { items: T[]; nextCursor?: string | null };
     const page = new Page(items, nextCursor, (cursor) =>
       list(transport, path, { ...query, cursor }, options),
     );
-    return { ...answer, data: page } satisfies WithResponse<Page<T>>;
+    return { result: { ...result, data: trace(page, result.response) }, text };
   });
 }

@@ -5,9 +5,27 @@
 
 /** What the SDK needs of an `AbortSignal`; the platform's own fits. */
 export interface AbortSignalLike {
+  /** Whether it was aborted. */
   readonly aborted: boolean;
+  /** Why it was aborted. */
   readonly reason?: unknown;
+  /**
+   * Calls `listener` when the signal is aborted.
+   *
+   * @example
+   * ```ts
+   * signal.addEventListener("abort", () => console.log(signal.reason));
+   * ```
+   */
   addEventListener(type: "abort", listener: () => void): void;
+  /**
+   * Calls `listener` no more.
+   *
+   * @example
+   * ```ts
+   * signal.removeEventListener("abort", listener);
+   * ```
+   */
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
@@ -18,19 +36,52 @@ export type PlatformAbortSignal = typeof globalThis extends { AbortSignal: { pro
 
 /** What the SDK passes to `fetch` as its second argument. */
 export interface FetchInit {
+  /** `GET`, `POST`, `PUT` … */
   method: string;
+  /** Request headers by lower-case name, the key among them. */
   headers: Record<string, string>;
+  /** The JSON body, if any. */
   body: string | null;
+  /** Redirects are not followed: the key would go along. */
   redirect: "manual";
+  /** Aborts at the call's timeout and when its own signal does. */
   signal: PlatformAbortSignal;
 }
 
+/** Options of the platform's `fetch`, except those that the SDK sets: `dispatcher`, `keepalive`, `credentials` … */
+export type FetchOptions = { [Name in keyof FetchInit]?: never } & { [option: string]: unknown };
+
 /** What the SDK reads of the `Response` that `fetch` resolves to. */
 export interface FetchResponse {
+  /** HTTP status; 0 for a redirect that a browser did not follow. */
   readonly status: number;
-  readonly headers: { forEach(visit: (value: string, name: string) => void): void };
+  /** Response headers. */
+  readonly headers: {
+    /**
+     * Calls `visit` with each header.
+     *
+     * @example
+     * ```ts
+     * response.headers.forEach((value, name) => console.log(name, value));
+     * ```
+     */
+    forEach(visit: (value: string, name: string) => void): void;
+  };
+  /**
+   * The body as text.
+   *
+   * @example
+   * ```ts
+   * console.log(await response.text());
+   * ```
+   */
   text(): Promise<string>;
 }
+
+/** The `Response` of the consumer's own type libraries where they have one. */
+export type PlatformResponse = typeof globalThis extends { Response: { prototype: infer Whole } }
+  ? Whole
+  : FetchResponse;
 
 /** A `fetch`: the platform's own, or anything that behaves like it. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -40,10 +91,19 @@ interface Runtime {
   process?: { env?: Record<string, string | undefined> };
   navigator?: { userAgent?: string };
   crypto: { randomUUID?(): string; getRandomValues(bytes: Uint8Array): Uint8Array };
+  Response: new (
+    body: string | null,
+    init: { status: number; headers: Readonly<Record<string, string | undefined>> },
+  ) => PlatformResponse;
+  console: {
+    debug(...line: unknown[]): void;
+    warn(...line: unknown[]): void;
+    error(...line: unknown[]): void;
+  };
   AbortController: new () => { readonly signal: AbortSignalLike; abort(reason?: unknown): void };
   URL: new (
     url: string,
-  ) => { protocol: string; username: string; password: string; search: string; hash: string; href: string };
+  ) => Record<"protocol" | "username" | "password" | "search" | "hash" | "origin" | "pathname", string>;
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;
 }

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import type { Sql } from "../db.js";
-import { notFound, ServiceError } from "../errors.js";
+import { ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
 import type { Keys } from "../secrets.js";
 import { canonicalEmail, parseInstant } from "../values.js";
@@ -139,7 +139,11 @@ export async function replay(
   { holderId, key }: CreateRequest,
   { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormV1> {
-  if (!isInScope) throw notFound();
+  if (!isInScope) {
+    throw new ServiceError("RESOURCE_NOT_FOUND", {
+      message: "You no longer have access to the form that this request created.",
+    });
+  }
   if (key !== undefined && !isByKey) await bindKey(tx, holderId, key, formId);
   return restoreForm(answer, createdAt);
 }

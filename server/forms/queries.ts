@@ -36,7 +36,7 @@ export const GET = `
 
 export async function selectForm(sql: Sql, holderId: string, id: string): Promise<FormV1> {
   const [row] = await sql.query<FormRow>("form", GET, [holderId, id]);
-  if (!row) throw notFound();
+  if (!row) throw notFound("form");
   return projectForm(row);
 }
 
@@ -97,14 +97,19 @@ const LOCK_ANY_LISTING = `SELECT ${LISTING_RULES} FROM listings l WHERE l.id = $
 
 /**
  * The listing, if the principal may write to it. Neither it nor the membership that grants it can change before the
- * transaction ends.
+ * transaction ends. `asked` is what the request names: the listing, or a form that is on it.
  */
-export async function lockListing(sql: Sql, principal: Principal, id: string): Promise<LockedListing> {
+export async function lockListing(
+  sql: Sql,
+  principal: Principal,
+  id: string,
+  asked: "form" | "listing" = "listing",
+): Promise<LockedListing> {
   const [listing] =
     principal.kind === "operator"
       ? await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id])
       : await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId]);
-  if (!listing) throw notFound();
+  if (!listing) throw notFound(asked);
   return listing;
 }
 
@@ -143,7 +148,7 @@ export async function lockForm(sql: Sql, principal: Principal, id: string): Prom
     principal.kind === "operator"
       ? await sql.query<FormState>("lock-any-form", LOCK_ANY_FORM, [id])
       : await sql.query<FormState>("lock-form", LOCK_FORM, [id, principal.userId]);
-  if (!form) throw notFound();
+  if (!form) throw notFound("form");
   return form;
 }
 

@@ -77,7 +77,7 @@ export function updateFormStay(context: HolderContext, id: string, input: FormBo
   const body = canonicalBody(input);
   return db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
-    const origin = await lockListing(tx, principal, stored.listingId);
+    const origin = await lockListing(tx, principal, stored.listingId, "form");
     const isArriving = body.listingId !== origin.id;
     const listing = isArriving ? await lockListing(tx, principal, body.listingId) : origin;
 
@@ -115,7 +115,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
   const { principal, services, signal } = context;
   return services.db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
-    const listing = await lockListing(tx, principal, stored.listingId);
+    const listing = await lockListing(tx, principal, stored.listingId, "form");
 
     const { status = stored.status, ...party } = change;
     checkPartyRules(listing, party);

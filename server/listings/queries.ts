@@ -13,7 +13,7 @@ const GET = `
 /** The listing, if in scope. */
 export async function getListing({ services, principal }: HolderContext, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("listing", GET, [principal.userId, id]);
-  if (!row) throw notFound();
+  if (!row) throw notFound("listing");
   return projectListing(row);
 }
 

@@ -20,7 +20,7 @@ export function updateListing(context: Context, id: string, change: Change): Pro
       data,
       select: LISTING_SELECT,
     });
-    if (!row) throw notFound();
+    if (!row) throw notFound("listing");
     const fields = Object.keys(data);
     const details = { fields, ...(data.active !== undefined && { active: data.active }) };
     if (fields.length > 0) await audit(tx, context, "listing.updated", row.id, details);

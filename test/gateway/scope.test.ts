@@ -113,6 +113,26 @@ describe("what is out of scope is told apart from what does not exist by nothing
   });
 });
 
+test("a 404 names what was asked for: the form, the listing or the path", async () => {
+  const noForm = "There is no such form, or you have no access to it: check its id.";
+  const noListing = "There is no such listing, or you have no access to it: check its id.";
+  const noPath = "Unknown path, or an id in it is not a UUID: see /openapi.json.";
+  const asked: [string, Sent][] = [
+    [noForm, { path: `/v1/forms/${MISSING}` }],
+    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: stay(listing.id) }],
+    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: stay(MISSING) }],
+    [noListing, { method: "PUT", path: `/v1/forms/${form}`, body: stay(MISSING) }],
+    [noListing, { method: "POST", path: "/v1/forms", body: stay(MISSING) }],
+    [noListing, { path: `/v1/listings/${MISSING}` }],
+    [noPath, { path: "/v1/forms/none" }],
+    [noPath, { path: "/v1/v1/forms" }],
+    [noPath, { path: "/forms" }],
+  ];
+  for (const [message, sent] of asked) {
+    expect([sent.path, (await send(sent)).json]).toEqual([sent.path, expect.objectContaining({ message })]);
+  }
+});
+
 describe("a membership", () => {
   test("that is lost or lowered is lost at the next request, on every process", async () => {
     const other = await gateway.addHolder();

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { ConnectionError, InternalError, TimeoutError } from "../../sdk/src/index.js";
+import {
+  AbortError,
+  ConnectionError,
+  GuestFormsError,
+  InternalError,
+  TimeoutError,
+} from "../../sdk/src/index.js";
 import { envelope, resetBefore, slowBody, slowHeaders } from "./mischief.js";
 import { rejection, useWorld } from "./setup.js";
 
@@ -26,7 +32,7 @@ describe("the deadline", () => {
     const error = await rejection(world.client({ timeout: 1_000 }).forms.create(world.stay()));
     expect(error).toBeInstanceOf(TimeoutError);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect((error as Error).message).toBe("POST /v1/forms: no answer within 1000 ms");
+    expect((error as Error).message).toBe("POST /v1/forms: no response within 1000 ms");
     expect(Date.now() - started).toBeLessThan(5_000);
     expect(world.mischief.requests).toHaveLength(1);
   });
@@ -67,16 +73,36 @@ describe("the caller's abort", () => {
   test("before the call: nothing is sent", async () => {
     const reason = new Error("changed my mind");
     const options = { signal: AbortSignal.abort(reason) };
-    expect(await rejection(world.client().forms.create(world.stay(), options))).toBe(reason);
-    expect(await rejection(world.client().forms.list({}, options))).toBe(reason);
+    for (const call of [
+      world.client().forms.create(world.stay(), options),
+      world.client().forms.list({}, options),
+    ]) {
+      const error = await rejection(call);
+      expect(error).toBeInstanceOf(AbortError);
+      expect((error as Error).cause).toBe(reason);
+    }
     expect(world.mischief.requests).toHaveLength(0);
+  });
+
+  test("by AbortSignal.timeout() is an AbortError, not the SDK's TimeoutError", async () => {
+    world.mischief.always(slowHeaders(9_000));
+    const signal = AbortSignal.timeout(100);
+    const error = await rejection(world.client().forms.retrieve("f1", { signal }));
+    expect(error).toBeInstanceOf(AbortError);
+    expect(error).toBeInstanceOf(GuestFormsError);
+    expect(error).not.toBeInstanceOf(TimeoutError);
+    expect(error).toMatchObject({
+      name: "AbortError",
+      message: "GET /v1/forms/f1: aborted by the signal",
+      cause: { name: "TimeoutError" },
+    });
   });
 
   test.each([
     ["while waiting for headers", slowHeaders(9_000)],
     ["while reading the body", slowBody(9_000)],
     ["while waiting to try again", envelope(429, "RATE_LIMITED", { "retry-after": "5" })],
-  ])("%s: the signal's reason, and no further try", async (_, fault) => {
+  ])("%s: an AbortError with the signal's reason, and no further try", async (_, fault) => {
     world.mischief.always(fault);
     const controller = new AbortController();
     const before = timers();
@@ -85,8 +111,8 @@ describe("the caller's abort", () => {
     await sleep(200);
     controller.abort();
     const error = await call;
-    expect(error).toBe(controller.signal.reason);
-    expect(error).toMatchObject({ name: "AbortError" });
+    expect(error).toBeInstanceOf(AbortError);
+    expect((error as Error).cause).toBe(controller.signal.reason);
     expect(timers()).toBeLessThanOrEqual(before + 1);
     await sleep(600);
     expect(world.mischief.requests).toHaveLength(1);
@@ -101,7 +127,7 @@ describe("the caller's abort", () => {
         controller.abort(new Error("enough"));
       }
     };
-    await expect(loop()).rejects.toThrow("enough");
+    expect(await rejection(loop())).toMatchObject({ name: "AbortError", cause: { message: "enough" } });
     expect(seen).toHaveLength(1);
     expect(world.mischief.requests).toHaveLength(1);
   });

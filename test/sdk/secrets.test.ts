@@ -72,7 +72,7 @@ describe("no error shows the key", () => {
     const error = await rejection(world.client({ fetch, maxRetries: 0 }).forms.create(world.stay()));
     expect(everything(error)).not.toContain(SECRET);
     expect(error).toMatchObject({
-      message: "POST /v1/forms: no whole answer (E_SENT)",
+      message: "POST /v1/forms: no complete response (E_SENT)",
       cause: { name: "TypeError", cause: { code: "E_SENT", message: "sent Bearer [redacted]" } },
     });
   });

@@ -12,6 +12,7 @@ import type {
   Listing,
   ListParams,
   Page,
+  WithCorrelationId,
 } from "../../sdk/src/index.js";
 import type { ErrorCode as ServiceErrorCode } from "../../server/errors.js";
 import type { AppRouter } from "../../server/router.js";
@@ -22,8 +23,10 @@ type Listings = {
   out: inferRouterOutputs<AppRouter>["listings"];
 };
 
-/** What a call resolves to, with the open status closed. */
-type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = Closed<Awaited<ReturnType<Call>>>;
+/** What a call resolves to, with the open status closed and without the SDK's own property. */
+type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = Closed<
+  Flat<Omit<Awaited<ReturnType<Call>>, "_correlationId">>
+>;
 type Closed<T> = T extends { status: FormStatus } ? Omit<T, "status"> & { status: KnownFormStatus } : T;
 /** What is sent of an input: a Date travels as a string. */
 type Sent<T> = { [Key in keyof T]: Exclude<T[Key], Date> };
@@ -51,5 +54,19 @@ expectTypeOf<Flat<FormListParams>>().toEqualTypeOf<Flat<NonNullable<Forms["in"][
 expectTypeOf<ListParams>().toEqualTypeOf<Flat<NonNullable<Listings["in"]["list"]>>>();
 expectTypeOf<Parameters<typeof forms.retrieve>[0]>().toEqualTypeOf<Forms["in"]["get"]["id"]>();
 expectTypeOf<Parameters<typeof listings.retrieve>[0]>().toEqualTypeOf<Listings["in"]["get"]["id"]>();
+
+expectTypeOf<Awaited<ReturnType<typeof forms.create>>["_correlationId"]>().toEqualTypeOf<
+  string | undefined
+>();
+expectTypeOf<Awaited<ReturnType<typeof forms.list>>["_correlationId"]>().toEqualTypeOf<string | undefined>();
+expectTypeOf(client.request<FormV1[]>("GET", "/v1/x")).resolves.toEqualTypeOf<WithCorrelationId<FormV1[]>>();
+expectTypeOf(client.request("GET", "/v1/x")).resolves.toEqualTypeOf<unknown>();
+expectTypeOf(client.forms.retrieve("a").asResponse()).resolves.toEqualTypeOf<Response>();
+
+client.withOptions({ fetchOptions: { dispatcher: {}, keepalive: true } });
+// @ts-expect-error: the SDK's own; a redirect would take the key along
+client.withOptions({ fetchOptions: { redirect: "follow" } });
+// @ts-expect-error: an undefined key must not mean another host's
+client.withOptions({ apiKey: undefined });
 
 expectTypeOf<KnownErrorCode>().toEqualTypeOf<ServiceErrorCode>();

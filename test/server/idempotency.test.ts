@@ -8,6 +8,7 @@ import {
   makeKey,
   makeListing,
   openTestServices,
+  refusal,
   refusalCode,
   setRole,
   stay,
@@ -323,7 +324,10 @@ describe("a replay checks the scope again", () => {
     const first = await holder.create(holder.body, "k");
     await update(other, first.form.id, { ...holder.body, listingId: other.listingId });
     for (const key of [undefined, "k"]) {
-      expect(await refusalCode(holder.create(holder.body, key))).toBe("RESOURCE_NOT_FOUND");
+      expect(await refusal(holder.create(holder.body, key))).toMatchObject({
+        serviceCode: "RESOURCE_NOT_FOUND",
+        message: "You no longer have access to the form that this request created.",
+      });
     }
     await update(other, first.form.id, holder.body);
     expect(await holder.create(holder.body, "k")).toEqual({ form: first.form, replayed: true });

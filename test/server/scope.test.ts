@@ -29,14 +29,16 @@ beforeAll(async () => {
   form = await makeForm(services, ownerId, listing.id);
 });
 
-const NOT_FOUND = {
+const notFound = (asked: "form" | "listing") => ({
   serviceCode: "RESOURCE_NOT_FOUND",
   code: "NOT_FOUND",
   status: 404,
-  message: "The resource does not exist.",
+  message: `There is no such ${asked}, or you have no access to it: check its id.`,
   errors: undefined,
   retryAfter: undefined,
-};
+});
+const NO_FORM = notFound("form");
+const NO_LISTING = notFound("listing");
 
 const EMPTY = { items: [], nextCursor: null };
 
@@ -70,11 +72,11 @@ async function expectNothing(caller: Caller) {
   const seen = await answersAbout(caller, listing.id, form.id);
   expect(seen).toEqual(await answersAbout(caller, randomUUID(), randomUUID()));
   expect(seen).toEqual({
-    listing: NOT_FOUND,
-    form: NOT_FOUND,
+    listing: NO_LISTING,
+    form: NO_FORM,
     page: EMPTY,
-    create: NOT_FOUND,
-    update: NOT_FOUND,
+    create: NO_LISTING,
+    update: NO_FORM,
   });
 }
 
@@ -113,9 +115,9 @@ describe("the scope is the listings with the role owner or writer", () => {
   test("a malformed id is not found, whatever the rest of the body", async () => {
     const caller = asUser(services, ownerId);
     for (const id of ["", "x", `${form.id} `, `${form.id}0`, form.id.replaceAll("-", ""), `{${form.id}}`]) {
-      expect(await refusal(caller.forms.get({ id }))).toEqual(NOT_FOUND);
-      expect(await refusal(caller.listings.get({ id }))).toEqual(NOT_FOUND);
-      expect(await refusal(caller.forms.update({ id, ...stay(listing.id) }))).toEqual(NOT_FOUND);
+      expect(await refusal(caller.forms.get({ id }))).toEqual(NO_FORM);
+      expect(await refusal(caller.listings.get({ id }))).toEqual(NO_LISTING);
+      expect(await refusal(caller.forms.update({ id, ...stay(listing.id) }))).toEqual(NO_FORM);
     }
   });
 
@@ -134,7 +136,7 @@ describe("the scope is the listings with the role owner or writer", () => {
 });
 
 describe("an update needs the form and the target in scope", () => {
-  test("each case that is out of scope is the same not found, and changes nothing", async () => {
+  test("an out-of-scope form is not found before the listing is looked at, an out-of-scope listing is named, and nothing changes", async () => {
     const me = await makeUser(services);
     const [mine, second, foreign] = [
       await makeListing(services, me.id),
@@ -147,10 +149,10 @@ describe("an update needs the form and the target in scope", () => {
     const theirForm = await makeForm(services, ownerId, foreign.id);
     const caller = asUser(services, me.id);
     for (const target of [foreign.id, readable.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: myForm.id, ...stay(target) }))).toEqual(NOT_FOUND);
+      expect(await refusal(caller.forms.update({ id: myForm.id, ...stay(target) }))).toEqual(NO_LISTING);
     }
     for (const target of [mine.id, foreign.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: theirForm.id, ...stay(target) }))).toEqual(NOT_FOUND);
+      expect(await refusal(caller.forms.update({ id: theirForm.id, ...stay(target) }))).toEqual(NO_FORM);
     }
     expect(await caller.forms.get({ id: myForm.id })).toEqual(myForm);
     expect(await asUser(services, ownerId).forms.get({ id: theirForm.id })).toEqual(theirForm);
