@@ -19,6 +19,8 @@ export interface MigrateOptions {
   onProgress?: Report;
   /** Whether to keep a random root secret in the database where it has none: wanted where APP_SECRETS is unset. */
   storeSecret?: boolean;
+  /** Called before anything is changed; what it throws is the cause of the failure. */
+  check?: (database: Queryable) => Promise<void>;
 }
 
 /**
@@ -28,12 +30,13 @@ export interface MigrateOptions {
  */
 export async function migrate(
   databaseUrl: string,
-  { onProgress = () => {}, storeSecret = false }: MigrateOptions = {},
+  { onProgress = () => {}, storeSecret = false, check = async () => {} }: MigrateOptions = {},
 ): Promise<{ applied: string[] }> {
   const session = openSession(databaseUrl);
   try {
     await demandOwnSession(session);
     await takeLock(session, onProgress);
+    await check(session);
     const applied = await applyMigrations(session, onProgress);
     if (storeSecret) await storeFirstSecret(session, onProgress);
     return { applied };

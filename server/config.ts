@@ -80,9 +80,10 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ may: "comma-separated secrets of at least 32 characters each, newest first", secret: true })
     .describe(
-      "Root secrets of cursors, fingerprints and sealed e-mail addresses; any of them is recognised. To change it " +
-        "while processes run: list the new one second on all of them, then put it first. To set it for the first time, " +
-        "stop all processes: only they know the secret that is stored.",
+      "Root secrets of cursors, fingerprints and sealed e-mail addresses; any of them is recognised. Make one once, with " +
+        "`openssl rand -base64 48`, and set the same on all processes: one that the database does not know is refused. To " +
+        "change it, list the new one second on all processes, restart them, then put it first. To set it for the first " +
+        "time, stop all processes: they know only the secret that is stored.",
     ),
   SMTP_URL: address(["smtp", "smtps"])
     .optional()

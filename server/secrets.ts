@@ -11,11 +11,13 @@ export interface Keyring {
   email: Keys;
 }
 
+/** The key that a root secret yields for one purpose. */
+export const deriveKey = (secret: string, purpose: keyof Keyring | "check"): Buffer =>
+  Buffer.from(hkdfSync("sha256", secret, "guest-forms", purpose, 32));
+
 export function deriveKeyring(secrets: readonly string[]): Keyring {
-  const derive = (purpose: string): Keys => {
-    const [first, ...rest] = secrets.map((secret) =>
-      Buffer.from(hkdfSync("sha256", secret, "guest-forms", purpose, 32)),
-    );
+  const derive = (purpose: keyof Keyring): Keys => {
+    const [first, ...rest] = secrets.map((secret) => deriveKey(secret, purpose));
     if (!first) throw new Error("There is no application secret: set APP_SECRETS or run migrate.");
     return [first, ...rest];
   };

@@ -2,6 +2,7 @@ import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { type ObserveStatement, openDb } from "./db.js";
 import type { DbSettings } from "./pool.js";
+import { registerSecrets } from "./secret-checks.js";
 import { loadKeyring } from "./secrets.js";
 
 /** Where the database is and how to use it; throws where there is none. */
@@ -17,7 +18,10 @@ export function dbSettings(settings: Settings): DbSettings {
   };
 }
 
-/** The database and the keys derived from the secrets; throws where either is missing. */
+/**
+ * The database and the keys derived from the secrets. Throws if either is missing, and SecretsRefused if APP_SECRETS must
+ * not be used on this database.
+ */
 export async function openServices(
   settings: Settings,
   log: { warn(facts: object, message: string): void },
@@ -28,7 +32,9 @@ export async function openServices(
     observe,
   });
   try {
-    const keyring = await loadKeyring(settings.APP_SECRETS ?? [], db);
+    const configured = settings.APP_SECRETS ?? [];
+    await registerSecrets(db, configured);
+    const keyring = await loadKeyring(configured, db);
     return { services: { db, keyring, settings }, close: () => db.close() };
   } catch (error) {
     await db.close();

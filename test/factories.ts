@@ -14,6 +14,7 @@ import type { IssuedKey } from "../server/keys/schema.js";
 import type { Listing } from "../server/listings/schema.js";
 import type { Membership, User } from "../server/people/schema.js";
 import { appRouter } from "../server/router.js";
+import { deriveKeyring } from "../server/secrets.js";
 import { openServices } from "../server/services.js";
 import { createCallerFactory } from "../server/trpc.js";
 import { freshDatabase } from "./harness.js";
@@ -47,6 +48,12 @@ export async function openTestServices(env: Record<string, string> = {}): Promis
   closers.push(close);
   return services;
 }
+
+/** The same core with the keys of these secrets, newest first, whatever its database knows. */
+export const withSecrets = (services: Services, ...secrets: string[]): Services => ({
+  ...services,
+  keyring: deriveKeyring(secrets),
+});
 
 /** The router as a signed-in user. */
 export const asUser = (services: Services, userId: string, options?: CallOptions): Caller =>

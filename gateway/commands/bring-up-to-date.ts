@@ -1,25 +1,35 @@
 import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
+import { openDb } from "../../server/db.js";
 import { sessionSettings } from "../../server/pool.js";
+import { checkSecrets, registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
 import type { WithDatabase } from "./environment.js";
 import { CommandFailure, explain } from "./failure.js";
 
 /**
- * Migrates the database, and stores our session settings for its role if it is behind a pooler. A failure is one line.
+ * Migrates the database, stores our session settings for its role if it is behind a pooler, and registers the secrets. A
+ * failure is one line.
  */
 export async function bringUpToDate(
   settings: WithDatabase,
   onProgress: (line: string) => void,
+  { acceptNewSecret = false } = {},
 ): Promise<{ applied: string[] }> {
-  const { DATABASE_URL: pooledUrl, DATABASE_PREPARED, APP_SECRETS } = settings;
+  const { DATABASE_URL: pooledUrl, DATABASE_PREPARED, APP_SECRETS = [] } = settings;
   const directUrl = settings.DATABASE_DIRECT_URL ?? pooledUrl;
   try {
-    const migrated = await migrate(directUrl, { onProgress, storeSecret: !APP_SECRETS }).catch(advise);
+    const migrated = await migrate(directUrl, {
+      onProgress,
+      storeSecret: APP_SECRETS.length === 0,
+      check: (database) => (acceptNewSecret ? Promise.resolve() : checkSecrets(database, APP_SECRETS)),
+    }).catch(advise);
     if (!DATABASE_PREPARED) {
       const wanted = sessionSettings(dbSettings(settings));
       await storeRoleSettings({ directUrl, pooledUrl, settings: wanted, onProgress });
     }
+    const db = openDb(dbSettings(settings));
+    await registerSecrets(db, APP_SECRETS, { acceptNewest: acceptNewSecret }).finally(() => db.close());
     return migrated;
   } catch (error) {
     throw explain(error, { databaseUrl: directUrl });
@@ -28,6 +38,7 @@ export async function bringUpToDate(
 
 /** Says what to do about what `migrate` has found. */
 function advise(error: Error): never {
+  if (error.cause instanceof SecretsRefused) throw error.cause;
   if (/through a connection pooler/.test(error.message)) {
     throw new CommandFailure(`${error.message} Set DATABASE_DIRECT_URL to that.`);
   }

@@ -2,17 +2,15 @@ import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Logger } from "pino";
-import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
-import { openServices } from "../../server/services.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
 import { createLog } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { settingsWithDatabase } from "./environment.js";
-import { explain } from "./failure.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
+import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
 import { stopRequest } from "./stopping.js";
 
@@ -34,11 +32,10 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
 
 async function serveAlone(settings: Settings, log: Logger, worker: boolean, command: Command): Promise<void> {
   const stop = stopRequest();
+  const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
-  await warnIfPending(settings, log);
   print(command, { url: gateway.url }, greeting(gateway.url));
-  await stop.asked;
-  await leaveAndStop(gateway, settings);
+  await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
 
 async function serveByWorkers(
@@ -50,12 +47,12 @@ async function serveByWorkers(
   let fleet: Fleet | undefined;
   const stop = stopRequest(() => fleet?.kill());
   process.on("SIGHUP", () => fleet?.restart());
+  const isPending = await warnIfPending(settings, log);
   const internal = await opening(() => startFleetInternal(settings, log), settings);
-  fleet = await startFleet({ size, settings, log });
-  await warnIfPending(settings, log);
-  print(command, { url: fleet.url, workers: size }, greeting(fleet.url));
-  await stop.asked;
-  await fleet.stop();
+  const started = await startFleet({ size, settings, log });
+  fleet = started;
+  print(command, { url: started.url, workers: size }, greeting(started.url));
+  await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
 }
 
@@ -76,16 +73,3 @@ async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void>
 
 const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
   waitAtMost(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
-
-async function warnIfPending(settings: Settings, log: Logger): Promise<void> {
-  try {
-    const { services, close } = await openServices(settings, log);
-    const pending = await pendingMigrations(services.db.pool).finally(close);
-    if (pending.length > 0) log.warn({ pending }, "migrations are pending: run `guest-forms migrate`");
-  } catch (error) {
-    log.warn(
-      { reason: explain(error, { databaseUrl: settings.DATABASE_URL }).message },
-      "the database is not ready",
-    );
-  }
-}

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
-import { makeForm, TEST_SECRET } from "../factories.js";
+import { makeForm } from "../factories.js";
 import { freePort, runCli, spawnCli } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 import { Cable } from "./cable.js";
@@ -94,9 +94,7 @@ it("a worker that crashes is replaced, while the others serve", async () => {
 
 it("a worker that cannot start is tried again ever more slowly, saying why, and SIGHUP leaves the others", async () => {
   const cable = await Cable.lay(world.services.db.url);
-  // The secret is read from the database at each start.
-  await world.services.db.pool.query("INSERT INTO stored_secrets (secret) VALUES ($1)", [TEST_SECRET]);
-  const host = await startWorkers(2, { DATABASE_URL: cable.url, APP_SECRETS: "" });
+  const host = await startWorkers(2, { DATABASE_URL: cable.url });
   const [victim = 0, other] = workersOf(host);
   cable.cut();
   process.kill(victim, "SIGKILL");

@@ -12,7 +12,7 @@ let services: Awaited<ReturnType<typeof openTestServices>>;
 beforeAll(async () => {
   const { url } = await freshDatabase();
   env = { DATABASE_URL: url };
-  services = await openTestServices(env);
+  services = await openTestServices({ ...env, APP_SECRETS: "" });
   userId = (await makeUser(services)).id;
 });
 

@@ -20,7 +20,7 @@ describe("a run that meets keys and addresses in every place", () => {
 
   beforeAll(async () => {
     databaseUrl = (await freshDatabase()).url;
-    const services = await openTestServices({ DATABASE_URL: databaseUrl });
+    const services = await openTestServices({ DATABASE_URL: databaseUrl, APP_SECRETS: "" });
     const operator = asOperator(services);
     const { id: userId } = await operator.users.create({ email: HOST, name: HOST });
     const { id: listingId } = await operator.listings.create({

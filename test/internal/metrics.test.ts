@@ -127,7 +127,7 @@ test("Redis lost: what is counted in memory is counted as a fallback", async () 
 
 test("several processes: one internal port tells their sum, which a replaced worker does not lower", async () => {
   const { url: DATABASE_URL } = await freshDatabase();
-  const services = await openTestServices({ DATABASE_URL });
+  const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
   const operator = asOperator(services);
   const { id: userId } = await operator.users.create({ email: "host@people.test" });
   const { key } = await operator.keys.issue({ userId, mode: "READ_ONLY" });

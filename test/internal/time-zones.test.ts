@@ -7,7 +7,7 @@ test.each(["Asia/Kolkata", "America/St_Johns", "Pacific/Kiritimati"])(
   "a service in %s, on a database in New York, keeps and tells every instant in UTC",
   async (TZ) => {
     const { url: DATABASE_URL } = await freshDatabase();
-    const services = await openTestServices({ DATABASE_URL });
+    const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
     const { id: userId } = await makeUser(services);
     const { id: listingId } = await makeListing(services, userId);
     const { key } = await asOperator(services).keys.issue({ userId, mode: "READ_WRITE" });

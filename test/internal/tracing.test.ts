@@ -52,7 +52,7 @@ describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     const receiver = spawnNode(["-e", RECEIVER, "--", String(port), file]);
     await receiver.waitForLine(/ready/);
     const { url: DATABASE_URL } = await freshDatabase();
-    const operator = asOperator(await openTestServices({ DATABASE_URL }));
+    const operator = asOperator(await openTestServices({ DATABASE_URL, APP_SECRETS: "" }));
     const { id: userId } = await operator.users.create({ email: "host@people.test" });
     const { id: listingId } = await operator.listings.create({
       ownerId: userId,

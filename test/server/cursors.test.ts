@@ -16,6 +16,7 @@ import {
   rejectedFields,
   setRole,
   TEST_SECRET,
+  withSecrets,
 } from "../factories.js";
 
 let services: Services;
@@ -217,14 +218,13 @@ describe("a cursor", () => {
   });
 
   test("signed with a secret that is still listed is recognised; with any other it is not", async () => {
-    const DATABASE_URL = services.db.url;
     const newSecret = "n".repeat(32);
-    const rotated = await openTestServices({ DATABASE_URL, APP_SECRETS: `${newSecret},${TEST_SECRET}` });
+    const rotated = withSecrets(services, newSecret, TEST_SECRET);
     const rotatedCaller = asUser(rotated, ownerId);
     const page = await rotatedCaller.forms.list({ cursor: formsCursor, limit: 2 });
     expect(ids(page)).toEqual([forms[2]?.id, forms[3]?.id]);
     expect(await refusalCode(caller.forms.list({ cursor: given(page.nextCursor) }))).toBe("INVALID_CURSOR");
-    const forgot = await openTestServices({ DATABASE_URL, APP_SECRETS: newSecret });
+    const forgot = withSecrets(services, newSecret);
     const call = asUser(forgot, ownerId).forms.list({ cursor: formsCursor });
     expect(await refusalCode(call)).toBe("INVALID_CURSOR");
     const next = await asUser(forgot, ownerId).forms.list({ cursor: given(page.nextCursor) });

@@ -10,6 +10,7 @@ import {
   rejectedFields,
   stay,
   TEST_SECRET,
+  withSecrets,
 } from "../factories.js";
 import { runCli } from "../harness.js";
 import { makeHolder, type TestHolder } from "./holders.js";
@@ -180,12 +181,9 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
 
   test("is found though the secrets were rotated; those that no secret opens any more are counted", async () => {
     await create();
-    const rotated = await openTestServices({
-      DATABASE_URL: services.db.url,
-      APP_SECRETS: `${"n".repeat(32)},${TEST_SECRET}`,
-    });
+    const rotated = withSecrets(services, "n".repeat(32), TEST_SECRET);
     await makeHolder(rotated);
-    const lost = await openTestServices({ DATABASE_URL: services.db.url, APP_SECRETS: "l".repeat(32) });
+    const lost = withSecrets(services, "l".repeat(32));
     await holder.create(body(), undefined, lost);
     await holder.create(body(), undefined, rotated);
     expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toEqual({

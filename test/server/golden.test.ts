@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { hash, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/paging.js";
-import { deriveKeyring, open } from "../../server/secrets.js";
+import { deriveKey, deriveKeyring, open } from "../../server/secrets.js";
 
 // Values that clients and databases hold. If one of these tests fails, what was given out or stored before the change
 // no longer works: keep reading the old format beside the new one instead of changing the literal.
@@ -34,6 +34,12 @@ describe("keys derived from APP_SECRETS", () => {
   ] as const)("the %s keys never change", (purpose, ...expected) => {
     expect(keyring[purpose].map((key) => key.toString("hex"))).toEqual(expected);
   });
+});
+
+test("the value by which a database knows a secret never changes", () => {
+  expect(deriveKey(NEW_SECRET, "check").toString("hex")).toBe(
+    "05b642db15abc67cc0a9fea5d72db9a3439635a23f97fe53cc56e6472eb869d1",
+  );
 });
 
 describe("a cursor given out by an earlier version", () => {

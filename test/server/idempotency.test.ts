@@ -13,6 +13,7 @@ import {
   setRole,
   stay,
   TEST_SECRET,
+  withSecrets,
 } from "../factories.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 
@@ -368,10 +369,10 @@ describe("a replay does not judge by the listing's rules", () => {
 
 describe("after the secrets were rotated", () => {
   test("requests of before are recognised, and those made before the old secret went", async () => {
-    const DATABASE_URL = services.db.url;
     const next = "the-next-secret-of-at-least-32-characters";
-    const rotated = await openTestServices({ DATABASE_URL, APP_SECRETS: `${next},${TEST_SECRET}` });
-    const holder = await makeHolder(services);
+    const before = await openTestServices();
+    const rotated = withSecrets(before, next, TEST_SECRET);
+    const holder = await makeHolder(before);
     const first = await holder.create(holder.body, "k");
     for (const key of [undefined, "k", "new"]) {
       const again = await holder.create(holder.body, key, rotated);
@@ -387,7 +388,7 @@ describe("after the secrets were rotated", () => {
     expect(await holder.create(holder.body, "newer", rotated)).toEqual({ form: first.form, replayed: true });
 
     const second = await holder.create(other, "second", rotated);
-    const alone = await openTestServices({ DATABASE_URL, APP_SECRETS: next });
+    const alone = withSecrets(before, next);
     for (const key of [undefined, "second"]) {
       expect(await holder.create(other, key, alone)).toEqual({ form: second.form, replayed: true });
     }

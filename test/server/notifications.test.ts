@@ -3,7 +3,15 @@ import type { Services } from "../../server/context.js";
 import type { Db } from "../../server/db.js";
 import { withoutEmail } from "../../server/notifications/compose.js";
 import { openQueue } from "../../server/notifications/queue.js";
-import { asOperator, asUser, makeListing, openTestServices, stay, TEST_SECRET } from "../factories.js";
+import {
+  asOperator,
+  asUser,
+  makeListing,
+  openTestServices,
+  stay,
+  TEST_SECRET,
+  withSecrets,
+} from "../factories.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 import { openPostOffice, withMail, work } from "./post-office.js";
 
@@ -172,8 +180,7 @@ describe("the message", () => {
   test("is sent after the secrets were rotated", async () => {
     const office = await openPostOffice();
     await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
-    const APP_SECRETS = `${"n".repeat(32)},${TEST_SECRET}`;
-    await work(await withMail(services, office.url, { APP_SECRETS }));
+    await work(withSecrets(await withMail(services, office.url), "n".repeat(32), TEST_SECRET));
     await eventually(() => office.received.map(({ to }) => to)).toEqual([[ADDRESS]]);
   });
 

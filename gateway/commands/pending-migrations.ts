@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { pendingMigrations } from "../../prisma/migrate.js";
+import type { Settings } from "../../server/config.js";
+import { type Db, openDb } from "../../server/db.js";
+import { registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
+import { dbSettings } from "../../server/services.js";
+
+/** Whether migrations are pending, which is logged. Other trouble with the database is left to what starts next. */
+export async function warnIfPending(settings: Settings, log: Logger): Promise<boolean> {
+  const pending = await withDb(settings, (db) => pendingMigrations(db.pool)).catch(() => []);
+  if (pending.length > 0) log.warn({ pending }, "migrations are pending: run `guest-forms migrate`");
+  return pending.length > 0;
+}
+
+/**
+ * Resolves when a stop is asked for. If the process has started before the migrations, it rejects with SecretsRefused
+ * when the database, once migrated, does not know APP_SECRETS.
+ */
+export const askedOrRefused = (asked: Promise<void>, isPending: boolean, settings: Settings) =>
+  isPending ? Promise.race([asked, secretsRefused(settings)]) : asked;
+
+const RETRY_MS = 1_000;
+
+async function secretsRefused(settings: Settings): Promise<never> {
+  const register = () => withDb(settings, (db) => registerSecrets(db, settings.APP_SECRETS ?? []));
+  while (!(await register().catch(unlessRefused))) await sleep(RETRY_MS);
+  return new Promise(() => {});
+}
+
+function unlessRefused(error: unknown): false {
+  if (error instanceof SecretsRefused) throw error;
+  return false;
+}
+
+async function withDb<Result>(settings: Settings, work: (db: Db) => Promise<Result>): Promise<Result> {
+  const db = openDb({ ...dbSettings(settings), poolSize: 1 });
+  return work(db).finally(() => db.close());
+}

@@ -1,0 +1,105 @@
+import { SECRET_CHECKS } from "../prisma/advisory-locks.js";
+import type { Db } from "./db.js";
+import { deriveKey } from "./secrets.js";
+
+/** The configured APP_SECRETS must not be used on this database. */
+export class SecretsRefused extends Error {
+  override readonly name = "SecretsRefused";
+}
+
+/** A secret that a process has used or announced on this database, by its check value in hex. */
+interface Known {
+  value: string;
+  /** When a process first started with it as its newest; null if it was only announced. */
+  newest_since: Date | null;
+}
+
+// The secret in use comes first: the one that became the newest last.
+const READ = `
+  SELECT encode(value, 'hex') AS value, newest_since FROM secret_checks ORDER BY newest_since DESC NULLS LAST`;
+
+const REGISTER = `
+  INSERT INTO secret_checks (value, newest_since)
+  SELECT decode(hex, 'hex'), CASE WHEN position = 1 THEN clock_timestamp() END
+  FROM unnest($1::text[]) WITH ORDINALITY AS listed(hex, position)
+  ON CONFLICT (value) DO UPDATE SET newest_since =
+    CASE WHEN $2::boolean THEN coalesce(excluded.newest_since, secret_checks.newest_since)
+    ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
+
+/**
+ * Throws SecretsRefused unless the secrets, newest first, may be used on this database. Refuses nothing on a database
+ * that has not been migrated.
+ */
+export async function checkSecrets(
+  database: { query(text: string): Promise<{ rows: unknown[] }> },
+  configured: readonly string[],
+): Promise<void> {
+  const known = await unlessMissing(database.query(READ));
+  if (known) check(known.rows as Known[], checkValues(configured));
+}
+
+/**
+ * As `checkSecrets`, and registers the secrets that are new: all of them on a database that knows none, otherwise those
+ * listed behind the newest. With `acceptNewest` it registers them whatever the database knows. Returns false if the
+ * database has not been migrated. Any number of processes may call it at once.
+ */
+export async function registerSecrets(
+  db: Db,
+  configured: readonly string[],
+  { acceptNewest = false } = {},
+): Promise<boolean> {
+  const listed = checkValues(configured);
+  const known = await unlessMissing(db.query<Known>("secret-checks", READ, []));
+  if (!known) return false;
+  if (!acceptNewest) {
+    check(known, listed);
+    if (isRegistered(known, listed)) return true;
+  }
+  await db.sqlTransaction(async (tx) => {
+    await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [SECRET_CHECKS]);
+    // Another process may have registered others meanwhile.
+    if (!acceptNewest) check(await tx.query<Known>("secret-checks", READ, []), listed);
+    await tx.query("register-secrets", REGISTER, [listed, acceptNewest]);
+  });
+  return true;
+}
+
+const UNDEFINED_TABLE = "42P01";
+
+const unlessMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
+  query.catch((error: { code?: string }) => {
+    if (error.code !== UNDEFINED_TABLE) throw error;
+    return undefined;
+  });
+
+/** Only who has the secret can compute its check value, and nothing else is derived for this purpose. */
+const checkValues = (secrets: readonly string[]) => [
+  ...new Set(secrets.map((secret) => deriveKey(secret, "check").toString("hex"))),
+];
+
+/** Whether there is nothing to register. */
+const isRegistered = (known: readonly Known[], listed: readonly string[]) =>
+  listed.every((wanted, index) =>
+    known.some(({ value, newest_since }) => value === wanted && (index > 0 || newest_since)),
+  );
+
+function check([inUse, ...others]: readonly Known[], listed: readonly string[]): void {
+  if (!inUse) return;
+  const [newest] = listed;
+  if (newest === undefined) throw new SecretsRefused(NOT_SET);
+  if (![inUse, ...others].some(({ value }) => value === newest)) throw new SecretsRefused(UNKNOWN);
+  if (!listed.includes(inUse.value)) throw new SecretsRefused(DROPPED);
+}
+
+const SAME = "set the value that the other processes on this database have";
+const LOST =
+  "If that secret is lost, `guest-forms migrate --accept-new-secret` gives up what depends on it: e-mail addresses " +
+  "sealed with it stay closed, and repeated creates make second forms.";
+
+const NOT_SET = `APP_SECRETS is not set, but this database is used with it: ${SAME}. ${LOST}`;
+const UNKNOWN =
+  `The first of APP_SECRETS is unknown to this database. If it is mistyped, ${SAME}. To rotate, first list the new ` +
+  `secret second on all processes and restart them, then put it first. ${LOST}`;
+const DROPPED =
+  `APP_SECRETS lacks the secret that this database is used with. If a value is out of date or mistyped, ${SAME}. To ` +
+  `drop a secret, first put its successor before it on all processes and restart them. ${LOST}`;

@@ -1,0 +1,85 @@
+import { expect, it } from "vitest";
+import { type FreshDatabase, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+
+const PATIENT = { timeout: 180_000 };
+const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
+  (name) => `${name}-secret-of-at-least-32-characters`,
+) as [string, string, string];
+
+const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
+  DATABASE_URL: url,
+  APP_SECRETS,
+  PORT: "0",
+  DATABASE_CONNECT_TIMEOUT_MS: "10000",
+});
+
+/** One line, which says what is wrong and what to do, in both cases in which it happens. */
+const REFUSAL =
+  /^error: The first of APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
+
+const listens = (serve: Running) => serve.waitForLine(/^Listening on /);
+
+it.each([
+  [["serve"]],
+  [["serve", "--workers", "2"]],
+  [["worker"]],
+  [["migrate"]],
+  [["users", "create", "--email", "a@b.io"]],
+])("%j refuses to start with a secret that the database does not know", PATIENT, async (args) => {
+  const database = await freshDatabase();
+  expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
+  const refused = await runCli(args, { env: envOf(database, OTHER) });
+  expect(refused).toMatchObject({ stdout: "", code: 1 });
+  expect(refused.stderr).toMatch(REFUSAL);
+  expect(refused.stderr).not.toContain(OTHER);
+});
+
+it("migrate changes nothing in a database that does not know its secret", PATIENT, async () => {
+  const database = await freshDatabase();
+  await runCli(["migrate"], { env: envOf(database, OLD) });
+  const without = await runCli(["migrate"], { env: envOf(database, "") });
+  expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with it/);
+  expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
+    "The database was up to date.\n",
+  );
+});
+
+it("serve takes a rotation in three restarts", PATIENT, async () => {
+  const database = await freshDatabase();
+  for (const secrets of [OLD, `${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
+    const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
+    await listens(serve);
+    expect((await serve.stop()).code).toBe(0);
+  }
+});
+
+it(
+  "migrate --accept-new-secret lets a new secret in where the old one is lost, and keeps the old one out",
+  PATIENT,
+  async () => {
+    const database = await freshDatabase();
+    await runCli(["migrate"], { env: envOf(database, OLD) });
+    const unset = await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, "") });
+    expect(unset).toMatchObject({ code: 2, stderr: "error: --accept-new-secret: APP_SECRETS is not set.\n" });
+    expect((await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, NEW) })).code).toBe(0);
+    const serve = spawnCli(["serve"], { env: envOf(database, NEW) });
+    await listens(serve);
+    expect((await serve.stop()).code).toBe(0);
+    const old = await runCli(["serve"], { env: envOf(database, OLD) });
+    expect(old.stderr).toMatch(/^error: APP_SECRETS lacks the secret that this database is used with/);
+  },
+);
+
+it.each([[["serve"]], [["worker"]]])(
+  "%j that waits for the migrations ends when they register another secret",
+  PATIENT,
+  async (args) => {
+    const database = await freshDatabase({ empty: true });
+    const early = spawnCli(args, { env: envOf(database, OTHER) });
+    await early.waitForLine(/^(Listening on|Sending notifications)/);
+    expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
+    const { code, stderr } = await early.done;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\nerror: The first of APP_SECRETS is unknown to this database\./);
+  },
+);

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { readSettings } from "../../server/config.js";
+import { openServices } from "../../server/services.js";
+import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+import { freshDatabase } from "../harness.js";
+
+const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
+  (name) => `${name}-secret-of-at-least-32-characters`,
+) as [string, string, string];
+
+const UNKNOWN = /^The first of APP_SECRETS is unknown to this database\. If it is mistyped, .* To rotate, /;
+const DROPPED = /^APP_SECRETS lacks the secret that this database is used with\. /;
+const NOT_SET = /^APP_SECRETS is not set, but this database is used with it: set the value/;
+
+/** What a process with these APP_SECRETS is told when it starts; "started" if nothing is wrong. */
+async function start(databaseUrl: string, ...secrets: string[]): Promise<string> {
+  const settings = readSettings({
+    DATABASE_URL: databaseUrl,
+    APP_SECRETS: secrets.join(","),
+    DATABASE_CONNECT_TIMEOUT_MS: "10000",
+    DATABASE_LOCK_TIMEOUT_MS: "10000",
+    DATABASE_STATEMENT_TIMEOUT_MS: "10000",
+  });
+  try {
+    const { close } = await openServices(settings, { warn: () => {} });
+    await close();
+    return "started";
+  } catch (error) {
+    const { name, message } = error as Error;
+    expect(name).toBe("SecretsRefused");
+    for (const secret of secrets) expect(message).not.toContain(secret);
+    expect(message).not.toContain("\n");
+    return message;
+  }
+}
+
+describe("a process whose newest secret the database does not know is refused", () => {
+  test("once another process has used a secret", async () => {
+    const { url } = await freshDatabase();
+    expect(await start(url, OLD)).toBe("started");
+    expect(await start(url, OLD)).toBe("started");
+    expect(await start(url, OTHER)).toMatch(UNKNOWN);
+    expect(await start(url, OTHER, OLD)).toMatch(UNKNOWN);
+    expect(await start(url, OLD)).toBe("started");
+  });
+
+  test("also where it forgot APP_SECRETS and the database has a stored secret", async () => {
+    const { url } = await freshDatabase();
+    expect(await start(url)).toBe("started");
+    expect(await start(url, OLD)).toBe("started");
+    expect(await start(url)).toMatch(NOT_SET);
+  });
+
+  test("also if it starts at the same time on a new database: of ten secrets one is accepted", async () => {
+    const { url } = await freshDatabase();
+    const secrets = Array.from({ length: 10 }, (_, n) => `${n}`.repeat(32));
+    const answers = await Promise.all(secrets.map((secret) => start(url, secret)));
+    expect(answers.filter((answer) => answer === "started")).toHaveLength(1);
+    const again = await Promise.all(secrets.map((secret) => start(url, secret)));
+    expect(again).toEqual(answers);
+  });
+});
+
+describe("a rotation", () => {
+  test("second on all processes, then first, then without the old one: every step starts, beside the one before", async () => {
+    const { url } = await freshDatabase();
+    const steps = [[OLD], [OLD, NEW], [NEW, OLD], [NEW]];
+    for (const [index, step] of steps.entries()) {
+      expect(await start(url, ...step)).toBe("started");
+      // A process that has crashed and starts again before it has its new settings.
+      if (index === 1 || index === 2) expect(await start(url, ...(steps[index - 1] ?? []))).toBe("started");
+    }
+  });
+
+  test("that puts an unannounced secret first is refused", async () => {
+    const { url } = await freshDatabase();
+    await start(url, OLD);
+    expect(await start(url, NEW, OLD)).toMatch(UNKNOWN);
+  });
+
+  test("that drops the old secret before any process had the new one first is refused", async () => {
+    const { url } = await freshDatabase();
+    await start(url, OLD, NEW);
+    expect(await start(url, NEW)).toMatch(DROPPED);
+    expect(await start(url, NEW, OLD)).toBe("started");
+    expect(await start(url, NEW)).toBe("started");
+  });
+
+  test("is finished: a process that still has the old secret alone is refused", async () => {
+    const { url } = await freshDatabase();
+    for (const step of [[OLD, NEW], [NEW, OLD], [NEW]]) await start(url, ...step);
+    expect(await start(url, OLD)).toMatch(DROPPED);
+  });
+
+  test("announced by many processes at once, with a secret listed twice", async () => {
+    const { url } = await freshDatabase();
+    await start(url, OLD);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => start(url, OLD, NEW, OLD)));
+    expect(new Set(answers)).toEqual(new Set(["started"]));
+    expect(await start(url, NEW, OLD)).toBe("started");
+  });
+});
+
+test("the first APP_SECRETS on a database with a stored secret are accepted and recognise what it fingerprinted", async () => {
+  const before = await openTestServices({ APP_SECRETS: "" });
+  const { id } = await makeUser(before);
+  const listing = await makeListing(before, id);
+  const form = await asUser(before, id).forms.create(stay(listing.id));
+  const after = await openTestServices({ DATABASE_URL: before.db.url, APP_SECRETS: NEW });
+  expect(await asUser(after, id).forms.create(stay(listing.id))).toEqual(form);
+});
+
+test("the database holds neither a secret nor a key that is derived for another purpose", async () => {
+  const { db, keyring } = await openTestServices({ APP_SECRETS: `${OLD},${NEW}` });
+  const { rows } = await db.pool.query("SELECT encode(value, 'hex') AS value FROM secret_checks");
+  expect(rows).toHaveLength(2);
+  const keys = [...keyring.cursor, ...keyring.fingerprint, ...keyring.email];
+  const others = [OLD, NEW, ...keys].map((secret) => Buffer.from(secret).toString("hex"));
+  for (const { value } of rows) {
+    expect(value).toMatch(/^[0-9a-f]{64}$/);
+    expect(others).not.toContain(value);
+  }
+});
