@@ -26,6 +26,8 @@ export interface AppDeps {
   isDraining?: () => boolean;
   /** True once it is about to stop: /readyz reports it, and new requests are served. */
   isLeaving?: () => boolean;
+  /** Why this process lets notifications wait, if it does: /readyz reports it. */
+  notificationsWait?: string | undefined;
   /** Stores for the rate limits, by key prefix. By default they are in this process's memory. */
   counters?: ((prefix: string) => Store) | undefined;
   metrics?: Metrics | undefined;
@@ -44,7 +46,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(closeConnectionsWhile(isLeaving), correlate(log), exactTarget, securityHeaders, demandHost);
   // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
   app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
-  app.use(health(services.db, isLeaving, answerTime(settings)));
+  app.use(health(services.db, isLeaving, answerTime(settings), deps.notificationsWait));
   app.use(documentation());
   app.use(...observers, refusePath);
   app.use(sendEnvelope(log));

@@ -16,14 +16,16 @@ ${settingsHelp()}`,
     .action(async (_options: object, command: Command) => {
       const { settingsWithDatabase } = await import("./environment.js");
       const { CLOSING_SECONDS } = await import("./listening.js");
+      const { warnIfNotificationsWait } = await import("./waiting.js");
       const { withServices } = await import("./services.js");
       const { waitAtMost } = await import("../../server/timeout.js");
-      const { startWorker } = await import("../../server/worker.js");
+      const { startWorker, whyNotificationsWait } = await import("../../server/worker.js");
       const stop = stopRequest();
       const settings = settingsWithDatabase();
       await withServices(settings, async (services, log) => {
         const worker = await startWorker(services, log);
-        const concurrency = settings.WORKER_CONCURRENCY;
+        warnIfNotificationsWait(settings, log);
+        const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
         print(command, { concurrency }, `Sending notifications, ${concurrency} at once.`);
         await stop.asked;
         await waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, worker.stop());

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../failures.js";
 import type { Log } from "../log.js";
+import { MailRefused } from "./mailer.js";
 import type { Claimed, Queue } from "./queue.js";
-import { FinalRefusal, type Send } from "./send.js";
+import type { Send } from "./send.js";
 
 interface Deps {
   queue: Queue;
@@ -26,7 +27,7 @@ export async function deliver({ id, formId, attempts }: Claimed, deps: Deps): Pr
     await record(() => (hadRecipient ? queue.markSent(id) : queue.remove(id)), true);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const isFinal = error instanceof FinalRefusal;
+    const isFinal = error instanceof MailRefused && error.isFinal;
     log.warn({ ...facts, attempts, reason, isFinal }, "notification not sent");
     await record(() => queue.markFailed(id, reason, isFinal), isFinal);
   }

@@ -2,7 +2,14 @@ import { describe, expect, test } from "vitest";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { spawnCli } from "../harness.js";
 import { makeHolder } from "../server/holders.js";
-import { commandEnv, openPostOffice, type PostOffice, withMail, work } from "../server/post-office.js";
+import {
+  commandEnv,
+  mailEnv,
+  openPostOffice,
+  type PostOffice,
+  withMail,
+  work,
+} from "../server/post-office.js";
 
 /** What is promised of a killed worker's jobs. */
 const MINUTE_MS = 60_000;
@@ -26,7 +33,7 @@ describe("the jobs of a worker", () => {
       WORKER_CONCURRENCY: "1",
       SMTP_TIMEOUT_SECONDS: "120",
     });
-    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, SMTP_URL: url } });
+    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
     const { form } = await create("killed@example.com");
     // Of its last attempt, which must not be lost with the worker.
     await services.db.pool.query("UPDATE notifications SET attempts = 24");

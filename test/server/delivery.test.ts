@@ -10,6 +10,7 @@ import { selfSigned } from "./certificate.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 import {
   commandEnv,
+  mailEnv,
   openHangingServer,
   openPostOffice,
   type Refusal,
@@ -196,14 +197,14 @@ describe("a connection to the mail server", () => {
       const env = commandEnv(services, { NODE_EXTRA_CA_CERTS: file });
       await create();
       const misnamed = spawnCli(["worker"], {
-        env: { ...env, SMTP_URL: `${scheme}://127.0.0.1:${office.port}` },
+        env: { ...env, ...mailEnv(`${scheme}://127.0.0.1:${office.port}`) },
       });
       await eventually(async () => (await only())?.lastError).toMatch(
         /does not match certificate's altnames/,
       );
       await misnamed.stop();
       expect(office.received).toEqual([]);
-      spawnCli(["worker"], { env: { ...env, SMTP_URL: `${scheme}://localhost:${office.port}` } });
+      spawnCli(["worker"], { env: { ...env, ...mailEnv(`${scheme}://localhost:${office.port}`) } });
       await eventually(() => office.received.map(({ secure }) => secure)).toEqual([true]);
     },
   );

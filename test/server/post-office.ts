@@ -152,6 +152,13 @@ export const commandEnv = ({ db }: Services, more: Record<string, string> = {}) 
   ...more,
 });
 
+/** The variables of a process that sends by this mail server. */
+export const mailEnv = (SMTP_URL: string) => ({
+  SMTP_URL,
+  SMTP_FROM: "Guest forms <no-reply@example.com>",
+  FORM_URL_TEMPLATE: "https://forms.example.com/{publicId}",
+});
+
 /** The core of one more process on the same database, with a mail server. */
-export const withMail = (services: Services, SMTP_URL: string, env: Record<string, string> = {}) =>
-  openTestServices({ DATABASE_URL: services.db.url, SMTP_URL, ...env });
+export const withMail = (services: Services, smtpUrl: string, env: Record<string, string> = {}) =>
+  openTestServices({ DATABASE_URL: services.db.url, ...mailEnv(smtpUrl), ...env });
