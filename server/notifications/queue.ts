@@ -3,6 +3,9 @@ import { FORM_CREATED } from "./enqueue.js";
 
 /** With the backoff below these take four days, as long as RFC 5321 (4.5.4.1) advises senders to try. */
 const MAX_ATTEMPTS = 25;
+/** So many crashes in a row are taken to be the message's doing. */
+const MAX_CRASHES = 5;
+const CRASHED = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`;
 /** A worker without a heartbeat for this long is stale. */
 const STALE_AFTER_SECONDS = 20;
 
@@ -11,6 +14,15 @@ export interface Claimed {
   id: string;
   formId: string;
   attempts: number;
+}
+
+/** A notification that a stale worker left behind. */
+export interface Released {
+  id: string;
+  formId: string;
+  crashes: number;
+  /** Why it is given up; null if it is tried again. */
+  givenUp: string | null;
 }
 
 /** The notifications table as a queue, for the worker with this id. */
@@ -27,12 +39,13 @@ export function openQueue(db: Sql, workerId: string) {
       await db.query("notification-heartbeat", HEARTBEAT, [workerId, ids]);
     },
 
-    /** Releases the notifications of stale workers and returns their ids. */
-    async releaseStale(): Promise<string[]> {
-      const rows = await db.query<{ id: string }>("release-stale-notifications", RELEASE_STALE, [
+    /** Releases the notifications of stale workers. One that has been released too often is given up. */
+    releaseStale(): Promise<Released[]> {
+      return db.query("release-stale-notifications", RELEASE_STALE, [
         STALE_AFTER_SECONDS,
+        MAX_CRASHES,
+        CRASHED,
       ]);
-      return rows.map(({ id }) => id);
     },
 
     async markSent(id: string): Promise<void> {
@@ -66,13 +79,22 @@ const HEARTBEAT = `
   UPDATE notifications SET heartbeat_at = now()
   WHERE id = ANY($2::bigint[]) AND state = 'running' AND worker_id = $1`;
 
-// Attempts whose worker crashed are not counted. This also releases what was claimed on a connection that was lost
-// before the answer arrived, because no worker sends heartbeats for it.
+/** Pauses grow by a factor of e up to six hours. */
+const pauseAfter = (failures: string) => `now() + interval '1 second' * exp(least(10, ${failures}))`;
+
+const IS_CRASHING = "(crashes + 1 >= $2::int)";
+
+// An attempt whose worker crashed counts as a crash instead, so that a message that crashes its worker is not retried for
+// ever. The pause lets other messages pass it. This also releases what was claimed on a connection that was lost before
+// the answer arrived, because no worker sends heartbeats for it.
 const RELEASE_STALE = `
   UPDATE notifications
-  SET state = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'waiting' END::"NotificationState", attempts = attempts - 1
+  SET attempts = attempts - 1, crashes = crashes + 1,
+    state = CASE WHEN ${IS_CRASHING} THEN 'failed' WHEN attempts > 1 THEN 'retrying' ELSE 'waiting' END::"NotificationState",
+    last_error = CASE WHEN ${IS_CRASHING} THEN $3 ELSE last_error END,
+    next_attempt_at = CASE WHEN ${IS_CRASHING} THEN NULL ELSE ${pauseAfter("crashes + 1")} END
   WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)
-  RETURNING id::text`;
+  RETURNING id::text, form_id::text AS "formId", crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"`;
 
 // Whichever worker it belongs to by now: the message must not be sent again.
 const MARK_SENT = `
@@ -80,9 +102,9 @@ const MARK_SENT = `
 
 const IS_FINAL = "($4::boolean OR attempts >= $5::int)";
 
-// Pauses grow by a factor of e up to six hours. A notification that another worker has taken over is left to it.
+// A notification that another worker has taken over is left to it.
 const MARK_FAILED = `
   UPDATE notifications
-  SET last_error = $3, state = CASE WHEN ${IS_FINAL} THEN 'failed' ELSE 'retrying' END::"NotificationState",
-    next_attempt_at = CASE WHEN ${IS_FINAL} THEN NULL ELSE now() + interval '1 second' * exp(least(10, attempts)) END
+  SET last_error = $3, crashes = 0, state = CASE WHEN ${IS_FINAL} THEN 'failed' ELSE 'retrying' END::"NotificationState",
+    next_attempt_at = CASE WHEN ${IS_FINAL} THEN NULL ELSE ${pauseAfter("attempts")} END
   WHERE id = $1::bigint AND state = 'running' AND worker_id = $2`;

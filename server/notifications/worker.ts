@@ -53,7 +53,11 @@ export function startSending(
     await queue.heartbeat([...inFlight]);
     steady = before + 1;
     const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
-    if (released.length > 0) log.warn({ notificationIds: released }, "took over from a stale worker");
+    for (const { id, formId, crashes, givenUp } of released) {
+      const facts = { notificationId: id, formId, crashes };
+      if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
+      else log.warn(facts, "took over from a stale worker");
+    }
     return HEARTBEAT_MS;
   };
 

@@ -75,7 +75,8 @@ test("unsent notifications are found by their index, however many were sent", as
   try {
     for (const text of statements) {
       await client.query(`PREPARE examined AS ${text}`);
-      const { rows } = await client.query(`EXPLAIN EXECUTE examined${/\$1/.test(text) ? "(NULL)" : ""}`);
+      const values = [...new Set(text.match(/\$\d+/g))].map(() => "NULL").join(", ");
+      const { rows } = await client.query(`EXPLAIN EXECUTE examined${values && `(${values})`}`);
       await client.query("DEALLOCATE examined");
       const plan = JSON.stringify(rows);
       expect(plan).toContain("notifications_unsent_idx");
