@@ -2,10 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
+import { isHealthCheck, loggedRoute } from "./logged-route.js";
 
 // What happens to every request first, on the public port and on the internal one.
 
-/** Gives each request an id, sent in `X-Correlation-Id`, and logs one line when the request ends. */
+/**
+ * Gives each request an id, sent in `X-Correlation-Id`, and logs one line when the request ends: health checks at debug
+ * level.
+ */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
@@ -13,14 +17,14 @@ export function correlate(log: Logger): RequestHandler {
     locals.correlationId = randomUUID();
     res.setHeader("X-Correlation-Id", locals.correlationId);
     res.once("close", () => {
-      log.info(
+      const route = loggedRoute(req, res);
+      log[isHealthCheck(route) ? "debug" : "info"](
         {
           correlationId: locals.correlationId,
           keyId: locals.principal?.keyId,
           userId: locals.actor?.kind === "user" ? locals.actor.userId : undefined,
           method: req.method,
-          // Never the target itself: it may contain secrets.
-          operation: locals.operation?.name ?? locals.called,
+          ...route,
           status: res.writableFinished ? res.statusCode : "aborted",
           ms: Math.round((performance.now() - began) * 100) / 100,
         },

@@ -65,7 +65,7 @@ export function createForm(
       insertForm(tx, request.holderId, { ...answer, guestEmail, fingerprint }, answer),
       key !== undefined && bindKey(tx, request.holderId, key, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
-      guestEmail && enqueueFormCreated(tx, id),
+      guestEmail && enqueueFormCreated(tx, context, id),
     ]);
     return { form: projectForm(row), replayed: false };
   }, signal);

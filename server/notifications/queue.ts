@@ -9,17 +9,21 @@ const CRASHED = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`
 /** A worker without a heartbeat for this long is stale. */
 const STALE_AFTER_SECONDS = 20;
 
-/** A notification that this worker is to send. */
-export interface Claimed {
-  id: string;
+/** What log lines about a notification have in common. */
+export interface NotificationFacts {
+  notificationId: string;
   formId: string;
+  /** Of the create; null if the notification is older than the column. */
+  correlationId: string | null;
+}
+
+/** A notification that this worker is to send. */
+export interface Claimed extends NotificationFacts {
   attempts: number;
 }
 
 /** A notification that a stale worker left behind. */
-export interface Released {
-  id: string;
-  formId: string;
+export interface Released extends NotificationFacts {
   crashes: number;
   /** Why it is given up; null if it is tried again. */
   givenUp: string | null;
@@ -52,9 +56,9 @@ export function openQueue(db: Sql, workerId: string) {
       await db.query("mark-notification-sent", MARK_SENT, [id]);
     },
 
-    /** Schedules the next attempt, unless this one is final or the last. */
+    /** Schedules the next attempt, unless this one was final. */
     async markFailed(id: string, reason: string, isFinal: boolean): Promise<void> {
-      await db.query("mark-notification-failed", MARK_FAILED, [id, workerId, reason, isFinal, MAX_ATTEMPTS]);
+      await db.query("mark-notification-failed", MARK_FAILED, [id, workerId, reason, isFinal]);
     },
 
     /** Removes a notification that has no recipient any more. */
@@ -66,6 +70,12 @@ export function openQueue(db: Sql, workerId: string) {
 
 export type Queue = ReturnType<typeof openQueue>;
 
+/** Whether no attempt follows this one. */
+export const isLastAttempt = ({ attempts }: Claimed): boolean => attempts >= MAX_ATTEMPTS;
+
+const FACTS = `
+  id::text AS "notificationId", form_id::text AS "formId", correlation_id::text AS "correlationId"`;
+
 const CLAIM = `
   UPDATE notifications
   SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now()
@@ -73,7 +83,7 @@ const CLAIM = `
     SELECT id FROM notifications
     WHERE state IN ('waiting', 'retrying') AND kind = '${FORM_CREATED}' AND next_attempt_at <= now()
     ORDER BY next_attempt_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-  RETURNING id::text, form_id::text AS "formId", attempts`;
+  RETURNING ${FACTS}, attempts`;
 
 const HEARTBEAT = `
   UPDATE notifications SET heartbeat_at = now()
@@ -94,17 +104,15 @@ const RELEASE_STALE = `
     last_error = CASE WHEN ${IS_CRASHING} THEN $3 ELSE last_error END,
     next_attempt_at = CASE WHEN ${IS_CRASHING} THEN NULL ELSE ${pauseAfter("crashes + 1")} END
   WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)
-  RETURNING id::text, form_id::text AS "formId", crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"`;
+  RETURNING ${FACTS}, crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"`;
 
 // Whichever worker it belongs to by now: the message must not be sent again.
 const MARK_SENT = `
   UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL WHERE id = $1::bigint`;
 
-const IS_FINAL = "($4::boolean OR attempts >= $5::int)";
-
 // A notification that another worker has taken over is left to it.
 const MARK_FAILED = `
   UPDATE notifications
-  SET last_error = $3, crashes = 0, state = CASE WHEN ${IS_FINAL} THEN 'failed' ELSE 'retrying' END::"NotificationState",
-    next_attempt_at = CASE WHEN ${IS_FINAL} THEN NULL ELSE ${pauseAfter("attempts")} END
+  SET last_error = $3, crashes = 0, state = CASE WHEN $4::boolean THEN 'failed' ELSE 'retrying' END::"NotificationState",
+    next_attempt_at = CASE WHEN $4::boolean THEN NULL ELSE ${pauseAfter("attempts")} END
   WHERE id = $1::bigint AND state = 'running' AND worker_id = $2`;

@@ -35,9 +35,9 @@ export function startSending(
   const sendNext = async (send: Send) => {
     const claimed = await queue.claim();
     if (!claimed) return POLL_MS;
-    inFlight.add(claimed.id);
+    inFlight.add(claimed.notificationId);
     await deliver(claimed, { queue, send, log, signal: closing.signal }).finally(() =>
-      inFlight.delete(claimed.id),
+      inFlight.delete(claimed.notificationId),
     );
     return 0;
   };
@@ -53,8 +53,7 @@ export function startSending(
     await queue.heartbeat([...inFlight]);
     steady = before + 1;
     const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
-    for (const { id, formId, crashes, givenUp } of released) {
-      const facts = { notificationId: id, formId, crashes };
+    for (const { givenUp, ...facts } of released) {
       if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
       else log.warn(facts, "took over from a stale worker");
     }

@@ -80,6 +80,7 @@ describe("the jobs of a worker", () => {
     const reason = "its worker crashed at each of 5 attempts in a row";
     expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
     expect(lines).toContainEqual({
+      level: "error",
       facts: expect.objectContaining({ notificationId: failed?.id, formId: form.id, reason }),
       message: "notification given up",
     });

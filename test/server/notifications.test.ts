@@ -131,6 +131,7 @@ describe("the message", () => {
     expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail">`);
     await eventually(waiting).toEqual([]);
     expect(lines).toContainEqual({
+      level: "info",
       facts: { formId: form.id, to: "U***@m***.com" },
       message: "notification sent",
     });
@@ -197,6 +198,7 @@ describe("the message", () => {
     const office = await openPostOffice();
     const lines = await work(await withMail(services, office.url));
     await eventually(() => lines).toContainEqual({
+      level: "info",
       facts: { formId: form.id },
       message: "nothing to notify: the form or its address is gone",
     });

@@ -35,7 +35,7 @@ async function crash() {
   expect(claimed).toBeDefined();
   await services.db.pool.query("UPDATE notifications SET heartbeat_at = now() - interval '1 minute'");
   const released = await survivor.releaseStale();
-  expect(released.map(({ id }) => id)).toEqual([claimed?.id]);
+  expect(released.map(({ notificationId }) => notificationId)).toEqual([claimed?.notificationId]);
   return released[0];
 }
 
@@ -71,17 +71,17 @@ test("crashes that a recorded failure interrupts do not add up, and are not coun
     await makeDue();
     const claimed = await survivor.claim();
     expect(claimed?.attempts).toBe(round);
-    await survivor.markFailed(claimed?.id ?? "", "busy", false);
+    await survivor.markFailed(claimed?.notificationId ?? "", "busy", false);
     expect(await only()).toMatchObject({ state: "retrying", attempts: round, lastError: "busy" });
   }
 });
 
 test("what was refused for good shows its real attempts and no next one", async () => {
   const first = await survivor.claim();
-  await survivor.markFailed(first?.id ?? "", "busy", false);
+  await survivor.markFailed(first?.notificationId ?? "", "busy", false);
   await makeDue();
   const second = await survivor.claim();
-  await survivor.markFailed(second?.id ?? "", "no such mailbox", true);
+  await survivor.markFailed(second?.notificationId ?? "", "no such mailbox", true);
   expect(await only()).toMatchObject({
     state: "failed",
     attempts: 2,
