@@ -35,6 +35,8 @@ export interface AppDeps {
   services: Services;
   log: Logger;
   lifecycle?: Lifecycle;
+  /** Why this process lets notifications wait, if it does: /readyz reports it. */
+  notificationsWait?: string | undefined;
   /** Stores for the rate limits, by key prefix. By default they are in this process's memory. */
   counters?: ((prefix: string) => Store) | undefined;
   metrics?: Metrics | undefined;
@@ -53,7 +55,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(closeConnectionsOf(lifecycle), correlate(log), exactTarget, securityHeaders, demandHost);
   // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
   app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
-  app.use(health(services.db, lifecycle, answerTime(settings)));
+  app.use(health(services.db, lifecycle, answerTime(settings), deps.notificationsWait));
   app.use(documentation());
   app.use(...observers, refusePath);
   app.use(sendEnvelope(log));

@@ -3,8 +3,9 @@ import type { Server } from "node:http";
 import { Server as TcpServer } from "node:net";
 import type { Logger } from "pino";
 import type { Settings } from "../server/config.js";
+import type { Mailer } from "../server/notifications/mailer.js";
 import { openServices } from "../server/services.js";
-import { startWorker } from "../server/worker.js";
+import { startWorker, whyNotificationsWait } from "../server/worker.js";
 import { createApp, serverOf } from "./app.js";
 import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
@@ -32,6 +33,8 @@ export async function startGateway(options: {
   settings: Settings;
   log: Logger;
   worker: boolean;
+  /** Takes the messages in place of the mail server of SMTP_URL. */
+  mailer?: Mailer | undefined;
 }): Promise<Gateway> {
   const { settings, log } = options;
   const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
@@ -46,6 +49,7 @@ export async function startGateway(options: {
     services,
     log,
     lifecycle,
+    notificationsWait: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
     counters: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
     metrics,
     traceRequests: tracing?.traceRequests,
@@ -60,7 +64,7 @@ export async function startGateway(options: {
     if (metrics && cluster.isWorker) answerPrimary(metrics);
     else if (metrics)
       internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
-    const worker = options.worker ? await startWorker(services, log) : undefined;
+    const worker = options.worker ? await startWorker(services, log, options.mailer) : undefined;
     log.info({ url }, "listening");
     return {
       url,

@@ -90,20 +90,23 @@ export const settingsSchema = z.object({
     .describe(
       "Mail server of the notification: smtps:// is TLS from the start, smtp:// turns to it where the server offers " +
         "STARTTLS (?requireTLS=true insists). Its certificate is verified; ?tls.rejectUnauthorized=false trusts any. " +
-        "Unset: the message is logged, its address masked.",
+        "Unset: notifications wait; only `dev` prints them in its terminal.",
     ),
   SMTP_FROM: z
     .string()
     .min(3)
-    .default("Guest forms <no-reply@localhost>")
+    .optional()
     .meta({ may: "a mail address, with or without a name" })
-    .describe("Sender of the notification."),
+    .describe("Sender of the notification. Required with SMTP_URL."),
   FORM_URL_TEMPLATE: z
     .string()
     .refine((text) => text.includes("{publicId}") && /^https?:\/\//i.test(text) && URL.canParse(text))
-    .default("https://forms.example.com/{publicId}")
+    .optional()
     .meta({ may: "a web address containing {publicId}" })
-    .describe("The guest's link in the notification."),
+    .describe(
+      "The guest's link in the notification: the page of your application where guests fill in their form, such as " +
+        "https://app.example.com/register/{publicId}. Required with SMTP_URL.",
+    ),
   SMTP_TIMEOUT_SECONDS: whole(1, 600, 120).describe(
     "Seconds the mail server may take to be reached, and to answer each command. A message that takes ten times as " +
       "long is given up and tried again.",
@@ -171,20 +174,32 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** Settings of the environment; empty variables count as unset. Throws SettingsError, one line a bad value. */
+/** Without a default, because it would mail guests a link to nowhere. */
+const REQUIRED_WITH_SMTP_URL = ["SMTP_FROM", "FORM_URL_TEMPLATE"] as const;
+
+/** Settings of the environment; empty variables count as unset. Throws SettingsError, one line a bad or missing value. */
 export function readSettings(env: Record<string, string | undefined> = process.env): Settings {
   const given = Object.fromEntries(
     Object.keys(settingsSchema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
   );
   const parsed = settingsSchema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const bad = new Set(parsed.error.issues.map(({ path }) => String(path[0])));
-  throw new SettingsError([...bad].map((name) => complaint(name, env[name] ?? "")).join("\n"));
+  const missing = env.SMTP_URL ? REQUIRED_WITH_SMTP_URL.filter((name) => !env[name]) : [];
+  if (parsed.success && missing.length === 0) return parsed.data;
+  const bad = new Set(parsed.error?.issues.map(({ path }) => String(path[0])));
+  const lines = [
+    ...[...bad].map((name) => complaint(name, env[name] ?? "")),
+    ...missing.map((name) => `${name} is not set, but SMTP_URL requires it: ${factsOf(name).may}.`),
+  ];
+  throw new SettingsError(lines.join("\n"));
 }
 
 function complaint(name: string, value: string): string {
-  const { properties } = z.toJSONSchema(settingsSchema, { io: "input" });
-  const { may, secret } = { ...(properties?.[name] as z.core.JSONSchema.BaseSchema) };
+  const { may, secret } = factsOf(name);
   const was = secret ? `a value of ${value.length} characters` : JSON.stringify(value);
   return `${name} is ${was}, but must be ${may}.`;
+}
+
+function factsOf(name: string): z.core.JSONSchema.BaseSchema {
+  const { properties } = z.toJSONSchema(settingsSchema, { io: "input" });
+  return { ...(properties?.[name] as z.core.JSONSchema.BaseSchema) };
 }

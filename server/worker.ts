@@ -1,6 +1,8 @@
+import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { openDb } from "./db.js";
 import type { Log } from "./log.js";
+import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
 import { eraseDue } from "./people/retention.js";
 import { repeat } from "./repeat.js";
@@ -12,11 +14,19 @@ const RETENTION_RETRY_MS = 60_000;
 /** A frozen Postgres must not hold a process that stops. */
 const CLOSE_TIMEOUT_SECONDS = 2;
 
+/** The reason that a worker with these settings lets notifications wait; undefined if it sends them. */
+export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined =>
+  SMTP_URL ? undefined : "SMTP_URL is not set";
+
 /**
- * Starts the background work: sending notifications and erasing addresses that are due. Rejects if the database cannot
- * be reached; later outages it survives.
+ * Starts the background work: sending notifications and erasing addresses that are due. Without a mailer, notifications
+ * wait. Rejects if the database cannot be reached; later outages it survives.
  */
-export async function startWorker(services: Services, log: Log): Promise<{ stop(): Promise<void> }> {
+export async function startWorker(
+  services: Services,
+  log: Log,
+  mailer: Mailer | undefined = smtpMailer(services.settings),
+): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
   // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
   const db = openDb(
@@ -30,7 +40,7 @@ export async function startWorker(services: Services, log: Log): Promise<{ stop(
     throw error;
   });
   const own = { ...services, db };
-  const sending = startSending(own, log);
+  const sending = startSending(own, mailer, log);
   const stopping = new AbortController();
   const erase = async () => {
     await eraseDue(own, log, stopping.signal);

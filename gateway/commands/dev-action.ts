@@ -13,6 +13,7 @@ import {
 } from "../dev/data-folder.js";
 import { type Demo, prepareDemo, stay } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
+import { terminalMailer } from "../dev/terminal-mailer.js";
 import { createLog } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { bringUpToDate } from "./bring-up-to-date.js";
@@ -101,12 +102,13 @@ async function prepare(settings: WithDatabase, stop: StopRequest): Promise<Demo>
 async function listen(settings: WithDatabase, chosen: boolean): Promise<Gateway> {
   progress("Starting the gateway and the notification worker …");
   const log = createLog(settings.LOG_LEVEL);
+  const mailer = settings.SMTP_URL ? undefined : terminalMailer(progress);
   try {
-    return await listening(settings, log, true);
+    return await listening(settings, log, true, mailer);
   } catch (error) {
     if (chosen || !(error instanceof PortTaken)) throw error;
     progress(`Port ${settings.PORT} is taken: choosing a free one.`);
-    return await listening({ ...settings, PORT: 0 }, log, true);
+    return await listening({ ...settings, PORT: 0 }, log, true, mailer);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
+import type { Mailer } from "../../server/notifications/mailer.js";
 import { startGateway } from "../serve.js";
 import { CommandFailure, explain } from "./failure.js";
 
@@ -20,8 +21,8 @@ export const addressed = <S extends Settings>(settings: S, { port, host }: Addre
 });
 
 /** The started gateway; a failure is one line. */
-export const listening = (settings: Settings, log: Logger, worker: boolean) =>
-  opening(() => startGateway({ settings, log, worker }), settings);
+export const listening = (settings: Settings, log: Logger, worker: boolean, mailer?: Mailer) =>
+  opening(() => startGateway({ settings, log, worker, mailer }), settings);
 
 /** What was started; a failure is one line. */
 export async function opening<Opened>(start: () => Promise<Opened>, settings: Settings): Promise<Opened> {

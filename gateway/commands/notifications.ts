@@ -11,7 +11,8 @@ export function addNotifications(program: Command): void {
       "after",
       `
 States: waiting (not tried yet), running (being sent), retrying (failed, tried again at "run at"), failed (given up:
-the mail server refused the address or the message for good, or four days have passed).`,
+the mail server refused the address or the message for good, four days have passed, or its worker crashed five times in a
+row).`,
     )
     .action((_options: object, command: Command) =>
       operate(command, {

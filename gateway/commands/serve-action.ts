@@ -13,6 +13,7 @@ import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./
 import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
 import { stopRequest } from "./stopping.js";
+import { warnIfNotificationsWait } from "./waiting.js";
 
 export interface ServeOptions extends Address {
   /** Whether to send notifications too. */
@@ -25,6 +26,7 @@ export interface ServeOptions extends Address {
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
   const settings = addressed(settingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
+  if (options.worker && !cluster.isWorker) warnIfNotificationsWait(settings, log);
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
   else if (options.workers) await serveByWorkers(settings, log, options.workers, command);
   else await serveAlone(settings, log, options.worker, command);

@@ -17,15 +17,17 @@ ${settingsHelp()}`,
       const { settingsWithDatabase } = await import("./environment.js");
       const { CLOSING_SECONDS } = await import("./listening.js");
       const { askedOrRefused, warnIfPending } = await import("./pending-migrations.js");
+      const { warnIfNotificationsWait } = await import("./waiting.js");
       const { withServices } = await import("./services.js");
       const { waitAtMost } = await import("../../server/timeout.js");
-      const { startWorker } = await import("../../server/worker.js");
+      const { startWorker, whyNotificationsWait } = await import("../../server/worker.js");
       const stop = stopRequest();
       const settings = settingsWithDatabase();
       await withServices(settings, async (services, log) => {
         const isPending = await warnIfPending(settings, log);
         const worker = await startWorker(services, log);
-        const concurrency = settings.WORKER_CONCURRENCY;
+        warnIfNotificationsWait(settings, log);
+        const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
         print(command, { concurrency }, `Sending notifications, ${concurrency} at once.`);
         await askedOrRefused(stop.asked, isPending, settings).finally(() =>
           waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, worker.stop()),

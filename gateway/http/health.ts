@@ -7,9 +7,19 @@ import { sendJson } from "./request.js";
 
 /**
  * `GET /livez` (the process answers) and `GET /readyz` (it can serve: not draining, database there and current, which
- * it must tell within `patience` ms).
+ * it must tell within `patience` ms). A process can serve while its notifications wait, so /readyz is 200 then too, and
+ * has the reason in `notifications`.
  */
-export function health(db: Db, lifecycle: { readonly isLeaving: boolean }, patience: number): RequestHandler {
+export function health(
+  db: Db,
+  lifecycle: { readonly isLeaving: boolean },
+  patience: number,
+  notificationsWait?: string,
+): RequestHandler {
+  const ready = {
+    status: "ok",
+    ...(notificationsWait && { notifications: `waiting: ${notificationsWait}` }),
+  };
   const router = Router({ caseSensitive: true, strict: true });
   serveAt(router, "/livez", (_req, res) => {
     sendJson(res, JSON.stringify({ status: "ok" }));
@@ -17,7 +27,7 @@ export function health(db: Db, lifecycle: { readonly isLeaving: boolean }, patie
   serveAt(router, "/readyz", async (_req, res) => {
     const problem = lifecycle.isLeaving ? "draining" : await databaseProblem(db, patience);
     if (problem) res.status(503).setHeader("Retry-After", "1");
-    sendJson(res, JSON.stringify(problem ? { status: "unavailable", reason: problem } : { status: "ok" }));
+    sendJson(res, JSON.stringify(problem ? { status: "unavailable", reason: problem } : ready));
   });
   return router;
 }

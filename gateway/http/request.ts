@@ -4,13 +4,17 @@ import type { Duplex } from "node:stream";
 import type { RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
+import { HEALTH_CHECKS, loggedRoute } from "./logged-route.js";
 
 // What happens first and last to every request, on the public port and on the internal one.
 
 /** The responses of a connection that have not ended, in the order they are sent. */
 export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
 
-/** Gives each request an id, sent in `X-Correlation-Id`. When the request ends, its deadline does, and one line is logged. */
+/**
+ * Gives each request an id, sent in `X-Correlation-Id`. When the request ends, its deadline does, and one line is logged:
+ * that of a health check at debug level.
+ */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
@@ -22,14 +26,15 @@ export function correlate(log: Logger): RequestHandler {
     res.once("close", () => {
       responses.delete(res);
       locals.deadline?.pause();
-      log.info(
+      const { operation } = locals;
+      const about = operation ? { route: operation.path, operation: operation.name } : loggedRoute(req, res);
+      log[HEALTH_CHECKS.has(about.route) ? "debug" : "info"](
         {
           correlationId: locals.correlationId,
           keyId: locals.principal?.keyId,
           userId: locals.actor?.kind === "user" ? locals.actor.userId : undefined,
           method: req.method,
-          // Never the target itself: it may contain secrets.
-          operation: locals.operation?.name ?? locals.called,
+          ...about,
           status: res.writableFinished ? res.statusCode : "aborted",
           ms: Math.round((performance.now() - began) * 100) / 100,
         },

@@ -172,7 +172,7 @@ const INSERT = `
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
     VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb)
   ), notification AS (
-    ${enqueueFormCreated("SELECT $1::uuid WHERE $9::bytea IS NOT NULL")}
+    ${enqueueFormCreated("SELECT $1::uuid, $14::uuid WHERE $9::bytea IS NOT NULL")}
   )
   SELECT * FROM form`;
 
@@ -196,11 +196,10 @@ export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
  */
 export async function insertForm(
   sql: Sql,
-  holderId: string,
   { id, publicId, ...state }: NewForm,
-  answer: StoredAnswer,
+  { holderId, answer, correlationId }: { holderId: string; answer: StoredAnswer; correlationId: string },
 ): Promise<FormV1> {
-  const creation = [holderId, JSON.stringify(answer)];
+  const creation = [holderId, JSON.stringify(answer), correlationId];
   return written(
     await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]),
   );

@@ -62,7 +62,11 @@ export function createForm(
     const { byBody } = earlier;
     const [, form] = await Promise.all([
       byBody && releaseFingerprint(tx, byBody),
-      insertForm(tx, request.holderId, { ...answer, guestEmail, fingerprint }, answer),
+      insertForm(
+        tx,
+        { ...answer, guestEmail, fingerprint },
+        { holderId: request.holderId, answer, correlationId: context.correlationId },
+      ),
       key !== undefined && bindKey(tx, request.holderId, key, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
     ]);

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../failures.js";
 import type { Log } from "../log.js";
-import type { Claimed, Queue } from "./queue.js";
-import { FinalRefusal, type Send } from "./send.js";
+import { MailRefused } from "./mailer.js";
+import { type Claimed, isLastAttempt, type Queue } from "./queue.js";
+import type { Send } from "./send.js";
 
 interface Deps {
   queue: Queue;
@@ -13,9 +14,10 @@ interface Deps {
 }
 
 /** Sends a claimed notification and records the outcome. */
-export async function deliver({ id, formId, attempts }: Claimed, deps: Deps): Promise<void> {
+export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   const { queue, send, log } = deps;
-  const facts = { notificationId: id, formId };
+  const { attempts, ...facts } = claimed;
+  const { notificationId: id, formId } = facts;
   /** `isFinal`: no further attempt follows, whether the outcome itself can be recorded or not. */
   const record = async (outcome: () => Promise<void>, isFinal: boolean) => {
     if (await untilRecorded(outcome, facts, deps)) return;
@@ -25,12 +27,20 @@ export async function deliver({ id, formId, attempts }: Claimed, deps: Deps): Pr
     const hadRecipient = await send(formId);
     await record(() => (hadRecipient ? queue.markSent(id) : queue.remove(id)), true);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isFinal = error instanceof FinalRefusal;
-    log.warn({ ...facts, attempts, reason, isFinal }, "notification not sent");
+    const reason = reasonOf(error);
+    const isFinal = isLastAttempt(claimed) || (error instanceof MailRefused && error.isFinal);
+    // A refusal or an outage is nothing that a stack explains.
+    const isFault = !(error instanceof MailRefused) && classify(error) === "fault";
+    const told = { ...facts, attempts, reason, ...(isFault && { err: error }) };
+    if (isFinal) log.error(told, "notification given up");
+    else log.warn(told, "notification not sent");
     await record(() => queue.markFailed(id, reason, isFinal), isFinal);
   }
 }
+
+/** One line: Prisma's messages begin with the call and its place in the code. */
+const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
 
 const NOT_RECORDED = "the outcome could not be recorded";
 

@@ -17,7 +17,7 @@ export async function retryNotification(context: Context, id: string): Promise<N
   // Returned from the update: a worker may have sent it before it could be read again.
   const retried = await db.transaction(async (tx) => {
     const [row] = await tx.$queryRaw<{ formId: string; lastError: string | null; nextAttemptAt: Date }[]>`
-      UPDATE notifications SET state = 'waiting', attempts = 0, next_attempt_at = now()
+      UPDATE notifications SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
       WHERE id = ${BigInt(id)} AND state IN ('waiting', 'retrying', 'failed')
       RETURNING form_id::text AS "formId", last_error AS "lastError", next_attempt_at AS "nextAttemptAt"`;
     if (!row) return undefined;

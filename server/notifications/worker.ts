@@ -5,8 +5,9 @@ import type { Log } from "../log.js";
 import { repeat } from "../repeat.js";
 import { waitAtMost } from "../timeout.js";
 import { deliver } from "./deliver.js";
+import type { Mailer } from "./mailer.js";
 import { openQueue } from "./queue.js";
-import { makeSender } from "./send.js";
+import { makeSender, type Send } from "./send.js";
 
 const POLL_MS = 1_000;
 const HEARTBEAT_MS = 5_000;
@@ -17,23 +18,26 @@ const HEARTBEAT_MS = 5_000;
 const STEADY_HEARTBEATS = 3;
 
 /**
- * Sends notifications until stopped, WORKER_CONCURRENCY at once. `stop` lets the running ones finish, for DRAIN_SECONDS
- * at most. Delivery is at least once: a message is repeated only if its worker crashed, or had no database for 20
+ * Sends notifications until stopped, WORKER_CONCURRENCY at once; without a mailer they wait. `stop` lets the running ones
+ * finish, for DRAIN_SECONDS at most. Delivery is at least once: a message is repeated only if its worker crashed, or had no database for 20
  * seconds, between the mail server's 250 and recording it.
  */
-export function startSending(services: Services, log: Log): { stop(): Promise<void> } {
+export function startSending(
+  services: Services,
+  mailer: Mailer | undefined,
+  log: Log,
+): { stop(): Promise<void> } {
   const { WORKER_CONCURRENCY, DRAIN_SECONDS } = services.settings;
   const queue = openQueue(services.db, `${hostname()}:${process.pid}:${randomUUID()}`);
-  const send = makeSender(services, log);
   const inFlight = new Set<string>();
   const [stopping, closing] = [new AbortController(), new AbortController()];
 
-  const sendNext = async () => {
+  const sendNext = async (send: Send) => {
     const claimed = await queue.claim();
     if (!claimed) return POLL_MS;
-    inFlight.add(claimed.id);
+    inFlight.add(claimed.notificationId);
     await deliver(claimed, { queue, send, log, signal: closing.signal }).finally(() =>
-      inFlight.delete(claimed.id),
+      inFlight.delete(claimed.notificationId),
     );
     return 0;
   };
@@ -49,16 +53,23 @@ export function startSending(services: Services, log: Log): { stop(): Promise<vo
     await queue.heartbeat([...inFlight]);
     steady = before + 1;
     const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
-    if (released.length > 0) log.warn({ notificationIds: released }, "took over from a stale worker");
+    for (const { givenUp, ...facts } of released) {
+      if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
+      else log.warn(facts, "took over from a stale worker");
+    }
     return HEARTBEAT_MS;
   };
 
-  const sending = Array.from({ length: WORKER_CONCURRENCY }, () =>
-    repeat(sendNext, {
-      signal: stopping.signal,
-      retryMs: POLL_MS,
-      onFailure: (err) => log.warn({ err }, "cannot look for notifications"),
-    }),
+  const send = mailer && makeSender(services, mailer, log);
+  const sending = Array.from(
+    { length: WORKER_CONCURRENCY },
+    async () =>
+      send &&
+      repeat(() => sendNext(send), {
+        signal: stopping.signal,
+        retryMs: POLL_MS,
+        onFailure: (err) => log.warn({ err }, "cannot look for notifications"),
+      }),
   );
   const beating = repeat(beat, {
     signal: closing.signal,

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type Host, startHost, type World } from "../fleet/fleet.js";
 import { type Running, spawnCli } from "../harness.js";
-import { openPostOffice, type PostOffice } from "../server/post-office.js";
+import { mailEnv, openPostOffice, type PostOffice } from "../server/post-office.js";
 import { newCreate, send } from "./creates.js";
 import { expectedMessages, hasJobs, messageIdOf } from "./messages.js";
 import { makePatientWorld } from "./patient-world.js";
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 async function startWorker(office: PostOffice): Promise<{ process: Running; trap: SmtpTrap }> {
   const trap = await SmtpTrap.lay(office.port);
-  const env = { ...world.env, SMTP_URL: trap.url, WORKER_CONCURRENCY: "1" };
+  const env = { ...world.env, ...mailEnv(trap.url), WORKER_CONCURRENCY: "1" };
   const process = spawnCli(["worker"], { env });
   await process.waitForLine(/^Sending notifications/, 60_000);
   return { process, trap };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import { type Host, makeWorld, startHosts, type World } from "../fleet/fleet.js";
 import { type Running, spawnCli } from "../harness.js";
+import { mailEnv, startPostOffice } from "../server/post-office.js";
 import { Cluster, type Ending } from "./postgres-cluster.js";
 import { findViolations } from "./postgres-invariants.js";
 import { randomFrom, slowestOf, statuses, Traffic } from "./postgres-traffic.js";
@@ -21,17 +22,20 @@ let cluster: Cluster;
 let world: World;
 let hosts: Host[];
 let worker: Running;
+let office: Awaited<ReturnType<typeof startPostOffice>>;
 
 beforeAll(async () => {
   cluster = await Cluster.create();
   await migrate(cluster.url);
   world = await makeWorld(cluster.url);
   hosts = await startHosts(2, world.env);
-  worker = spawnCli(["worker"], { env: world.env });
+  office = await startPostOffice();
+  worker = spawnCli(["worker"], { env: { ...world.env, ...mailEnv(office.url) } });
   await worker.waitForLine(/^Sending notifications/, 60_000);
 });
 afterAll(async () => {
   await Promise.all([...hosts.map(({ process }) => process.end()), worker.end()]);
+  await office.close();
   await cluster.remove();
 });
 

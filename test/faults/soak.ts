@@ -160,6 +160,8 @@ async function prepare(): Promise<Setting> {
     DATABASE_URL: cluster.url,
     APP_SECRETS: "a-secret-for-the-soak-of-more-than-32-characters",
     SMTP_URL: mail.url,
+    SMTP_FROM: "soak@example.com",
+    FORM_URL_TEMPLATE: "https://forms.example.com/{publicId}",
     RATE_LIMIT_MAX: "1000000000",
     LOG_LEVEL: "warn",
     ...(redisUrl && { REDIS_URL: redisUrl }),

@@ -2,7 +2,14 @@ import { describe, expect, test } from "vitest";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { spawnCli } from "../harness.js";
 import { makeHolder } from "../server/holders.js";
-import { commandEnv, openPostOffice, type PostOffice, withMail, work } from "../server/post-office.js";
+import {
+  commandEnv,
+  mailEnv,
+  openPostOffice,
+  type PostOffice,
+  withMail,
+  work,
+} from "../server/post-office.js";
 
 /** What is promised of a killed worker's jobs. */
 const MINUTE_MS = 60_000;
@@ -26,7 +33,7 @@ describe("the jobs of a worker", () => {
       WORKER_CONCURRENCY: "1",
       SMTP_TIMEOUT_SECONDS: "120",
     });
-    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, SMTP_URL: url } });
+    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
     const { form } = await create("killed@example.com");
     // Of its last attempt, which must not be lost with the worker.
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
@@ -51,6 +58,35 @@ describe("the jobs of a worker", () => {
     await eventually(states).toEqual([]);
     await slowWorker.stop();
     expect([killed.begun, slow.begun, other.begun]).toEqual([1, 1, 1]);
+  }, 150_000);
+
+  test("that was killed at the fifth attempt in a row are given up, visibly, until an operator retries them", async () => {
+    const services = await openTestServices();
+    const holder = await makeHolder(services);
+    const [deadly, other] = [await openPostOffice(), await openPostOffice()];
+    deadly.hold();
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
+    await services.db.pool.query("UPDATE notifications SET crashes = 4");
+    const env = { ...commandEnv(services), ...mailEnv(deadly.url) };
+    const victim = spawnCli(["worker"], { env });
+    await eventually(() => deadly.begun).toBe(1);
+    await victim.stop("SIGKILL");
+    const lines = await work(await withMail(services, other.url));
+    const { notifications } = asOperator(services);
+    await eventually(async () => (await notifications.list()).map(({ state }) => state), MINUTE_MS).toEqual([
+      "failed",
+    ]);
+    const [failed] = await notifications.list();
+    const reason = "its worker crashed at each of 5 attempts in a row";
+    expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
+    expect(lines).toContainEqual({
+      level: "error",
+      facts: expect.objectContaining({ notificationId: failed?.id, formId: form.id, reason }),
+      message: "notification given up",
+    });
+    expect(recipients(other)).toEqual([]);
+    await notifications.retry({ id: failed?.id ?? "" });
+    await eventually(() => recipients(other)).toEqual(["guest@example.com"]);
   }, 150_000);
 
   test("that it was given without hearing of it are done all the same", async () => {

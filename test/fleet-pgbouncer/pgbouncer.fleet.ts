@@ -11,6 +11,7 @@ import { dbSettings, openServices } from "../../server/services.js";
 import { stay } from "../factories.js";
 import { describeWith } from "../fleet/binaries.js";
 import { freshDatabase } from "../harness.js";
+import { mailEnv, startPostOffice } from "../server/post-office.js";
 import { type Pooled, reconnect, runSql, startPooled } from "./pooled.js";
 
 const quiet: Logger = pino({ level: "silent" });
@@ -140,6 +141,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
     let core: { services: Services; close(): Promise<void> };
     let operator: Caller;
     let gateways: Gateway[];
+    let office: Awaited<ReturnType<typeof startPostOffice>>;
     const lines: string[] = [];
     let key: string;
     let readOnlyKey: string;
@@ -148,10 +150,11 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
 
     beforeAll(async () => {
       const log = pino({ level: "trace", base: null }, { write: (line: string) => void lines.push(line) });
+      office = await startPostOffice();
       core = await openServices(settingsOf(pooled), quiet);
       operator = createCaller(core.services, { kind: "operator" });
       gateways = [
-        await startGateway({ settings: settingsOf(pooled), log, worker: true }),
+        await startGateway({ settings: settingsOf(pooled, mailEnv(office.url)), log, worker: true }),
         await startGateway({ settings: settingsOf(pooled), log, worker: false }),
       ];
       ownerId = (await operator.users.create({ email: "host@people.test" })).id;
@@ -163,6 +166,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
     afterAll(async () => {
       await Promise.all(gateways.map((gateway) => gateway.stop()));
       await core.close();
+      await office.close();
     });
 
     const addListing = async () =>

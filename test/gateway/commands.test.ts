@@ -11,6 +11,7 @@ import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { type Finished, freePort, freshDatabase, runCli, spawnCli, spawnNode } from "../harness.js";
+import { mailEnv, openPostOffice } from "../server/post-office.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -449,7 +450,8 @@ describe.concurrent("serve and worker", PATIENT, () => {
       /no form with this id/,
     );
 
-    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL } });
+    const office = await openPostOffice();
+    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [said] = await worker.waitForLine(/"msg":"notification /);
     expect(said).not.toContain("guest@example.com");

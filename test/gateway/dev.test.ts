@@ -73,7 +73,10 @@ describe("dev on its own Postgres", () => {
       expect(await paste(create)).toEqual(form);
       expect((await paste(list)).items.at(-1)).toEqual(form);
       expect((await paste(listing)).active).toBe(true);
-      await dev.waitForLine(/"msg":"notification /);
+      await dev.waitForLine(new RegExp(`your-app\\.example\\.com/register/${form.publicId}`));
+      expect(dev.stderr).toMatch(/^ +To: g\*\*\*@e\*\*\*\.com$/m);
+      const logged = dev.stderr.split("\n").filter((line) => line.startsWith("{"));
+      expect(logged.filter((line) => line.includes(form.publicId))).toEqual([]);
     }
 
     const listings = await get(`${address}/v1/listings`, readKey);

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { mint } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
-import { codeOf, type Holder, startTestGateway, stay } from "../gateway-harness.js";
+import { codeOf, type Holder, type LogLine, startTestGateway, stay } from "../gateway-harness.js";
 
 // What the harness holds of every test file beside: no log line has a key or a holder's address, and every request
 // has one line of its own.
@@ -14,6 +14,7 @@ beforeAll(async () => {
   listingId = (await makeListing(await gateway.services(), holder.userId)).id;
 });
 
+const UNKNOWN_ID = "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f";
 const EMAIL = "guest.of.the.logs@example.com";
 gateway.keepOutOfLog(EMAIL);
 gateway.keepOutOfLog("guest.of.the.logs");
@@ -27,11 +28,52 @@ describe("the log", () => {
         correlationId: answer.headers["x-correlation-id"],
         keyId: holder.keyId,
         method: "GET",
+        route: "/v1/forms",
         operation: "forms.list",
         status: 200,
         ms: expect.any(Number),
       }),
     ]);
+  });
+
+  test.each([
+    ["GET", `/v1/forms/${UNKNOWN_ID}`, { route: "/v1/forms/{id}", operation: "forms.get" }],
+    ["HEAD", "/v1/listings?limit=1", { route: "/v1/listings", operation: "listings.list" }],
+    ["PUT", `/v1/forms/${UNKNOWN_ID}`, { route: "/v1/forms/{id}", operation: "forms.update" }],
+    ["PATCH", "/v1/forms", { route: "/v1/forms" }],
+    ["OPTIONS", "/v1/forms", { route: "/v1/forms" }],
+    ["GET", "http://user:hunter2@example.com/v1/forms", { route: "/v1/forms", operation: "forms.list" }],
+    ["GET", "/openapi.json", { route: "/openapi.json" }],
+    ["GET", "/v1/form", { route: "unknown", path: "/v1/form" }],
+    ["POST", "/api/V1/forms/", { route: "unknown", path: "/api/V1/forms/" }],
+    ["GET", "//v1/forms", { route: "unknown", path: "//v1/forms" }],
+    ["GET", "/v1/forms/hunter2/guests?x=hunter2", { route: "unknown", path: "/v1/forms/*/guests" }],
+    ["GET", `/v1/listings/${UNKNOWN_ID}/forms`, { route: "unknown", path: "/v1/listings/*/forms" }],
+    ["GET", "/V1StGXR8_Z5jdHi6B-myT", { route: "unknown", path: "/*" }],
+    ["GET", "/abcdefghijklmnopqrstu", { route: "unknown", path: "/*" }],
+    ["GET", "/guest@example.com/guest%40example.com", { route: "unknown", path: "/*/*" }],
+    ["GET", "/v1/forms#hunter2", { route: "unknown", path: "/v1/*" }],
+    ["GET", `/${"a/".repeat(20)}`, { route: "unknown", path: "/a/a/a/a/a/a/a/a/…" }],
+  ])(
+    "tells the path as a template, or masked where it is none, whatever the answer: %s %s",
+    async (method, path, told) => {
+      // With a key, and refused before anything is known but method and path.
+      for (const key of [holder.key, null]) {
+        const answer = await gateway.request({ method, path, key });
+        const [line] = (await gateway.linesOf(answer)).filter(({ msg }) => msg === "request");
+        const { route, path: shown, operation }: Partial<LogLine> = line ?? {};
+        expect({ route, path: shown, operation }).toEqual({ operation: undefined, path: undefined, ...told });
+        expect(line).toMatchObject({ level: 30, method });
+        expect(JSON.stringify(line)).not.toMatch(/hunter2|example/);
+      }
+    },
+  );
+
+  test("has health checks at debug level", async () => {
+    for (const path of ["/livez", "/readyz"]) {
+      const [line] = await gateway.linesOf(await gateway.request({ path }));
+      expect(line).toMatchObject({ level: 20, msg: "request", route: path, status: 200 });
+    }
   });
 
   test("has a line for each refusal, whoever asked", async () => {

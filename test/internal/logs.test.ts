@@ -3,6 +3,7 @@ import { withoutSecrets } from "../../gateway/process/log.js";
 import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+import { mailEnv, startPostOffice } from "../server/post-office.js";
 import { clientOf, failure, TOKEN } from "./inside.js";
 
 const GUEST = "ada.o'hara+stay@guests.test";
@@ -11,6 +12,7 @@ const UNKNOWN = mint("READ_WRITE");
 
 describe("a run that meets keys and addresses in every place", () => {
   let service: Running;
+  let office: Awaited<ReturnType<typeof startPostOffice>>;
   let databaseUrl: string;
   let key: string;
   let readOnlyKey: string;
@@ -35,6 +37,7 @@ describe("a run that meets keys and addresses in every place", () => {
     ({ key, id: keyId } = await operator.keys.issue({ userId, mode: "READ_WRITE", label: HOST }));
     readOnlyKey = (await operator.keys.issue({ userId, mode: "READ_ONLY" })).key;
     const internalPort = await freePort();
+    office = await startPostOffice();
     service = spawnCli(["serve", "--json"], {
       env: {
         DATABASE_URL: databaseUrl,
@@ -42,6 +45,7 @@ describe("a run that meets keys and addresses in every place", () => {
         INTERNAL_PORT: String(internalPort),
         INTERNAL_TOKEN: TOKEN,
         LOG_LEVEL: "trace",
+        ...mailEnv(office.url),
       },
     });
     const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
@@ -104,7 +108,7 @@ describe("a run that meets keys and addresses in every place", () => {
       "CREATE TRIGGER complain BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION complain()",
     );
     expect(await failure(core.users.create.mutate({ email: GUEST }))).toMatchObject({ httpStatus: 500 });
-    await service.waitForLine(/notification \(no SMTP_URL is set\)/);
+    await service.waitForLine(/"msg":"notification sent"/);
     const { stdout, stderr } = await service.stop();
     said = stdout + stderr;
   }, 120_000);
@@ -171,7 +175,7 @@ describe("a run that meets keys and addresses in every place", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, "error: ID: must be a UUID\n"]);
   }, 60_000);
 
-  afterAll(() => service?.end());
+  afterAll(() => Promise.all([service?.end(), office?.close()]));
 });
 
 test("a line stays JSON whatever is taken out of it", () => {

@@ -28,7 +28,15 @@ describe("settings that are unset", () => {
       SMTP_TIMEOUT_SECONDS: 120,
       RETENTION_DAYS: 90,
     });
-    for (const name of ["DATABASE_URL", "APP_SECRETS", "SMTP_URL", "REDIS_URL", "CORS_ORIGINS"] as const) {
+    for (const name of [
+      "DATABASE_URL",
+      "APP_SECRETS",
+      "SMTP_URL",
+      "SMTP_FROM",
+      "FORM_URL_TEMPLATE",
+      "REDIS_URL",
+      "CORS_ORIGINS",
+    ] as const) {
       expect(readSettings({})[name]).toBeUndefined();
     }
   });
@@ -57,7 +65,6 @@ describe("settings that are set", () => {
     ["OTEL_SDK_DISABLED", "TRUE", true],
     ["OTEL_SDK_DISABLED", "False", false],
     ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
-    ["SMTP_URL", "smtps://u:p@mail.example:465", "smtps://u:p@mail.example:465"],
     ["REDIS_URL", "rediss://cache.example", "rediss://cache.example"],
     [
       "CORS_ORIGINS",
@@ -69,6 +76,15 @@ describe("settings that are set", () => {
     ["LOG_LEVEL", "silent", "silent"],
   ])("%s may be %s", (name, value, read) => {
     expect(readSettings({ [name]: value })[name]).toEqual(read);
+  });
+
+  test("SMTP_URL may be set with SMTP_FROM and FORM_URL_TEMPLATE", () => {
+    const mail = {
+      SMTP_URL: "smtps://u:p@mail.example:465",
+      SMTP_FROM: "Hosts <hosts@example.com>",
+      FORM_URL_TEMPLATE: "https://x.example/{publicId}",
+    };
+    expect(readSettings(mail)).toMatchObject(mail);
   });
 });
 
@@ -105,7 +121,6 @@ describe("a setting that cannot be used", () => {
   test.each([
     ["DATABASE_URL", "mysql://user:hunter2@db.example", "an address such as postgres://…"],
     ["DATABASE_URL", "hunter2", "an address such as postgres://…"],
-    ["SMTP_URL", "http://user:hunter2@mail.example", "an address such as smtp://…"],
     ["REDIS_URL", "hunter2:6379", "an address such as redis://…"],
     ["APP_SECRETS", "hunter2", "comma-separated secrets of at least 32 characters each, newest first"],
     [
@@ -122,6 +137,33 @@ describe("a setting that cannot be used", () => {
     const line = `${name} is a value of ${value.length} characters, but must be ${may}.`;
     expect(complaints({ [name]: value })).toEqual([line]);
     expect(line).not.toContain("hunter2");
+  });
+
+  test.each([
+    [{}, ["SMTP_FROM", "FORM_URL_TEMPLATE"]],
+    [{ SMTP_FROM: "hosts@example.com" }, ["FORM_URL_TEMPLATE"]],
+    [{ FORM_URL_TEMPLATE: "https://x.example/{publicId}", SMTP_FROM: "" }, ["SMTP_FROM"]],
+  ])("SMTP_URL with %j names each setting that mail also requires", (env, missing) => {
+    const lines = {
+      SMTP_FROM: "SMTP_FROM is not set, but SMTP_URL requires it: a mail address, with or without a name.",
+      FORM_URL_TEMPLATE:
+        "FORM_URL_TEMPLATE is not set, but SMTP_URL requires it: a web address containing {publicId}.",
+    };
+    expect(complaints({ SMTP_URL: "smtp://mail.example", ...env })).toEqual(
+      missing.map((name) => lines[name as keyof typeof lines]),
+    );
+  });
+
+  test("SMTP_URL is a secret too", () => {
+    const url = "http://user:hunter2@mail.example";
+    const mail = {
+      SMTP_URL: url,
+      SMTP_FROM: "hosts@example.com",
+      FORM_URL_TEMPLATE: "https://x.example/{publicId}",
+    };
+    expect(complaints(mail)).toEqual([
+      `SMTP_URL is a value of ${url.length} characters, but must be an address such as smtp://….`,
+    ]);
   });
 
   test("several are all named, a line each", () => {

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { asOperator, openTestServices, refusalCode, stay } from "../factories.js";
+import { asOperator, createForm, openTestServices, refusalCode, stay } from "../factories.js";
 import { spawnCli } from "../harness.js";
 import { selfSigned } from "./certificate.js";
 import { makeHolder, type TestHolder } from "./holders.js";
 import {
   commandEnv,
+  mailEnv,
   openHangingServer,
   openPostOffice,
   type Refusal,
@@ -109,6 +110,65 @@ function refuse(code: number) {
   };
 }
 
+describe("the log of a message that was not sent", () => {
+  const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
+  const createTraced = () =>
+    createForm(services, holder.principal, stay(holder.listingId, { guestEmail: ADDRESS }), {
+      correlationId: CORRELATION_ID,
+    });
+
+  test.each([
+    [
+      "a warning that it is tried again",
+      { code: 451, text: "mailbox busy" },
+      1,
+      "warn",
+      "notification not sent",
+    ],
+    [
+      "an error that it is given up",
+      { code: 550, text: "no such mailbox" },
+      1,
+      "error",
+      "notification given up",
+    ],
+    [
+      "an error after the last attempt",
+      { code: 451, text: "mailbox busy" },
+      25,
+      "error",
+      "notification given up",
+    ],
+  ] as const)(
+    "is one line with the create's correlation id and no stack: %s",
+    async (_, said, attempts, level, message) => {
+      const office = await openPostOffice();
+      office.refusals.push(said);
+      const { form } = await createTraced();
+      await services.db.pool.query("UPDATE notifications SET attempts = $1", [attempts - 1]);
+      const lines = await work(await withMail(services, office.url));
+      await eventually(async () => (await only())?.lastError).toContain(said.text);
+      const { id: notificationId } = (await only()) ?? {};
+      const reason = expect.stringMatching(new RegExp(`^[^\\n]*${said.text}[^\\n]*$`));
+      const facts = { notificationId, formId: form.id, correlationId: CORRELATION_ID, attempts, reason };
+      expect(lines).toEqual([{ level, facts, message }]);
+      expect(await asOperator(services).audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
+        entries: [{ action: "form.created", subjectId: form.id }],
+      });
+    },
+  );
+
+  test("has the stack of what is no refusal", async () => {
+    const office = await openPostOffice();
+    await createTraced();
+    // As nothing of the service has sealed it.
+    await services.db.pool.query("UPDATE forms SET guest_email = $1", [Buffer.alloc(40)]);
+    const lines = await work(await withMail(services, office.url));
+    await eventually(() => lines.map(({ message }) => message)).toEqual(["notification not sent"]);
+    expect(lines[0]?.facts).toMatchObject({ correlationId: CORRELATION_ID, err: expect.any(Error) });
+  });
+});
+
 describe("a notification that an operator retries", () => {
   test("is sent at once though it had failed, and the retry is audited", async () => {
     const office = await openPostOffice();
@@ -196,14 +256,14 @@ describe("a connection to the mail server", () => {
       const env = commandEnv(services, { NODE_EXTRA_CA_CERTS: file });
       await create();
       const misnamed = spawnCli(["worker"], {
-        env: { ...env, SMTP_URL: `${scheme}://127.0.0.1:${office.port}` },
+        env: { ...env, ...mailEnv(`${scheme}://127.0.0.1:${office.port}`) },
       });
       await eventually(async () => (await only())?.lastError).toMatch(
         /does not match certificate's altnames/,
       );
       await misnamed.stop();
       expect(office.received).toEqual([]);
-      spawnCli(["worker"], { env: { ...env, SMTP_URL: `${scheme}://localhost:${office.port}` } });
+      spawnCli(["worker"], { env: { ...env, ...mailEnv(`${scheme}://localhost:${office.port}`) } });
       await eventually(() => office.received.map(({ secure }) => secure)).toEqual([true]);
     },
   );

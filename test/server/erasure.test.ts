@@ -141,7 +141,8 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     ["by the worker as it starts", "90", []],
     ["never where that is 0", "0", ["kept"]],
   ])("is erased %s", async (_, RETENTION_DAYS, kept) => {
-    const mailing = await openTestServices({ DATABASE_URL: services.db.url, RETENTION_DAYS });
+    const { url } = await openPostOffice();
+    const mailing = await withMail(services, url, { RETENTION_DAYS });
     const { id } = await create();
     await age("3000 days");
     await work(mailing);

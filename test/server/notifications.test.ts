@@ -3,6 +3,7 @@ import type { Services } from "../../server/context.js";
 import type { Db } from "../../server/db.js";
 import { withoutEmail } from "../../server/notifications/compose.js";
 import { openQueue } from "../../server/notifications/queue.js";
+import { startWorker } from "../../server/worker.js";
 import {
   asOperator,
   asUser,
@@ -82,7 +83,8 @@ test("unsent notifications are found by their index, however many were sent", as
   try {
     for (const text of statements) {
       await client.query(`PREPARE examined AS ${text}`);
-      const { rows } = await client.query(`EXPLAIN EXECUTE examined${/\$1/.test(text) ? "(NULL)" : ""}`);
+      const values = [...new Set(text.match(/\$\d+/g))].map(() => "NULL").join(", ");
+      const { rows } = await client.query(`EXPLAIN EXECUTE examined${values && `(${values})`}`);
       await client.query("DEALLOCATE examined");
       const plan = JSON.stringify(rows);
       expect(plan).toContain("notifications_unsent_idx");
@@ -137,6 +139,7 @@ describe("the message", () => {
     expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail">`);
     await eventually(waiting).toEqual([]);
     expect(lines).toContainEqual({
+      level: "info",
       facts: { formId: form.id, to: "U***@m***.com" },
       message: "notification sent",
     });
@@ -202,6 +205,7 @@ describe("the message", () => {
     const office = await openPostOffice();
     const lines = await work(await withMail(services, office.url));
     await eventually(() => lines).toContainEqual({
+      level: "info",
       facts: { formId: form.id },
       message: "nothing to notify: the form or its address is gone",
     });
@@ -209,23 +213,18 @@ describe("the message", () => {
     expect(office.received).toEqual([]);
   });
 
-  test("is logged where there is no mail server, with the address masked", async () => {
-    const lines = await work(services);
+  test("waits while no worker has a mail server, and is sent by the first that has one", async () => {
     const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }));
-    await eventually(waiting).toEqual([]);
-    const logged = lines.filter(({ message }) => message.startsWith("notification"));
-    expect(logged).toEqual([
-      {
-        facts: {
-          formId: form.id,
-          to: "U***@m***.com",
-          subject: expect.stringContaining("Please register"),
-          text: expect.stringContaining(form.publicId ?? "-"),
-        },
-        message: expect.any(String),
-      },
+    // What a worker claims at its start, it finishes before it has stopped.
+    await (await startWorker(services, { info() {}, warn() {}, error() {} })).stop();
+    expect(await waiting()).toEqual([
+      expect.objectContaining({ formId: form.id, state: "waiting", attempts: 0 }),
     ]);
-    expect(JSON.stringify(lines).toLowerCase()).not.toMatch(/unmistakable|mail\.example/);
+    const office = await openPostOffice();
+    await work(await withMail(services, office.url));
+    await eventually(() => office.received.length).toBe(1);
+    expect(office.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
+    await eventually(waiting).toEqual([]);
   });
 });
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Sql } from "../../server/db.js";
 import { deliver } from "../../server/notifications/deliver.js";
+import { MailRefused } from "../../server/notifications/mailer.js";
 import { openQueue } from "../../server/notifications/queue.js";
-import { FinalRefusal, type Send } from "../../server/notifications/send.js";
+import type { Send } from "../../server/notifications/send.js";
 
-const CLAIMED = { id: "7", formId: "form", attempts: 1 };
+const CLAIMED = { notificationId: "7", formId: "form", correlationId: null, attempts: 1 };
 const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
 const OUTAGE = Object.assign(new Error("shutting down"), { code: "57P01" });
 
@@ -33,15 +34,15 @@ const GIVEN_UP = "cannot record the outcome of a notification";
 
 describe("an outcome that the database rejects is not retried for ever", () => {
   test.each([
-    ["for now", new Error("bad \0 reply"), false],
-    ["for good", new FinalRefusal("bad \0 reply"), true],
+    ["for now", new MailRefused("bad \0 reply", false), false],
+    ["for good", new MailRefused("bad \0 reply", true), true],
   ])("a message refused %s gets a fixed reason instead", async (_, error, isFinal) => {
     const { statements, errors } = await run(failed(error), [FAULT]);
     expect(statements).toEqual([
       ["mark-notification-failed", "7", "worker", "bad \0 reply", isFinal],
       ["mark-notification-failed", "7", "worker", UNRECORDED, isFinal],
     ]);
-    expect(errors).toEqual([GIVEN_UP]);
+    expect(errors).toEqual([...(isFinal ? ["notification given up"] : []), GIVEN_UP]);
   });
 
   test("a message that was sent is not sent again", async () => {

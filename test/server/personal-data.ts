@@ -5,7 +5,7 @@ import { expect, vi } from "vitest";
 import { asOperator, makeKey, openTestServices, stay, TEST_SECRET } from "../factories.js";
 import { spawnCli } from "../harness.js";
 import { makeHolder } from "./holders.js";
-import { commandEnv, startPostOffice } from "./post-office.js";
+import { commandEnv, mailEnv, startPostOffice } from "./post-office.js";
 
 const GUESTS = [
   "Ordinary.Guest@first-mail.example.com",
@@ -47,7 +47,7 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
   const common = commandEnv(services, { LOG_LEVEL: "trace", ...env });
   const gateway = spawnCli(["serve", "--no-worker", "--port", "0"], { env: common });
   const [, url = ""] = await gateway.waitForLine(/^Listening on ([^;]+);/, 60_000);
-  const worker = spawnCli(["worker"], { env: { ...common, SMTP_URL: office.url } });
+  const worker = spawnCli(["worker"], { env: { ...common, ...mailEnv(office.url) } });
   let answers = "";
   const send = async (method: string, path: string, body?: unknown, sentKey = key, headers = {}) => {
     const response = await fetch(url + path, {

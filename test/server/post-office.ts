@@ -129,6 +129,7 @@ export async function openHangingServer(serve: (socket: Socket) => void): Promis
 }
 
 export interface Line {
+  level: "info" | "warn" | "error";
   facts: Record<string, unknown>;
   message: string;
 }
@@ -136,8 +137,9 @@ export interface Line {
 /** A worker of the test's own, and what it logs. */
 export async function work(services: Services): Promise<Line[]> {
   const lines: Line[] = [];
-  const log = (facts: object, message: string) => void lines.push({ facts: { ...facts }, message });
-  const worker = await startWorker(services, { info: log, warn: log, error: log });
+  const at = (level: Line["level"]) => (facts: object, message: string) =>
+    void lines.push({ level, facts: { ...facts }, message });
+  const worker = await startWorker(services, { info: at("info"), warn: at("warn"), error: at("error") });
   onTestFinished(() => worker.stop());
   return lines;
 }
@@ -152,6 +154,13 @@ export const commandEnv = ({ db }: Services, more: Record<string, string> = {}) 
   ...more,
 });
 
+/** The variables of a process that sends by this mail server. */
+export const mailEnv = (SMTP_URL: string) => ({
+  SMTP_URL,
+  SMTP_FROM: "Guest forms <no-reply@example.com>",
+  FORM_URL_TEMPLATE: "https://forms.example.com/{publicId}",
+});
+
 /** The core of one more process on the same database, with a mail server. */
-export const withMail = (services: Services, SMTP_URL: string, env: Record<string, string> = {}) =>
-  openTestServices({ DATABASE_URL: services.db.url, SMTP_URL, ...env });
+export const withMail = (services: Services, smtpUrl: string, env: Record<string, string> = {}) =>
+  openTestServices({ DATABASE_URL: services.db.url, ...mailEnv(smtpUrl), ...env });

@@ -4,20 +4,28 @@ import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
 import { asOperator, openTestServices } from "../factories.js";
 import { makeHolder } from "./holders.js";
+import { startPostOffice, withMail } from "./post-office.js";
 
 const ROUNDS = 10;
 const log = { info() {}, warn() {}, error() {} };
 
 let services: Services;
+/** The same database, with a mail server. */
+let mailing: Services;
 let onlooker: pg.Client;
 
 beforeAll(async () => {
   services = await openTestServices();
+  const office = await startPostOffice();
+  mailing = await withMail(services, office.url);
   onlooker = new pg.Client({ connectionString: services.db.url });
   // It ends with the database, at the latest.
   onlooker.on("error", () => {});
   await onlooker.connect();
-  return () => onlooker.end();
+  return async () => {
+    await onlooker.end();
+    await office.close();
+  };
 });
 
 const OTHERS =
@@ -53,7 +61,7 @@ test("a stopped worker leaves no connection, and the end of Postgres right after
 test("the end of Postgres under a running worker does not end its process, and it works on", {
   timeout: 120_000,
 }, async () => {
-  const worker = await startWorker(services, log);
+  const worker = await startWorker(mailing, log);
   onTestFinished(() => worker.stop());
   for (let round = 0; round < 3; round++) {
     await onlooker.query(`SELECT pg_terminate_backend(pid) ${OTHERS}`);
@@ -69,7 +77,7 @@ test("a worker that loses the database before it has looked for jobs once works 
   await blocker.connect();
   await blocker.query("BEGIN");
   await blocker.query("LOCK TABLE notifications");
-  const worker = await startWorker(services, log);
+  const worker = await startWorker(mailing, log);
   onTestFinished(() => worker.stop());
   const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
   const ended = async () =>

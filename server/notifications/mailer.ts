@@ -1,0 +1,67 @@
+import { createTransport, type SendMailOptions } from "nodemailer";
+import type { Settings } from "../config.js";
+import { withoutEmail } from "./compose.js";
+
+/** How messages leave the service. */
+export interface Mailer {
+  from: string;
+  /** The guest's link, with `{publicId}` in it. */
+  formUrlTemplate: string;
+  /** Rejects with a MailRefused if the message was not accepted. */
+  send(message: SendMailOptions, to: string): Promise<void>;
+}
+
+/** A message was not accepted. The reason is one line and never contains the address. */
+export class MailRefused extends Error {
+  /** The receiver refused the address or the message for good (a 5yz reply, RFC 5321). */
+  readonly isFinal: boolean;
+
+  constructor(reason: string, isFinal: boolean) {
+    super(reason);
+    this.isFinal = isFinal;
+  }
+}
+
+/** The mail server of SMTP_URL; undefined if that is not set. */
+export function smtpMailer(settings: Settings): Mailer | undefined {
+  const { SMTP_URL, SMTP_FROM, FORM_URL_TEMPLATE, SMTP_TIMEOUT_SECONDS } = settings;
+  if (!SMTP_URL || !SMTP_FROM || !FORM_URL_TEMPLATE) return undefined;
+  const timeout = SMTP_TIMEOUT_SECONDS * 1000;
+  const transport = createTransport({
+    url: SMTP_URL,
+    dnsTimeout: timeout,
+    connectionTimeout: timeout,
+    greetingTimeout: timeout,
+    socketTimeout: timeout,
+  });
+  return {
+    from: SMTP_FROM,
+    formUrlTemplate: FORM_URL_TEMPLATE,
+    async send(message, to) {
+      const signal = AbortSignal.timeout(timeout * MESSAGE_TIMEOUTS);
+      try {
+        await transport.sendMail({ ...message, signal });
+      } catch (error) {
+        // A new error: several properties of the original contain the address, and the reason is logged and stored.
+        throw new MailRefused(reasonOf(error, to), isFinal(error));
+      }
+    },
+  };
+}
+
+/** Limit of a whole message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
+const MESSAGE_TIMEOUTS = 10;
+
+const MAX_REASON_CHARACTERS = 500;
+
+function reasonOf(error: unknown, to: string): string {
+  const said = withoutEmail(error instanceof Error ? error.message : String(error), to);
+  // Postgres refuses NUL.
+  return said.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
+}
+
+/** Whether this message was refused for good. A refused login or sender is for the operator to fix, so it is retried. */
+function isFinal(error: unknown): boolean {
+  const { command, responseCode = 0 } = error as { command?: string; responseCode?: number };
+  return (command === "RCPT TO" || command === "DATA") && responseCode >= 500 && responseCode < 600;
+}

@@ -1,0 +1,61 @@
+import { expect, test, vi } from "vitest";
+import { asOperator, openTestServices } from "../factories.js";
+import { spawnCli } from "../harness.js";
+import { makeHolder } from "../server/holders.js";
+import { commandEnv, mailEnv, openPostOffice } from "../server/post-office.js";
+
+vi.setConfig({ testTimeout: 200_000 });
+
+const WARNING = '"msg":"notifications wait: SMTP_URL is not set"';
+/** For a busy machine. */
+const STARTED_MS = 90_000;
+const READY = /^Listening on ([^;]+);/;
+
+const ready = async (url: string) => {
+  const response = await fetch(`${url}/readyz`);
+  return { status: response.status, body: await response.json() };
+};
+
+test("without SMTP_URL a service is ready, says that notifications wait, and warns once for all processes", async () => {
+  const services = await openTestServices();
+  const env = commandEnv(services, { NODE_ENV: "production" });
+  const serve = spawnCli(["serve", "--workers", "1", "--port", "0"], { env });
+  const [, url = ""] = await serve.waitForLine(READY, STARTED_MS);
+  const waits = { status: "ok", notifications: "waiting: SMTP_URL is not set" };
+  expect(await ready(url)).toEqual({ status: 200, body: waits });
+  const worker = spawnCli(["worker", "--json"], { env });
+  await worker.waitForLine(/^\{"concurrency":0\}$/, STARTED_MS);
+  const holder = await makeHolder(services);
+  const { form } = await holder.create(holder.body);
+  const ends = [await serve.stop(), await worker.stop()];
+  for (const { stderr } of ends) {
+    expect(stderr.split(WARNING)).toHaveLength(2);
+    expect(stderr).not.toContain(form.publicId);
+  }
+  expect(await asOperator(services).notifications.list()).toMatchObject([
+    { formId: form.id, state: "waiting", attempts: 0 },
+  ]);
+});
+
+test("a gateway that sends mail, or leaves it to workers elsewhere, is ready without a remark", async () => {
+  const services = await openTestServices();
+  const office = await openPostOffice();
+  for (const [args, env] of [
+    [[], mailEnv(office.url)],
+    [["--no-worker"], {}],
+  ] as const) {
+    const serve = spawnCli(["serve", "--port", "0", ...args], { env: commandEnv(services, env) });
+    const [, url = ""] = await serve.waitForLine(READY, STARTED_MS);
+    expect(await ready(url)).toEqual({ status: 200, body: { status: "ok" } });
+    expect((await serve.stop()).stderr).not.toContain("notifications wait");
+  }
+});
+
+test("SMTP_URL without its link or sender stops the start with a line for each", async () => {
+  const services = await openTestServices();
+  const { stderr, code } = await spawnCli(["serve"], {
+    env: commandEnv(services, { SMTP_URL: "smtp://mail.example.com" }),
+  }).done;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: SMTP_FROM is not set.*\nerror: FORM_URL_TEMPLATE is not set.*\n$/);
+});
