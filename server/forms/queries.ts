@@ -56,6 +56,45 @@ export function selectForms(
     : sql.query("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
 }
 
+const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
+
+/** For the operator: a form, whoever has it in scope. */
+export const selectAnyForm = async (sql: Sql, id: string): Promise<FormRow | undefined> =>
+  (await sql.query<FormRow>("any-form", GET_ANY, [id]))[0];
+
+const newestForms = (condition: string) => `
+  SELECT ${FORM_COLUMNS}
+  FROM forms f
+  WHERE ${condition} (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+  ORDER BY f.created_at DESC, f.id DESC
+  LIMIT $3::int`;
+
+const NEWEST = newestForms("");
+const NEWEST_ON_LISTING = newestForms("f.listing_id = $4::uuid AND");
+const NEWEST_ON_LISTING_OF_USER = newestForms(`f.listing_id = $4::uuid
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$5")} AND m.listing_id = $4::uuid) AND`);
+const NEWEST_OF_USER = `
+  SELECT ${FORM_COLUMNS}
+  FROM scoped_forms s
+  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
+  WHERE s.user_id = $4::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid)
+  ORDER BY s.created_at DESC, s.form_id DESC
+  LIMIT $3::int`;
+
+/** For the operator: all forms, those of one listing, or those in one user's scope, newest first. */
+export function selectNewestForms(
+  sql: Sql,
+  page: KeysetValues,
+  { listingId, userId }: { listingId?: string | undefined; userId?: string | undefined },
+): Promise<FormRow[]> {
+  if (listingId === undefined && userId === undefined) return sql.query("newest-forms", NEWEST, page);
+  if (listingId === undefined) return sql.query("newest-forms-of-user", NEWEST_OF_USER, [...page, userId]);
+  if (userId === undefined)
+    return sql.query("newest-forms-on-listing", NEWEST_ON_LISTING, [...page, listingId]);
+  const values = [...page, listingId, userId];
+  return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, values);
+}
+
 /** What the writer of a form has to know of its listing. */
 export interface LockedListing extends ListingRules {
   id: string;
