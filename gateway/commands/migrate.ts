@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { notes } from "./help.js";
 import { print, withJson } from "./print.js";
 
 /** `migrate`. */
@@ -7,9 +8,9 @@ export function addMigrate(program: Command): void {
     .description("bring the database to the current schema")
     .addHelpText(
       "after",
-      `
+      notes(`
 Wants DATABASE_URL. Safe to run from several processes at once, and again at any time. Where APP_SECRETS is unset it
-stores one random secret in the database. It refuses a database that a newer version has migrated.`,
+stores one random secret in the database. It refuses a database that a newer version has migrated.`),
     )
     .action(async (_options: object, command: Command) => {
       const { settingsWithDatabase } = await import("./environment.js");
