@@ -1,69 +1,34 @@
 #!/usr/bin/env node
-import { createRequire } from "node:module";
-import { Command, CommanderError } from "commander";
-import { addDev } from "./commands/dev.js";
-import { addForms } from "./commands/forms.js";
-import { addKeys } from "./commands/keys.js";
-import { addListings } from "./commands/listings.js";
-import { addMembers } from "./commands/members.js";
-import { addMigrate } from "./commands/migrate.js";
-import { addNotifications } from "./commands/notifications.js";
-import { addPeople } from "./commands/people.js";
-import { addServe } from "./commands/serve.js";
-import { addTrace } from "./commands/trace.js";
-import { addUsers } from "./commands/users.js";
-import { addWorker } from "./commands/worker.js";
+import { CommanderError } from "commander";
+import { buildProgram } from "./commands/program.js";
+import { describeUsage } from "./commands/usage.js";
 
 const USAGE = 2;
 
-// What a command does is loaded when it runs: help and wrong usage answer at once.
-function build(): Command {
-  const { version, description } = createRequire(import.meta.url)("guest-forms/package.json");
-  const program = new Command("guest-forms")
-    .description(description)
-    .version(version, "--version", "print the version")
-    .helpOption("-h, --help", "explain the command and its options")
-    .exitOverride()
-    // What follows a command is the command's: `notifications` and `notifications retry` both take --json.
-    .enablePositionalOptions()
-    .configureOutput({
-      // The suggestion of what was meant comes on a line of its own.
-      outputError: (text, write) => write(text.replace(/\n(?=\()/, " ")),
-    })
-    .addHelpText(
-      "after",
-      `
-Each command explains itself: guest-forms keys issue --help
-Exit codes: 0 fine; 2 wrong usage; 1 anything else.`,
-    );
-  addDev(program);
-  addServe(program);
-  addWorker(program);
-  addMigrate(program);
-  addUsers(program);
-  addListings(program);
-  addMembers(program);
-  addKeys(program);
-  addForms(program);
-  addNotifications(program);
-  addPeople(program);
-  addTrace(program);
-  return program;
-}
-
 /** Runs the command line and gives the exit code. */
 async function main(): Promise<number> {
+  const program = buildProgram();
   try {
-    await build().parseAsync();
-    return 0;
+    await program.parseAsync();
+    return Number(process.exitCode ?? 0);
   } catch (error) {
-    // Commander has said what is wrong, or shown the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0;
+      const message = describeUsage(program, process.argv.slice(2), error);
+      report({ code: "USAGE_ERROR", message: message ?? "A subcommand is missing: see the help." }, message);
+      return USAGE;
+    }
     const { explain } = await import("./commands/failure.js");
-    const { message, exitCode } = explain(error);
-    process.stderr.write(message.replace(/^/gm, "error: ").concat("\n"));
+    const { message, exitCode, details } = explain(error);
+    report({ code: "COMMAND_FAILED", message, ...details }, message);
     return exitCode;
   }
+}
+
+/** Prints a failure: with --json as a value on standard output, and in any case `text`, a line for people. */
+function report(error: { code: string; message: string }, text: string | undefined): void {
+  if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify({ error })}\n`);
+  if (text) process.stderr.write(text.replace(/^/gm, "error: ").concat("\n"));
 }
 
 // A reader that went away, as `| head` does, is no failure.

@@ -160,6 +160,14 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ may: "true or false" })
     .describe("true turns tracing off, whatever else is set."),
+  NODE_ENV: z
+    .string()
+    .optional()
+    .meta({ may: "production, or anything else for development" })
+    .describe(
+      "production: the commands demand DATABASE_URL, also where a `dev` runs in the current folder, and `guest-forms doctor` " +
+        "warns of what only suits development.",
+    ),
   LOG_LEVEL: z
     .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"])
     .default("info")

@@ -2,10 +2,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { expected, ServiceError } from "./errors.js";
 import { Unavailable } from "./failures.js";
+import { DEFAULT_LIMIT, MAX_LIMIT } from "./page-size.js";
 import type { Keys } from "./secrets.js";
-
-export const DEFAULT_LIMIT = 50;
-export const MAX_LIMIT = 100;
 
 /** Page size: any integer, clamped to 1..100, 50 where absent. */
 export const limit = z
@@ -54,16 +52,22 @@ export interface Position {
 
 /** The list, and the filter, that a cursor is good for. */
 export interface ListIdentity {
-  list: "forms" | "listings";
+  list: "forms" | "listings" | OperatorList;
   listingId?: string | undefined;
+  /** For the operator's lists. */
+  userId?: string | undefined;
 }
+
+/** The operator's lists: of everything, whoever has it in scope. */
+type OperatorList = "all forms" | "all listings" | "users" | "members";
 
 const VERSION = 1;
 const MAC_BYTES = 16;
 const BODY_BYTES = 1 + 8 + 16;
 
 function mac(key: Buffer, identity: ListIdentity, body: Buffer): Buffer {
-  const scope = `${identity.list}:${identity.listingId ?? ""}:`;
+  const user = identity.userId === undefined ? "" : `${identity.userId}:`;
+  const scope = `${identity.list}:${identity.listingId ?? ""}:${user}`;
   return createHmac("sha256", key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
 }
 
@@ -101,6 +105,10 @@ export const keysetValues = (after: Position | undefined, take: number): KeysetV
   after
     ? [new Date(after.createdAt).toISOString(), after.id, take]
     : ["-infinity", "00000000-0000-0000-0000-000000000000", take];
+
+/** The same for a list in descending order: `(created_at, id) < ($n, $n+1)`. */
+export const newestFirst = (after: Position | undefined, take: number): KeysetValues =>
+  after ? keysetValues(after, take) : ["infinity", "ffffffff-ffff-ffff-ffff-ffffffffffff", take];
 
 export interface Page<Item> {
   items: Item[];

@@ -18,16 +18,14 @@ export function settingsWithDatabase(): WithDatabase {
 /** As `settingsWithDatabase`, but outside production content with the database of a `dev` running in this folder. */
 export function settingsOrDev(): WithDatabase {
   const settings = readSettings();
-  const DATABASE_URL = settings.DATABASE_URL ?? addressOfDev();
-  const also = isProduction() ? "" : ", or run `guest-forms dev` in this folder";
+  const isProduction = settings.NODE_ENV === "production";
+  const DATABASE_URL = settings.DATABASE_URL ?? (isProduction ? undefined : addressOfDev());
+  const also = isProduction ? "" : ", or run `guest-forms dev` in this folder";
   if (!DATABASE_URL) throw new CommandFailure(`${WANTED}${also}.`);
   return { ...settings, DATABASE_URL };
 }
 
-const isProduction = () => process.env.NODE_ENV === "production";
-
 function addressOfDev(): string | undefined {
-  if (isProduction()) return undefined;
   try {
     // Another user's file would have the commands talk to that user's database.
     if (process.getuid && statSync(addressFile()).uid !== process.getuid()) return undefined;

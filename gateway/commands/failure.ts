@@ -1,15 +1,30 @@
 import { SettingsError } from "../../server/config.js";
-import { type FieldError, ServiceError } from "../../server/errors.js";
+import { type ErrorCode, type FieldError, ServiceError } from "../../server/errors.js";
 import { databaseTrouble } from "./database-trouble.js";
+
+/** What programs read of a failure, beside its line for people. */
+interface FailureDetails {
+  code?: ErrorCode | "USAGE_ERROR" | "INVALID_SETTINGS" | "COMMAND_FAILED";
+  /** The refused options or arguments. */
+  errors?: FieldError[] | undefined;
+}
 
 /** A failure that has its line for people already. Exit code 2 is wrong usage, 1 is everything else. */
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
   readonly exitCode: 1 | 2;
+  readonly details: FailureDetails;
 
-  constructor(message: string, exitCode: 1 | 2 = 1) {
+  constructor(message: string, exitCode: 1 | 2 = 1, details: FailureDetails = {}) {
     super(message);
     this.exitCode = exitCode;
+    this.details = details;
+  }
+
+  /** Of refused options or arguments. */
+  static ofFields(errors: FieldError[]): CommandFailure {
+    const message = errors.map(({ field, issue }) => `${field}: ${issue}`).join("; ");
+    return new CommandFailure(message, 2, { code: "VALIDATION_ERROR", errors });
   }
 }
 
@@ -27,18 +42,21 @@ export function explain(
   { databaseUrl, wording = {} }: { databaseUrl?: string | undefined; wording?: Wording } = {},
 ): CommandFailure {
   if (error instanceof CommandFailure) return error;
-  if (error instanceof SettingsError) return new CommandFailure(error.message);
+  if (error instanceof SettingsError) {
+    return new CommandFailure(error.message, 1, { code: "INVALID_SETTINGS" });
+  }
   if (error instanceof ServiceError && error.serviceCode !== "INTERNAL_ERROR") return refusal(error, wording);
   const cause = error instanceof ServiceError ? error.cause : error;
   const line = (databaseUrl && databaseTrouble(cause, databaseUrl)) || lastLine(cause);
   return new CommandFailure(withoutSecrets(line, databaseUrl));
 }
 
-function refusal(error: ServiceError, { options, missing }: Wording): CommandFailure {
-  if (error.serviceCode === "RESOURCE_NOT_FOUND") return new CommandFailure(missing ?? error.message);
-  if (error.serviceCode !== "VALIDATION_ERROR") return new CommandFailure(error.message);
-  const line = ({ field, issue }: FieldError) => `${options?.[field] ?? optionOf(field)}: ${issue}`;
-  return new CommandFailure((error.errors ?? []).map(line).join("; ") || error.message, 2);
+function refusal({ serviceCode: code, message, errors }: ServiceError, { options, missing }: Wording) {
+  if (code === "RESOURCE_NOT_FOUND") return new CommandFailure(missing ?? message, 1, { code });
+  if (code === "INVALID_CURSOR") return new CommandFailure(`--after: ${message}`, 2, { code });
+  if (code !== "VALIDATION_ERROR" || !errors?.length) return new CommandFailure(message, 1, { code });
+  const named = errors.map(({ field, issue }) => ({ field: options?.[field] ?? optionOf(field), issue }));
+  return CommandFailure.ofFields(named);
 }
 
 const optionOf = (field: string) =>

@@ -1,17 +1,69 @@
 import type { Command } from "commander";
 import { FORM_STATUSES } from "../../server/forms/status.js";
+import { notes } from "./help.js";
+import { type PageOptions, paged, withPages } from "./pages.js";
 import { record, table } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 import { type NumberOrNone, orNull, wholeNumberOrNone } from "./values.js";
 
 const NO_FORM = "There is no form with this id.";
 
-/** `forms set-status`, `forms set-party`, `forms trail`. */
+/** `forms list`, `forms show`, `forms set-status`, `forms set-party`, `forms trail`. */
 export function addForms(program: Command): void {
   const forms = program.command("forms").description("guest-registration forms");
+  addList(forms);
+  addShow(forms);
   addSetStatus(forms);
   addSetParty(forms);
   addTrail(forms);
+}
+
+interface ListOptions extends PageOptions {
+  listing?: string;
+  user?: string;
+}
+
+function addList(forms: Command): void {
+  withPages(dataCommand(forms, "list"))
+    .description("list forms, newest first")
+    .option("--listing <id>", "only those on this listing (default: all)")
+    .option("--user <user>", "only those that this user's keys see; an id or e-mail address (default: all)")
+    .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
+      operate(command, {
+        call: async (core, findUser) => {
+          const userId = user && (await findUser("--user", user));
+          return core.forms.listAll({ listingId: listing, userId, limit, cursor: after });
+        },
+        text: (page) =>
+          paged(
+            table(
+              page.items.map((form) => ({
+                ...form,
+                checkIn: toTheMinute(form.checkInDate),
+                checkOut: toTheMinute(form.checkOutDate),
+                guests: form.numberOfGuests,
+              })),
+              ["id", "status", "checkIn", "checkOut", "guests", "listingId"],
+              "There are no forms.",
+            ),
+            page,
+          ),
+      }),
+    );
+}
+
+const toTheMinute = (instant: string | null) => instant && `${instant.slice(0, 16)}Z`;
+
+function addShow(forms: Command): void {
+  dataCommand(forms, "show <id>")
+    .description("show a form, without its guest's address")
+    .action((id: string, _options: object, command: Command) =>
+      operate(command, {
+        call: (core) => core.forms.getAny({ id }),
+        text: record,
+        missing: NO_FORM,
+      }),
+    );
 }
 
 function addSetStatus(forms: Command): void {
@@ -19,12 +71,12 @@ function addSetStatus(forms: Command): void {
     .description("set a form's status, in whatever order: a correction is audited as one")
     .addHelpText(
       "after",
-      `
+      notes(`
 STATUS is 1 to 32 of the characters A-Z and _. The public ones are ${FORM_STATUSES.filter((status) => status !== "UNKNOWN").join(", ")};
 any other is stored, and shown as UNKNOWN.
 
 Example:
-  guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`,
+  guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`),
     )
     .action((id: string, status: string, _options: object, command: Command) =>
       operate(command, {
@@ -48,7 +100,9 @@ function addSetParty(forms: Command): void {
     .option("--pets <number>", "pets, or none for not stated", wholeNumberOrNone)
     .addHelpText(
       "after",
-      "\nExample:\n  guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none",
+      notes(
+        "\nExample:\n  guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none",
+      ),
     )
     .action((id: string, { vehicles, pets }: PartyOptions, command: Command) =>
       operate(command, {

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { notes } from "./help.js";
 import { record, table } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 import { span, spoken } from "./values.js";
@@ -29,7 +30,7 @@ export function addKeys(program: Command): void {
 function addIssue(keys: Command): void {
   dataCommand(keys, "issue")
     .description("issue a key to a user; it is shown this once")
-    .requiredOption("--user <id>", "id of the user who holds the key (required)")
+    .requiredOption("--user <user>", "id or e-mail address of the user who holds the key (required)")
     .addOption(
       new Option("--mode <mode>", "read-only keys may not create or update forms (required)")
         .choices(Object.keys(MODES))
@@ -42,14 +43,16 @@ function addIssue(keys: Command): void {
     )
     .addHelpText(
       "after",
-      '\nExample:\n  guest-forms keys issue --user 0b8e4a52-7b8a-4b6e-9d53-0d6f3c1f2a10 --mode read-only --label "channel manager"',
+      notes(
+        '\nExample:\n  guest-forms keys issue --user host@example.com --mode read-only --label "channel manager"',
+      ),
     )
     .action((options: IssueOptions, command: Command) =>
       operate(command, {
-        call: async (core) =>
+        call: async (core, findUser) =>
           shown(
             await core.keys.issue({
-              userId: options.user,
+              userId: await findUser("--user", options.user),
               mode: MODES[options.mode],
               label: options.label,
               expiresAt: options.expiresAt,
@@ -63,10 +66,13 @@ function addIssue(keys: Command): void {
 function addList(keys: Command): void {
   dataCommand(keys, "list")
     .description("list keys, ended ones too, without their secrets")
-    .option("--user <id>", "only those of this user (default: all)")
+    .option("--user <user>", "only those of this user, an id or e-mail address (default: all)")
     .action(({ user }: { user?: string }, command: Command) =>
       operate(command, {
-        call: async (core) => (await core.keys.list({ userId: user })).map(shown),
+        call: async (core, findUser) => {
+          const userId = user && (await findUser("--user", user));
+          return (await core.keys.list({ userId })).map(shown);
+        },
         text: (rows) =>
           table(
             rows,
@@ -99,7 +105,7 @@ function addRotate(keys: Command): void {
     )
     .addHelpText(
       "after",
-      "\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d",
+      notes("\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d"),
     )
     .action((id: string, { grace }: { grace: number }, command: Command) =>
       operate(command, {

@@ -1,5 +1,7 @@
 import { type Command, Option } from "commander";
-import { record } from "./print.js";
+import { notes } from "./help.js";
+import { type PageOptions, paged, withPages } from "./pages.js";
+import { record, table } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 import { type NumberOrNone, orNull, wholeNumber, wholeNumberOrNone } from "./values.js";
 
@@ -18,10 +20,12 @@ interface CreateOptions {
   inactive?: true;
 }
 
-/** `listings create`, `listings update`, `listings deactivate`. */
+/** `listings create`, `listings list`, `listings show`, `listings update`, `listings deactivate`. */
 export function addListings(program: Command): void {
   const listings = program.command("listings").description("the places that are let");
   addCreate(listings);
+  addList(listings);
+  addShow(listings);
   addUpdate(listings);
   addDeactivate(listings);
 }
@@ -29,7 +33,7 @@ export function addListings(program: Command): void {
 function addCreate(listings: Command): void {
   dataCommand(listings, "create")
     .description("make a listing, and its owner's membership")
-    .requiredOption("--owner <user>", "id of the user who becomes its owner (required)")
+    .requiredOption("--owner <user>", "id or e-mail address of the user who becomes its owner (required)")
     .requiredOption("--title <text>", "title, at most 200 characters (required)")
     .requiredOption("--address <text>", "street and number, at most 500 characters (required)")
     .requiredOption("--city <text>", "city (required)")
@@ -48,16 +52,16 @@ function addCreate(listings: Command): void {
     .option("--inactive", "takes no new forms (default: active)")
     .addHelpText(
       "after",
-      `
+      notes(`
 Example:
-  guest-forms listings create --owner 0b8e4a52-7b8a-4b6e-9d53-0d6f3c1f2a10 --title "Loft by the canal" \\
-    --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`,
+  guest-forms listings create --owner host@example.com --title "Loft by the canal" \\
+    --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`),
     )
     .action((options: CreateOptions, command: Command) =>
       operate(command, {
-        call: (core) =>
+        call: async (core, findUser) =>
           core.listings.create({
-            ownerId: options.owner,
+            ownerId: await findUser("--owner", options.owner),
             title: options.title,
             address: options.address,
             city: options.city,
@@ -72,6 +76,39 @@ Example:
           }),
         text: record,
         options: { maxPeopleInListing: "--max-people" },
+      }),
+    );
+}
+
+function addList(listings: Command): void {
+  withPages(dataCommand(listings, "list"))
+    .description("list listings, newest first")
+    .option("--user <user>", "only those that this user's keys see; an id or e-mail address (default: all)")
+    .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
+      operate(command, {
+        call: async (core, findUser) =>
+          core.listings.listAll({ userId: user && (await findUser("--user", user)), limit, cursor: after }),
+        text: (page) =>
+          paged(
+            table(
+              page.items,
+              ["id", "title", "city", "active", "maxPeopleInListing", "createdAt"],
+              "There are no listings.",
+            ),
+            page,
+          ),
+      }),
+    );
+}
+
+function addShow(listings: Command): void {
+  dataCommand(listings, "show <id>")
+    .description("show a listing")
+    .action((id: string, _options: object, command: Command) =>
+      operate(command, {
+        call: (core) => core.listings.getAny({ id }),
+        text: record,
+        missing: NO_LISTING,
       }),
     );
 }
@@ -113,9 +150,9 @@ function addUpdate(listings: Command): void {
     .addOption(new Option("--active <answer>", "whether it takes new forms").choices(["true", "false"]))
     .addHelpText(
       "after",
-      `
+      notes(`
 Example:
-  guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`,
+  guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`),
     )
     .action((id: string, options: UpdateOptions, command: Command) =>
       operate(command, {

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { notes } from "./help.js";
 import { record, table } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 
@@ -9,10 +10,10 @@ export function addNotifications(program: Command): void {
     .description("list the notifications that wait to be sent, or failed")
     .addHelpText(
       "after",
-      `
+      notes(`
 States: waiting (not tried yet), running (being sent), retrying (failed, tried again at "run at"), failed (given up:
 the mail server refused the address or the message for good, four days have passed, or its worker crashed five times in a
-row).`,
+row).`),
     )
     .action((_options: object, command: Command) =>
       operate(command, {
@@ -27,7 +28,7 @@ row).`,
     );
   dataCommand(notifications, "retry <id>")
     .description("try a notification again at once; one that is running is left to its attempt")
-    .addHelpText("after", "\nExample:\n  guest-forms notifications retry 42")
+    .addHelpText("after", notes("\nExample:\n  guest-forms notifications retry 42"))
     .action((id: string, _options: object, command: Command) =>
       operate(command, {
         call: (core) => core.notifications.retry({ id }),

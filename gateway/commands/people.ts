@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { notes } from "./help.js";
 import { record } from "./print.js";
 import { dataCommand, operate } from "./run.js";
 
@@ -11,13 +12,13 @@ export function addPeople(program: Command): void {
     )
     .addHelpText(
       "after",
-      `
+      notes(`
 Upper and lower case do not matter. The forms stay, and are audited. It prints how many forms had the address, how many
 notifications were dropped, and how many stored addresses no secret opens any more, so that nobody can tell whose they
 are. What is being sent just now may still arrive. Hosts and holders of keys are users, and not touched.
 
 Example:
-  guest-forms people erase guest@example.com`,
+  guest-forms people erase guest@example.com`),
     )
     .action((email: string, _options: object, command: Command) =>
       operate(command, {

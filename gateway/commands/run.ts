@@ -1,19 +1,22 @@
 import type { Command } from "commander";
 import type { Caller } from "../../server/caller.js";
+import type { Services } from "../../server/context.js";
 import type { Wording } from "./failure.js";
+import type { FindUser } from "./find-user.js";
+import { notes } from "./help.js";
 import { print, withJson } from "./print.js";
 
-const DATABASE_HELP = `
+const DATABASE_HELP = `\
 The database is the one of DATABASE_URL. Where that is unset, and NODE_ENV is not "production", it is the one of a
 \`guest-forms dev\` running in the current folder.`;
 
 /** A command that reads or changes data through the core. */
 export const dataCommand = (parent: Command, usage: string): Command =>
-  withJson(parent.command(usage)).addHelpText("after", DATABASE_HELP);
+  withJson(parent.command(usage)).addHelpText("after", notes(DATABASE_HELP));
 
 /** One call of the core. */
 export interface Operation<Result> extends Wording {
-  call(core: Caller): Promise<Result>;
+  call(core: Caller, findUser: FindUser): Promise<Result>;
   /** The result as text for people. */
   text(result: Result): string;
 }
@@ -23,10 +26,11 @@ export async function operate<Result>(command: Command, operation: Operation<Res
   const { settingsOrDev } = await import("./environment.js");
   const { withServices } = await import("./services.js");
   const { createCaller } = await import("../../server/caller.js");
-  const result = await withServices(
-    settingsOrDev(),
-    (services) => operation.call(createCaller(services, { kind: "operator" })),
-    operation,
-  );
+  const { findUserBy } = await import("./find-user.js");
+  const call = (services: Services) => {
+    const core = createCaller(services, { kind: "operator" });
+    return operation.call(core, findUserBy(core));
+  };
+  const result = await withServices(settingsOrDev(), call, operation);
   print(command, result, operation.text(result));
 }

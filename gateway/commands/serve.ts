@@ -1,8 +1,9 @@
 import { availableParallelism } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
+import { notes } from "./help.js";
 import { withJson } from "./print.js";
 import type { ServeOptions } from "./serve-action.js";
-import { settingsHelp } from "./settings-help.js";
+import { settingsNotes } from "./settings-help.js";
 import { port } from "./values.js";
 
 /** `--port` and `--host`, of the commands that listen. */
@@ -23,16 +24,16 @@ export function addServe(program: Command): void {
     )
     .addHelpText(
       "after",
-      `
+      notes(`
 Wants DATABASE_URL, and a database that \`guest-forms migrate\` has prepared. SIGTERM and SIGINT stop it: it serves on
 for DRAIN_DELAY_SECONDS, then takes no new requests and lets the running ones finish (DRAIN_SECONDS at most).
 With --workers, SIGHUP replaces the processes one by one without refusing a request; pools of connections, and limits
 where REDIS_URL is unset, are then of each process.
 
 Example:
-  DATABASE_URL=postgres://user:password@localhost/guest_forms guest-forms serve --port 8080
-${settingsHelp()}`,
+  DATABASE_URL=postgres://user:password@localhost/guest_forms guest-forms serve --port 8080`),
     )
+    .addHelpText("after", settingsNotes)
     .action(async (options: ServeOptions, command: Command) => {
       const { serve } = await import("./serve-action.js");
       await serve(options, command);

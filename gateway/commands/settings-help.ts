@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readSettings, settingsSchema } from "../../server/config.js";
+import { wrap, wrappedNotes } from "./help.js";
 
 export interface Setting {
   name: string;
@@ -24,11 +25,14 @@ export function listSettings(): Setting[] {
   );
 }
 
+const INDENT = "      ";
+
 /** Every setting with what it may be and its default, for `--help`. */
-export function settingsHelp(): string {
+export const settingsNotes = wrappedNotes((width) => {
+  const indented = (text: string) => wrap(text, width - INDENT.length).replace(/^/gm, INDENT);
   const settings = listSettings().map(({ name, description, may, standard }) => {
     const unlessSet = standard === undefined ? "" : ` (default: ${standard})`;
-    return `  ${name}\n      ${description}\n      ${may}${unlessSet}`;
+    return [`  ${name}`, indented(description), indented(may + unlessSet)].join("\n");
   });
-  return `\nSettings, as environment variables:\n${settings.join("\n")}`;
-}
+  return `Settings, as environment variables:\n${settings.join("\n")}`;
+});

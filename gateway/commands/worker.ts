@@ -1,6 +1,7 @@
 import type { Command } from "commander";
+import { notes } from "./help.js";
 import { print, withJson } from "./print.js";
-import { settingsHelp } from "./settings-help.js";
+import { settingsNotes } from "./settings-help.js";
 import { stopRequest } from "./stopping.js";
 
 /** `worker`. */
@@ -9,10 +10,10 @@ export function addWorker(program: Command): void {
     .description("run the notification worker alone, beside `serve --no-worker`")
     .addHelpText(
       "after",
-      `
-Wants DATABASE_URL. SIGTERM and SIGINT stop it: what is being sent is finished (DRAIN_SECONDS at most).
-${settingsHelp()}`,
+      notes(`
+Wants DATABASE_URL. SIGTERM and SIGINT stop it: what is being sent is finished (DRAIN_SECONDS at most).`),
     )
+    .addHelpText("after", settingsNotes)
     .action(async (_options: object, command: Command) => {
       const { settingsWithDatabase } = await import("./environment.js");
       const { CLOSING_SECONDS } = await import("./listening.js");

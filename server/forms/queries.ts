@@ -15,10 +15,10 @@ import { FORM_STATUSES, type FormStatus } from "./status.js";
 // Scope is part of each statement; only the operator's have none.
 
 /** The columns of `forms f` that a projection needs: never the guest's e-mail. */
-const FORM_COLUMNS = selectList(formV1, "f");
+export const FORM_COLUMNS = selectList(formV1, "f");
 
 /** A form as the database stores it; its status may be one that the interface does not know. */
-type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
+export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
 const isPublic = (status: string): status is FormStatus =>
   (FORM_STATUSES as readonly string[]).includes(status);

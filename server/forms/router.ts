@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { invalid } from "../errors.js";
-import { inAppProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { inAppProcedure, operatingProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { defined } from "../values.js";
+import { getAnyForm, listAllForms } from "./read-all-forms.js";
 import { getForm, listForms } from "./read-forms.js";
 import {
   createInput,
@@ -10,6 +11,7 @@ import {
   getInput,
   idempotencyKey,
   idempotentReplayed,
+  listAllInput,
   listInput,
   setPartyInput,
   setStatusInput,
@@ -125,6 +127,21 @@ export const formsRouter = router({
     .input(getInput)
     .output(formV1)
     .query(({ ctx, input }) => getForm(ctx, input.id)),
+
+  /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
+  getAny: operatingProcedure
+    .input(getInput)
+    .output(formV1)
+    .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
+
+  /**
+   * All forms, or those on one listing or in one user's scope, newest first. Operator.
+   * Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   */
+  listAll: operatingProcedure
+    .input(listAllInput)
+    .output(formPage)
+    .query(({ ctx, input }) => listAllForms(ctx, input)),
 
   /**
    * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,

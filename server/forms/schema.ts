@@ -151,6 +151,14 @@ export const listInput = z.strictObject({
     .optional(),
 });
 
+/** Forms as the operator lists them: all, or those on one listing, in one user's scope, or both. */
+export const listAllInput = z.strictObject({
+  limit,
+  cursor,
+  listingId: uuid.optional(),
+  userId: uuid.optional(),
+});
+
 /** 1 to 255 printable ASCII characters. */
 export const idempotencyKey = z
   .string({ error: expected("a string") })

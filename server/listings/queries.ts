@@ -1,6 +1,6 @@
-import type { HolderContext } from "../context.js";
+import type { Context, HolderContext } from "../context.js";
 import { notFound } from "../errors.js";
-import { keysetValues, type Page, readPage } from "../paging.js";
+import { keysetValues, newestFirst, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
 import { LISTING_COLUMNS, type ListingRow, projectListing } from "./projection.js";
 import type { Listing } from "./schema.js";
@@ -45,6 +45,50 @@ export async function listListings(
     identity: { list: "listings" },
     read: (after, take) =>
       db.query<ListingRow>("listings", LIST, [principal.userId, ...keysetValues(after, take)]),
+  });
+  return { items: items.map(projectListing), nextCursor };
+}
+
+const GET_ANY = `SELECT ${LISTING_COLUMNS} FROM listings l WHERE l.id = $1::uuid`;
+
+/** For the operator: the listing with this id. */
+export async function getAnyListing({ services }: Context, id: string): Promise<Listing> {
+  const [row] = await services.db.query<ListingRow>("any-listing", GET_ANY, [id]);
+  if (!row) throw notFound();
+  return projectListing(row);
+}
+
+const NEWEST = `
+  SELECT ${LISTING_COLUMNS}
+  FROM listings l
+  WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid)
+  ORDER BY l.created_at DESC, l.id DESC
+  LIMIT $3::int`;
+
+const NEWEST_OF_USER = `
+  SELECT ${LISTING_COLUMNS}
+  FROM memberships m JOIN listings l ON l.id = m.listing_id
+  WHERE ${membershipInScope("$4")} AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid)
+  ORDER BY m.listing_created_at DESC, m.listing_id DESC
+  LIMIT $3::int`;
+
+/** For the operator: a page of all listings, or of those in one user's scope, newest first. */
+export async function listAllListings(
+  { services: { db, keyring } }: Context,
+  { limit, cursor, userId }: { limit: number; cursor?: string | undefined; userId?: string | undefined },
+): Promise<Page<Listing>> {
+  const { items, nextCursor } = await readPage({
+    limit,
+    cursor,
+    keys: keyring.cursor,
+    identity: { list: "all listings", userId },
+    read: (after, take) =>
+      userId === undefined
+        ? db.query<ListingRow>("newest-listings", NEWEST, newestFirst(after, take))
+        : db.query<ListingRow>("newest-listings-of-user", NEWEST_OF_USER, [
+            ...newestFirst(after, take),
+            userId,
+          ]),
   });
   return { items: items.map(projectListing), nextCursor };
 }

@@ -1,10 +1,11 @@
 import { operatingProcedure, readingProcedure, router } from "../trpc.js";
 import { createListing } from "./create.js";
-import { getListing, listListings } from "./queries.js";
+import { getAnyListing, getListing, listAllListings, listListings } from "./queries.js";
 import {
   createInput,
   deactivateInput,
   getInput,
+  listAllInput,
   listInput,
   listing,
   listingPage,
@@ -51,6 +52,18 @@ export const listingsRouter = router({
     .input(getInput)
     .output(listing)
     .query(({ ctx, input }) => getListing(ctx, input.id)),
+
+  /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
+  getAny: operatingProcedure
+    .input(getInput)
+    .output(listing)
+    .query(({ ctx, input }) => getAnyListing(ctx, input.id)),
+
+  /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
+  listAll: operatingProcedure
+    .input(listAllInput)
+    .output(listingPage)
+    .query(({ ctx, input }) => listAllListings(ctx, input)),
 
   /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
   create: operatingProcedure

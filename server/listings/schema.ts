@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { cursor, limit, nextCursor, pageItems } from "../paging.js";
-import { count, instantOut, int32Out, line, resourceId, slug, text } from "../values.js";
+import { count, instantOut, int32Out, line, resourceId, slug, text, uuid } from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z
@@ -57,6 +57,9 @@ export const getInput = z.strictObject({
 });
 
 export const listInput = z.strictObject({ limit, cursor });
+
+/** Listings as the operator lists them: all, or those in one user's scope. */
+export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optional() });
 
 function isTimezone(name: string): boolean {
   try {

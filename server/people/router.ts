@@ -1,7 +1,7 @@
-import { z } from "zod";
 import { operatingProcedure, router } from "../trpc.js";
 import { canonicalEmail } from "../values.js";
 import { erasePerson } from "./erase.js";
+import { listMembers, listUsers } from "./lists.js";
 import {
   createUserInput,
   erased,
@@ -9,12 +9,15 @@ import {
   findUserInput,
   getUserInput,
   listMembersInput,
+  listUsersInput,
+  memberPage,
   membership,
   removeMemberInput,
   setMemberInput,
   user,
+  userPage,
 } from "./schema.js";
-import { createUser, getUser, listMembers, removeMember, setMember } from "./store.js";
+import { createUser, getUser, removeMember, setMember } from "./store.js";
 
 export const usersRouter = router({
   /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed or taken). */
@@ -32,6 +35,11 @@ export const usersRouter = router({
     .input(findUserInput)
     .output(user)
     .query(({ ctx, input }) => getUser(ctx, { email: canonicalEmail(input.email) })),
+  /** All users, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
+  list: operatingProcedure
+    .input(listUsersInput)
+    .output(userPage)
+    .query(({ ctx, input }) => listUsers(ctx, input)),
 });
 
 export const membersRouter = router({
@@ -45,11 +53,14 @@ export const membersRouter = router({
     .input(removeMemberInput)
     .output(membership)
     .mutation(({ ctx, input }) => removeMember(ctx, input)),
-  /** Who has which role on a listing; nobody where there is no such listing. Operator. */
+  /**
+   * Who has which role on a listing, or which roles a user has; empty if there is no such listing or user. Operator.
+   * Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   */
   list: operatingProcedure
     .input(listMembersInput)
-    .output(z.array(membership))
-    .query(({ ctx, input }) => listMembers(ctx, input.listingId)),
+    .output(memberPage)
+    .query(({ ctx, input }) => listMembers(ctx, input)),
 });
 
 export const peopleRouter = router({

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { expected } from "../errors.js";
-import { emailAddress, instantOut, resourceId, text } from "../values.js";
+import { cursor, limit, nextCursor } from "../paging.js";
+import { emailAddress, instantOut, resourceId, text, uuid } from "../values.js";
 
 export const createUserInput = z.strictObject({ email: emailAddress, name: text(200).nullish() });
 
@@ -12,6 +13,10 @@ export const user = z.object({
 });
 
 export type User = z.infer<typeof user>;
+
+export const listUsersInput = z.strictObject({ limit, cursor });
+
+export const userPage = z.object({ items: z.array(user), nextCursor });
 
 export const getUserInput = z.strictObject({ id: resourceId });
 
@@ -26,11 +31,24 @@ export const setMemberInput = z.strictObject({
 
 export const removeMemberInput = z.strictObject(membershipKey);
 
-export const listMembersInput = z.strictObject({ listingId: resourceId });
+/** The members of a listing, or the listings that a user is a member of. */
+export const listMembersInput = z
+  .strictObject({ limit, cursor, listingId: uuid.optional(), userId: uuid.optional() })
+  .refine(({ listingId, userId }) => (listingId === undefined) !== (userId === undefined), {
+    path: ["listingId"],
+    error: "give either a listing or a user",
+  });
 
 export const membership = z.object({ listingId: z.guid(), userId: z.guid(), role: z.string() });
 
 export type Membership = z.infer<typeof membership>;
+
+/** A membership with what people call its user and its listing. */
+export const member = membership.extend({ userEmail: z.string(), listingTitle: z.string() });
+
+export type Member = z.infer<typeof member>;
+
+export const memberPage = z.object({ items: z.array(member), nextCursor });
 
 export const eraseInput = z.strictObject({ email: emailAddress });
 

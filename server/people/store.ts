@@ -77,15 +77,6 @@ export function setMember(context: Context, input: z.output<typeof setMemberInpu
   });
 }
 
-/** The members of a listing, in the order of their ids. */
-export function listMembers({ services }: Context, listingId: string): Promise<Membership[]> {
-  return services.db.prisma.membership.findMany({
-    where: { listingId },
-    orderBy: { userId: "asc" },
-    select: { listingId: true, userId: true, role: true },
-  });
-}
-
 /** Takes a user's role on a listing away; RESOURCE_NOT_FOUND if there is none. */
 export function removeMember(
   context: Context,

@@ -119,9 +119,9 @@ describe("as the operator", () => {
     });
     expect((await listings.update.mutate({ id: listing.id, active: true })).active).toBe(true);
     await members.set.mutate({ listingId: listing.id, userId, role: "READER" });
-    expect(await members.list.query({ listingId: listing.id })).toHaveLength(2);
+    expect((await members.list.query({ listingId: listing.id })).items).toHaveLength(2);
     await members.remove.mutate({ listingId: listing.id, userId });
-    expect(await members.list.query({ listingId: listing.id })).toEqual([
+    expect((await members.list.query({ listingId: listing.id })).items).toMatchObject([
       { listingId: listing.id, userId: host.id, role: "OWNER" },
     ]);
     const issued = await keys.issue.mutate({ userId: host.id, mode: "READ_ONLY" });
