@@ -1,17 +1,38 @@
 // Builds both module formats with plain tsc: dist/esm and dist/cjs, each with its own types.
 import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(fileURLToPath(import.meta.url));
-const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 
 rmSync(join(root, "dist"), { recursive: true, force: true });
 for (const config of ["tsconfig.json", "tsconfig.cjs.json"]) {
-  const { status } = spawnSync(process.execPath, [tsc, "-p", join(root, config)], { stdio: "inherit" });
+  const status = compile(join(root, config));
   if (status !== 0) process.exit(status ?? 1);
 }
 // Without it, Node and TypeScript would read dist/cjs by the "type": "module" of the package.
 writeFileSync(join(root, "dist", "cjs", "package.json"), '{ "type": "commonjs" }\n');
+
+/** With the installed compiler; in a checkout without one, npm fetches it into its cache. */
+function compile(project) {
+  const installed = findCompiler();
+  if (installed) return spawnSync(process.execPath, [installed, "-p", project], { stdio: "inherit" }).status;
+  const { devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const options = ["exec", "--yes", `--package=typescript@${devDependencies.typescript}`];
+  return spawnSync("npm", [...options, "--", "tsc", "-p", project], {
+    cwd: root,
+    stdio: "inherit",
+    shell: process.platform === "win32",
+  }).status;
+}
+
+function findCompiler() {
+  try {
+    const manifest = createRequire(import.meta.url).resolve("typescript/package.json");
+    return join(dirname(manifest), "bin", "tsc");
+  } catch {
+    return undefined;
+  }
+}

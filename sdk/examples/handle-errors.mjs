@@ -6,6 +6,7 @@
  *   node handle-errors.mjs LISTING-ID [GUESTS]
  */
 import {
+  AbortError,
   ApiError,
   ConnectionError,
   ForbiddenError,
@@ -77,6 +78,7 @@ function advice(error) {
   if (error instanceof TimeoutError)
     return "No answer in time. Creating again is safe: equal input makes one form.";
   if (error instanceof ConnectionError) return `No connection: ${error.message}. Creating again is safe.`;
+  if (error instanceof AbortError) return "The call was aborted. Creating again is safe.";
   if (error instanceof GuestFormsError) return `The call is wrong, and nothing was sent: ${error.message}`;
   throw error;
 }

@@ -4,9 +4,10 @@
  * grow in between: no row makes a second form.
  *
  *   export GUEST_FORMS_API_KEY=grf_rw_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
- *   node import-csv.mjs stays.csv
+ *   node import-csv.mjs stays.csv [LISTING-ID]
  *
- * The first line names the columns: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail
+ * The first line names the columns: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail. LISTING-ID is used for
+ * rows without a listingId.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -20,9 +21,9 @@ import {
 
 const CONCURRENCY = 4;
 
-const path = process.argv[2];
+const [path, listingId = ""] = process.argv.slice(2);
 if (!path) {
-  console.error("Usage: node import-csv.mjs FILE.csv");
+  console.error("Usage: node import-csv.mjs FILE.csv [LISTING-ID]");
   process.exit(2);
 }
 
@@ -32,6 +33,7 @@ process.once("SIGINT", () => stop.abort("Stopped: run it again to go on"));
 // A bulk import rather waits for the rate limit than fails.
 const client = new GuestForms({ maxRetries: 6, timeout: 180_000 });
 const rows = parseCsv(await readFile(path, "utf8"));
+for (const row of rows) row.listingId ||= listingId;
 const count = { created: 0, present: 0, failed: 0 };
 /** @type {string[]} */
 const failures = [];

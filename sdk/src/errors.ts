@@ -93,6 +93,7 @@ export class ApiError extends GuestFormsError {
     ApiError.prototype.name = "ApiError";
   }
 
+  /** HTTP status of the response. */
   declare readonly status: number;
   /** Seconds to wait before trying again, from `Retry-After`; undefined if it was not sent. */
   declare readonly retryAfter: number | undefined;

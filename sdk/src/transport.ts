@@ -73,7 +73,8 @@ export class Transport {
 
   async send(call: Call, options: RequestOptions = {}): Promise<Answer<unknown>> {
     const settings = this.#settings;
-    const { timeout = settings.timeout, maxRetries = settings.maxRetries } = options;
+    const timeout = options.timeout ?? settings.timeout;
+    const maxRetries = options.maxRetries ?? settings.maxRetries;
     checkTimes(timeout, maxRetries);
     const apiKey = "apiKey" in options ? options.apiKey : settings.apiKey;
     const label = `${call.method} ${call.path}`;

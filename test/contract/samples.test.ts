@@ -41,6 +41,9 @@ const PRINTS: Record<string, RegExp> = {
   "getListing ts": /^Loft by the canal Europe\/Berlin$/,
 };
 
+/** Those that print every form, oldest first. */
+const LIST_FORMS = ["3-paging.md js 1", "3-paging.md ts 1", "listForms ts"];
+
 const samples = [...guideSamples(), ...documentSamples()];
 
 /** The programs that run them, where they are installed. */
@@ -51,6 +54,7 @@ const there = new Set(Object.values(PROGRAMS).filter(isThere));
 let folder: string;
 let env: NodeJS.ProcessEnv;
 let ids: Record<string, string>;
+let readFormIds: () => Promise<string[]>;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "guest-forms-samples-"));
   const gateway = await startTestGateway();
@@ -58,6 +62,11 @@ beforeAll(async () => {
   const services = await gateway.services();
   const { id: listingId } = await makeListing(services, userId, { title: "Loft by the canal" });
   const form = await makeForm(services, userId, listingId);
+  await makeForm(services, userId, listingId);
+  readFormIds = async () => {
+    const forms = await services.db.prisma.form.findMany({ orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
+    return forms.map(({ id }) => id);
+  };
   ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
   env = { PATH: process.env.PATH, GUEST_FORMS_BASE_URL: gateway.url, GUEST_FORMS_API_KEY: key };
 });
@@ -110,7 +119,11 @@ describe("a sample that an integrator copies works", () => {
     const program = PROGRAMS[sample.language];
     const why = there.has(program) ? "" : `: SKIPPED, for ${program} is not installed`;
     it.skipIf(why !== "")(`${sample.name}${why}`, { timeout: 120_000 }, async () => {
-      expect(await print(sample)).toMatch(PRINTS[sample.name] ?? /no such sample/);
+      const printed = await print(sample);
+      expect(printed).toMatch(PRINTS[sample.name] ?? /no such sample/);
+      if (LIST_FORMS.includes(sample.name)) {
+        expect(printed.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
+      }
     });
   }
 

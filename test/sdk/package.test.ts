@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -190,6 +190,8 @@ describe("in a blank project", () => {
         new GuestForms({ fetch, logger: console });
         const client = new GuestForms({ fetch: (url, init) => fetch(url, init) });
         new GuestForms({ fetch: traced });
+        const raw: Promise<Response> = client.forms.retrieve("a").asResponse();
+        client.withOptions({ apiKey: async () => "b", fetchOptions: { dispatcher: {} } }).listings.list();
         client.forms.list({}, { signal: AbortSignal.timeout(5), headers: { a: "b" } });
         client.forms.retrieve("a", { signal: new AbortController().signal }) satisfies Promise<{ id: string }>;`,
       });
@@ -199,6 +201,30 @@ describe("in a blank project", () => {
       }
     },
   );
+});
+
+test("the README's one line installs the package from a checkout in which nothing is installed", {
+  timeout: 300_000,
+}, async ({ skip }) => {
+  const [line = ""] = (await readFile(join(sdk, "README.md"), "utf8")).match(/^npm install .*$/m) ?? [];
+  const listed = await run(sdk, "git", "ls-files", "--cached", "--others", "--exclude-standard");
+  for (const path of listed.stdout.trim().split("\n")) {
+    await cp(join(sdk, path), join(temporary, "guest-forms", "sdk", path));
+  }
+  const project = join(temporary, "from a checkout");
+  await mkdir(project);
+  await writeFile(join(project, "package.json"), '{ "name": "blank", "private": true, "type": "module" }');
+  const compilerOptions = { ...STRICT, module: "nodenext" };
+  await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+  await writeFile(join(project, "use.ts"), typescript(2045));
+  const installed = await run(project, "sh", "-euc", line);
+  const offline = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTCACHED/.test(installed.output);
+  if (offline && !process.env.CI) skip("npm's registry is out of reach");
+  expect(installed.code, installed.output).toBe(0);
+  const compiled = await node(project, TSC, "-p", ".");
+  expect(compiled.code, compiled.output).toBe(0);
+  const ran = await node(project, "use.js");
+  expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
 });
 
 test("the README's quick start has six lines, compiles and runs", { timeout: 180_000 }, async () => {
@@ -230,7 +256,8 @@ describe("the package", () => {
       .trim()
       .split("\n")
       .map((path) => path.replace("package/", ""));
-    expect(files.filter((path) => !/^dist\/(esm|cjs)\/[a-z]+(\.d\.ts|\.js)$/.test(path)).sort()).toEqual([
+    const built = /^(dist\/(esm|cjs)\/[a-z-]+(\.d\.ts|\.js)(\.map)?|src\/[a-z-]+\.ts)$/;
+    expect(files.filter((path) => !built.test(path)).sort()).toEqual([
       "CHANGELOG.md",
       "LICENSE",
       "README.md",
@@ -241,6 +268,16 @@ describe("the package", () => {
     expect(manifest).not.toHaveProperty("dependencies");
     expect(manifest).not.toHaveProperty("peerDependencies");
     expect(manifest.sideEffects).toBe(false);
+    for (const map of files.filter((path) => path.endsWith(".map"))) {
+      const { sources } = JSON.parse(await readFile(join(sdk, map), "utf8")) as { sources: string[] };
+      expect(files).toEqual(expect.arrayContaining(sources.map((source) => join(dirname(map), source))));
+    }
+  });
+
+  test("is built by the compiler of the repository", async () => {
+    const { devDependencies } = JSON.parse(await readFile(join(sdk, "package.json"), "utf8"));
+    const repository = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+    expect(devDependencies).toEqual({ typescript: repository.devDependencies.typescript });
   });
 
   test("is at most 6 kB minified and gzipped, for browsers", async () => {
@@ -317,6 +354,11 @@ describe("the examples", { timeout: 90_000 }, () => {
     expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 there already, 0 failed, of 4\n" });
     const imported = (await world.forms()).filter((form) => form.checkInDate?.startsWith("2035-"));
     expect(imported).toHaveLength(4);
+  });
+
+  test("import-csv imports the file that comes with it", async () => {
+    const imported = await example("import-csv.mjs", join(sdk, "examples", "stays.csv"), listingId());
+    expect(imported).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
   });
 
   test("mirror-forms resumes after a stop, and adds what is new", async () => {

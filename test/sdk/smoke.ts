@@ -1,5 +1,11 @@
 // What every platform must be able to do. Bundled and run there, so it uses nothing but the SDK and the platform's own.
-import { GuestForms, ResourceNotFoundError, TimeoutError, ValidationError } from "../../sdk/src/index.js";
+import {
+  AbortError,
+  GuestForms,
+  ResourceNotFoundError,
+  TimeoutError,
+  ValidationError,
+} from "../../sdk/src/index.js";
 
 export interface SmokeOptions {
   apiKey: string;
@@ -47,9 +53,17 @@ export async function smoke({
   controller.abort(new Error("enough"));
   const aborted = await rejected(client.forms.retrieve(form.id, { signal: controller.signal }));
 
+  const raw = await client.forms.retrieve(form.id).asResponse();
+  const requested = await client.request<{ id: string }>("GET", `/v1/forms/${form.id}`);
+  const asked = await client.withOptions({ apiKey: async () => apiKey }).listings.list();
+
   return {
     "creates a form": response.status === 201 && form.status === "SENT",
     "reads the correlation id": /^[0-9a-f-]{36}$/.test(response.headers["x-correlation-id"] ?? ""),
+    "puts it on the result": form._correlationId === response.headers["x-correlation-id"],
+    "gives the platform's response": raw instanceof Response && JSON.parse(await raw.text()).id === form.id,
+    "requests any path": requested.id === form.id,
+    "asks for the key": asked.items.length > 0,
     "replays an equal create": again.replayed && again.data.id === form.id,
     "updates it": updated.numberOfGuests === 3,
     "retrieves it": (await client.forms.retrieve(form.id)).createdAt === form.createdAt,
@@ -59,7 +73,7 @@ export async function smoke({
       invalid instanceof ValidationError && invalid.errors[0]?.field === "checkOutDate",
     "finds nothing": missing instanceof ResourceNotFoundError && missing.correlationId !== undefined,
     "keeps the deadline": late instanceof TimeoutError,
-    "stops on abort": (aborted as Error).message === "enough",
+    "stops on abort": aborted instanceof AbortError && (aborted.cause as Error).message === "enough",
     "hides the key": !JSON.stringify(client).includes(apiKey),
   };
 }

@@ -1,0 +1,132 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type Ts from "../../node_modules/@arethetypeswrong/core/node_modules/typescript/lib/typescript.js";
+
+// What an editor shows of the SDK, read from the declarations that are published.
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const TSC = join(root, "node_modules/typescript/bin/tsc");
+// The repository's compiler has no stable API yet.
+const ts: typeof Ts = createRequire(join(root, "node_modules/@arethetypeswrong/core/package.json"))(
+  "typescript",
+);
+
+let folder: string;
+let declared: Declared[];
+
+interface Declared {
+  name: string;
+  isMethod: boolean;
+  description: string;
+  example: string | undefined;
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "guest-forms-documentation-"));
+  await promisify(execFile)(process.execPath, [
+    TSC,
+    "-p",
+    join(root, "sdk"),
+    "--outDir",
+    join(folder, "sdk"),
+  ]);
+  declared = readDeclarations(join(folder, "sdk", "index.d.ts"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** What every promise and every iterable has. */
+const KNOWN = new Set(["then", "catch", "finally", "[Symbol.toStringTag]", "[Symbol.asyncIterator]"]);
+
+/** Everything that is exported, and each of its properties and methods. */
+function readDeclarations(entry: string): Declared[] {
+  const program = ts.createProgram([entry], { target: ts.ScriptTarget.ES2022, types: [] });
+  const checker = program.getTypeChecker();
+  const describe = (name: string, symbol: Ts.Symbol, isMethod: boolean): Declared => {
+    const example = symbol.getJsDocTags(checker).find((tag) => tag.name === "example");
+    return {
+      name,
+      isMethod,
+      description: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
+      example: example && ts.displayPartsToString(example.text),
+    };
+  };
+  const membersOf = (name: string, node: Ts.Node): Declared[] => {
+    const found: Declared[] = [];
+    const visit = (child: Ts.Node): void => {
+      if (ts.isConstructorDeclaration(child)) return;
+      if (ts.isConditionalTypeNode(child)) {
+        visit(child.trueType);
+        return;
+      }
+      const isMethod = ts.isMethodSignature(child) || ts.isMethodDeclaration(child);
+      if (isMethod || ts.isPropertySignature(child) || ts.isPropertyDeclaration(child)) {
+        const member = child.name.getText();
+        const symbol = checker.getSymbolAtLocation(child.name);
+        if (ts.isPrivateIdentifier(child.name) || KNOWN.has(member) || !symbol) return;
+        found.push(describe(`${name}.${member}`, symbol, isMethod));
+        if (isMethod) return;
+      }
+      ts.forEachChild(child, visit);
+    };
+    ts.forEachChild(node, visit);
+    return found;
+  };
+  const source = program.getSourceFile(entry);
+  const module = source && checker.getSymbolAtLocation(source);
+  return checker.getExportsOfModule(module as Ts.Symbol).flatMap((exported) => {
+    const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
+    const { name } = exported;
+    const isFunction = checker.getTypeOfSymbol(symbol).getCallSignatures().length > 0;
+    const members = (symbol.declarations ?? []).flatMap((node) => membersOf(name, node));
+    return [describe(name, symbol, isFunction), ...members];
+  });
+}
+
+test("every export, and every field and method of it, has a description", () => {
+  expect(declared.length).toBeGreaterThan(100);
+  expect(declared.filter(({ description }) => description.length < 5).map(({ name }) => name)).toEqual([]);
+});
+
+test("every method has an example", () => {
+  const methods = declared.filter(({ isMethod }) => isMethod);
+  expect(methods.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(["GuestForms.withOptions", "Forms.create", "Page.nextPage", "isKnownStatus"]),
+  );
+  expect(methods.filter(({ example }) => !example?.includes("```ts\n")).map(({ name }) => name)).toEqual([]);
+});
+
+test("no description cites what its readers cannot open", () => {
+  expect(declared.filter(({ description }) => description.includes("interface,"))).toEqual([]);
+});
+
+test("every example compiles under strict", { timeout: 120_000 }, async () => {
+  const examples = declared.flatMap(({ example }) => example ?? []);
+  const bodies = examples.map((example) => /```ts\n(.*?)```/s.exec(example)?.[1]);
+  await writeFile(
+    join(folder, "use.ts"),
+    `import { GuestForms, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1 } from "./sdk/index.js";
+    declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
+    declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
+    declare const signal: AbortSignalLike, listener: () => void;
+    ${bodies.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`,
+  );
+  await writeFile(join(folder, "package.json"), '{ "type": "module" }');
+  const compilerOptions = {
+    target: "es2022",
+    lib: ["es2022", "dom"],
+    module: "nodenext",
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noEmit: true,
+    types: [],
+  };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+  const { stdout } = await promisify(execFile)(process.execPath, [TSC, "-p", folder]).catch((error) => error);
+  expect(stdout).toBe("");
+});
