@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { operatingProcedure, router } from "../trpc.js";
-import { canonicalEmail } from "../values.js";
 import { erasePerson } from "./erase.js";
 import {
   createUserInput,
@@ -14,10 +13,10 @@ import {
   setMemberInput,
   user,
 } from "./schema.js";
-import { createUser, getUser, listMembers, removeMember, setMember } from "./store.js";
+import { createUser, findUserByEmail, getUser, listMembers, removeMember, setMember } from "./store.js";
 
 export const usersRouter = router({
-  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed or taken). */
+  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed, or taken: by whom). */
   create: operatingProcedure
     .input(createUserInput)
     .output(user)
@@ -26,12 +25,12 @@ export const usersRouter = router({
   get: operatingProcedure
     .input(getUserInput)
     .output(user)
-    .query(({ ctx, input }) => getUser(ctx, { id: input.id })),
-  /** A user by e-mail address. Operator. Errors: RESOURCE_NOT_FOUND. */
+    .query(({ ctx, input }) => getUser(ctx, input.id)),
+  /** A user by e-mail address, in whatever case. Operator. Errors: RESOURCE_NOT_FOUND. */
   find: operatingProcedure
     .input(findUserInput)
     .output(user)
-    .query(({ ctx, input }) => getUser(ctx, { email: canonicalEmail(input.email) })),
+    .query(({ ctx, input }) => findUserByEmail(ctx, input.email)),
 });
 
 export const membersRouter = router({

@@ -91,7 +91,11 @@ describe.concurrent("the commands for data", PATIENT, () => {
     expect(user).toMatchObject({ email: "Ada@example.com", name: "Ada" });
     expect(user.id).toMatch(UUID);
     expect(await text("users", "create", "--email", "b@example.com")).toMatch(/^id: +[0-9a-f-]{36}\n/);
-    expectFailure(await cli(["users", "create", "--email", "b@example.com"]), 2, /--email: .*exists already/);
+    expectFailure(
+      await cli(["users", "create", "--email", "ada@example.com"]),
+      2,
+      new RegExp(`--email: a user with this address exists already: ${user.id}\\n`),
+    );
   });
 
   it("listings create prints the Listing", async () => {
