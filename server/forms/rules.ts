@@ -1,6 +1,6 @@
 import { type FieldError, invalid } from "../errors.js";
 import { projectStatus } from "./projection.js";
-import { STAGES } from "./status.js";
+import { KNOWN_STATUSES, STAGES, similarStatus } from "./status.js";
 
 /** What a listing demands of its forms; null means no limit. */
 export interface ListingRules {
@@ -77,4 +77,14 @@ export function checkStatusOrder(from: string, to: string): void {
   const next = nextStatuses(from);
   const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
   throw invalid([{ field: "status", issue }]);
+}
+
+/** Throws VALIDATION_ERROR, suggesting the nearest, if this version does not know the status. */
+export function checkKnownStatus(status: string): void {
+  if (KNOWN_STATUSES.includes(status)) return;
+  const similar = similarStatus(status);
+  const hint = similar ? `Did you mean ${similar}?` : `These are known: ${KNOWN_STATUSES.join(", ")}.`;
+  throw invalid([
+    { field: "status", issue: `is not a known status. ${hint} Any other is set only with force` },
+  ]);
 }

@@ -445,7 +445,12 @@ describe.concurrent("serve and worker", PATIENT, () => {
       /^ID +FORM ID +STATE[\s\S]* waiting /,
     );
     expect(await run("forms", "set-status", form.id, "ACCEPTED")).toMatchObject({ status: "ACCEPTED" });
-    const odd = await cli(["forms", "set-status", form.id, "ON_HOLD"], { DATABASE_URL });
+    expectFailure(
+      await cli(["forms", "set-status", form.id, "ACEPTED"], { DATABASE_URL }),
+      2,
+      /STATUS: is not a known status\. Did you mean ACCEPTED\?/,
+    );
+    const odd = await cli(["forms", "set-status", form.id, "ON_HOLD", "--force"], { DATABASE_URL });
     expect(odd.stdout).toMatch(/status: +UNKNOWN\n/);
     expectFailure(
       await cli(["forms", "set-status", NOBODY, "ACCEPTED"], { DATABASE_URL }),
