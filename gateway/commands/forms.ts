@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { FORM_STATUSES } from "../../server/forms/status.js";
+import { KNOWN_STATUSES } from "../../server/forms/status.js";
 import { notes } from "./help.js";
 import { type PageOptions, paged, withPages } from "./pages.js";
 import { record, table } from "./print.js";
@@ -69,18 +69,19 @@ function addShow(forms: Command): void {
 function addSetStatus(forms: Command): void {
   dataCommand(forms, "set-status <id> <status>")
     .description("set a form's status, in whatever order: a correction is audited as one")
+    .option("--force", "also a status that is not known; it is shown as UNKNOWN")
     .addHelpText(
       "after",
       notes(`
-STATUS is 1 to 32 of the characters A-Z and _. The public ones are ${FORM_STATUSES.filter((status) => status !== "UNKNOWN").join(", ")};
-any other is stored, and shown as UNKNOWN.
+STATUS is one of ${KNOWN_STATUSES.join(", ")};
+with --force, any 1 to 32 of the characters A-Z and _.
 
 Example:
   guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`),
     )
-    .action((id: string, status: string, _options: object, command: Command) =>
+    .action((id: string, status: string, { force }: { force?: boolean }, command: Command) =>
       operate(command, {
-        call: (core) => core.forms.setStatus({ id, status }),
+        call: (core) => core.forms.setStatus({ id, status, force }),
         text: record,
         options: { id: "ID", status: "STATUS" },
         missing: NO_FORM,

@@ -15,7 +15,7 @@ export function addUsers(program: Command): void {
 function addCreate(users: Command): void {
   dataCommand(users, "create")
     .description("make a user")
-    .requiredOption("--email <address>", "e-mail address, one user each (required)")
+    .requiredOption("--email <address>", "e-mail address, one user each in whatever case (required)")
     .option("--name <text>", "name, at most 200 characters (default: none)")
     .addHelpText(
       "after",

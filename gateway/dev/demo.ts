@@ -159,7 +159,7 @@ async function addStays(services: Services, holderId: string, listing: Listing):
   if (items.length > 0) return;
   for (const { from, nights, guests, status } of STAYS[listing.title] ?? []) {
     const form = await forms.create(stay(listing, from, nights, guests));
-    if (status) await operator.forms.setStatus({ id: form.id, status });
+    if (status) await operator.forms.setStatus({ id: form.id, status, force: true });
   }
 }
 

@@ -4,6 +4,7 @@ import { inAppProcedure, operatingProcedure, readingProcedure, router, writingPr
 import { defined } from "../values.js";
 import { getAnyForm, listAllForms } from "./read-all-forms.js";
 import { getForm, listForms } from "./read-forms.js";
+import { checkKnownStatus } from "./rules.js";
 import {
   createInput,
   formPage,
@@ -145,12 +146,16 @@ export const formsRouter = router({
 
   /**
    * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
-   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator sets any. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator sets any of these and, with `force`, one that is unknown.
+   * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure
     .input(setStatusInput)
     .output(formV1)
-    .mutation(({ ctx, input: { id, status } }) => changeForm(ctx, id, { status })),
+    .mutation(({ ctx, input: { id, status, force } }) => {
+      if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
+      return changeForm(ctx, id, { status });
+    }),
 
   /**
    * Sets how many vehicles and pets come, within the listing's maxVehicles and allowPets. A user, on a form in scope,

@@ -1,5 +1,5 @@
 import { type FieldError, invalid } from "../errors.js";
-import { STAGES } from "./status.js";
+import { KNOWN_STATUSES, STAGES } from "./status.js";
 
 /** What a listing demands of its forms; null means no limit. */
 export interface ListingRules {
@@ -78,5 +78,12 @@ export function checkStatusOrder(from: string, to: string): void {
     next.length > 0
       ? `a form that is ${from} can only become ${next.join(" or ")}`
       : "the status of this form is final";
+  throw invalid([{ field: "status", issue }]);
+}
+
+/** Throws VALIDATION_ERROR if this version does not know the status. */
+export function checkKnownStatus(status: string): void {
+  if (KNOWN_STATUSES.includes(status)) return;
+  const issue = `must be one of ${KNOWN_STATUSES.join(", ")}; any other is set only with force`;
   throw invalid([{ field: "status", issue }]);
 }

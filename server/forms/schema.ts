@@ -196,4 +196,6 @@ export const setStatusInput = z.strictObject({
   status: z
     .string({ error: expected("a string") })
     .regex(/^[A-Z_]{1,32}$/, "must be 1 to 32 of the characters A-Z and _"),
+  /** Of the operator: also a status that this version does not know. */
+  force: z.boolean({ error: expected("true or false") }).optional(),
 });

@@ -7,6 +7,9 @@ export const STAGES = [
   ["CHECKED_OUT"],
 ] as const;
 
+/** The statuses that this version knows. */
+export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
+
 /** The public statuses; any other stored value is shown as UNKNOWN. */
 export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 

@@ -1,5 +1,4 @@
 import { operatingProcedure, router } from "../trpc.js";
-import { canonicalEmail } from "../values.js";
 import { erasePerson } from "./erase.js";
 import { listMembers, listUsers } from "./lists.js";
 import {
@@ -17,10 +16,10 @@ import {
   user,
   userPage,
 } from "./schema.js";
-import { createUser, getUser, removeMember, setMember } from "./store.js";
+import { createUser, findUserByEmail, getUser, removeMember, setMember } from "./store.js";
 
 export const usersRouter = router({
-  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed or taken). */
+  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed, or taken: by whom). */
   create: operatingProcedure
     .input(createUserInput)
     .output(user)
@@ -29,12 +28,12 @@ export const usersRouter = router({
   get: operatingProcedure
     .input(getUserInput)
     .output(user)
-    .query(({ ctx, input }) => getUser(ctx, { id: input.id })),
-  /** A user by e-mail address. Operator. Errors: RESOURCE_NOT_FOUND. */
+    .query(({ ctx, input }) => getUser(ctx, input.id)),
+  /** A user by e-mail address, in whatever case. Operator. Errors: RESOURCE_NOT_FOUND. */
   find: operatingProcedure
     .input(findUserInput)
     .output(user)
-    .query(({ ctx, input }) => getUser(ctx, { email: canonicalEmail(input.email) })),
+    .query(({ ctx, input }) => findUserByEmail(ctx, input.email)),
   /** All users, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
   list: operatingProcedure
     .input(listUsersInput)

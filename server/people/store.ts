@@ -7,14 +7,17 @@ import { invalid, notFound, ServiceError } from "../errors.js";
 import { canonicalEmail, resourceId } from "../values.js";
 import type { createUserInput, Membership, removeMemberInput, setMemberInput, User } from "./schema.js";
 
-/** A new user; VALIDATION_ERROR where the address is taken. */
+/** A new user; VALIDATION_ERROR, with the id of the user who has it, if the address is taken in whatever case. */
 export function createUser(context: Context, input: z.output<typeof createUserInput>): Promise<User> {
   return context.services.db.transaction(async (tx) => {
     const [row] = await tx.user.createManyAndReturn({
       data: [{ email: canonicalEmail(input.email), name: input.name ?? null }],
       skipDuplicates: true,
     });
-    if (!row) throw invalid([{ field: "email", issue: "a user with this address exists already" }]);
+    if (!row) {
+      const [taken] = await findByEmail(tx, input.email);
+      throw invalid([{ field: "email", issue: `a user with this address exists already: ${taken?.id}` }]);
+    }
     await audit(tx, context, "user.created", row.id);
     return projectUser(row);
   });
@@ -27,15 +30,24 @@ const projectUser = ({ id, email, name, createdAt }: UserRow): User => ({
   createdAt: createdAt.toISOString(),
 });
 
-/** The user with this id or this canonical address; RESOURCE_NOT_FOUND if there is none. */
-export async function getUser(
-  { services }: Context,
-  where: { id: string } | { email: string },
-): Promise<User> {
-  const row = await services.db.prisma.user.findUnique({ where });
+/** The user with this id; RESOURCE_NOT_FOUND if there is none. */
+export async function getUser({ services }: Context, id: string): Promise<User> {
+  const row = await services.db.prisma.user.findUnique({ where: { id } });
   if (!row) throw notFound();
   return projectUser(row);
 }
+
+/** The user with this address, in whatever case; RESOURCE_NOT_FOUND if there is none. */
+export async function findUserByEmail(context: Context, email: string): Promise<User> {
+  const [found] = await findByEmail(context.services.db, email);
+  if (!found) throw notFound();
+  return getUser(context, found.id);
+}
+
+const BY_EMAIL = `SELECT id FROM users WHERE lower(email COLLATE "C") = $1`;
+
+const findByEmail = (tx: Sql | Transaction, email: string) =>
+  queryIn<{ id: string }>(tx, "user-by-email", BY_EMAIL, [email.toLowerCase()]);
 
 /** The user an internal tool acts for; UNAUTHENTICATED if there is none with this id. */
 export async function actAs({ db }: Services, userId: string): Promise<UserPrincipal> {

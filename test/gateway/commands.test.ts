@@ -92,7 +92,11 @@ describe.concurrent("the commands for data", PATIENT, () => {
     expect(user).toMatchObject({ email: "Ada@example.com", name: "Ada" });
     expect(user.id).toMatch(UUID);
     expect(await text("users", "create", "--email", "b@example.com")).toMatch(/^id: +[0-9a-f-]{36}\n/);
-    expectFailure(await cli(["users", "create", "--email", "b@example.com"]), 2, /--email: .*exists already/);
+    expectFailure(
+      await cli(["users", "create", "--email", "ada@example.com"]),
+      2,
+      new RegExp(`--email: a user with this address exists already: ${user.id}\\n`),
+    );
   });
 
   it("listings create prints the Listing", async () => {
@@ -446,7 +450,12 @@ describe.concurrent("serve and worker", PATIENT, () => {
       /^ID +FORM ID +STATE[\s\S]* waiting /,
     );
     expect(await run("forms", "set-status", form.id, "ACCEPTED")).toMatchObject({ status: "ACCEPTED" });
-    const odd = await cli(["forms", "set-status", form.id, "ON_HOLD"], { DATABASE_URL });
+    expectFailure(
+      await cli(["forms", "set-status", form.id, "ACEPTED"], { DATABASE_URL }),
+      2,
+      /STATUS: must be one of SENT, .*ACCEPTED/,
+    );
+    const odd = await cli(["forms", "set-status", form.id, "ON_HOLD", "--force"], { DATABASE_URL });
     expect(odd.stdout).toMatch(/status: +UNKNOWN\n/);
     expectFailure(
       await cli(["forms", "set-status", NOBODY, "ACCEPTED"], { DATABASE_URL }),

@@ -347,7 +347,7 @@ describe("the status of a form", () => {
   test("any other is UNKNOWN, fetched and listed", async () => {
     const listing = await makeListing(services, holder.userId);
     const { id } = await makeForm(services, holder.userId, listing.id);
-    await operator.forms.setStatus({ id, status: "ON_HOLD" });
+    await operator.forms.setStatus({ id, status: "ON_HOLD", force: true });
     expect(formOf(await send({ path: `/v1/forms/${id}` })).status).toBe("UNKNOWN");
     const { items } = pageOf<FormV1>(await send({ path: `/v1/forms?listingId=${listing.id}` }));
     expect(items.map(({ status }) => status)).toEqual(["UNKNOWN"]);

@@ -138,7 +138,7 @@ describe("as the operator", () => {
       stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
     );
     await operator.forms.setParty.mutate({ id: form.id, numberOfVehicles: 1 });
-    await operator.forms.setStatus.mutate({ id: form.id, status: "ON_HOLD" });
+    await operator.forms.setStatus.mutate({ id: form.id, status: "ON_HOLD", force: true });
     const waiting = await operator.notifications.list.query();
     expect(waiting).toContainEqual(expect.objectContaining({ formId: form.id, state: "waiting" }));
     expect(await operator.notifications.count.query()).toMatchObject({ waiting: waiting.length, failed: 0 });

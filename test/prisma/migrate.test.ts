@@ -116,6 +116,32 @@ test("a migration that failed is named, and applied again once its cause is gone
   expect(await migrate(url)).toEqual({ applied: names });
 });
 
+test("users whose addresses differ only in case stop the migration with their ids, until one has another address", async () => {
+  const { url } = await freshDatabase();
+  const LATEST = "20261122081200_user_email_ignores_case";
+  const run = (sql: string) => rows(url, sql);
+  await run(
+    `DROP INDEX users_email_lower_key; DELETE FROM _prisma_migrations WHERE migration_name = '${LATEST}'`,
+  );
+  const [a, b] = [1, 2].map((n) => `00000000-0000-4000-8000-00000000000${n}`);
+  await run(
+    `INSERT INTO users (id, email) VALUES ('${a}', 'host@example.com'), ('${b}', 'HOST@example.com')`,
+  );
+  const failed = await migrate(url).then(
+    () => "",
+    ({ message }: Error) => message,
+  );
+  expect(failed).toMatch(
+    new RegExp(
+      `^Cannot migrate the database \\w+ at \\S+: migration ${LATEST} failed: [^\\n]* users have the same e-mail address`,
+    ),
+  );
+  expect(failed).toContain(`${a} and ${b}. Give all but one of them another address`);
+  expect(failed).not.toMatch(/host@/i);
+  await run(`UPDATE users SET email = 'other@example.com' WHERE id = '${b}'`);
+  expect(await migrate(url)).toEqual({ applied: [LATEST] });
+});
+
 test("a database out of reach is told in one sentence without its password", async () => {
   const port = await freePort();
   const address = `postgres://someone:open%20sesame@127.0.0.1:${port}/forms`;

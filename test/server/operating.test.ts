@@ -9,6 +9,7 @@ import {
   makeListing,
   makeUser,
   openTestServices,
+  refusal,
   refusalCode,
   rejectedFields,
   setRole,
@@ -27,15 +28,26 @@ beforeAll(async () => {
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
 
 describe("users", () => {
-  test("an address is one user's, whatever the case of its domain; it is found by it or by id", async () => {
+  test("an address is one user's, whatever its case; the user is found by it or by id, and named when it is taken", async () => {
     const user = await operator.users.create({ email: " Host.One@EXAMPLE.com ", name: " Host One " });
     expect(user).toMatchObject({ email: "Host.One@example.com", name: "Host One" });
-    for (const email of ["Host.One@example.com", "Host.One@Example.COM"]) {
-      expect(await rejectedFields(operator.users.create({ email }))).toEqual(["email"]);
+    for (const email of [
+      "Host.One@example.com",
+      "Host.One@Example.COM",
+      "host.one@example.com",
+      "HOST.ONE@EXAMPLE.COM",
+    ]) {
+      expect((await refusal(operator.users.create({ email }))).errors).toEqual([
+        { field: "email", issue: `a user with this address exists already: ${user.id}` },
+      ]);
       expect(await operator.users.find({ email })).toEqual(user);
     }
+    // Characters that stand for others in a pattern of SQL.
+    for (const email of ["host_one@example.com", "%@example.com"]) {
+      expect(await refusalCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
+    }
     expect(await operator.users.get({ id: user.id.toUpperCase() })).toEqual(user);
-    expect((await operator.users.create({ email: "host.one@example.com" })).name).toBeNull();
+    expect((await operator.users.create({ email: "host.two@example.com" })).name).toBeNull();
     expect(await refusalCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
@@ -44,10 +56,10 @@ describe("users", () => {
     }
   });
 
-  test("of ten creations with one address at once, one succeeds", async () => {
+  test("of ten creations with one address at once, in two cases, one succeeds", async () => {
     const outcomes = await Promise.all(
-      Array.from({ length: 10 }, () =>
-        operator.users.create({ email: "race@example.com" }).then(
+      Array.from({ length: 10 }, (_, n) =>
+        operator.users.create({ email: n % 2 ? "race@example.com" : "RACE@example.com" }).then(
           () => "made",
           () => "refused",
         ),

@@ -96,7 +96,7 @@ describe("the status", () => {
     "%s is answered as it is, and an update does not change it",
     async (status) => {
       const { id } = await makeForm(services, ownerId, listingId);
-      const set = await asOperator(services).forms.setStatus({ id: id.toUpperCase(), status });
+      const set = await asOperator(services).forms.setStatus({ id: id.toUpperCase(), status, force: true });
       const caller = asUser(services, ownerId);
       expect(set.status).toBe(status);
       expect(await caller.forms.get({ id })).toEqual(set);
@@ -108,7 +108,7 @@ describe("the status", () => {
     "%s, which no version enumerates, is UNKNOWN everywhere, and stays stored",
     async (status) => {
       const { id } = await makeForm(services, ownerId, listingId);
-      const set = await asOperator(services).forms.setStatus({ id, status });
+      const set = await asOperator(services).forms.setStatus({ id, status, force: true });
       expect(set.status).toBe("UNKNOWN");
       const caller = asUser(services, ownerId);
       expect(await caller.forms.get({ id })).toEqual(set);
