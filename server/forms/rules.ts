@@ -74,10 +74,8 @@ export const isCorrection = (from: string, to: string): boolean =>
 export function checkStatusOrder(from: string, to: string): void {
   if (!isCorrection(from, to)) return;
   const next = nextStatuses(from);
-  const issue =
-    next.length > 0
-      ? `a form that is ${from} can only become ${next.join(" or ")}`
-      : "the status of this form is final";
+  const shown = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
+  const issue = `a form that is ${shown} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
   throw invalid([{ field: "status", issue }]);
 }
 
