@@ -13,23 +13,15 @@ import { bridge } from "./http/bridge.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
 import { answerTime, limitTime, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
-import { health } from "./http/health.js";
+import { health, type Lifecycle } from "./http/health.js";
 import "./http/locals.js";
 import { answerOptions, refuseMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
 import { LocalStore, limitRate } from "./http/rate-limit.js";
 import { envelopeRefusals } from "./http/refusals.js";
-import { correlate, demandHost, exactTarget } from "./http/request.js";
+import { correlate, demandHost, withExactTarget } from "./http/request.js";
 import type { Metrics } from "./internal/metrics.js";
 import { LIMITS } from "./process/listening.js";
-
-/** How far a process is with stopping; changes while it runs. */
-export interface Lifecycle {
-  /** True once it is about to stop: /readyz reports it, and new requests are served. */
-  isLeaving: boolean;
-  /** True once it is stopping: new requests are refused. */
-  isDraining: boolean;
-}
 
 export interface AppDeps {
   services: Services;
@@ -45,14 +37,14 @@ export interface AppDeps {
 
 /** The public side of the service. Never listens: `serve.ts` does. */
 export function createApp(deps: AppDeps): Express {
-  const { services, log, lifecycle = { isLeaving: false, isDraining: false } } = deps;
+  const { services, log, lifecycle = { stage: "serving" } } = deps;
   const { settings } = services;
   const observers = [deps.metrics?.observe, deps.traceRequests].filter((handler) => handler !== undefined);
   const v1 = createV1({ ...deps, lifecycle, observers });
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
-  app.use(closeConnectionsOf(lifecycle), correlate(log), exactTarget, securityHeaders, demandHost);
+  app.use(closeConnectionsOf(lifecycle), correlate(log), securityHeaders, demandHost);
   // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
   app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(services.db, lifecycle, answerTime(settings), deps.notificationsWait));
@@ -118,14 +110,14 @@ const noStore: RequestHandler = (_req, res, next) => {
 const closeConnectionsOf =
   (lifecycle: Lifecycle): RequestHandler =>
   (_req, res, next) => {
-    if (lifecycle.isLeaving) res.setHeader("Connection", "close");
+    if (lifecycle.stage !== "serving") res.setHeader("Connection", "close");
     next();
   };
 
 const refuseWhileDraining =
   (lifecycle: Lifecycle): RequestHandler =>
   (_req, res, next) => {
-    if (!lifecycle.isDraining) return next();
+    if (lifecycle.stage !== "draining") return next();
     res.setHeader("Connection", "close");
     throw new ServiceError("INTERNAL_ERROR", {
       status: 503,
@@ -155,7 +147,7 @@ const refusePath: RequestHandler = () => {
 
 /** The HTTP server of the application; does not listen yet. */
 export function serverOf(app: Express): Server {
-  const server = createServer({ ...LIMITS, ...classesOf(app) }, app);
+  const server = createServer({ ...LIMITS, ...classesOf(app) }, withExactTarget(app));
   envelopeRefusals(server);
   return server;
 }

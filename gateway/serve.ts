@@ -7,6 +7,7 @@ import type { Mailer } from "../server/notifications/mailer.js";
 import { openServices } from "../server/services.js";
 import { startWorker, whyNotificationsWait } from "../server/worker.js";
 import { createApp, serverOf } from "./app.js";
+import type { Lifecycle } from "./http/health.js";
 import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
 import { createMetrics } from "./internal/metrics.js";
@@ -42,7 +43,7 @@ export async function startGateway(options: {
   if (!settings.APP_SECRETS) {
     log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
   }
-  const lifecycle = { isLeaving: false, isDraining: false };
+  const lifecycle: Lifecycle = { stage: "serving" };
   const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({
@@ -69,15 +70,14 @@ export async function startGateway(options: {
     return {
       url,
       leave() {
-        lifecycle.isLeaving = true;
+        lifecycle.stage = "leaving";
       },
       retire() {
-        lifecycle.isLeaving = true;
+        lifecycle.stage = "leaving";
         return retire(server, settings.DRAIN_SECONDS * 1000);
       },
       async stop() {
-        lifecycle.isLeaving = true;
-        lifecycle.isDraining = true;
+        lifecycle.stage = "draining";
         await Promise.all([drain(server, settings.DRAIN_SECONDS * 1000), worker?.stop(), internal?.stop()]);
         if (metrics && cluster.isWorker) await tellPrimary(metrics);
         redis?.close();

@@ -111,7 +111,7 @@ function statementName(sql: string): string {
 }
 
 // `pool.query` rather than connect, query and release: those keep each answer in memory until a major collection.
-const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe }: SqlOptions): Sql => ({
+const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: unknown[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared && { name }), text, values, types: TYPES };
@@ -122,6 +122,7 @@ const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe }: Sql
       return rows;
     } catch (error) {
       onEnd?.(error);
+      onFailure?.(error);
       throw error;
     }
   },
@@ -131,6 +132,7 @@ interface SqlOptions {
   prepared: boolean;
   signal?: StopSignal | undefined;
   observe?: ObserveStatement | undefined;
+  onFailure?: (error: unknown) => void;
 }
 
 const TYPES: pg.CustomTypesConfig = {
@@ -156,18 +158,19 @@ async function inTransaction<Result>(
   work: (tx: Sql) => Promise<Result>,
 ): Promise<Result> {
   const { signal } = options;
+  // The first failure is the reason of the transaction's: statements sent behind it fail because of it.
   let failure: { error: unknown } | undefined;
-  const begun = send(client, BEGIN).catch((error: unknown) => {
-    failure = { error };
-  });
+  const onFailure = (error: unknown) => {
+    failure ??= { error };
+  };
+  const begun = send(client, BEGIN).catch(onFailure);
   const throwIfAborted = () => {
     if (failure) throw failure.error;
     signal?.throwIfAborted();
   };
-  const working = work(sqlOver(client, { ...options, signal: { throwIfAborted } }));
   let broken: Error | undefined;
   try {
-    const result = await working;
+    const result = await work(sqlOver(client, { ...options, signal: { throwIfAborted }, onFailure }));
     await begun;
     throwIfAborted();
     await client.query("COMMIT");

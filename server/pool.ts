@@ -93,7 +93,7 @@ interface Progress {
  * the network drops everything, so Postgres's own timeouts never arrive. One sweep per process instead of pg's
  * `query_timeout`, whose timer per query keeps each answer in memory until a major garbage collection.
  */
-export function closeFrozenConnections(pool: pg.Pool, limitMs: number): { stop(): void } {
+function closeFrozenConnections(pool: pg.Pool, limitMs: number): { stop(): void } {
   const inUse = new Map<pg.Client, Progress>();
   pool.on("acquire", (client) => {
     if (client instanceof pg.Client) {

@@ -76,7 +76,7 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 export const { router, createCallerFactory } = t;
 
 /** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
-export function demandHolder(principal: Principal | null): asserts principal is Holder {
+function demandHolder(principal: Principal | null): asserts principal is Holder {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
 }
@@ -90,13 +90,13 @@ export function demandWriter(principal: Principal | null): asserts principal is 
 }
 
 /** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
-export function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
+function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
 }
 
 /** Throws unless the principal is the operator. */
-export function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
+function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind !== "operator") {
     throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
@@ -112,8 +112,7 @@ function procedureFor<Allowed extends Principal>(
 ) {
   return t.procedure.use(async ({ ctx, next }) => {
     demand(ctx.principal);
-    // The context as it is: only its type is narrower.
-    const result = await next<{ principal: Allowed }>({});
+    const result = await next({ ctx: { principal: ctx.principal } });
     if (result.ok) return result;
     throw fromTrpcError(result.error);
   });

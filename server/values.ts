@@ -100,7 +100,7 @@ export const line = (most: number) => ({
   maxLength: most,
 });
 
-/** A positive 32-bit integer in operators' input. */
+/** A 32-bit integer of at least `least`. */
 export const count = (least: number) =>
   uncoerced(
     z

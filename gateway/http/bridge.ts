@@ -67,7 +67,7 @@ function createHandler(): Handler {
 const fill = (template: string, result: unknown) =>
   template.replace(/\{(\w+)\}/g, (_, name) => String((result as Record<string, unknown>)[name]));
 
-/** A client that disconnects does not stop a write half-way. */
+/** trpc-to-openapi reads the signal; the getter of `Request` would throw, because a call is not a real one. */
 const NEVER = new AbortController().signal;
 
 /** A request as trpc-to-openapi reads it. */

@@ -52,7 +52,7 @@ export function limitTime(settings: Settings, log: Logger): RequestHandler {
   const answer = sendEnvelope(log);
   return (req, res, next) => {
     const deadline = new Deadline(limit, () => {
-      if (!res.headersSent) answer(tooLate(), req, res, next);
+      if (!res.headersSent && !res.destroyed) answer(tooLate(), req, res, next);
     });
     res.locals.deadline = deadline;
     deadline.start();

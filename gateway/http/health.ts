@@ -5,6 +5,12 @@ import { waitAtMost } from "../../server/timeout.js";
 import { serveAt } from "./read-only-route.js";
 import { sendJson } from "./request.js";
 
+/** How far a process is with stopping. */
+export interface Lifecycle {
+  /** `leaving`: about to stop; /readyz reports it, and new requests are served. `draining`: new requests are refused. */
+  stage: "serving" | "leaving" | "draining";
+}
+
 /**
  * `GET /livez` (the process answers) and `GET /readyz` (it can serve: not draining, database there and current, which
  * it must tell within `patience` ms). A process can serve while its notifications wait, so /readyz is 200 then too, and
@@ -12,7 +18,7 @@ import { sendJson } from "./request.js";
  */
 export function health(
   db: Db,
-  lifecycle: { readonly isLeaving: boolean },
+  lifecycle: Lifecycle,
   patience: number,
   notificationsWait?: string,
 ): RequestHandler {
@@ -25,7 +31,7 @@ export function health(
     sendJson(res, JSON.stringify({ status: "ok" }));
   });
   serveAt(router, "/readyz", async (_req, res) => {
-    const problem = lifecycle.isLeaving ? "draining" : await databaseProblem(db, patience);
+    const problem = lifecycle.stage !== "serving" ? "draining" : await databaseProblem(db, patience);
     if (problem) res.status(503).setHeader("Retry-After", "1");
     sendJson(res, JSON.stringify(problem ? { status: "unavailable", reason: problem } : ready));
   });

@@ -63,7 +63,7 @@ const MAX_UNKNOWN_PARAMETERS = 20;
  * The parameters of a query, each at most once and none that the operation does not know. Integers are read as
  * numbers if they are written as such, and stay text otherwise: the schema decides whether a value is valid.
  */
-export function readQuery(query: string, { fields, params }: Pick<Operation, "fields" | "params">): Input {
+function readQuery(query: string, { fields, params }: Pick<Operation, "fields" | "params">): Input {
   const values: Record<string, unknown> = {};
   const faults: FieldError[] = [];
   const unknown = new Set<string>();

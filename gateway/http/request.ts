@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { RequestHandler, Response } from "express";
+import type { Express, RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
 import { HEALTH_CHECKS, loggedRoute } from "./logged-route.js";
@@ -25,7 +25,8 @@ export function correlate(log: Logger): RequestHandler {
     unfinishedResponses.set(req.socket, responses.add(res));
     res.once("close", () => {
       responses.delete(res);
-      locals.deadline?.pause();
+      // A client that is gone no longer needs the deadline, but what it asked for still does.
+      if (res.writableFinished) locals.deadline?.pause();
       const { operation } = locals;
       const about = operation ? { route: operation.path, operation: operation.name } : loggedRoute(req, res);
       log[HEALTH_CHECKS.has(about.route) ? "debug" : "info"](
@@ -46,14 +47,18 @@ export function correlate(log: Logger): RequestHandler {
 }
 
 /**
- * Makes `req.url` the path and query exactly as sent. An absolute target loses its scheme and authority. `#` is encoded:
- * otherwise Express would use `url.parse`, which drops all that follows and so matches another path.
+ * The listener that hands requests to an Express application, with `req.url` as the path and query exactly as sent. An
+ * absolute target loses its scheme and authority, and `#` is encoded: otherwise Express would use `url.parse` before any
+ * middleware runs. It drops what follows a `#`, which matches another path, and throws if it cannot read the authority,
+ * which Express answers in HTML.
  */
-export const exactTarget: RequestHandler = (req, _res, next) => {
-  const target = req.url.replace(/^https?:\/\/[^/?]*/i, "").replaceAll("#", "%23");
-  req.url = target.startsWith("/") ? target : `/${target}`;
-  next();
-};
+export const withExactTarget =
+  (app: Express) =>
+  (req: IncomingMessage, res: ServerResponse): void => {
+    const target = (req.url ?? "").replace(/^https?:\/\/[^/?]*/i, "").replaceAll("#", "%23");
+    req.url = target.startsWith("/") ? target : `/${target}`;
+    app(req, res);
+  };
 
 /** Demands one Host header. Node's own check answers outside the envelope. */
 export const demandHost: RequestHandler = (req, res, next) => {

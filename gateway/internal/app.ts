@@ -11,7 +11,7 @@ import { actAs } from "../../server/people/store.js";
 import { appRouter } from "../../server/router.js";
 import { correlateOrphan, fromTrpcError } from "../../server/trpc.js";
 import { sendEnvelope } from "../http/envelope.js";
-import { correlate, sendJson } from "../http/request.js";
+import { correlate, sendJson, withExactTarget } from "../http/request.js";
 import { drain, LIMITS, listen } from "../process/listening.js";
 import "../http/locals.js";
 import { envelopeRefusals } from "../http/refusals.js";
@@ -158,7 +158,7 @@ export async function startInternal(
 ): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
   if (!INTERNAL_TOKEN) return undefined;
-  const server = createServer(LIMITS, createInternalApp({ ...deps, token: INTERNAL_TOKEN }));
+  const server = createServer(LIMITS, withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })));
   envelopeRefusals(server);
   const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
   deps.log.info({ url }, "listening for internal tools");

@@ -32,7 +32,7 @@ function open(schema: Json): Json {
   if (schema.additionalProperties === false) {
     delete schema.additionalProperties;
     const properties = schema.properties as Record<string, Json>;
-    schema.required = (schema.required as string[]).filter((name) => !allowsNull(properties[name]));
+    schema.required = ((schema.required ?? []) as string[]).filter((name) => !allowsNull(properties[name]));
   }
   if (!Array.isArray(schema.enum) || schema.anyOf) return schema;
   const { type, enum: values, ...rest } = schema;

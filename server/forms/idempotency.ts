@@ -28,7 +28,7 @@ export const canonicalBody = (body: FormBody): CanonicalBody => ({
  * The same text for equal bodies. Absent fields are left out, so that an optional field added later changes no text of a
  * body without it.
  */
-export function canonicalText(body: CanonicalBody): string {
+function canonicalText(body: CanonicalBody): string {
   const present = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
   return JSON.stringify(Object.fromEntries(present.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
@@ -92,7 +92,7 @@ const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "has
   f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
 
-export const FIND_EARLIER = `
+const FIND_EARLIER = `
   (
     SELECT true AS "isByKey", ${EARLIER}
     FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id

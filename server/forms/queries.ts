@@ -29,7 +29,7 @@ export const projectStatus = (status: string): FormStatus => (isPublic(status) ?
 /** The public form of a row. */
 export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
 
-export const GET = `
+const GET = `
   SELECT ${FORM_COLUMNS}
   FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
   WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
@@ -49,7 +49,7 @@ const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5
  * Forms on all listings in scope: one range of an index that has them in order for each holder. Triggers keep it, and
  * with it the scope, exact. The forms are looked up one by one, as far as the page goes: a join would read them all.
  */
-export const LIST = `
+const LIST = `
   SELECT ${LISTED}
   FROM scoped_forms s
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
@@ -182,7 +182,10 @@ export interface NewForm extends FormState {
 }
 
 /** The answer to a create, as it is kept for its repeats; `createdAt` is kept with the form. */
-export type StoredAnswer = Partial<FormRow> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
+export type Answer = Omit<FormRow, "createdAt">;
+
+/** An answer that was stored before some of its fields existed. */
+export type StoredAnswer = Partial<Answer> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
 
 const ABSENT = absentFields(formV1);
 
@@ -197,7 +200,7 @@ export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
 export async function insertForm(
   sql: Sql,
   { id, publicId, ...state }: NewForm,
-  { holderId, answer, correlationId }: { holderId: string; answer: StoredAnswer; correlationId: string },
+  { holderId, answer, correlationId }: { holderId: string; answer: Answer; correlationId: string },
 ): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer), correlationId];
   return written(

@@ -54,7 +54,7 @@ const GET_ANY = `SELECT ${LISTING_COLUMNS} FROM listings l WHERE l.id = $1::uuid
 /** For the operator: the listing with this id. */
 export async function getAnyListing({ services }: Context, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("any-listing", GET_ANY, [id]);
-  if (!row) throw notFound();
+  if (!row) throw notFound("listing");
   return projectListing(row);
 }
 

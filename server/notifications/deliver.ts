@@ -56,7 +56,7 @@ async function untilRecorded(
   facts: object,
   { log, signal }: Deps,
 ): Promise<boolean> {
-  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       await record();
       return true;
@@ -65,10 +65,13 @@ async function untilRecorded(
         log.error({ ...facts, err: error }, "cannot record the outcome of a notification");
         return false;
       }
+      if (signal.aborted) {
+        log.error({ ...facts, err: error }, "stopped before the outcome of a notification was recorded");
+        return true;
+      }
       if (pauseMs === FIRST_PAUSE_MS)
         log.error({ ...facts, err: error }, "cannot record the outcome of a notification yet");
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
-  return true;
 }

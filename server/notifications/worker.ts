@@ -19,8 +19,8 @@ const STEADY_HEARTBEATS = 3;
 
 /**
  * Sends notifications until stopped, WORKER_CONCURRENCY at once; without a mailer they wait. `stop` lets the running ones
- * finish, for DRAIN_SECONDS at most. Delivery is at least once: a message is repeated only if its worker crashed, or had no database for 20
- * seconds, between the mail server's 250 and recording it.
+ * finish, for DRAIN_SECONDS at most. Delivery is at least once: a message is repeated only if its worker crashed, stopped
+ * before the mail server had answered, or had no database for 20 seconds, between the mail server's 250 and recording it.
  */
 export function startSending(
   services: Services,

@@ -1447,6 +1447,16 @@ export const rawCatalogue: RawEntry[] = [
     bytes: http("GET http://v1/forms HTTP/1.1"),
     ...one(missing),
   },
+  {
+    it: "an absolute target whose host cannot be parsed",
+    bytes: http("GET http://[/v1/forms HTTP/1.1"),
+    ...one(ok),
+  },
+  {
+    it: "an absolute target whose host cannot be parsed, without a key",
+    bytes: http("GET http://[/v1/forms HTTP/1.1", [HOST]),
+    ...one(unauthenticated),
+  },
   { it: "OPTIONS *", bytes: http("OPTIONS * HTTP/1.1"), ...one(missing) },
   {
     it: "a target that begins with a backslash",
