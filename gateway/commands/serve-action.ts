@@ -2,19 +2,17 @@ import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Logger } from "pino";
-import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
-import { openServices } from "../../server/services.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
 import { createLog } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { settingsWithDatabase } from "./environment.js";
-import { explain } from "./failure.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
 import { print } from "./print.js";
 import { stopRequest } from "./stopping.js";
+import { warnAtStart } from "./warn-at-start.js";
 
 export interface ServeOptions extends Address {
   /** Whether to send notifications too. */
@@ -28,14 +26,14 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   const settings = addressed(settingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
-  else if (options.workers) await serveByWorkers(settings, log, options.workers, command);
+  else if (options.workers) await serveByWorkers(settings, log, options.workers, options.worker, command);
   else await serveAlone(settings, log, options.worker, command);
 }
 
 async function serveAlone(settings: Settings, log: Logger, worker: boolean, command: Command): Promise<void> {
   const stop = stopRequest();
   const gateway = await listening(settings, log, worker);
-  await warnIfPending(settings, log);
+  await warnAtStart(settings, log, { processes: 1, worker });
   print(command, { url: gateway.url }, greeting(gateway.url));
   await stop.asked;
   await leaveAndStop(gateway, settings);
@@ -45,6 +43,7 @@ async function serveByWorkers(
   settings: Settings,
   log: Logger,
   size: number,
+  worker: boolean,
   command: Command,
 ): Promise<void> {
   let fleet: Fleet | undefined;
@@ -52,7 +51,7 @@ async function serveByWorkers(
   process.on("SIGHUP", () => fleet?.restart());
   const internal = await opening(() => startFleetInternal(settings, log), settings);
   fleet = await startFleet({ size, settings, log });
-  await warnIfPending(settings, log);
+  await warnAtStart(settings, log, { processes: size, worker });
   print(command, { url: fleet.url, workers: size }, greeting(fleet.url));
   await stop.asked;
   await fleet.stop();
@@ -76,16 +75,3 @@ async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void>
 
 const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
   waitAtMost(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
-
-async function warnIfPending(settings: Settings, log: Logger): Promise<void> {
-  try {
-    const { services, close } = await openServices(settings, log);
-    const pending = await pendingMigrations(services.db.pool).finally(close);
-    if (pending.length > 0) log.warn({ pending }, "migrations are pending: run `guest-forms migrate`");
-  } catch (error) {
-    log.warn(
-      { reason: explain(error, { databaseUrl: settings.DATABASE_URL }).message },
-      "the database is not ready",
-    );
-  }
-}

@@ -4,7 +4,7 @@ import { FORM_CREATED } from "./enqueue.js";
 /** With the backoff below these take four days, as long as RFC 5321 (4.5.4.1) advises senders to try. */
 const MAX_ATTEMPTS = 25;
 /** A worker without a heartbeat for this long is stale. */
-const STALE_AFTER_SECONDS = 20;
+export const STALE_AFTER_SECONDS = 20;
 
 /** A notification that this worker is to send. */
 export interface Claimed {

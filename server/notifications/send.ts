@@ -36,7 +36,10 @@ export function makeSender(services: Services, log: Log): Send {
   };
 }
 
-function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Services["settings"]): Transporter {
+export function openTransport(
+  url: string,
+  { SMTP_TIMEOUT_SECONDS }: Pick<Services["settings"], "SMTP_TIMEOUT_SECONDS">,
+): Transporter {
   const timeout = SMTP_TIMEOUT_SECONDS * 1000;
   return createTransport({
     url,
