@@ -110,15 +110,19 @@ async function takeLock(session: pg.Pool, onProgress: Report): Promise<void> {
 /** The cause of `migrate`'s error if the database has taken another path than this version's migrations. */
 export class UnknownMigrations extends Error {}
 
+/** The migrations of the database that this version does not have, oldest first. */
+export async function unknownMigrations(database: Queryable): Promise<string[]> {
+  const known = new Set(await migrationNames());
+  const begun = await migrationRows(database, "rolled_back_at IS NULL");
+  return [...begun].filter((name) => !known.has(name)).sort();
+}
+
 // A database that a newer version has migrated lacks nothing of ours: a roll-back may run `migrate` too.
 async function refuseUnknown(session: pg.Pool): Promise<void> {
-  const known = new Set(await migrationNames());
-  const unknown = [...(await migrationRows(session, "rolled_back_at IS NULL"))].filter(
-    (name) => !known.has(name),
-  );
+  const unknown = await unknownMigrations(session);
   if (unknown.length === 0) return;
   throw new UnknownMigrations(
-    `another version of guest-forms has migrated it (this one has no migration ${unknown.sort().at(-1)})`,
+    `another version of guest-forms has migrated it (this one has no migration ${unknown.at(-1)})`,
   );
 }
 

@@ -76,7 +76,10 @@ interface ServiceErrorOptions {
   cause?: unknown;
 }
 
-/** The one error that leaves the core: a stable code, a public message and, apart from them, the cause. */
+/**
+ * The one error that leaves the core: a stable code (`serviceCode`), a public message and, apart from them, the cause.
+ * `name` and `code` are those of tRPC's class.
+ */
 export class ServiceError extends TRPCError {
   readonly serviceCode: ErrorCode;
   readonly status: number;

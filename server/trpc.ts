@@ -1,14 +1,30 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
-import type { OpenApiMeta } from "trpc-to-openapi";
-import { ZodError } from "zod";
+import { ZodError, type ZodObject } from "zod";
 import type { Context, Holder, InAppPrincipal, OperatorPrincipal, Principal } from "./context.js";
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
+/**
+ * What trpc-to-openapi reads of a procedure. Its own type would make every user of our types compile its adapters, for
+ * frameworks that are not installed.
+ */
+interface OpenApi {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  path: `/${string}`;
+  operationId?: string;
+  tags?: string[];
+  summary?: string;
+  description?: string;
+  /** What a success carries. */
+  successDescription?: string;
+  requestHeaders?: ZodObject;
+  /** Those of a success, beside `Location`. */
+  responseHeaders?: ZodObject;
+}
+
 /** What the gateway and the OpenAPI document need to know about a procedure that is a REST operation. */
 export type RestMeta = {
-  /** As trpc-to-openapi reads it. `responseHeaders` are those of a success, beside `Location`. */
-  openapi: NonNullable<OpenApiMeta["openapi"]>;
+  openapi: OpenApi;
   /** HTTP status of a success. */
   status: 200 | 201 | 202;
   /** Path for the `Location` header of a success; `{name}` stands for that property of the result. */

@@ -9,6 +9,8 @@ import { repeat } from "./repeat.js";
 import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
 
+/** Connections of a worker beside those that send: for its heartbeat and the erasure of addresses. */
+export const WORKER_EXTRA_CONNECTIONS = 2;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
 /** A frozen Postgres must not hold a process that stops. */
@@ -30,7 +32,7 @@ export async function startWorker(
   const { settings } = services;
   // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
   const db = openDb(
-    { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + 2 },
+    { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
       onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
     },

@@ -122,6 +122,9 @@ interface Ready {
   curl: { create: string; list: string; listing: string };
 }
 
+/** With a line end after the answer, which has none, so that the prompt does not stick to it. */
+const CURL = "curl -sS -w '\\n'";
+
 function describe(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
   const [first, second = first] = listings;
   if (!first || !second) throw new Error("The demo holder has no active listing.");
@@ -134,13 +137,13 @@ function describe(url: string, { readWriteKey, readOnlyKey, listings }: Demo): R
     listings: listings.map(({ id, title }) => ({ id, title })),
     curl: {
       create: [
-        `curl -sS -X POST ${url}/v1/forms`,
+        `${CURL} -X POST ${url}/v1/forms`,
         `-H 'Authorization: Bearer ${readWriteKey}'`,
         "-H 'Content-Type: application/json'",
         `-d '${JSON.stringify(body)}'`,
       ].join(" \\\n    "),
-      list: `curl -sS '${url}/v1/forms?listingId=${second.id}' \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
-      listing: `curl -sS ${url}/v1/listings/${first.id} \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
+      list: `${CURL} '${url}/v1/forms?listingId=${second.id}' \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
+      listing: `${CURL} ${url}/v1/listings/${first.id} \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
     },
   };
 }

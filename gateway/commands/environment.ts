@@ -17,13 +17,21 @@ export function settingsWithDatabase(): WithDatabase {
 
 /** As `settingsWithDatabase`, but outside production content with the database of a `dev` running in this folder. */
 export function settingsOrDev(): WithDatabase {
-  const settings = readSettings();
-  const isProduction = settings.NODE_ENV === "production";
-  const DATABASE_URL = settings.DATABASE_URL ?? (isProduction ? undefined : addressOfDev());
-  const also = isProduction ? "" : ", or run `guest-forms dev` in this folder";
+  const settings = settingsOrAddressOfDev();
+  const { DATABASE_URL } = settings;
+  const also = isProduction(settings) ? "" : ", or run `guest-forms dev` in this folder";
   if (!DATABASE_URL) throw new CommandFailure(`${WANTED}${also}.`);
   return { ...settings, DATABASE_URL };
 }
+
+/** The same, without DATABASE_URL if there is neither. */
+export function settingsOrAddressOfDev(): Settings {
+  const settings = readSettings();
+  if (settings.DATABASE_URL || isProduction(settings)) return settings;
+  return { ...settings, DATABASE_URL: addressOfDev() };
+}
+
+const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
 
 function addressOfDev(): string | undefined {
   try {

@@ -70,9 +70,10 @@ function lastLine(error: unknown): string {
   return ours ? `This is a fault of guest-forms itself, please report it: ${line}` : line;
 }
 
-function withoutSecrets(text: string, databaseUrl: string | undefined): string {
-  const { password = "" } = databaseUrl && URL.canParse(databaseUrl) ? new URL(databaseUrl) : {};
-  const secrets = [databaseUrl, password, decode(password)].filter((secret) => secret);
+/** The text without the address and its password. */
+export function withoutSecrets(text: string, url: string | undefined): string {
+  const { password = "" } = url && URL.canParse(url) ? new URL(url) : {};
+  const secrets = [url, password, decode(password)].filter((secret) => secret);
   return secrets.reduce((safe: string, secret) => safe.replaceAll(secret ?? "", "…"), text);
 }
 

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addDev } from "./dev.js";
+import { addDoctor } from "./doctor.js";
 import { addForms } from "./forms.js";
 import { notes } from "./help.js";
 import { addKeys } from "./keys.js";
@@ -39,6 +40,7 @@ standard output, and its message also a line on standard error.`),
   addServe(program);
   addWorker(program);
   addMigrate(program);
+  addDoctor(program);
   addUsers(program);
   addListings(program);
   addMembers(program);

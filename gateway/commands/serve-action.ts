@@ -14,6 +14,7 @@ import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
 import { stopRequest } from "./stopping.js";
 import { warnIfNotificationsWait } from "./waiting.js";
+import { warnAtStart } from "./warn-at-start.js";
 
 export interface ServeOptions extends Address {
   /** Whether to send notifications too. */
@@ -28,7 +29,7 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   const log = createLog(settings.LOG_LEVEL);
   if (options.worker && !cluster.isWorker) warnIfNotificationsWait(settings, log);
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
-  else if (options.workers) await serveByWorkers(settings, log, options.workers, command);
+  else if (options.workers) await serveByWorkers(settings, log, options.workers, options.worker, command);
   else await serveAlone(settings, log, options.worker, command);
 }
 
@@ -36,6 +37,7 @@ async function serveAlone(settings: Settings, log: Logger, worker: boolean, comm
   const stop = stopRequest();
   const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
+  await warnAtStart(settings, log, { processes: 1, worker });
   print(command, { url: gateway.url }, greeting(gateway.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
@@ -44,6 +46,7 @@ async function serveByWorkers(
   settings: Settings,
   log: Logger,
   size: number,
+  worker: boolean,
   command: Command,
 ): Promise<void> {
   let fleet: Fleet | undefined;
@@ -53,6 +56,7 @@ async function serveByWorkers(
   const internal = await opening(() => startFleetInternal(settings, log), settings);
   const started = await startFleet({ size, settings, log });
   fleet = started;
+  await warnAtStart(settings, log, { processes: size, worker });
   print(command, { url: started.url, workers: size }, greeting(started.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());

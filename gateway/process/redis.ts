@@ -100,7 +100,8 @@ export function openRedis(url: string, log: Logger): Redis {
 
 type Client = ReturnType<typeof connectionTo>;
 
-const connectionTo = (url: string) =>
+/** A connection that is lost for good when it fails. */
+export const connectionTo = (url: string) =>
   createClient({
     url,
     disableOfflineQueue: true,

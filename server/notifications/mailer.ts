@@ -26,19 +26,12 @@ export class MailRefused extends Error {
 export function smtpMailer(settings: Settings): Mailer | undefined {
   const { SMTP_URL, SMTP_FROM, FORM_URL_TEMPLATE, SMTP_TIMEOUT_SECONDS } = settings;
   if (!SMTP_URL || !SMTP_FROM || !FORM_URL_TEMPLATE) return undefined;
-  const timeout = SMTP_TIMEOUT_SECONDS * 1000;
-  const transport = createTransport({
-    url: SMTP_URL,
-    dnsTimeout: timeout,
-    connectionTimeout: timeout,
-    greetingTimeout: timeout,
-    socketTimeout: timeout,
-  });
+  const transport = openTransport(SMTP_URL, settings);
   return {
     from: SMTP_FROM,
     formUrlTemplate: FORM_URL_TEMPLATE,
     async send(message, to) {
-      const signal = AbortSignal.timeout(timeout * MESSAGE_TIMEOUTS);
+      const signal = AbortSignal.timeout(SMTP_TIMEOUT_SECONDS * 1000 * MESSAGE_TIMEOUTS);
       try {
         await transport.sendMail({ ...message, signal });
       } catch (error) {
@@ -47,6 +40,18 @@ export function smtpMailer(settings: Settings): Mailer | undefined {
       }
     },
   };
+}
+
+/** nodemailer over SMTP; each of its waits lasts SMTP_TIMEOUT_SECONDS at most. */
+export function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<Settings, "SMTP_TIMEOUT_SECONDS">) {
+  const timeout = SMTP_TIMEOUT_SECONDS * 1000;
+  return createTransport({
+    url,
+    dnsTimeout: timeout,
+    connectionTimeout: timeout,
+    greetingTimeout: timeout,
+    socketTimeout: timeout,
+  });
 }
 
 /** Limit of a whole message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */

@@ -17,7 +17,7 @@ const MAX_ATTEMPTS = 25;
 const MAX_CRASHES = 5;
 const CRASHED = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`;
 /** A worker without a heartbeat for this long is stale. */
-const STALE_AFTER_SECONDS = 20;
+export const STALE_AFTER_SECONDS = 20;
 
 /** What log lines about a notification have in common. */
 export interface NotificationFacts {

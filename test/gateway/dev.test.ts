@@ -66,7 +66,12 @@ describe("dev on its own Postgres", () => {
       ([line]) => line,
     );
     if (curlIsThere) {
-      const paste = async (line = "") => JSON.parse((await run("sh", ["-c", line])).stdout);
+      const paste = async (line = "") => {
+        const { stdout } = await run("sh", ["-c", line]);
+        // The shell's prompt must not stick to the answer.
+        expect(stdout).toMatch(/\}\n$/);
+        return JSON.parse(stdout);
+      };
       const form = await paste(create);
       expect(form).toMatchObject({ status: "SENT", numberOfGuests: 2 });
       expect(Date.parse(form.checkInDate)).toBeGreaterThan(Date.now());

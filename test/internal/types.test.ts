@@ -27,7 +27,7 @@ beforeAll(async () => {
         lib: ["es2022", "dom"],
         types: [],
         noEmit: true,
-        skipLibCheck: true,
+        skipLibCheck: false,
       },
       include: ["*.ts"],
     }),
@@ -76,8 +76,28 @@ const TOOL = `
   console.log(status, guests, next, at);
 `;
 
-test("the built types serve a tool under strict, by import type alone", async () => {
+test("the built types serve a tool under strict, by import type alone, without skipLibCheck", async () => {
   expect(await compile(TOOL)).toBe("");
+}, 60_000);
+
+const IN_PROCESS = `
+  import { createCaller, openServices, readSettings, ServiceError } from "guest-forms/caller";
+
+  const { services, close } = await openServices(readSettings(), { warn() {} });
+  const { forms } = createCaller(services, { kind: "user", userId: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" });
+  try {
+    const form = await forms.get({ id: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" });
+    const guests: number | null = form.numberOfGuests;
+  } catch (error) {
+    if (error instanceof ServiceError && error.serviceCode === "VALIDATION_ERROR") {
+      const field: string | undefined = error.errors?.[0]?.field;
+    }
+  }
+  await close();
+`;
+
+test("the built types serve a program that calls the core in process, without skipLibCheck", async () => {
+  expect(await compile(IN_PROCESS)).toBe("");
 }, 60_000);
 
 test.each([

@@ -1,0 +1,31 @@
+import type { Logger } from "pino";
+import type { Settings } from "../../server/config.js";
+import { openServices } from "../../server/services.js";
+import { countConnections, TOO_MANY_CONNECTIONS } from "../doctor/connections.js";
+import { misspeltSettings } from "../doctor/settings.js";
+import { explain } from "./failure.js";
+
+/** Warns, once for all processes, of what lets the service start and hurts it later. `doctor` checks more. */
+export async function warnAtStart(
+  settings: Settings,
+  log: Logger,
+  size: { processes: number; worker: boolean },
+): Promise<void> {
+  for (const { name, meant } of misspeltSettings(process.env)) {
+    log.warn({ setting: name, meant }, "nothing reads this setting: is it misspelt?");
+  }
+  try {
+    const { services, close } = await openServices(settings, log);
+    const { db } = services;
+    const warn = async () => {
+      const { needed, allowed } = await countConnections(db, settings, size);
+      if (needed > allowed) log.warn({ needed, allowed }, TOO_MANY_CONNECTIONS);
+    };
+    await warn().finally(close);
+  } catch (error) {
+    log.warn(
+      { reason: explain(error, { databaseUrl: settings.DATABASE_URL }).message },
+      "the database is not ready",
+    );
+  }
+}

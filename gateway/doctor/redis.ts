@@ -1,0 +1,16 @@
+import { connectionTo } from "../process/redis.js";
+import { type Check, ok } from "./check.js";
+import { reach } from "./reach.js";
+
+export const redisCheck: Check = {
+  name: "redis",
+  async run({ settings: { REDIS_URL } }) {
+    if (!REDIS_URL) return ok("REDIS_URL is not set: each process counts the limits of keys by itself.");
+    const client = connectionTo(REDIS_URL);
+    client.on("error", () => {});
+    return reach("Redis", REDIS_URL, async () => {
+      await client.connect();
+      await client.ping();
+    }).finally(() => client.destroy());
+  },
+};

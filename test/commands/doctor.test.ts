@@ -1,0 +1,281 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { examine } from "../../gateway/doctor/examine.js";
+import { readSettings } from "../../server/config.js";
+import type { Services } from "../../server/context.js";
+import { makeForm, makeListing, makeUser, openTestServices, TEST_SECRET } from "../factories.js";
+import { freePort, freshDatabase, runCli } from "../harness.js";
+import { openPostOffice } from "../server/post-office.js";
+
+let services: Services;
+let formId: string;
+/** A server that takes connections and never says a word. */
+let silent: Server;
+let silentPort: number;
+
+beforeAll(async () => {
+  const { url } = await freshDatabase();
+  services = await openTestServices({ DATABASE_URL: url });
+  const { id } = await makeUser(services);
+  formId = (await makeForm(services, id, (await makeListing(services, id)).id)).id;
+  silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const address = silent.address();
+  silentPort = typeof address === "object" && address ? address.port : 0;
+});
+
+afterAll(() => void silent.close());
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await sql("DELETE FROM notifications");
+});
+
+const sql = (text: string, values: unknown[] = []) => services.db.pool.query(text, values);
+
+interface Size {
+  processes?: number;
+  worker?: boolean;
+}
+
+/** What `doctor` finds with these variables, each check by its name. */
+async function find(given: Record<string, string> = {}, { processes = 1, worker = true }: Size = {}) {
+  const env = {
+    DATABASE_URL: services.db.url,
+    DATABASE_CONNECT_TIMEOUT_MS: "20000",
+    DATABASE_STATEMENT_TIMEOUT_MS: "20000",
+    APP_SECRETS: TEST_SECRET,
+    ...given,
+  };
+  const reports = await examine({ settings: readSettings(env), env, processes, worker });
+  return Object.fromEntries(reports.map(({ name, status, message }) => [name, `${status}: ${message}`]));
+}
+
+const CHECKS = [
+  ...["database", "schema", "secrets", "connections", "clock", "notifications"],
+  ...["settings", "mail server", "mail settings", "redis"],
+];
+
+describe("doctor", () => {
+  test("finds nothing wrong with a service that lacks nothing", async () => {
+    const found = await find();
+    expect(Object.keys(found)).toEqual(CHECKS);
+    for (const [name, finding] of Object.entries(found))
+      expect([name, finding]).toEqual([name, expect.stringMatching(/^ok: /)]);
+    expect(found.database).toMatch(/^ok: PostgreSQL \d+.*, database \w+\.$/);
+  });
+
+  test("names a misspelt setting, and no variable of other programs", async () => {
+    const misspelt = [
+      "RATE_LIMIT_MX",
+      "APP_SECRET",
+      "REDIS_URI",
+      "DATABASE_POOL",
+      "RATE_LIMIT_WINDOW",
+      "LOGLEVEL",
+    ];
+    const meant = [
+      ...["RATE_LIMIT_MAX", "APP_SECRETS", "REDIS_URL", "DATABASE_POOL_SIZE"],
+      ...["RATE_LIMIT_WINDOW_SECONDS", "LOG_LEVEL"],
+    ];
+    for (const [index, name] of misspelt.entries()) {
+      const { settings } = await find({ [name]: "x".repeat(40) });
+      expect(settings).toBe(
+        `warning: Nothing reads ${name} (did you mean ${meant[index]}?): rename or unset it.`,
+      );
+    }
+    const others = [
+      ...[
+        "PATH",
+        "HOME",
+        "HOSTNAME",
+        "POST",
+        "HOSTS",
+        "PGHOST",
+        "PGPORT",
+        "REDIS",
+        "APP",
+        "SMTP_HOST",
+        "SMTP_USER",
+      ],
+      ...[
+        "DATABASE_NAME",
+        "POSTGRES_PASSWORD",
+        "NODE_OPTIONS",
+        "NO_PROXY",
+        "HTTPS_PROXY",
+        "DATABASE_URL_TEST",
+      ],
+      ...[
+        "OTEL_SERVICE_NAME",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+        "LOGNAME",
+        "LANG",
+      ],
+    ];
+    const { settings } = await find(Object.fromEntries(others.map((name) => [name, "x"])));
+    expect(settings).toBe("ok: All values can be used.");
+  });
+
+  test("fails where migrations are pending, and warns of those of a newer version", async () => {
+    const { rows } = await sql("SELECT max(migration_name) AS last FROM _prisma_migrations");
+    await sql(
+      "UPDATE _prisma_migrations SET migration_name = '29990101000000_newer' WHERE migration_name = $1",
+      [rows[0].last],
+    );
+    expect((await find()).schema).toBe(
+      `failed: Migrations are pending: ${rows[0].last}. Run \`guest-forms migrate\`.`,
+    );
+    await sql(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, started_at)
+       SELECT gen_random_uuid(), checksum, $1, finished_at, started_at FROM _prisma_migrations
+       WHERE migration_name = '29990101000000_newer'`,
+      [rows[0].last],
+    );
+    expect((await find()).schema).toMatch(
+      /^warning: A newer version has migrated it \(29990101000000_newer\)/,
+    );
+    await sql("DELETE FROM _prisma_migrations WHERE migration_name = '29990101000000_newer'");
+    expect((await find()).schema).toMatch(/^ok/);
+  });
+
+  test("says whose the secret is, and fails where there is none", async () => {
+    const { secrets } = await find({ APP_SECRETS: "" });
+    expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);
+    const production = { NODE_ENV: "production", APP_SECRETS: "" };
+    expect((await find(production)).secrets).toMatch(/^warning: .* Set APP_SECRETS\.$/);
+    await sql("DELETE FROM stored_secrets");
+    expect((await find(production)).secrets).toMatch(/^failed: There is no secret/);
+  });
+
+  test("counts the connections of all processes against those that Postgres allows", async () => {
+    const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
+    expect((await find(sizes)).connections).toMatch(/^ok: 1 process opens at most 25 of \d+\.$/);
+    expect((await find(sizes, { processes: 2, worker: false })).connections).toMatch(
+      /^ok: 2 processes open at most 40 of \d+\.$/,
+    );
+    expect((await find(sizes, { processes: 400 })).connections).toMatch(
+      /^warning: 400 processes open at most 10000 of \d+: .*DATABASE_POOL_SIZE/,
+    );
+    const { rows } = await sql("SELECT current_database() AS name");
+    await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT 24`);
+    expect((await find(sizes)).connections).toMatch(/^warning: 1 process opens at most 25 of 24: /);
+    await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT -1`);
+  });
+
+  test("warns of a clock that is more than a second off", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    expect((await find()).clock).toMatch(
+      /^warning: This machine's clock is (59|60)\.\d s ahead of the database's/,
+    );
+    vi.setSystemTime(Date.now() - 120_000);
+    expect((await find()).clock).toMatch(
+      /^warning: This machine's clock is (6\d)\.\d s behind the database's/,
+    );
+  });
+
+  test("warns of notifications that failed, are overdue, or belong to a stale worker", async () => {
+    const add = (state: string, due: string | null, heartbeat: string | null) =>
+      sql(
+        `INSERT INTO notifications (kind, form_id, state, next_attempt_at, heartbeat_at)
+         VALUES ('form.created', $1, $2, now() + $3::interval, now() + $4::interval)`,
+        [formId, state, due, heartbeat],
+      );
+    await add("waiting", "0 s", null);
+    await add("retrying", "1 h", null);
+    await add("running", "-1 h", "-1 s");
+    expect((await find()).notifications).toBe("ok: 2 waiting, none overdue or failed.");
+    await add("waiting", "-2 min", null);
+    await add("running", "-1 h", "-1 min");
+    await add("failed", null, null);
+    await add("failed", null, null);
+    expect((await find()).notifications).toMatch(
+      /^warning: 1 overdue for over a minute: .* 1 left by a stale worker: .* 2 failed: see `guest-forms notifications`/,
+    );
+  });
+
+  test("logs in to the mail server and sends nothing", async () => {
+    const office = await openPostOffice({
+      authOptional: false,
+      allowInsecureAuth: true,
+      disabledCommands: ["STARTTLS"],
+      onAuth: ({ username, password }, _session, done) =>
+        username === "host" && password === "open sesame"
+          ? done(null, { user: username })
+          : done(new Error(`no ${password}`)),
+    });
+    const mail = async (login: string, more = {}) =>
+      find({ SMTP_URL: `smtp://${login}@127.0.0.1:${office.port}`, ...more });
+    expect(await mail("host:open%20sesame")).toMatchObject({
+      "mail server": `ok: The mail server at 127.0.0.1:${office.port} answers.`,
+      "mail settings": expect.stringMatching(/^warning: .*SMTP_FROM .*FORM_URL_TEMPLATE/),
+    });
+    const refused = await mail("host:s3cr%2Ft", {
+      SMTP_FROM: "Forms <forms@example.org>",
+      FORM_URL_TEMPLATE: "https://forms.example.org/{publicId}",
+    });
+    expect(refused).toMatchObject({
+      "mail server": expect.stringMatching(/^failed: .* cannot be used: .*535/),
+      "mail settings": expect.stringMatching(/^ok/),
+    });
+    expect(JSON.stringify(refused)).not.toMatch(/s3cr/);
+    expect([office.received, office.begun]).toEqual([[], 0]);
+    expect((await find({ NODE_ENV: "production" }))["mail server"]).toMatch(/^warning: SMTP_URL is not set/);
+  });
+});
+
+describe("guest-forms doctor", { timeout: 240_000 }, () => {
+  const run = (args: string[], env: Record<string, string>) =>
+    runCli(["doctor", ...args], { env: { DATABASE_URL: services.db.url, APP_SECRETS: TEST_SECRET, ...env } });
+
+  test("prints a line a check, and exits with 0 if there are only warnings", async () => {
+    const { stdout, stderr, code } = await run([], { RATE_LIMIT_MX: "1" });
+    expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.map((line) => line.slice(9, 24).trim())).toEqual(CHECKS);
+    expect(lines[6]).toMatch(/^warning {2}settings +Nothing reads RATE_LIMIT_MX /);
+  });
+
+  test("servers that never answer end it with exit code 1, without a secret in what it says", async () => {
+    const at = (scheme: string) => `${scheme}://someone:s3cr3t@127.0.0.1:${silentPort}/1`;
+    const env = { DATABASE_URL: at("postgres"), REDIS_URL: at("redis"), SMTP_URL: at("smtp") };
+    const { stdout, stderr, code } = await run(["--json"], { ...env, DATABASE_CONNECT_TIMEOUT_MS: "60000" });
+    expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
+    const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { name: string; status: string }[] };
+    expect(ok).toBe(false);
+    expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({
+      ...Object.fromEntries(CHECKS.map((name) => [name, "skipped"])),
+      database: "failed",
+      settings: "ok",
+      "mail server": "failed",
+      "mail settings": "warning",
+      redis: "failed",
+    });
+    expect(stdout).not.toMatch(/s3cr3t|a-secret/);
+  });
+
+  test("settings that cannot be read are a failed check, and so is a missing DATABASE_URL", async () => {
+    const bad = await run(["--json"], { PORT: "abc", APP_SECRETS: "hunter2" });
+    expect(bad).toMatchObject({ code: 1, stderr: "" });
+    expect(JSON.parse(bad.stdout)).toEqual({
+      ok: false,
+      checks: [
+        {
+          name: "settings",
+          status: "failed",
+          message: expect.stringMatching(/^PORT is "abc".* APP_SECRETS is a/),
+        },
+      ],
+    });
+    expect(bad.stdout).not.toContain("hunter2");
+    const { stdout, code } = await run([], { DATABASE_URL: "", NODE_ENV: "production" });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^failed {3}database +DATABASE_URL is not set\./);
+    const nowhere = `redis://127.0.0.1:${await freePort()}`;
+    expect((await find({ REDIS_URL: nowhere })).redis).toMatch(
+      /^failed: Redis at 127\S+ cannot be used: .*ECONNREFUSED/,
+    );
+  });
+});
