@@ -4,7 +4,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { withOptions } from "../prisma/session-options.js";
-import { classify, type StopSignal } from "./failures.js";
+import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
 import { closeFrozenConnections } from "./frozen-connections.js";
 import { waitAtMost } from "./timeout.js";
 
@@ -91,9 +91,14 @@ export interface DbHooks {
   onError?: (error: Error) => void;
   /** For prepared SQL. Statements of Prisma's client are not reported. */
   observe?: ObserveStatement | undefined;
+  /** Of a prepared statement, or of an attempt at a transaction of either kind. */
+  onFailure?: ((failure: Failure) => void) | undefined;
 }
 
-export function openDb(settings: DbSettings, { onError = () => {}, observe }: DbHooks = {}): Db {
+export function openDb(
+  settings: DbSettings,
+  { onError = () => {}, onFailure = () => {}, observe }: DbHooks = {},
+): Db {
   const { url, prepared = true } = settings;
   const connection: pg.PoolConfig = {
     ...(prepared
@@ -116,18 +121,26 @@ export function openDb(settings: DbSettings, { onError = () => {}, observe }: Db
       timeout: settings.statementTimeout * TRANSACTION_STATEMENTS,
     },
   });
+  const report = (error: unknown): never => {
+    const failure = databaseFailure(error);
+    if (failure) onFailure(failure);
+    throw error;
+  };
+  const sql = sqlOver(pool, { prepared, observe });
+  const retrying = <Result>(attempt: () => Promise<Result>) => retryConflicts(() => attempt().catch(report));
   return {
     url,
     prisma,
     pool,
-    ...sqlOver(pool, { prepared, observe }),
-    transaction: (work) => retryConflicts(() => prisma.$transaction(work, READ_COMMITTED)),
+    query: <Row extends object>(...statement: Parameters<Sql["query"]>) =>
+      sql.query<Row>(...statement).catch(report),
+    transaction: (work) => retrying(() => prisma.$transaction(work, READ_COMMITTED)),
     sqlTransaction: (work, signal) =>
-      retryConflicts(async () => {
+      retrying(async () => {
         signal?.throwIfAborted();
         return inTransaction(await pool.connect(), { prepared, signal, observe }, work);
       }),
-    longTransaction: (work) => retryConflicts(() => onOwnConnection(connection, prepared, work)),
+    longTransaction: (work) => retrying(() => onOwnConnection(connection, prepared, work)),
     async close() {
       await prisma.$disconnect();
       await end();

@@ -1,6 +1,6 @@
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
-import { type DbSettings, type ObserveStatement, openDb } from "./db.js";
+import { type DbHooks, type DbSettings, openDb } from "./db.js";
 import { loadKeyring } from "./secrets.js";
 
 /** Where the database is and how to use it; throws where there is none. */
@@ -20,11 +20,11 @@ export function dbSettings(settings: Settings): DbSettings {
 export async function openServices(
   settings: Settings,
   log: { warn(facts: object, message: string): void },
-  observe?: ObserveStatement,
+  hooks: Pick<DbHooks, "observe" | "onFailure"> = {},
 ): Promise<{ services: Services; close(): Promise<void> }> {
   const db = openDb(dbSettings(settings), {
     onError: (error) => log.warn({ err: error }, "a database connection was lost"),
-    observe,
+    ...hooks,
   });
   try {
     const keyring = await loadKeyring(settings.APP_SECRETS ?? [], db);
