@@ -39,12 +39,17 @@ export async function startGateway(options: {
 }): Promise<Gateway> {
   const { settings, log } = options;
   const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
-  const { services, close } = await openServices(settings, log, tracing?.observeStatement);
+  const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
+  const onDatabaseError = metrics?.onDatabaseError;
+  const { services, close } = await openServices(settings, log, {
+    observe: tracing?.observeStatement,
+    onFailure: onDatabaseError,
+  });
+  metrics?.watchPool(services.db.pool);
   if (!settings.APP_SECRETS) {
     log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
   }
   const lifecycle: Lifecycle = { stage: "serving" };
-  const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({
     services,
@@ -65,7 +70,9 @@ export async function startGateway(options: {
     if (metrics && cluster.isWorker) answerPrimary(metrics);
     else if (metrics)
       internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
-    const worker = options.worker ? await startWorker(services, log, options.mailer) : undefined;
+    const worker = options.worker
+      ? await startWorker(services, log, { mailer: options.mailer, onDatabaseError })
+      : undefined;
     log.info({ url }, "listening");
     return {
       url,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
-import { classify, type StopSignal } from "./failures.js";
+import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
 import { type DbSettings, openPool, transactionTimeout } from "./pool.js";
 
 /** A transaction of Prisma's typed client. */
@@ -58,9 +58,11 @@ export interface DbHooks {
   onError?: (error: Error) => void;
   /** For prepared SQL. Statements of Prisma's client are not reported. */
   observe?: ObserveStatement | undefined;
+  /** Of a prepared statement, or of an attempt at a transaction of either kind. */
+  onFailure?: ((failure: Failure) => void) | undefined;
 }
 
-export function openDb(settings: DbSettings, { onError, observe }: DbHooks = {}): Db {
+export function openDb(settings: DbSettings, { onError, onFailure, observe }: DbHooks = {}): Db {
   const { url, prepared = true, statementTimeout } = settings;
   const { pool, end } = openPool(settings, {
     name: "guest-forms",
@@ -75,18 +77,29 @@ export function openDb(settings: DbSettings, { onError, observe }: DbHooks = {})
       timeout: transactionTimeout(settings),
     },
   });
+  const report = (error: unknown) => {
+    const failure = databaseFailure(error);
+    if (failure) onFailure?.(failure);
+  };
+  const retrying = <Result>(attempt: () => Promise<Result>) =>
+    retryConflicts(() =>
+      attempt().catch((error) => {
+        report(error);
+        throw error;
+      }),
+    );
   return {
     url,
     prisma,
     pool,
-    ...sqlOver(pool, { prepared, observe }),
-    transaction: (work) => retryConflicts(() => prisma.$transaction(work, READ_COMMITTED)),
+    ...sqlOver(pool, { prepared, observe, onFailure: report }),
+    transaction: (work) => retrying(() => prisma.$transaction(work, READ_COMMITTED)),
     sqlTransaction: (work, signal) =>
-      retryConflicts(async () => {
+      retrying(async () => {
         signal?.throwIfAborted();
         return inTransaction(await pool.connect(), { prepared, signal, observe }, work);
       }),
-    longTransaction: (work) => retryConflicts(() => onOwnConnection(settings, work)),
+    longTransaction: (work) => retrying(() => onOwnConnection(settings, work)),
     async close() {
       await prisma.$disconnect();
       await end();

@@ -39,6 +39,10 @@ export function classify(error: unknown): Failure {
   return "fault";
 }
 
+/** The class of a failed statement or transaction; undefined if it was our own code that ended it. */
+export const databaseFailure = (error: unknown): Failure | undefined =>
+  error instanceof ServiceError || error instanceof Unavailable ? undefined : classify(error);
+
 const isAboutConnecting = ({ codes, messages }: ErrorFacts) =>
   codes.some((code) => TLS.test(code)) || messages.some((message) => NEEDS_OPERATOR_TEXT.test(message));
 

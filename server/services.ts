@@ -1,6 +1,6 @@
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
-import { type ObserveStatement, openDb } from "./db.js";
+import { type DbHooks, openDb } from "./db.js";
 import type { DbSettings } from "./pool.js";
 import { registerSecrets } from "./secret-checks.js";
 import { loadKeyring } from "./secrets.js";
@@ -25,11 +25,11 @@ export function dbSettings(settings: Settings): DbSettings {
 export async function openServices(
   settings: Settings,
   log: { warn(facts: object, message: string): void },
-  observe?: ObserveStatement,
+  hooks: Pick<DbHooks, "observe" | "onFailure"> = {},
 ): Promise<{ services: Services; close(): Promise<void> }> {
   const db = openDb(dbSettings(settings), {
     onError: (error) => log.warn({ err: error }, "a database connection was lost"),
-    observe,
+    ...hooks,
   });
   try {
     const configured = settings.APP_SECRETS ?? [];

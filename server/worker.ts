@@ -1,6 +1,6 @@
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
-import { openDb } from "./db.js";
+import { type DbHooks, openDb } from "./db.js";
 import type { Log } from "./log.js";
 import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
@@ -8,6 +8,7 @@ import { eraseDue } from "./people/retention.js";
 import { repeat } from "./repeat.js";
 import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
+import { recordActivity } from "./worker-activity.js";
 
 /** Connections of a worker beside those that send: for its heartbeat and the erasure of addresses. */
 export const WORKER_EXTRA_CONNECTIONS = 2;
@@ -15,6 +16,12 @@ const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
 /** A frozen Postgres must not hold a process that stops. */
 const CLOSE_TIMEOUT_SECONDS = 2;
+
+export interface WorkerOptions {
+  /** By default the mail server of SMTP_URL. */
+  mailer?: Mailer | undefined;
+  onDatabaseError?: DbHooks["onFailure"];
+}
 
 /** The reason that a worker with these settings lets notifications wait; undefined if it sends them. */
 export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined =>
@@ -27,7 +34,7 @@ export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined
 export async function startWorker(
   services: Services,
   log: Log,
-  mailer: Mailer | undefined = smtpMailer(services.settings),
+  { mailer = smtpMailer(services.settings), onDatabaseError }: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
   // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
@@ -35,6 +42,7 @@ export async function startWorker(
     { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
       onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
+      onFailure: onDatabaseError,
     },
   );
   await db.query("worker-start", "SELECT 1", []).catch(async (error) => {
@@ -46,6 +54,7 @@ export async function startWorker(
   const stopping = new AbortController();
   const erase = async () => {
     await eraseDue(own, log, stopping.signal);
+    await recordActivity(own.db, "retention.run");
     return RETENTION_MS;
   };
   const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {

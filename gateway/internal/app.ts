@@ -15,7 +15,8 @@ import { correlate, sendJson, withExactTarget } from "../http/request.js";
 import { drain, LIMITS, listen } from "../process/listening.js";
 import "../http/locals.js";
 import { envelopeRefusals } from "../http/refusals.js";
-import { type Metrics, merge, readNotifications, type Sample } from "./metrics.js";
+import { readDatabaseMetrics } from "./database-metrics.js";
+import { type Metrics, merge, type Sample } from "./metrics.js";
 
 /** Bytes a call, or a batch of them, may have. */
 const MAX_BYTES = 65_536;
@@ -47,7 +48,7 @@ function createInternalApp(deps: InternalDeps): Express {
   app.use(demandToken(token));
   app.get("/metrics", async (_req, res) => {
     const others = deps.others?.() ?? [];
-    const all = merge([await metrics.read(), ...(await others), await readNotifications(services)]);
+    const all = merge([await metrics.read(), ...(await others), await readDatabaseMetrics(services)]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });

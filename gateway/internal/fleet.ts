@@ -14,8 +14,11 @@ export async function startFleetInternal(
   log: Logger,
 ): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   if (!settings.INTERNAL_TOKEN) return undefined;
-  const { services, close } = await openServices({ ...settings, DATABASE_POOL_SIZE: POOL_SIZE }, log);
-  const metrics = createMetrics(services);
+  const metrics = createMetrics();
+  const { services, close } = await openServices({ ...settings, DATABASE_POOL_SIZE: POOL_SIZE }, log, {
+    onFailure: metrics.onDatabaseError,
+  });
+  metrics.watchPool(services.db.pool);
   try {
     const internal = await startInternal({ services, log, metrics, others: watchWorkers() });
     return internal && { url: internal.url, stop: () => internal.stop().finally(close) };

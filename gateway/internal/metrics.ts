@@ -1,4 +1,6 @@
+import { createRequire } from "node:module";
 import type { RequestHandler } from "express";
+import type { Pool } from "pg";
 import {
   AggregatorRegistry,
   Counter,
@@ -9,8 +11,7 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
-import { createCaller } from "../../server/caller.js";
-import type { Services } from "../../server/context.js";
+import type { Failure } from "../../server/failures.js";
 
 /** What one process counted, in a form that goes from process to process. */
 export type Sample = MetricObjectWithValues<MetricValue<string>>[];
@@ -22,13 +23,18 @@ export interface Metrics {
   onKeyLookUp(cached: boolean): void;
   /** A request was counted in memory because Redis is lost. */
   onFallback(): void;
+  onDatabaseError(failure: Failure): void;
+  /** From now on the connections of this pool are reported. */
+  watchPool(pool: Pool): void;
   read(): Promise<Sample>;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const PREFIX = "guest_forms_";
+export const PREFIX = "guest_forms_";
+const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
+const { version: VERSION } = createRequire(import.meta.url)("guest-forms/package.json");
 
-export function createMetrics({ db }: Services): Metrics {
+export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   // Event-loop lag, memory and garbage collection among them.
@@ -46,16 +52,19 @@ export function createMetrics({ db }: Services): Metrics {
     buckets: SECONDS,
     registers,
   });
+  // The same of all processes, so the first one's is taken instead of the sum.
   new Gauge({
-    name: `${PREFIX}pool_connections`,
-    help: "Database connections that are busy or idle, and requests waiting for one",
-    labelNames: ["state"],
+    name: `${PREFIX}build_info`,
+    help: "The version of the service and of Node.js; always 1",
+    labelNames: ["version", "node"],
+    aggregator: "first",
     registers,
-    collect() {
-      this.set({ state: "busy" }, db.pool.totalCount - db.pool.idleCount);
-      this.set({ state: "idle" }, db.pool.idleCount);
-      this.set({ state: "waiting" }, db.pool.waitingCount);
-    },
+  }).set({ version: VERSION, node: process.version }, 1);
+  const databaseErrors = new Counter({
+    name: `${PREFIX}database_errors_total`,
+    help: "Statements and transactions that failed, by class (conflict, unavailable, fault)",
+    labelNames: ["class"],
+    registers,
   });
   const keyLookUps = new Counter({
     name: `${PREFIX}key_look_ups_total`,
@@ -82,6 +91,7 @@ export function createMetrics({ db }: Services): Metrics {
   // A counter that is absent until it counts hides its first increase.
   for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
+  for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
   return {
     observe(_req, res, next) {
       const began = performance.now();
@@ -96,24 +106,22 @@ export function createMetrics({ db }: Services): Metrics {
     },
     onKeyLookUp: (cached) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
     onFallback: () => fallbacks.inc(),
+    onDatabaseError: (failure) => databaseErrors.inc({ class: failure }),
+    watchPool(pool) {
+      new Gauge({
+        name: `${PREFIX}pool_connections`,
+        help: "Database connections that are busy or idle, and requests waiting for one",
+        labelNames: ["state"],
+        registers,
+        collect() {
+          this.set({ state: "busy" }, pool.totalCount - pool.idleCount);
+          this.set({ state: "idle" }, pool.idleCount);
+          this.set({ state: "waiting" }, pool.waitingCount);
+        },
+      });
+    },
     read: () => registry.getMetricsAsJSON() as Promise<Sample>,
   };
-}
-
-/** What is the same for all processes: the notifications not sent yet. */
-export async function readNotifications(services: Services): Promise<Sample> {
-  const registry = new Registry();
-  const gauge = new Gauge({
-    name: `${PREFIX}notifications`,
-    help: "Notifications not sent yet, by state",
-    labelNames: ["state"],
-    registers: [registry],
-  });
-  const { notifications } = createCaller(services, { kind: "operator" });
-  // Without the database there is nothing to say, and all else to be told nevertheless.
-  const counts = await notifications.count().catch(() => ({}));
-  for (const [state, count] of Object.entries(counts)) gauge.set({ state }, count);
-  return (await registry.getMetricsAsJSON()) as Sample;
 }
 
 /** Several samples as one: counters added up. */

@@ -22,6 +22,16 @@ export async function findNotification({ services }: Context, id: string): Promi
   return found;
 }
 
+const OVERDUE = `
+  SELECT coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS seconds
+  FROM notifications WHERE state IN ('waiting', 'retrying') AND next_attempt_at <= now()`;
+
+/** Seconds for which the notification that is due for longest has waited for a worker; 0 if none is due. */
+export async function longestWait({ services }: Context): Promise<number> {
+  const [found] = await services.db.query<{ seconds: number }>("longest-wait", OVERDUE, []);
+  return found?.seconds ?? 0;
+}
+
 /** How many notifications are in each state. */
 export async function countNotifications({ services }: Context): Promise<Record<State, number>> {
   const rows = await services.db.query<{ state: State; count: number }>("count-notifications", COUNTS, []);

@@ -1,4 +1,5 @@
 import type { Sql } from "../db.js";
+import { countSql } from "../worker-activity.js";
 
 /** The kind of the notification that asks a guest to fill in a new form. */
 const FORM_CREATED = "form.created";
@@ -108,21 +109,28 @@ const IS_CRASHING = "(crashes + 1 >= $2::int)";
 // ever. The pause lets other messages pass it. This also releases what was claimed on a connection that was lost before
 // the answer arrived, because no worker sends heartbeats for it.
 const RELEASE_STALE = `
-  UPDATE notifications
+  WITH released AS (UPDATE notifications
   SET attempts = attempts - 1, crashes = crashes + 1,
     state = CASE WHEN ${IS_CRASHING} THEN 'failed' WHEN attempts > 1 THEN 'retrying' ELSE 'waiting' END::"NotificationState",
     last_error = CASE WHEN ${IS_CRASHING} THEN $3 ELSE last_error END,
     next_attempt_at = CASE WHEN ${IS_CRASHING} THEN NULL ELSE ${pauseAfter("crashes + 1")} END
   WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)
-  RETURNING ${FACTS}, crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"`;
+  RETURNING ${FACTS}, crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"),
+  counted AS (${countSql("'notification.crashed'", "released")})
+  SELECT * FROM released`;
+
+/** Counts the outcome of the attempt in the same statement. */
+const withOutcome = (update: string) =>
+  `WITH ended AS (${update} RETURNING state) ${countSql("'notification.' || state", "ended")}`;
 
 // Whichever worker it belongs to by now: the message must not be sent again.
-const MARK_SENT = `
-  UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL WHERE id = $1::bigint`;
+const MARK_SENT = withOutcome(`
+  UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL
+  WHERE id = $1::bigint AND state <> 'sent'`);
 
 // A notification that another worker has taken over is left to it.
-const MARK_FAILED = `
+const MARK_FAILED = withOutcome(`
   UPDATE notifications
   SET last_error = $3, crashes = 0, state = CASE WHEN $4::boolean THEN 'failed' ELSE 'retrying' END::"NotificationState",
     next_attempt_at = CASE WHEN $4::boolean THEN NULL ELSE ${pauseAfter("attempts")} END
-  WHERE id = $1::bigint AND state = 'running' AND worker_id = $2`;
+  WHERE id = $1::bigint AND state = 'running' AND worker_id = $2`);

@@ -4,6 +4,7 @@ import type { Services } from "../context.js";
 import type { Log } from "../log.js";
 import { repeat } from "../repeat.js";
 import { waitAtMost } from "../timeout.js";
+import { recordActivity } from "../worker-activity.js";
 import { deliver } from "./deliver.js";
 import type { Mailer } from "./mailer.js";
 import { openQueue } from "./queue.js";
@@ -51,6 +52,7 @@ export function startSending(
     last = now;
     steady = 0;
     await queue.heartbeat([...inFlight]);
+    await recordActivity(services.db, mailer ? "worker.sending" : "worker.waiting");
     steady = before + 1;
     const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
     for (const { givenUp, ...facts } of released) {

@@ -11,7 +11,7 @@ import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { type Finished, freePort, freshDatabase, runCli, spawnCli, spawnNode } from "../harness.js";
-import { mailEnv, openPostOffice } from "../server/post-office.js";
+import { mailEnv, startPostOffice } from "../server/post-office.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -463,13 +463,14 @@ describe.concurrent("serve and worker", PATIENT, () => {
       /no form with this id/,
     );
 
-    const office = await openPostOffice();
+    const office = await startPostOffice();
     const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [said] = await worker.waitForLine(/"msg":"notification /);
     expect(said).not.toContain("guest@example.com");
     await vi.waitFor(async () => expect(await run("notifications")).toEqual([]), 60_000);
     expect((await worker.stop("SIGINT")).code).toBe(0);
+    await office.close();
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 

@@ -1,7 +1,16 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+
+import { packageRoot } from "../../prisma/package-root.js";
 import { mint } from "../../server/keys/authenticator.js";
+import { recordActivity } from "../../server/worker-activity.js";
+
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, spawnCli } from "../harness.js";
+import { makeHolder } from "../server/holders.js";
+import { openPostOffice, withMail, work } from "../server/post-office.js";
 import { addListing, clientOf, startInside, TOKEN } from "./inside.js";
 
 /** The samples of a scrape, by name and labels as they are written. */
@@ -99,8 +108,118 @@ describe("one process", () => {
     const own = [...labels].filter(
       (label) => !["kind", "space", "type", "version", "major", "minor", "patch"].includes(label ?? ""),
     );
-    expect(own.sort()).toEqual(["cache", "le", "limit", "operation", "state", "status"]);
+    expect(own.sort()).toEqual([
+      "cache",
+      "class",
+      "le",
+      "limit",
+      "node",
+      "operation",
+      "outcome",
+      "state",
+      "status",
+    ]);
   });
+
+  test("the build is told", () => {
+    const { version } = createRequire(import.meta.url)("guest-forms/package.json");
+    expect(metrics.get(`guest_forms_build_info{version="${version}",node="${process.version}"}`)).toBe(1);
+  });
+});
+
+describe("what workers do is told by any gateway on their database", () => {
+  const attempts = (outcome: string) => `guest_forms_notification_attempts_total{outcome="${outcome}"}`;
+  const heartbeat = (sends: boolean) => `guest_forms_worker_heartbeat_age_seconds{sends="${sends}"}`;
+  const LONGEST_WAIT = "guest_forms_notifications_longest_wait_seconds";
+  const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
+
+  test("mails sent and failed, the oldest that waits, heartbeats, the retention's last run, and nothing else than documented", async () => {
+    const { url: DATABASE_URL } = await freshDatabase();
+    const inside = await startInside({ DATABASE_URL });
+    const services = await openTestServices({ DATABASE_URL });
+    const holder = await makeHolder(services);
+    expect((await fetch(`${inside.publicUrl}/v1/forms`)).status).toBe(401);
+    const before = await scrape(inside.url);
+    expect(["sent", "retrying", "failed", "crashed"].map((outcome) => before.get(attempts(outcome)))).toEqual(
+      [0, 0, 0, 0],
+    );
+    expect([before.has(heartbeat(true)), before.has(heartbeat(false)), before.has(RETENTION)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(before.get(LONGEST_WAIT)).toBe(0);
+
+    for (let guests = 1; guests <= 3; guests++)
+      await holder.create({ ...holder.body, numberOfGuests: guests });
+    await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
+    await work(services);
+    await expect.poll(async () => (await scrape(inside.url)).get(heartbeat(false))).toBeLessThan(60);
+    const waiting = await scrape(inside.url);
+    expect(waiting.has(heartbeat(true))).toBe(false);
+    expect(waiting.get(LONGEST_WAIT)).toBeGreaterThanOrEqual(600);
+
+    const office = await openPostOffice();
+    office.refusals.push({ code: 550, text: "no such mailbox" }, { code: 451, text: "busy" });
+    const mailing = await withMail(services, office.url, { WORKER_CONCURRENCY: "1" });
+    const began = Date.now() / 1000;
+    await work(mailing);
+    await expect
+      .poll(async () => {
+        const metrics = await scrape(inside.url);
+        return [attempts("sent"), attempts("retrying"), attempts("failed")].map((name) => metrics.get(name));
+      })
+      // The one that was refused for now is sent at its second attempt.
+      .toEqual([2, 1, 1]);
+    const after = await scrape(inside.url);
+    expect(after.get(attempts("crashed"))).toBe(0);
+    expect(after.get(heartbeat(true))).toBeLessThan(60);
+    expect(after.get(LONGEST_WAIT)).toBe(0);
+    expect(after.get(RETENTION)).toBeGreaterThan(began - 60);
+    expect(after.get('guest_forms_notifications{state="failed"}')).toBe(1);
+
+    const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");
+    const documented = [...page.matchAll(/^\| `(guest_forms_\w+)`/gm)].map(([, name]) => name);
+    const told = [...after.keys()].flatMap((name) => /^guest_forms_\w+/.exec(name) ?? []);
+    const families = told.map((name) => name.replace(/^(guest_forms_request_seconds)_\w+$/, "$1"));
+    expect([...new Set(families)].sort()).toEqual(documented.sort());
+  });
+});
+
+test("database errors are counted by their class; refusals of ours are none", async () => {
+  const inside = await startInside({ DATABASE_STATEMENT_TIMEOUT_MS: "200" });
+  const services = await openTestServices({ DATABASE_URL: inside.databaseUrl });
+  const operator = clientOf(inside.url);
+  const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
+  const { id: listingId } = await addListing(operator, userId);
+  const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
+  const send = async (body: unknown) => {
+    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+    const response = await fetch(`${inside.publicUrl}/v1/forms`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
+    return response.status;
+  };
+  const classes = async () => {
+    const metrics = await scrape(inside.url);
+    return ["conflict", "unavailable", "fault"].map((name) =>
+      metrics.get(`guest_forms_database_errors_total{class="${name}"}`),
+    );
+  };
+  expect(await send(stay(userId))).toBe(404);
+  expect(await classes()).toEqual([0, 0, 0]);
+  await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
+  expect(await send(stay(listingId))).toBe(500);
+  await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
+  expect(await classes()).toEqual([0, 0, 1]);
+  const blocker = await services.db.pool.connect();
+  await blocker.query("BEGIN; LOCK TABLE listings");
+  expect(await send(stay(listingId))).toBe(503);
+  await blocker.query("ROLLBACK");
+  blocker.release();
+  expect(await classes()).toEqual([0, 1, 1]);
 });
 
 test("without the database all else is told, and its absence within three seconds", async () => {
@@ -112,6 +231,9 @@ test("without the database all else is told, and its absence within three second
   expect(performance.now() - began).toBeLessThan(3_000);
   expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
   expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
+  expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
+  const again = await scrape(inside.url);
+  expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
 });
 
 test("Redis lost: what is counted in memory is counted as a fallback", async () => {
@@ -128,6 +250,7 @@ test("Redis lost: what is counted in memory is counted as a fallback", async () 
 test("several processes: one internal port tells their sum, which a replaced worker does not lower", async () => {
   const { url: DATABASE_URL } = await freshDatabase();
   const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
+  for (let sent = 1; sent <= 3; sent++) await recordActivity(services.db, "notification.sent");
   const operator = asOperator(services);
   const { id: userId } = await operator.users.create({ email: "host@people.test" });
   const { key } = await operator.keys.issue({ userId, mode: "READ_ONLY" });
@@ -160,6 +283,9 @@ test("several processes: one internal port tells their sum, which a replaced wor
   const first = await scrape(internal);
   expect(first.get('guest_forms_requests_total{operation="listings.list",status="200"}')).toBe(40);
   expect(first.get('guest_forms_notifications{state="waiting"}')).toBe(0);
+  expect(first.get('guest_forms_notification_attempts_total{outcome="sent"}')).toBe(3);
+  const builds = [...first].filter(([name]) => name.startsWith("guest_forms_build_info"));
+  expect(builds.map(([, value]) => value)).toEqual([1]);
   expect((await clientOf(internal).users.get.query({ id: userId })).id).toBe(userId);
 
   // What is answered after the last scrape counts too.

@@ -26,7 +26,8 @@ beforeEach(async () => {
 });
 
 const only = async () => (await asOperator(services).notifications.list())[0];
-const makeDue = () => services.db.pool.query("UPDATE notifications SET next_attempt_at = now()");
+const makeDue = () =>
+  services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '1 second'");
 
 /** Claims the notification as a worker that then sends no heartbeat for a minute; what the survivor releases. */
 async function crash() {

@@ -1,0 +1,67 @@
+import { Counter, Gauge, Registry } from "prom-client";
+import { createContext, type Services } from "../../server/context.js";
+import { countNotifications, longestWait } from "../../server/notifications/list.js";
+import { readActivity } from "../../server/worker-activity.js";
+import { PREFIX, type Sample } from "./metrics.js";
+
+const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
+const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
+
+/**
+ * What the database knows: the same for all processes, so it is read once per scrape and not per process. Empty while the
+ * database is out of reach: the other metrics are reported nevertheless.
+ */
+export async function readDatabaseMetrics(services: Services): Promise<Sample> {
+  const registry = new Registry();
+  const registers = [registry];
+  const context = createContext(services, { kind: "operator" });
+  try {
+    const [counts, wait, activity] = await Promise.all([
+      countNotifications(context),
+      longestWait(context),
+      readActivity(services.db),
+    ]);
+    const unsent = new Gauge({
+      name: `${PREFIX}notifications`,
+      help: "Notifications not sent yet, by state",
+      labelNames: ["state"],
+      registers,
+    });
+    for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
+    new Gauge({
+      name: `${PREFIX}notifications_longest_wait_seconds`,
+      help: "Seconds since the oldest waiting notification became due; 0 if none is due",
+      registers,
+    }).set(wait);
+    const attempts = new Counter({
+      name: `${PREFIX}notification_attempts_total`,
+      help: "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
+      labelNames: ["outcome"],
+      registers,
+    });
+    // A counter that is absent until it counts hides its first increase.
+    for (const outcome of OUTCOMES)
+      attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
+    const heartbeat = new Gauge({
+      name: `${PREFIX}worker_heartbeat_age_seconds`,
+      help: "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
+      labelNames: ["sends"],
+      registers,
+    });
+    for (const [sends, name] of Object.entries(WORKERS)) {
+      const age = activity.get(name)?.age;
+      if (age !== undefined) heartbeat.set({ sends }, age);
+    }
+    const retention = activity.get("retention.run");
+    if (retention) {
+      new Gauge({
+        name: `${PREFIX}retention_last_run_timestamp_seconds`,
+        help: "When addresses that were due were last erased, in Unix time; absent before the first run",
+        registers,
+      }).set(retention.lastAt);
+    }
+  } catch {
+    return [];
+  }
+  return (await registry.getMetricsAsJSON()) as Sample;
+}
