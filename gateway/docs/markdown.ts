@@ -1,4 +1,4 @@
-import { Marked } from "marked";
+import { Marked, type Token } from "marked";
 import { highlight } from "./highlight.js";
 import { escapeHtml, Html, html } from "./html.js";
 
@@ -43,10 +43,10 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
     },
   });
   return {
-    page: (source) => ({
-      content: new Html(marked.parse(source, { async: false })),
-      sections: sectionsOf(marked, source),
-    }),
+    page(source) {
+      const tokens = marked.lexer(source);
+      return { content: new Html(marked.parser(tokens)), sections: sectionsOf(tokens) };
+    },
     inline: (source) => new Html(marked.parseInline(source, { async: false })),
   };
 }
@@ -54,9 +54,9 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
 export const codeBlock = (source: string, language: string): Html =>
   html`<pre data-language="${language}"><code>${highlight(source)}</code></pre>`;
 
-function sectionsOf(marked: Marked, source: string): Section[] {
+function sectionsOf(tokens: readonly Token[]): Section[] {
   const sections: Section[] = [];
-  for (const token of marked.lexer(source)) {
+  for (const token of tokens) {
     const current = sections.at(-1);
     if (token.type === "heading") {
       const { depth: level, text: title } = token;

@@ -46,7 +46,8 @@ ${inputs.map((input) => {
   }${example !== undefined && !input.required && html` placeholder="${String(example)}"`}>`;
 })}
 <button type="submit">Send request</button>
-<div class="answer" role="status"></div>
+<p class="said" role="status"></p>
+<pre class="answer" hidden></pre>
 </form></details>`;
 }
 

@@ -223,8 +223,8 @@ describe.skipIf(why !== "")(`the pages in Chromium${why}`, () => {
     const field = form.getByLabel("API key");
     if ((await field.inputValue()) === "") await field.fill(key);
     await form.getByRole("button", { name: "Send request" }).click();
-    await form.locator(".answer pre").waitFor();
-    return form.locator(".answer");
+    await form.locator(".answer").waitFor();
+    return form;
   }
 
   it.each(SIZES)("nothing is cut off or overflows at $width px", async (viewport) => {
@@ -259,21 +259,21 @@ describe.skipIf(why !== "")(`the pages in Chromium${why}`, () => {
 
   it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation, status) => {
     await visit(`/docs/reference#${operation}`, { viewport: PHONE }, async (page) => {
-      const answer = await pressSend(page, operation, demo.readWriteKey);
-      expect(await answer.locator("strong").textContent()).toBe(status);
-      expect(await answer.locator("pre").textContent()).toContain(demo.listings[0]?.id);
+      const form = await pressSend(page, operation, demo.readWriteKey);
+      expect(await form.locator(".said strong").textContent()).toBe(status);
+      expect(await form.locator(".answer").textContent()).toContain(demo.listings[0]?.id);
     });
   });
 
   it("a refused request shows its error code with a link to its section", async () => {
     await visit("/docs/reference", {}, async (page) => {
-      const answer = await pressSend(page, "createForm", demo.readWriteKey);
+      const form = await pressSend(page, "createForm", demo.readWriteKey);
       await page.locator("#createForm-numberOfGuests").fill("1000");
       // The browser reports a refused request to the console as an error.
       page.removeAllListeners("console");
-      await article(page, "createForm").getByRole("button", { name: "Send request" }).click();
-      await answer.getByText("400 Bad Request").waitFor();
-      const link = answer.getByRole("link", { name: "What VALIDATION_ERROR means" });
+      await form.getByRole("button", { name: "Send request" }).click();
+      await form.getByText("400 Bad Request").waitFor();
+      const link = form.getByRole("link", { name: "What VALIDATION_ERROR means" });
       expect(await link.getAttribute("href")).toBe("/docs/errors#validation_error");
     });
   });
@@ -284,7 +284,7 @@ describe.skipIf(why !== "")(`the pages in Chromium${why}`, () => {
       expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
       expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL/);
       await page.locator("#key").fill(demo.readOnlyKey);
-      await page.getByText("The samples now use your listings and forms.").waitFor();
+      await page.getByText("Key accepted. The samples now use your listings and forms.").waitFor();
       const filled = await samples();
       expect(filled).toContain(demo.listings[0]?.id);
       expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));

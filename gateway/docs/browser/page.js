@@ -6,7 +6,7 @@ fillSamples({});
 startSearch(document.querySelector("#search"), document.querySelector("#results"));
 
 // Browsers have a clipboard only on HTTPS and on the own machine.
-for (const block of navigator.clipboard ? document.querySelectorAll("pre") : []) {
+for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(code)") : []) {
   const button = document.createElement("button");
   button.className = "copy";
   button.textContent = "Copy";

@@ -46,10 +46,9 @@ async function learn(used) {
     return;
   }
   const [listings, forms] = answers.map(({ body }) => body.items);
-  const mode = key.startsWith("grf_ro_") ? "Read-only key" : "Read-write key";
-  status.textContent = `${mode}. The samples now use your listings and forms.`;
-  if (forms.length === 0) status.textContent = `${mode}. There is no form yet: create one first.`;
-  if (listings.length === 0) status.textContent = `${mode}. No listing is in its scope.`;
+  status.textContent = "Key accepted. The samples now use your listings and forms.";
+  if (forms.length === 0) status.textContent = "Key accepted. There is no form yet: create one first.";
+  if (listings.length === 0) status.textContent = "Key accepted. No listing is in its scope.";
   offer(
     "listings",
     listings.map(({ id, title }) => [id, title]),
@@ -91,16 +90,16 @@ function fillFields(form, listing) {
 }
 
 async function submit(form) {
-  const answer = form.querySelector(".answer");
+  const said = form.querySelector(".said");
   const keyField = form.querySelector(".api-key");
   if (key === "") {
-    answer.textContent = "Enter your API key first.";
+    said.textContent = "Enter your API key first.";
     keyField.focus();
     return;
   }
   await known;
   if (!form.reportValidity()) {
-    answer.textContent = status.textContent;
+    said.textContent = status.textContent;
     return;
   }
   const button = form.querySelector("button");
@@ -110,10 +109,10 @@ async function submit(form) {
   try {
     const response = await fetch(url, init);
     const text = await response.text();
-    show(answer, { url, init, response, text, ms: Math.round(performance.now() - began) });
+    show(form, { url, init, response, text, ms: Math.round(performance.now() - began) });
     if (response.status === 201) known = learn(key);
   } catch {
-    answer.textContent = OFFLINE;
+    said.textContent = OFFLINE;
   }
   button.disabled = false;
 }
@@ -140,25 +139,24 @@ function requestOf(form) {
 
 const SHOWN_HEADERS = ["Location", "Idempotent-Replayed", "Retry-After", "X-Correlation-Id"];
 
-function show(answer, { url, init, response, text, ms }) {
-  const line = document.createElement("p");
-  const code = Object.assign(document.createElement("strong"), {
-    className: response.ok ? "good" : "bad",
-    textContent: `${response.status} ${response.statusText}`.trim(),
-  });
-  line.append(code, ` ${init.method} ${url} in ${ms} ms`);
+function show(form, { url, init, response, text, ms }) {
+  const said = form.querySelector(".said");
+  const code = document.createElement("strong");
+  code.className = response.ok ? "good" : "bad";
+  code.textContent = `${response.status} ${response.statusText}`.trim();
+  said.replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `);
+  const error = response.ok ? undefined : /"code":"([A-Z_]+)"/.exec(text)?.[1];
+  if (error) {
+    const link = document.createElement("a");
+    link.href = `/docs/errors#${error.toLowerCase()}`;
+    link.textContent = `What ${error} means`;
+    said.append(link);
+  }
   const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name));
   const printed = headers.map((name) => `${name}: ${response.headers.get(name)}`);
-  const block = document.createElement("pre");
+  const block = form.querySelector(".answer");
   block.textContent = `${printed.join("\n")}\n\n${pretty(text)}`;
-  answer.replaceChildren(line, block);
-  const error = response.ok ? undefined : /"code":"([A-Z_]+)"/.exec(text)?.[1];
-  if (!error) return;
-  const link = Object.assign(document.createElement("a"), {
-    href: `/docs/errors#${error.toLowerCase()}`,
-    textContent: `What ${error} means`,
-  });
-  line.after(link);
+  block.hidden = false;
 }
 
 function pretty(text) {
