@@ -32,7 +32,7 @@ export function documentation(): RequestHandler {
   }
   serveAt(router, "/llms.txt", sendAsset(textAsset("txt", llmsText(document, PROSE, pages)), REVALIDATE));
   serveAt(router, "/openapi.json", sendAsset(textAsset("json", printed), REVALIDATE));
-  serveAt(router, "/", leadBrowsers);
+  serveAt(router, "/", redirectBrowsers);
   return router;
 }
 
@@ -46,8 +46,8 @@ function serveFiles(router: Router, files: Record<string, Asset>): string {
   return folder;
 }
 
-/** Redirects browsers, which ask for HTML by name. For all others the path is unknown. */
-const leadBrowsers: RequestHandler = (req, res) => {
+/** Redirects browsers, which ask for HTML by name. For every other client the path is unknown. */
+const redirectBrowsers: RequestHandler = (req, res) => {
   res.vary("Accept");
   if (req.accepts(["json", "html"]) !== "html") throw notFound();
   res.redirect(302, "/docs");
