@@ -25,7 +25,6 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY gateway/docs/browser gateway/docs/browser
 COPY gateway/docs/guides gateway/docs/guides
-COPY gateway/docs/viewer gateway/docs/viewer
 COPY prisma/schema.prisma prisma/schema.prisma
 COPY prisma/migrations prisma/migrations
 USER node

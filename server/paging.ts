@@ -14,7 +14,7 @@ export const limit = z
   .meta({
     type: "integer",
     format: "int32",
-    description: "Page size: any integer, clamped to 1..100.",
+    description: "Page size. Values outside 1 to 100 are clamped.",
     example: 50,
   });
 
@@ -24,7 +24,7 @@ const token = { pattern: "^[A-Za-z0-9_-]+$", maxLength: 512 };
 export const cursor = z
   .string({ error: expected("a string") })
   .meta({
-    description: "Opaque token taken from a prior page's nextCursor; absent for the first page.",
+    description: "The `nextCursor` of the previous page. Omit it for the first page.",
     ...token,
   })
   .optional();
@@ -33,14 +33,14 @@ export const nextCursor = z
   .string()
   .nullable()
   .meta({
-    description: "Pass it back as cursor for the next page; null on the last page.",
-    example: "AQAAAaH91RjquhMMRkCaScSQQ8c7MRt4olWSr6CoV6aKLp3GiOQ-1II",
+    description: "Send it as `cursor` to get the next page; null on the last page.",
+    example: null,
     ...token,
   });
 
 /** How the items of a page are described. */
 export const pageItems = (what: string) => ({
-  description: `${what} of this page, at most \`limit\` of them.`,
+  description: `${what} on this page, at most \`limit\`.`,
   maxItems: MAX_LIMIT,
 });
 

@@ -1,16 +1,13 @@
-import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { RequestHandler } from "express";
 import { packageRoot } from "../../prisma/package-root.js";
 
-/** Something served as it is: a file of the reference page, the page itself, the document. */
+/** A file that never changes while the process runs. */
 export interface Asset {
   type: string;
   gzipped: Buffer;
-  /** Changes with the content. */
-  hash: string;
 }
 
 const TYPES = {
@@ -18,28 +15,30 @@ const TYPES = {
   html: "text/html",
   js: "text/javascript",
   json: "application/json",
+  md: "text/markdown",
+  txt: "text/plain",
 } as const;
 
-const makeAsset = (type: keyof typeof TYPES, gzipped: Buffer): Asset => ({
+export const textAsset = (type: keyof typeof TYPES, text: string): Asset => ({
   type: `${TYPES[type]}; charset=utf-8`,
-  gzipped,
-  hash: createHash("sha256").update(gzipped).digest("hex").slice(0, 16),
+  gzipped: gzipSync(text),
 });
 
-export const textAsset = (type: keyof typeof TYPES, text: string): Asset => makeAsset(type, gzipSync(text));
+/** The scripts and styles of the pages, by name. */
+export function browserFiles(): Record<string, Asset> {
+  const folder = join(packageRoot(), "gateway", "docs", "browser");
+  const names = readdirSync(folder).sort();
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      textAsset(extname(name) === ".css" ? "css" : "js", readFileSync(join(folder, name), "utf8")),
+    ]),
+  );
+}
 
-const folder = () => join(packageRoot(), "gateway", "docs");
-
-export const fileAsset = (type: keyof typeof TYPES, name: string): Asset =>
-  textAsset(type, readFileSync(join(folder(), "browser", name), "utf8"));
-
-/** The viewer, one file of its npm package (see viewer/README.md). */
-export const viewerAsset = (): Asset =>
-  makeAsset("js", readFileSync(join(folder(), "viewer", "viewer.js.gz")));
-
-/** Answers with the asset, compressed for those that accept it. */
+/** Answers with the asset, compressed for clients that accept it. */
 export function sendAsset({ type, gzipped }: Asset, headers: Record<string, string>): RequestHandler {
-  // Once at most: for every request it would be work that anyone can ask for.
+  // Decompressed once, not per request: anyone can ask for it.
   let plain: Buffer | undefined;
   return (req, res) => {
     const compressed = req.acceptsEncodings("gzip") === "gzip";

@@ -1,30 +1,54 @@
+import { createHash } from "node:crypto";
 import { type RequestHandler, Router } from "express";
+import { notFound } from "../../server/errors.js";
 import { serveAt } from "../http/read-only-route.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
+import { PROSE } from "../openapi/parts.js";
 import { API_VERSION } from "../openapi/version.js";
-import { type Asset, fileAsset, sendAsset, textAsset, viewerAsset } from "./assets.js";
-import { PAGE_POLICY, page } from "./page.js";
+import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
+import type { Described } from "./described.js";
+import { layout, PAGE_POLICY, type Site } from "./layout.js";
+import { buildPages } from "./pages.js";
+import { llmsText, searchIndex } from "./text-files.js";
 
 const REVALIDATE = { "Cache-Control": "no-cache" };
 const KEEP = { "Cache-Control": "public, max-age=31536000, immutable" };
+const PAGE = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
 
-/** `GET /openapi.json` (the document, built once) and `GET /docs` (the reference page) with its files. */
+/** The documentation: `/docs` and the pages below it, `/llms.txt` and `/openapi.json`. Everything is built once. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
-  const file = (name: string, asset: Asset) => {
-    const path = `/docs/${asset.hash}/${name}`;
-    serveAt(router, path, sendAsset(asset, KEEP));
-    return path;
-  };
-  const html = page("guest-forms API reference", {
-    viewer: file("viewer.js", viewerAsset()),
-    start: file("start.js", fileAsset("js", "start.js")),
-    style: file("style.css", fileAsset("css", "style.css")),
-  });
-  const headers = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
-  serveAt(router, "/docs", sendAsset(textAsset("html", html), headers));
-  serveAt(router, "/docs/", (_req, res) => res.redirect(308, "/docs"));
-  const document = printDocument(buildDocument(API_VERSION));
-  serveAt(router, "/openapi.json", sendAsset(textAsset("json", document), REVALIDATE));
+  const printed = printDocument(buildDocument(API_VERSION));
+  const document: Described = JSON.parse(printed);
+  const pages = buildPages(document, PROSE);
+  const index = textAsset("json", JSON.stringify(searchIndex(pages)));
+  const files = serveFiles(router, { ...browserFiles(), "search.json": index });
+  const site: Site = { title: document.info.title, version: document.info.version, pages, files };
+  for (const page of pages) {
+    serveAt(router, page.path, sendAsset(textAsset("html", layout(site, page).text), PAGE));
+    serveAt(router, `${page.path}/`, (_req, res) => res.redirect(308, page.path));
+    if (page.markdown)
+      serveAt(router, `${page.path}.md`, sendAsset(textAsset("md", page.markdown), REVALIDATE));
+  }
+  serveAt(router, "/llms.txt", sendAsset(textAsset("txt", llmsText(document, PROSE, pages)), REVALIDATE));
+  serveAt(router, "/openapi.json", sendAsset(textAsset("json", printed), REVALIDATE));
+  serveAt(router, "/", redirectBrowsers);
   return router;
 }
+
+/** Serves files in a folder whose name changes with any of them, so caches keep them for ever. Returns the folder. */
+function serveFiles(router: Router, files: Record<string, Asset>): string {
+  const hash = createHash("sha256");
+  for (const { gzipped } of Object.values(files)) hash.update(gzipped);
+  const folder = `/docs/${hash.digest("hex").slice(0, 16)}`;
+  for (const [name, asset] of Object.entries(files))
+    serveAt(router, `${folder}/${name}`, sendAsset(asset, KEEP));
+  return folder;
+}
+
+/** Redirects browsers, which ask for HTML by name. For every other client the path is unknown. */
+const redirectBrowsers: RequestHandler = (req, res) => {
+  res.vary("Accept");
+  if (req.accepts(["json", "html"]) !== "html") throw notFound();
+  res.redirect(302, "/docs");
+};

@@ -1,11 +1,11 @@
 import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
 import { OPERATIONS, type Operation } from "../http/operations.js";
-import { readGuides } from "./guides.js";
+import { responseExample } from "./example.js";
 import type { Json } from "./json.js";
-import { components, PROSE } from "./parts.js";
+import { components, PROSE, SUMMARY } from "./parts.js";
 import { errorResponses, responseComponents } from "./responses.js";
-import { codeSamples } from "./samples.js";
+import { codeSamples, sampleOf } from "./samples.js";
 import { headerComponents, successResponse } from "./success.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
 
@@ -31,22 +31,22 @@ export function buildDocument(version: string): Json {
     info: {
       title: "Guest forms API",
       version,
-      summary: "Guest-registration forms on the listings of short-let hosts.",
-      description: `${PROSE}\n\n${readGuides()}`,
+      summary: SUMMARY,
+      description: `${SUMMARY}\n\n${PROSE}\n\nGuides are served at \`/docs\`, their Markdown is listed in \`/llms.txt\`.`,
       contact: { name: "The operator of this service" },
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [
       {
         url: "/",
-        description: "The server that this document came from, local or production.",
+        description: "The server that this document was fetched from, local or production.",
         "x-internal": false,
       },
     ],
     security: [{ bearer: [] }, { apiKey: [] }],
     tags: [
-      { name: "Forms", description: "Guest-registration forms: create, update, list and fetch." },
-      { name: "Listings", description: "The listings in the key's scope: list and fetch." },
+      { name: "Forms", description: "Create, update, list and fetch guest-registration forms." },
+      { name: "Listings", description: "List and fetch the listings in the key's scope." },
     ],
     paths,
     components: { ...components(schemas, headerComponents), responses: responseComponents() },
@@ -76,12 +76,20 @@ function complete(described: Described, operation: Operation, schemas: Record<st
   const body = described.requestBody?.content["application/json"];
   if (body) body.schema = nameBody(tidyRequest(body.schema), operation, schemas);
   // The generator knows no other success than 200.
-  const success = described.responses["200"] ?? {};
+  const success = tidyResponse(described.responses["200"] ?? {});
+  addExample(success, operation, schemas);
   described.responses = {
-    ...successResponse(operation, tidyResponse(success)),
+    ...successResponse(operation, success),
     ...errorResponses(operation),
   };
   described["x-codeSamples"] = codeSamples(operation);
+}
+
+/** An example response that agrees with what the code samples send. */
+function addExample(success: Json, operation: Operation, schemas: Record<string, Json>): void {
+  const { "application/json": json } = success.content as Record<string, Json>;
+  const example = json && responseExample(json.schema as Json, schemas, sampleOf(operation).fields);
+  if (json && example !== undefined) json.example = example;
 }
 
 function completeParameter(parameter: Parameter, { fields }: Operation): void {

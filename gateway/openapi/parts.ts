@@ -1,29 +1,29 @@
 import { ERRORS } from "../../server/errors.js";
 import type { Json } from "./json.js";
 
-/** What the reference says before the operations. */
-export const PROSE = `Register the guests of short lets: one form a stay, on the listings that your API key can see.
+export const SUMMARY = "Register the guests of short-term rentals: one form per stay.";
 
-- **Scope.** A key sees the listings on which its holder is owner or writer, and their forms. All else does not exist.
-- **Safe retries.** Creating is idempotent: repeat a request whose answer you missed, and you get the original form.
-- **Errors** have one envelope: branch on \`code\`, never on \`message\`; quote \`correlationId\` to support.
-- **Growth.** New fields and new enumerated values may appear within \`/v1\`: ignore what you do not know.`;
+/** The introduction of the reference. */
+export const PROSE = `- **Scope.** A key has access to the listings on which its holder is owner or writer, and to their forms. Everything else behaves as if it did not exist.
+- **Safe retries.** Creating a form is idempotent: repeat a request whenever you missed the response, and you get the original form.
+- **Errors** have one envelope. Branch on \`code\`, never on \`message\`. Quote \`correlationId\` when you contact support.
+- **Versioning.** New fields and new enumerated values may be added within \`/v1\`: ignore what you do not know.`;
 
 const HEADERS: Record<string, Json> = {
   "X-Correlation-Id": {
-    description: "Id of this response; quote it to support.",
+    description: "Unique id of this response. Quote it when you contact support.",
     required: true,
     schema: { type: "string", format: "uuid", maxLength: 36 },
     example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
   },
   RateLimit: {
     description:
-      "What is left of the key's limit: `r` requests, `t` seconds until the window ends (IETF draft 8).",
+      "Remaining quota of the key: `r` requests, `t` seconds until the window resets (IETF draft 8).",
     schema: { type: "string", pattern: '^"[^"]+"; r=[0-9]+; t=[0-9]+$', maxLength: 100 },
     example: '"600-in-1min"; r=598; t=41',
   },
   "RateLimit-Policy": {
-    description: "The key's limit: `q` requests in a window of `w` seconds (IETF draft 8).",
+    description: "Quota of the key: `q` requests per window of `w` seconds (IETF draft 8).",
     schema: {
       type: "string",
       pattern: '^"[^"]+"; q=[0-9]+; w=[0-9]+; pk=:[A-Za-z0-9+/=]+:$',
@@ -32,13 +32,13 @@ const HEADERS: Record<string, Json> = {
     example: '"600-in-1min"; q=600; w=60; pk=:NGIyY2YyNmIzMTVk:',
   },
   "Retry-After": {
-    description: "Seconds to wait before the next try; at least 1.",
+    description: "Seconds to wait before the next attempt; at least 1.",
     required: true,
     schema: { type: "integer", format: "int32", minimum: 1, maximum: 86_400 },
     example: 17,
   },
   "WWW-Authenticate": {
-    description: "The scheme to authenticate with.",
+    description: "The authentication scheme.",
     required: true,
     schema: { type: "string", const: "Bearer" },
     example: "Bearer",
@@ -64,7 +64,7 @@ const FIELD_ERROR: Json = {
     },
     issue: {
       type: "string",
-      description: "What was wrong with it, in one line; may change.",
+      description: "What is wrong with it, in one line. The text may change.",
       pattern: LINE,
       maxLength: 500,
       example: "must be after checkInDate",
@@ -78,7 +78,8 @@ const ERROR: Json = {
   required: ["code", "message", "correlationId"],
   properties: {
     code: {
-      description: "Stable; branch on it. New codes may appear.",
+      description:
+        "Stable: branch on it. New codes may be added. `/docs/errors` has a section per code, such as `/docs/errors#rate_limited`.",
       anyOf: [
         { type: "string", enum: Object.keys(ERRORS) },
         { type: "string", pattern: "^[A-Z_]{1,64}$", maxLength: 64 },
@@ -87,7 +88,7 @@ const ERROR: Json = {
     },
     message: {
       type: "string",
-      description: "One line for people; may change.",
+      description: "One line for humans. The text may change.",
       pattern: LINE,
       maxLength: 500,
       example: ERRORS.VALIDATION_ERROR.message,
@@ -96,12 +97,12 @@ const ERROR: Json = {
       type: "string",
       format: "uuid",
       maxLength: 36,
-      description: "Id of this response; quote it to support.",
+      description: "Unique id of this response. Quote it when you contact support.",
       example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
     },
     errors: {
       type: "array",
-      description: "The rejected fields; present with VALIDATION_ERROR alone.",
+      description: "The rejected fields. Only present for VALIDATION_ERROR.",
       items: { $ref: "#/components/schemas/FieldError" },
     },
   },

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Operation } from "../http/operations.js";
 import type { Json } from "./json.js";
 
-/** `x-codeSamples` of an operation; GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY come from the environment. */
+/** `x-codeSamples` of an operation. They read GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY from the environment. */
 export function codeSamples(operation: Operation): Json[] {
   const sample = sampleOf(operation);
   return [
@@ -12,7 +12,7 @@ export function codeSamples(operation: Operation): Json[] {
 }
 
 /** What a sample sends. */
-interface Sample {
+export interface Sample {
   params: unknown[];
   /** The query or body. */
   fields: Record<string, unknown>;
@@ -20,7 +20,7 @@ interface Sample {
 }
 
 /** The operation's own example, or the examples of its fields. */
-function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
+export function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
   const shown = [...fields].flatMap(([name, { example }]) =>
     example === undefined || params.includes(name) ? [] : [[name, example] as const],
   );
@@ -72,13 +72,13 @@ const CALLS: Record<string, (args: string) => string[]> = {
     "console.log(form.checkOutDate);",
   ],
   "forms.list": () => [
-    'for await (const form of client.forms.list({ listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" })) {',
+    "for await (const form of client.forms.list({ limit: 20 })) {",
     "  console.log(form.id, form.checkInDate, form.status);",
     "}",
   ],
   "forms.get": (args) => [`const form = await client.forms.retrieve(${args});`, "console.log(form.status);"],
   "listings.list": () => [
-    "for await (const listing of client.listings.list()) {",
+    "for await (const listing of client.listings.list({ limit: 20 })) {",
     "  console.log(listing.id, listing.title);",
     "}",
   ],

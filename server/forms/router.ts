@@ -31,10 +31,11 @@ export const formsRouter = router({
         tags: ["Forms"],
         summary: "Create form",
         description:
-          "Creates a form on a listing in scope. Needs a read-write key. An equal body never creates a second form and " +
-          "never notifies twice: the original answer is replayed, with `Idempotent-Replayed: true`.",
+          "Creates a form on a listing in the key's scope. Requires a read-write key. Repeating a request never creates a " +
+          "second form and never notifies the guest twice: it returns the original response with " +
+          "`Idempotent-Replayed: true`.",
         successDescription:
-          "The created form, or the form of an earlier equal request where this call is a replay.",
+          "The created form, or on a replay the form that an earlier equal request created.",
         requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),
         responseHeaders: z.object({ "Idempotent-Replayed": idempotentReplayed }),
       },
@@ -71,8 +72,8 @@ export const formsRouter = router({
         tags: ["Forms"],
         summary: "Update form",
         description:
-          "Replaces the stay of a form; with another `listingId` it moves the form there. Needs a read-write key, and both " +
-          "listings in scope. The status stays as it is.",
+          "Replaces the stay of a form. A different `listingId` moves the form to that listing. Requires a read-write key, " +
+          "and both listings must be in its scope. The status does not change.",
         successDescription: "The updated form.",
       },
       status: 200,
@@ -98,13 +99,13 @@ export const formsRouter = router({
         tags: ["Forms"],
         summary: "List forms",
         description:
-          "Forms on the listings in scope, ordered by (createdAt, id), oldest first. A cursor skips no form, unless the form " +
-          "takes longer to be committed than the operator's LIST_SETTLE_SECONDS (5 by default).",
+          "Returns the forms on the listings in the key's scope, sorted by (createdAt, id), oldest first. A cursor never " +
+          "skips a form, unless its creation took longer to commit than `LIST_SETTLE_SECONDS` (5 by default).",
         successDescription: "A page of forms.",
       },
       status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
-      example: { listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa", limit: 20 },
+      example: { limit: 20 },
     })
     .input(listInput)
     .output(formPage)
@@ -119,7 +120,8 @@ export const formsRouter = router({
         operationId: "getForm",
         tags: ["Forms"],
         summary: "Fetch form",
-        description: "A form by its id. Out of scope and missing are the same 404.",
+        description:
+          "Returns a form by its id. A form out of scope gives the same 404 as one that does not exist.",
         successDescription: "The form.",
       },
       status: 200,

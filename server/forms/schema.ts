@@ -28,14 +28,15 @@ export const formV1 = z
       .string()
       .nullable()
       .meta({
-        description: "Public slug of the form: what the guest's link rests on.",
+        description:
+          "Random slug of the form, for the link that the guest opens. Anyone who has it can open the form.",
         example: "V1StGXR8_Z5jdHi6B-myT",
         ...slug,
       }),
     status: z.enum(FORM_STATUSES).meta({
       description:
-        "Where the form stands. New values may appear: treat any you do not know like UNKNOWN, which stands for " +
-        "every status this version does not enumerate.",
+        "Progress of the form. New values may be added: handle a value you do not know like UNKNOWN, which replaces " +
+        "every status that this version does not list.",
       example: "SENT",
     }),
     checkInDate: instantOut
@@ -47,50 +48,54 @@ export const formV1 = z
     numberOfGuests: int32Out
       .nullable()
       .meta({ description: "Number of guests on the form.", minimum: 1, example: 4 }),
-    numberOfVehicles: int32Out
-      .nullable()
-      .meta({ description: "Number of vehicles; set by the host.", minimum: 0, example: 1 }),
-    numberOfPets: int32Out
-      .nullable()
-      .meta({ description: "Number of pets; set by the host.", minimum: 0, example: 0 }),
+    numberOfVehicles: int32Out.nullable().meta({
+      description: "Number of vehicles. Set by the host in the app; null until then.",
+      minimum: 0,
+      example: null,
+    }),
+    numberOfPets: int32Out.nullable().meta({
+      description: "Number of pets. Set by the host in the app; null until then.",
+      minimum: 0,
+      example: null,
+    }),
     createdAt: instantOut.meta({
-      description: "Creation time, ISO 8601 in UTC; lists are ordered by it.",
+      description: "Creation time, ISO 8601 in UTC. Lists are sorted by it.",
       example: "2026-11-21T10:15:30.123Z",
     }),
   })
   .meta({
     id: "FormV1",
-    description: "A guest-registration form. New fields may be added: ignore those you do not know.",
+    description: "A guest-registration form. New fields may be added: ignore fields you do not know.",
   });
 
 export type FormV1 = z.infer<typeof formV1>;
 
 export const formPage = z
   .object({ items: z.array(formV1).meta(pageItems("Forms")), nextCursor })
-  .meta({ id: "FormPage", description: "Forms in the order of (createdAt, id), oldest first." });
+  .meta({ id: "FormPage", description: "A page of forms, sorted by (createdAt, id), oldest first." });
 
 const body = {
   listingId: uuid.meta({
     description:
-      "The listing in scope that the form is on. On update it may be another one: the form is moved.",
+      "Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form there.",
     example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
   }),
   checkInDate: instant.meta({
-    description: "Check-in instant: ISO 8601 with seconds and an offset.",
+    description: "Check-in instant: ISO 8601 with seconds and a UTC offset.",
     example: "2027-07-01T15:00:00+02:00",
   }),
   checkOutDate: instant.meta({
-    description: "Check-out instant: ISO 8601 with seconds and an offset; after checkInDate.",
+    description: "Check-out instant: ISO 8601 with seconds and a UTC offset. Must be after checkInDate.",
     example: "2027-07-08T11:00:00+02:00",
   }),
   numberOfGuests: count(1).meta({
-    description: "Number of guests, at most the listing's maxPeopleInListing where that is set.",
+    description: "Number of guests. At most the listing's maxPeopleInListing, if set.",
     example: 4,
   }),
   guestEmail: emailAddress.nullish().meta({
     description:
-      "Contact address of the guest. Write-only: no response carries it. On create it drives the notification; on " +
-      "update, absent or null keeps the stored one.",
+      "Email address of the guest. Write-only: never returned. On create, the guest is sent a link to the form. On " +
+      "update, the stored address is kept if this is absent or null.",
     example: "guest@example.com",
   }),
 };
@@ -114,7 +119,7 @@ const stayOrder = {
 };
 
 /** The name of the bodies in the document. */
-const formInput = { title: "FormInput", description: "What a create or update says of a stay." };
+const formInput = { title: "FormInput", description: "The stay, as sent by create and update." };
 
 /** Body of a create. */
 export const createInput = z
@@ -145,8 +150,8 @@ export const listInput = z.strictObject({
   listingId: uuid
     .meta({
       description:
-        "Only forms on this listing; repeat it with every cursor. Out of scope or unknown: an empty page.",
-      example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+        "Only return forms on this listing. Send it again with every cursor. A listing that is unknown or out of scope " +
+        "gives an empty page.",
     })
     .optional(),
 });
@@ -166,17 +171,16 @@ export const idempotencyKey = z
   .optional()
   .meta({
     description:
-      "Chosen by the client, one for each form meant: with the same key and body the original is replayed.",
+      "Unique key chosen by the client, one per form. Retrying with the same key and body returns the original response.",
     example: "booking-4711",
     minLength: 1,
     maxLength: 255,
   });
 
 /** Header of a response that repeats an earlier one. */
-export const idempotentReplayed = z
-  .enum(["true"])
-  .optional()
-  .meta({ description: "Present, and true, where the answer is that of an earlier equal request." });
+export const idempotentReplayed = z.enum(["true"]).optional().meta({
+  description: "Present, with the value true, if this is the response of an earlier equal request.",
+});
 
 const partyField = count(0).nullish();
 

@@ -23,7 +23,7 @@ export const listingsRouter = router({
         operationId: "listListings",
         tags: ["Listings"],
         summary: "List listings",
-        description: "The listings in scope, ordered by (createdAt, id), oldest first.",
+        description: "Returns the listings in the key's scope, sorted by (createdAt, id), oldest first.",
         successDescription: "A page of listings.",
       },
       status: 200,
@@ -43,7 +43,8 @@ export const listingsRouter = router({
         operationId: "getListing",
         tags: ["Listings"],
         summary: "Fetch listing",
-        description: "A listing by its id. Out of scope and missing are the same 404.",
+        description:
+          "Returns a listing by its id. A listing out of scope gives the same 404 as one that does not exist.",
         successDescription: "The listing.",
       },
       status: 200,

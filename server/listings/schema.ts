@@ -8,10 +8,14 @@ export const listing = z
     id: z
       .guid()
       .meta({ description: "Unique id of the listing.", example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" }),
-    publicId: z
+    publicId: z.string().meta({
+      description: "Random slug of the listing, for public links.",
+      example: "kQ2m9_uTz1f8Yc-3RbXwE",
+      ...slug,
+    }),
+    title: z
       .string()
-      .meta({ description: "Public slug of the listing.", example: "kQ2m9_uTz1f8Yc-3RbXwE", ...slug }),
-    title: z.string().meta({ description: "Title.", example: "Loft by the canal", ...line(200) }),
+      .meta({ description: "Name of the listing.", example: "Loft by the canal", ...line(200) }),
     address: z
       .string()
       .meta({ description: "Street and number.", example: "Paul-Lincke-Ufer 20", ...line(500) }),
@@ -28,26 +32,34 @@ export const listing = z
       pattern: "^[A-Za-z0-9_+/-]+$",
       maxLength: 64,
     }),
-    active: z.boolean().meta({ description: "Whether new forms may be put on the listing.", example: true }),
+    active: z.boolean().meta({
+      description: "Whether new forms can be created on the listing, or moved to it.",
+      example: true,
+    }),
     maxPeopleInListing: int32Out
       .nullable()
-      .meta({ description: "Most guests a form may name.", minimum: 1, example: 6 }),
-    maxVehicles: int32Out
+      .meta({ description: "Maximum number of guests per form; null for no limit.", minimum: 1, example: 6 }),
+    maxVehicles: int32Out.nullable().meta({
+      description: "Maximum number of vehicles per form; null for no limit.",
+      minimum: 0,
+      example: 1,
+    }),
+    allowPets: z
+      .boolean()
       .nullable()
-      .meta({ description: "Most vehicles a form may name.", minimum: 0, example: 1 }),
-    allowPets: z.boolean().nullable().meta({ description: "Whether pets are allowed.", example: false }),
+      .meta({ description: "Whether pets are allowed; null if not specified.", example: false }),
     createdAt: instantOut.meta({
-      description: "Creation time, ISO 8601 in UTC; lists are ordered by it.",
+      description: "Creation time, ISO 8601 in UTC. Lists are sorted by it.",
       example: "2026-03-02T08:00:00.000Z",
     }),
   })
-  .meta({ id: "Listing", description: "A listing. New fields may be added: ignore those you do not know." });
+  .meta({ id: "Listing", description: "A listing. New fields may be added: ignore fields you do not know." });
 
 export type Listing = z.infer<typeof listing>;
 
 export const listingPage = z
   .object({ items: z.array(listing).meta(pageItems("Listings")), nextCursor })
-  .meta({ id: "ListingPage", description: "Listings in the order of (createdAt, id), oldest first." });
+  .meta({ id: "ListingPage", description: "A page of listings, sorted by (createdAt, id), oldest first." });
 
 export const getInput = z.strictObject({
   id: resourceId.meta({

@@ -5,6 +5,7 @@ import { API_VERSION } from "../../gateway/openapi/version.js";
 import { ERRORS } from "../../server/errors.js";
 import { startTestGateway } from "../gateway-harness.js";
 import { breakingChanges } from "./breaking-changes.js";
+import { validateResponse } from "./responses.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 const committed = read("../../gateway/openapi/openapi.json");
@@ -47,6 +48,26 @@ describe("the committed document", () => {
     }
   });
 
+  it("shows responses that agree with the requests of the samples", () => {
+    const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
+    const meant = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
+    for (const [path, item] of Object.entries(paths)) {
+      for (const [method, operation] of Object.entries(item)) {
+        const [[status = "", success] = []] = Object.entries(operation.responses);
+        const { example } = success?.content["application/json"] ?? {};
+        validateResponse(method.toUpperCase(), path, Number(status), SAMPLE_HEADERS, example);
+        const [curl] = operation["x-codeSamples"];
+        const sent = /-d '(.*)'$/s.exec(curl?.source ?? "")?.[1];
+        if (!sent) continue;
+        const { guestEmail: _, ...stay } = JSON.parse(sent);
+        for (const [field, value] of Object.entries(stay)) {
+          expect(meant(example?.[field]), `${operation.operationId} ${field}`).toBe(meant(value));
+        }
+        expect(example).toMatchObject({ numberOfVehicles: null, numberOfPets: null });
+      }
+    }
+  });
+
   it("gives no e-mail address in any response", () => {
     const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } })
       .components;
@@ -65,10 +86,16 @@ describe("the committed document", () => {
   });
 });
 
+/** The headers that a response must have. */
+const SAMPLE_HEADERS = {
+  location: "/v1/forms/8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
+  "x-correlation-id": "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
+};
+
 interface Operation {
   operationId: string;
-  responses: object;
-  "x-codeSamples": { label: string }[];
+  responses: Record<string, { content: Record<string, { example?: Record<string, unknown> }> }>;
+  "x-codeSamples": { label: string; source: string }[];
 }
 
 describe("within /v1 nothing breaks", () => {

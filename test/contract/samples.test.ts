@@ -68,7 +68,12 @@ beforeAll(async () => {
     return forms.map(({ id }) => id);
   };
   ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
-  env = { PATH: process.env.PATH, GUEST_FORMS_BASE_URL: gateway.url, GUEST_FORMS_API_KEY: key };
+  env = {
+    PATH: process.env.PATH,
+    GUEST_FORMS_BASE_URL: gateway.url,
+    GUEST_FORMS_API_KEY: key,
+    LISTING_ID: listingId,
+  };
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 

@@ -1,9 +1,11 @@
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { existsSync, readdirSync } from "node:fs";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeListing } from "../factories.js";
-import { type Holder, startTestGateway, stay, type TestGateway } from "../gateway-harness.js";
+import { type Demo, prepareDemo } from "../../gateway/dev/demo.js";
+import { ERRORS } from "../../server/errors.js";
+import { STAGES } from "../../server/forms/status.js";
+import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
+import { startTestGateway, type TestGateway } from "../gateway-harness.js";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
@@ -17,100 +19,184 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const WIDE = { width: 1440, height: 900 };
-const NARROW = { width: 390, height: 844 };
+const GUIDES = readdirSync("gateway/docs/guides").map((name) => `/docs/${name.replace(/^\d+-|\.md$/g, "")}`);
+const PAGES = ["/docs", ...GUIDES, "/docs/reference"];
 const OPERATIONS = [
-  ["Create form", "#tag/forms/POST/v1/forms"],
-  ["List forms", "#tag/forms/GET/v1/forms"],
-  ["Update form", "#tag/forms/PUT/v1/forms/{id}"],
-  ["Fetch form", "#tag/forms/GET/v1/forms/{id}"],
-  ["List listings", "#tag/listings/GET/v1/listings"],
-  ["Fetch listing", "#tag/listings/GET/v1/listings/{id}"],
+  ["createForm", "201 Created"],
+  ["listForms", "200 OK"],
+  ["updateForm", "200 OK"],
+  ["getForm", "200 OK"],
+  ["listListings", "200 OK"],
+  ["getListing", "200 OK"],
 ] as const;
-const [CREATE, , , FETCH] = OPERATIONS;
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway();
 });
 
-describe("the files of the reference page", () => {
-  const get = (path: string, headers: Record<string, string> = {}) => fetch(gateway.url + path, { headers });
-  const files = async () => [
-    ...(await (await get("/docs")).text()).matchAll(/(?:src|href)="(\/docs[^"]+)"/g),
-  ];
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(gateway.url + path, { headers, redirect: "manual" });
+const text = async (path: string) => (await get(path)).text();
 
-  it("come from this server alone, under a policy without eval and inline scripts", async () => {
-    const answer = await get("/docs");
-    expect(answer.status).toBe(200);
-    const policy = answer.headers.get("content-security-policy") ?? "";
-    expect(policy).toContain("default-src 'none'");
-    expect(policy).toContain("script-src 'self';");
-    expect(policy).not.toMatch(/unsafe-eval|https?:|\*/);
-    expect(await answer.text()).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
-    expect(answer.headers.get("cache-control")).toBe("no-cache");
-  });
-
-  it("are kept for ever by caches, at addresses that change with their content", async () => {
-    const found = await files();
-    expect(found).toHaveLength(3);
-    for (const [, path = ""] of found) {
+describe("the pages", () => {
+  it.each(PAGES)(
+    "%s is HTML with one title, under a policy without inline scripts and other origins",
+    async (path) => {
       const answer = await get(path);
       expect(answer.status).toBe(200);
-      expect(answer.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
-      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
-      expect(path).toMatch(/^\/docs\/[0-9a-f]{16}\/[a-z]+\.(js|css)$/);
+      expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+      expect(answer.headers.get("content-security-policy")).toBe(POLICY);
+      expect(answer.headers.get("cache-control")).toBe("no-cache");
+      const page = await answer.text();
+      expect(page.match(/<h1>/g)).toHaveLength(1);
+      expect(page).not.toMatch(/<script>|<style|style="|(?:src|href)="https?:/);
+      const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+      expect(new Set(ids).size, "ids are unique").toBe(ids.length);
+    },
+  );
+
+  it.each(GUIDES)("%s shows its guide, and is served as Markdown too", async (path) => {
+    const markdown = await get(`${path}.md`);
+    expect(markdown.headers.get("content-type")).toBe("text/markdown; charset=utf-8");
+    const [, title = ""] = /^# (.+)\n\n/.exec(await markdown.text()) ?? [];
+    expect(title).not.toBe("");
+    const page = await text(path);
+    expect(page).toContain(`<h1>${title}</h1>`);
+    expect(page).toContain(`<title>${title} · Guest forms API</title>`);
+    expect(page).toContain('aria-current="page"');
+  });
+
+  it("every link and anchor leads to something that exists", async () => {
+    const sources = [...PAGES, ...GUIDES.map((path) => `${path}.md`), "/llms.txt"];
+    const links = new Set<string>();
+    for (const source of sources) {
+      for (const [, html, markdown] of (await text(source)).matchAll(
+        /(?:href|src)="([^"]+)"|\]\(([^)]+)\)/g,
+      )) {
+        const url = new URL(html ?? markdown ?? "", gateway.url + source);
+        if (url.protocol === "data:") continue;
+        expect(url.origin, `${url} in ${source}`).toBe(gateway.url);
+        links.add(url.pathname + url.hash);
+      }
+    }
+    for (const link of links) {
+      const [path = "", anchor] = link.split("#");
+      const answer = await get(path);
+      expect(answer.status, link).toBe(200);
+      const page = path.endsWith(".md") ? await text(path.slice(0, -3)) : await answer.text();
+      if (anchor) expect(page, link).toContain(` id="${anchor}"`);
+    }
+    expect(links.size).toBeGreaterThan(60);
+  });
+
+  it("every error code has a section, and the reference links to it", async () => {
+    const errors = await text("/docs/errors");
+    const reference = await text("/docs/reference");
+    for (const code of Object.keys(ERRORS)) {
+      const anchor = code.toLowerCase();
+      expect(errors).toContain(`<h2 id="${anchor}"`);
+      expect(reference).toContain(`<a href="/docs/errors#${anchor}"><code>${code}</code></a>`);
     }
   });
 
-  it("are compressed for clients that accept it, and whole for all others", async () => {
-    const [, viewer = ""] = (await files()).find(([, path]) => path?.endsWith("viewer.js")) ?? [];
-    const compressed = await get(viewer, { "Accept-Encoding": "gzip, br" });
-    const plain = await get(viewer, { "Accept-Encoding": "identity" });
-    expect(compressed.headers.get("content-encoding")).toBe("gzip");
-    expect(plain.headers.get("content-encoding")).toBeNull();
-    expect(plain.headers.get("vary")).toBe("Accept-Encoding");
-    const script = await plain.text();
-    expect(await compressed.text()).toBe(script);
-    const record = JSON.parse(readFileSync("gateway/docs/viewer/viewer.json", "utf8")) as { sha256: string };
-    expect(createHash("sha256").update(script).digest("hex")).toBe(record.sha256);
+  it("every status is explained, in the order in which a form takes them", async () => {
+    const concepts = await text("/docs/concepts.md");
+    expect(concepts).toContain(STAGES.map((stage) => stage.join(" or ")).join(" → "));
+    const explained = [...concepts.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, status]) => status);
+    expect(explained).toEqual([...STAGES.flat(), "UNKNOWN"]);
   });
 
-  it("are found with a slash too", async () => {
-    const answer = await fetch(`${gateway.url}/docs/`, { redirect: "manual" });
-    expect([answer.status, answer.headers.get("location")]).toEqual([308, "/docs"]);
+  it("llms.txt lists every guide with the address of its Markdown", async () => {
+    const answer = await get("/llms.txt");
+    expect(answer.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    const list = await answer.text();
+    expect(list).toMatch(/^# Guest forms API\n\n> .+\n/);
+    for (const path of GUIDES) expect(list).toMatch(new RegExp(`\\]\\(${path}\\.md\\): [^\`\n]+\\.\\n`));
+    expect(list).toContain("](/openapi.json)");
+  });
+
+  it("a trailing slash redirects to the page", async () => {
+    for (const path of PAGES) {
+      const answer = await get(`${path}/`);
+      expect([answer.status, answer.headers.get("location")]).toEqual([308, path]);
+    }
+  });
+
+  it("GET / redirects a browser to /docs, and answers every other client with 404 in the envelope", async () => {
+    const browser = await get("/", {
+      Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    });
+    expect([browser.status, browser.headers.get("location")]).toEqual([302, "/docs"]);
+    expect(browser.headers.get("vary")).toBe("Accept");
+    for (const accepted of ["*/*", "application/json", "image/png"]) {
+      const answer = await get("/", { Accept: accepted });
+      expect(answer.status).toBe(404);
+      expect(await answer.json()).toMatchObject({ code: "RESOURCE_NOT_FOUND" });
+    }
   });
 });
 
-// CI must have it (.ci/run installs it); elsewhere its absence is no fault of the project.
-const why = CHROMIUM || process.env.CI ? "" : ": SKIPPED, for no Chromium is found in /usr/bin";
+describe("the files of the pages", () => {
+  const files = async () => {
+    const page = await text("/docs/reference");
+    const [folder = ""] = /\/docs\/[0-9a-f]{16}/.exec(page) ?? [];
+    const names = [...readdirSync("gateway/docs/browser"), "search.json"];
+    return names.map((name) => `${folder}/${name}`);
+  };
 
-describe.skipIf(why !== "")(`the reference page in Chromium${why}`, () => {
+  it("caches keep them for a year, at addresses that change with their content", async () => {
+    for (const path of await files()) {
+      const answer = await get(path);
+      expect(answer.status, path).toBe(200);
+      expect(answer.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    }
+  });
+
+  it("everything that a page loads is below 60 kB", async () => {
+    let bytes = 0;
+    for (const path of ["/docs/reference", ...(await files())]) {
+      bytes += Number((await get(path, { "Accept-Encoding": "gzip" })).headers.get("content-length"));
+    }
+    expect(bytes).toBeLessThan(60_000);
+  });
+
+  it("they are compressed only for clients that accept it", async () => {
+    for (const path of ["/docs/reference", ...(await files())]) {
+      const compressed = await get(path, { "Accept-Encoding": "gzip, br" });
+      const plain = await get(path, { "Accept-Encoding": "identity" });
+      expect(compressed.headers.get("content-encoding")).toBe("gzip");
+      expect(plain.headers.get("content-encoding")).toBeNull();
+      expect(plain.headers.get("vary")).toBe("Accept-Encoding");
+      expect(await compressed.text()).toBe(await plain.text());
+    }
+  });
+});
+
+// CI must have it (.ci/run installs it). Elsewhere its absence is no fault of the project.
+const why = CHROMIUM || process.env.CI ? "" : ": SKIPPED, because /usr/bin has no Chromium";
+
+describe.skipIf(why !== "")(`the pages in Chromium${why}`, () => {
   let browser: Browser;
-  let holder: Holder;
-  let formId: string;
+  let demo: Demo;
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: CHROMIUM ?? "chromium", args: ARGUMENTS });
-    holder = await gateway.addHolder();
-    const { id: listingId } = await makeListing(await gateway.services(), holder.userId);
-    const created = await gateway.request({
-      method: "POST",
-      path: "/v1/forms",
-      key: holder.key,
-      body: stay(listingId),
-    });
-    formId = (created.json as { id: string }).id;
+    demo = await prepareDemo(await gateway.services(), {}, () => {});
   });
   afterAll(() => browser?.close());
 
-  interface Visit {
-    page: Page;
-    /** Requests to other origins, violations of the policy, errors of scripts: there must be none. */
-    faults: string[];
-  }
+  const PHONE = { width: 390, height: 844 };
+  const DESKTOP = { width: 1280, height: 900 };
+  const SIZES = [PHONE, { width: 768, height: 1024 }, DESKTOP, { width: 1920, height: 1080 }];
 
-  async function visit(viewport = WIDE): Promise<Visit> {
-    const page = await browser.newPage({ viewport });
+  /** Opens a page. Nothing may come from elsewhere, break the policy or throw, from then to the end of `use`. */
+  async function visit(path: string, options: BrowserContextOptions, use: (page: Page) => Promise<void>) {
+    const context = await browser.newContext({ viewport: DESKTOP, ...options });
+    const page = await context.newPage();
     page.setDefaultTimeout(30_000);
     const faults: string[] = [];
     page.on("request", (request) => {
@@ -121,87 +207,167 @@ describe.skipIf(why !== "")(`the reference page in Chromium${why}`, () => {
       if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
     });
     page.on("pageerror", (error) => faults.push(String(error)));
-    await page.goto(`${gateway.url}/docs`);
-    await page.getByRole("heading", { name: "Guest forms API" }).waitFor();
-    return { page, faults };
+    await page.addInitScript({ path: "test/gateway/page-checks.js" });
+    await page.goto(gateway.url + path);
+    await use(page);
+    expect(faults).toEqual([]);
+    await context.close();
   }
 
-  /** Jumps to an operation, for the viewer renders only what is near; gives its section. */
-  async function jump(page: Page, [title, hash]: readonly [string, string]): Promise<Locator> {
-    await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-    await page.getByRole("heading", { name: title, exact: true }).waitFor();
-    return page.locator(`[id$="${hash.slice(1)}"]`);
+  const article = (page: Page, operation: string) => page.locator(`article:has(#${operation})`);
+
+  /** Opens the form of an operation, enters the key if there is none yet, and presses the button once. */
+  async function pressSend(page: Page, operation: string, key: string): Promise<Locator> {
+    const form = article(page, operation).locator(".try");
+    await form.locator("summary").click();
+    const field = form.getByLabel("API key");
+    if ((await field.inputValue()) === "") await field.fill(key);
+    await form.getByRole("button", { name: "Send request" }).click();
+    await form.locator(".answer").waitFor();
+    return form;
   }
 
-  const keyField = (page: Page) => page.locator(".scalar-reference-intro-auth input").first();
+  it.each(SIZES)("nothing is cut off or overflows at $width px", async (viewport) => {
+    await visit("/docs", { viewport }, async (page) => {
+      for (const path of PAGES) {
+        await page.goto(gateway.url + path);
+        expect(await page.evaluate("cutTexts()"), path).toEqual([]);
+      }
+      for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
+      for (const label of ["curl", "TypeScript SDK"]) {
+        await article(page, "updateForm").getByLabel(label).check();
+        expect(await page.evaluate("cutTexts()"), label).toEqual([]);
+      }
+    });
+  });
 
-  /** Opens the operation's form, sends the request, and gives what the page shows of the answer. */
-  async function tryFetch(page: Page): Promise<string> {
-    await (await jump(page, FETCH)).getByRole("button", { name: /Test Request/ }).click();
-    const client = page.getByRole("dialog");
-    await client.getByRole("combobox", { name: "Value" }).first().fill(formId);
-    await client.getByRole("button", { name: /^Send/ }).first().click();
-    await client.getByText("200 OK").waitFor();
-    await client.getByText(formId).last().waitFor();
-    return String(await client.textContent());
-  }
+  it.each(["light", "dark"] as const)(
+    "every text has a contrast of at least 4.5 in the %s theme",
+    async (colorScheme) => {
+      await visit("/docs", { colorScheme }, async (page) => {
+        for (const path of PAGES) {
+          await page.goto(gateway.url + path);
+          await page.getByLabel("Search the documentation").fill("form");
+          await page.locator("#results a").first().waitFor();
+          expect(await page.evaluate("lowContrast()"), path).toEqual([]);
+        }
+        for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
+        expect(await page.evaluate("lowContrast()"), "answers").toEqual([]);
+      });
+    },
+  );
+
+  it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation, status) => {
+    await visit(`/docs/reference#${operation}`, { viewport: PHONE }, async (page) => {
+      const form = await pressSend(page, operation, demo.readWriteKey);
+      expect(await form.locator(".said strong").textContent()).toBe(status);
+      expect(await form.locator(".answer").textContent()).toContain(demo.listings[0]?.id);
+    });
+  });
+
+  it("a refused request shows its error code with a link to its section", async () => {
+    await visit("/docs/reference", {}, async (page) => {
+      const form = await pressSend(page, "createForm", demo.readWriteKey);
+      await page.locator("#createForm-numberOfGuests").fill("1000");
+      // The browser reports a refused request to the console as an error.
+      page.removeAllListeners("console");
+      await form.getByRole("button", { name: "Send request" }).click();
+      await form.getByText("400 Bad Request").waitFor();
+      const link = form.getByRole("link", { name: "What VALIDATION_ERROR means" });
+      expect(await link.getAttribute("href")).toBe("/docs/errors#validation_error");
+    });
+  });
+
+  it("samples have this server's address at once, and the key's own ids once it is entered", async () => {
+    await visit("/docs/reference", {}, async (page) => {
+      const samples = async () => (await page.locator(".sample pre").allTextContents()).join("\n");
+      expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
+      expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL/);
+      await page.locator("#key").fill(demo.readOnlyKey);
+      await page.getByText("Key accepted. The samples now use your listings and forms.").waitFor();
+      const filled = await samples();
+      expect(filled).toContain(demo.listings[0]?.id);
+      expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));
+    });
+    await visit("/docs/first-request", {}, async (page) => {
+      await page.getByText(`export GUEST_FORMS_BASE_URL=${gateway.url}`).waitFor();
+    });
+  });
+
+  it("the filter of a list is empty, so that the first request lists every form", async () => {
+    await visit("/docs/reference", {}, async (page) => {
+      const sent = page.waitForRequest((request) => request.url() === `${gateway.url}/v1/forms`);
+      await pressSend(page, "listForms", demo.readOnlyKey);
+      await sent;
+      expect(await page.locator("#listForms-listingId").inputValue()).toBe("");
+    });
+  });
+
+  it("the key is sent as a bearer token, stored nowhere, and gone after a reload", async () => {
+    await visit("/docs/reference", {}, async (page) => {
+      const sent = page.waitForRequest(/\/v1\/forms\/[^/]+$/);
+      await pressSend(page, "getForm", demo.readOnlyKey);
+      const request = await sent;
+      expect(await request.headerValue("authorization")).toBe(`Bearer ${demo.readOnlyKey}`);
+      expect(page.url()).not.toContain(demo.readOnlyKey);
+      const stored = "JSON.stringify([localStorage, sessionStorage, document.cookie, history.state])";
+      expect(await page.evaluate(stored)).toBe('[{},{},"",null]');
+      await page.reload();
+      expect(await page.locator("#key").inputValue()).toBe("");
+    });
+  });
 
   it.each([
-    ["wide", WIDE],
-    ["narrow", NARROW],
-  ])("renders the six operations in a %s window, with nothing from elsewhere", async (_, viewport) => {
-    const { page, faults } = await visit(viewport);
-    for (const operation of OPERATIONS) {
-      const section = await jump(page, operation);
-      await section.getByRole("button", { name: /Test Request/ }).waitFor();
-      await section.getByText("application/json").first().waitFor();
-    }
-    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
-    expect(faults).toEqual([]);
-    await page.close();
+    ["429", "Rate limits"],
+    ["python", "First request: Python"],
+    ["idempotency", "Create once, retry freely"],
+    ["IDEMPOTENCY_KEY_REUSED", "Errors: IDEMPOTENCY_KEY_REUSED"],
+    ["webhook", "Concepts: Statuses"],
+    ["create form", "API reference: Create form"],
+  ])("the search for %s finds %s, by keyboard", async (words, title) => {
+    await visit("/docs", {}, async (page) => {
+      await page.keyboard.press("/");
+      await page.keyboard.type(words);
+      const found = page.locator("#results a", { hasText: title }).first();
+      await found.waitFor();
+      await page.keyboard.press("ArrowDown");
+      const target = await page.locator("#results a").first().getAttribute("href");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(gateway.url + target);
+      expect(await page.locator("h1").textContent()).not.toBe("");
+    });
   });
 
-  it("lists the guides beside the operations, and samples in curl and TypeScript", async () => {
-    const { page, faults } = await visit();
-    for (const name of ["First request", "Paging", "Errors", "Rate limits"]) {
-      await page.getByRole("link", { name, exact: true }).waitFor();
-    }
-    const samples = await jump(page, CREATE);
-    await samples.getByText("$GUEST_FORMS_BASE_URL").waitFor();
-    await samples.getByRole("button", { name: "curl" }).click();
-    await page.getByRole("option", { name: "TypeScript SDK" }).click();
-    await samples.getByText("client").first().waitFor();
-    expect(String(await samples.textContent())).toContain("client.forms.create(");
-    expect(faults).toEqual([]);
-    await page.close();
+  it("the first Tab reaches a link that skips to the content", async () => {
+    await visit("/docs/errors", {}, async (page) => {
+      await page.keyboard.press("Tab");
+      expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to content");
+      await page.keyboard.press("Enter");
+      expect(await page.evaluate("document.activeElement.id")).toBe("content");
+    });
   });
 
-  it("fetches a form with a key typed in, sent as Authorization, and forgets the key", async () => {
-    const { page, faults } = await visit();
-    await keyField(page).fill(holder.readOnlyKey);
-    const sent = page.waitForRequest(/\/v1\/forms\//);
-    expect(await tryFetch(page)).toContain('"status": "SENT"');
-    expect(await (await sent).headerValue("authorization")).toBe(`Bearer ${holder.readOnlyKey}`);
-    await page.reload();
-    expect(await keyField(page).inputValue()).toBe("");
-    expect(faults).toEqual([]);
-    await page.close();
+  it("the navigation is behind a button on a phone, and beside the text on a desktop", async () => {
+    await visit("/docs", { viewport: PHONE }, async (page) => {
+      const entry = page.getByRole("navigation").getByRole("link", { name: "Paging" });
+      expect(await entry.isVisible()).toBe(false);
+      await page.getByRole("button", { name: "Menu" }).click();
+      await entry.click();
+      await page.getByRole("heading", { name: "Paging", level: 1 }).waitFor();
+    });
+    await visit("/docs", {}, async (page) => {
+      expect(await page.getByRole("link", { name: "Paging" }).first().isVisible()).toBe(true);
+      expect(await page.getByRole("button", { name: "Menu" }).isVisible()).toBe(false);
+    });
   });
 
-  it("sends the key as X-API-Key where that is chosen", async () => {
-    const { page, faults } = await visit();
-    const card = page.locator(".scalar-reference-intro-auth");
-    await card.getByRole("button", { name: /Selected Auth Type/ }).click();
-    await page.getByRole("option", { name: "apiKey" }).click();
-    await page.getByRole("option", { name: "bearer" }).click();
-    await page.getByRole("heading", { name: "Guest forms API" }).click();
-    await card.getByText("X-API-Key: grf_").waitFor();
-    await keyField(page).fill(holder.readOnlyKey);
-    const sent = page.waitForRequest(/\/v1\/forms\//);
-    await tryFetch(page);
-    expect(await (await sent).headerValue("x-api-key")).toBe(holder.readOnlyKey);
-    expect(await (await sent).headerValue("authorization")).toBeNull();
-    expect(faults).toEqual([]);
-    await page.close();
+  it("paper shows the text without the parts that need a screen", async () => {
+    await visit("/docs/reference", {}, async (page) => {
+      await page.emulateMedia({ media: "print" });
+      for (const part of ["header", "nav", ".try", ".copy", "footer"]) {
+        expect(await page.locator(part).first().isVisible(), part).toBe(false);
+      }
+      expect(await page.getByRole("heading", { name: "Create form" }).isVisible()).toBe(true);
+    });
   });
 });

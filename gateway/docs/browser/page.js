@@ -1,0 +1,48 @@
+// On every page: the address of this server in the samples, copy buttons, the menu of small screens, the search.
+import { fillSamples } from "./samples.js";
+import { startSearch } from "./search.js";
+
+fillSamples({});
+startSearch(document.querySelector("#search"), document.querySelector("#results"));
+
+// Browsers have a clipboard only on HTTPS and on the own machine.
+for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(code)") : []) {
+  const button = document.createElement("button");
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(block.querySelector("code").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 1500);
+  });
+  block.append(button);
+}
+
+const pages = document.querySelector("#pages");
+pages.addEventListener("click", ({ target }) => target.closest("a") && pages.hidePopover());
+
+// One choice of language for all samples of the page.
+document.addEventListener("change", ({ target }) => {
+  if (target.type !== "radio") return;
+  for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`))
+    radio.checked = true;
+});
+
+if (document.querySelector(".reference")) followReading();
+
+/** Marks in the navigation the section that is being read. */
+function followReading() {
+  const links = [...pages.querySelectorAll("a[href*='#']")];
+  const headings = links.map(({ hash }) => document.getElementById(hash.slice(1)));
+  const mark = () => {
+    const current = headings.findLastIndex((heading) => heading.getBoundingClientRect().top < 160);
+    for (const [index, link] of links.entries()) {
+      if (index === current) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  document.addEventListener("scroll", mark, { passive: true });
+  mark();
+}

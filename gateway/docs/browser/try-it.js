@@ -1,0 +1,168 @@
+// Sends requests from the reference. The key is kept in this module alone: nothing is stored.
+import { fillSamples } from "./samples.js";
+
+const KEY = /^grf_(rw|ro)_[0-9A-Za-z]{49}$/;
+
+const status = document.querySelector(".key .said");
+let key = "";
+/** Settles when the listings and forms of the key are known. */
+let known = Promise.resolve();
+
+document.addEventListener("input", ({ target }) => {
+  if (target.matches(".api-key")) useKey(target.value.trim());
+  else target.removeAttribute?.("data-filled");
+});
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (event.target.matches(".try form")) submit(event.target);
+});
+
+function useKey(typed) {
+  if (typed === key) return;
+  key = typed;
+  for (const field of document.querySelectorAll(".api-key")) {
+    if (field.value.trim() !== key) field.value = key;
+  }
+  status.textContent = "";
+  if (KEY.test(key)) known = learn(key);
+}
+
+const get = async (path) => {
+  const response = await fetch(path, { headers: { Authorization: `Bearer ${key}` } });
+  return { response, body: await response.json() };
+};
+
+/** Reads the key's listings and forms, and fills them into samples and fields. */
+async function learn(used) {
+  const answers = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(
+    () => [],
+  );
+  if (used !== key) return;
+  const failed = answers.find(({ response }) => !response.ok);
+  if (failed || answers.length === 0) {
+    status.textContent = failed
+      ? `${failed.response.status} ${failed.body.code}: ${failed.body.message}`
+      : OFFLINE;
+    return;
+  }
+  const [listings, forms] = answers.map(({ body }) => body.items);
+  status.textContent = "Key accepted. The samples now use your listings and forms.";
+  if (forms.length === 0) status.textContent = "Key accepted. There is no form yet: create one first.";
+  if (listings.length === 0) status.textContent = "Key accepted. No listing is in its scope.";
+  offer(
+    "listings",
+    listings.map(({ id, title }) => [id, title]),
+  );
+  offer(
+    "forms",
+    forms.map(({ id, checkInDate, status }) => [id, `${checkInDate ?? ""} ${status}`]),
+  );
+  const active = listings.filter((listing) => listing.active);
+  const form = forms.find(({ listingId }) => active.some(({ id }) => id === listingId)) ?? forms[0];
+  const listing = active.find(({ id }) => id === form?.listingId) ?? active[0] ?? listings[0];
+  fillSamples({ form: form?.id, listing: listing?.id });
+  fillFields(form, listing);
+}
+
+const OFFLINE = "The server cannot be reached.";
+
+function offer(list, choices) {
+  const options = choices.map(([value, label]) =>
+    Object.assign(document.createElement("option"), { value, label }),
+  );
+  document.getElementById(list).replaceChildren(...options);
+}
+
+/** Fills required fields that the reader has not touched: an update repeats what the form has. */
+function fillFields(form, listing) {
+  const max = listing?.maxPeopleInListing ?? Number.POSITIVE_INFINITY;
+  for (const field of document.querySelectorAll(".try [required]")) {
+    const { name, dataset } = field;
+    if (field.value !== "" && field.value !== field.defaultValue && !("filled" in dataset)) continue;
+    const isUpdate = field.form.dataset.method === "PUT" && dataset.in === "body";
+    const ids = { forms: form?.id, listings: listing?.id };
+    let value = ids[field.getAttribute("list")] ?? field.defaultValue;
+    if (name === "numberOfGuests") value = Math.min(value, max);
+    if (isUpdate) value = form?.[name] ?? value;
+    field.value = value;
+    dataset.filled = "";
+  }
+}
+
+async function submit(form) {
+  const said = form.querySelector(".said");
+  const keyField = form.querySelector(".api-key");
+  if (key === "") {
+    said.textContent = "Enter your API key first.";
+    keyField.focus();
+    return;
+  }
+  await known;
+  if (!form.reportValidity()) {
+    said.textContent = status.textContent;
+    return;
+  }
+  const button = form.querySelector("button");
+  button.disabled = true;
+  const { url, init } = requestOf(form);
+  const began = performance.now();
+  try {
+    const response = await fetch(url, init);
+    const text = await response.text();
+    show(form, { url, init, response, text, ms: Math.round(performance.now() - began) });
+    if (response.status === 201) known = learn(key);
+  } catch {
+    said.textContent = OFFLINE;
+  }
+  button.disabled = false;
+}
+
+function requestOf(form) {
+  const { method, path } = form.dataset;
+  const headers = { Authorization: `Bearer ${key}` };
+  const query = new URLSearchParams();
+  const body = {};
+  let url = path;
+  for (const { name, value, dataset } of form.querySelectorAll("[data-in]")) {
+    if (value === "") continue;
+    if (dataset.in === "path") url = url.replace(`{${name}}`, encodeURIComponent(value));
+    if (dataset.in === "query") query.set(name, value);
+    if (dataset.in === "header") headers[name] = value;
+    if (dataset.in === "body")
+      body[name] = dataset.type === "integer" && /^-?\d+$/.test(value) ? Number(value) : value;
+  }
+  if (query.size > 0) url += `?${query}`;
+  const sendsBody = form.querySelector("[data-in=body]") !== null;
+  if (sendsBody) headers["Content-Type"] = "application/json";
+  return { url, init: { method, headers, ...(sendsBody && { body: JSON.stringify(body) }) } };
+}
+
+const SHOWN_HEADERS = ["Location", "Idempotent-Replayed", "Retry-After", "X-Correlation-Id"];
+
+function show(form, { url, init, response, text, ms }) {
+  const said = form.querySelector(".said");
+  const code = document.createElement("strong");
+  code.className = response.ok ? "good" : "bad";
+  code.textContent = `${response.status} ${response.statusText}`.trim();
+  said.replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `);
+  const error = response.ok ? undefined : /"code":"([A-Z_]+)"/.exec(text)?.[1];
+  if (error) {
+    const link = document.createElement("a");
+    link.href = `/docs/errors#${error.toLowerCase()}`;
+    link.textContent = `What ${error} means`;
+    said.append(link);
+  }
+  const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name));
+  const printed = headers.map((name) => `${name}: ${response.headers.get(name)}`);
+  const block = form.querySelector(".answer");
+  block.textContent = `${printed.join("\n")}\n\n${pretty(text)}`;
+  block.hidden = false;
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,108 @@
+import { type Html, html } from "./html.js";
+import type { Section } from "./markdown.js";
+
+/** Everything from this server, no inline script or style, no eval. */
+export const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+export interface Page {
+  path: string;
+  title: string;
+  summary: string;
+  content: Html;
+  /** The headings, and the text below each for the search. */
+  sections: Section[];
+  /** The Markdown that the page was made from. */
+  markdown?: string;
+}
+
+/** What all pages share. */
+export interface Site {
+  title: string;
+  version: string;
+  pages: readonly Page[];
+  /** Folder of the scripts and styles. */
+  files: string;
+}
+
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' " +
+  "height='32' rx='7' fill='%230f766e'/%3E%3Cpath d='M9 10h14M9 16h14M9 22h8' stroke='%23fff' stroke-width='2.6' " +
+  "stroke-linecap='round'/%3E%3C/svg%3E";
+
+/** A whole HTML page. */
+export const layout = (site: Site, page: Page): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${page.title} · ${site.title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="description" content="${page.summary}">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="${site.files}/page.css">
+${page.markdown !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.path}.md">`}
+<script type="module" src="${site.files}/page.js"></script>
+${page.path === REFERENCE && html`<script type="module" src="${site.files}/try-it.js"></script>`}
+</head>
+<body>
+<a class="skip" href="#content">Skip to content</a>
+<header>
+<button class="menu" popovertarget="pages" aria-label="Menu">☰</button>
+<a class="brand" href="/docs"><img src="${ICON}" alt="" width="22" height="22"> ${site.title}</a>
+<search><input id="search" type="search" placeholder="Search" aria-label="Search the documentation" autocomplete="off"
+data-index="${site.files}/search.json"><div id="results" hidden></div></search>
+<a class="document" href="/openapi.json">OpenAPI</a>
+<span class="version">v${site.version}</span>
+</header>
+<nav id="pages" popover aria-label="Pages">${site.pages.map((other) => navigationEntry(other, page))}</nav>
+<main id="content" tabindex="-1"${page.path === REFERENCE && html` class="reference"`}>
+${page.content}
+${neighbours(site, page)}
+</main>
+${contents(page)}
+</body>
+</html>
+`;
+
+export const REFERENCE = "/docs/reference";
+
+const navigationEntry = ({ path, title, sections }: Page, current: Page): Html => html`
+<a href="${path}"${path === current.path && html` aria-current="page"`}>${title}</a>${
+  path === REFERENCE &&
+  html`<ul>${sections
+    .filter(({ level }) => level > 1)
+    .map(
+      (section) =>
+        html`<li class="level-${section.level}"><a href="${path}#${section.id}">${section.title}</a></li>`,
+    )}</ul>`
+}`;
+
+/** "On this page", for guides. */
+function contents({ path, sections }: Page): Html {
+  const shown = sections.filter(({ level }) => level === 2);
+  if (path === REFERENCE || shown.length < 2) return html``;
+  return html`<aside aria-labelledby="on-this-page"><p id="on-this-page">On this page</p><ul>${shown.map(
+    ({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`,
+  )}</ul></aside>`;
+}
+
+/** Links to the page before and after, and to the Markdown. */
+function neighbours({ pages }: Site, { path, markdown }: Page): Html {
+  const index = pages.findIndex((page) => page.path === path);
+  const before = index > 0 && pages[index - 1];
+  const after = pages[index + 1];
+  return html`<footer>
+${before && html`<a href="${before.path}" rel="prev">← ${before.title}</a>`}
+${markdown !== undefined && html`<a href="${path}.md" class="markdown">View as Markdown</a>`}
+${after && html`<a href="${after.path}" rel="next">${after.title} →</a>`}
+</footer>`;
+}

@@ -1,0 +1,74 @@
+import { Marked, type Token } from "marked";
+import { highlight } from "./highlight.js";
+import { escapeHtml, Html, html } from "./html.js";
+
+/** A heading and the text up to the next one. */
+export interface Section {
+  id: string;
+  title: string;
+  level: number;
+  /** For the search. */
+  text: string;
+}
+
+export interface Markdown {
+  page(source: string): { content: Html; sections: Section[] };
+  /** One paragraph, without its tags. */
+  inline(source: string): Html;
+}
+
+/** As GitHub does it, so links between the guides work in both places. */
+const slug = (title: string) => title.toLowerCase().replace(/[^\w]+/g, "-");
+
+/** Code in a text that is one of `links` becomes a link. */
+export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
+  const marked = new Marked({
+    renderer: {
+      heading: ({ depth, text }) =>
+        depth === 1
+          ? html`<h1>${text}</h1>`.text
+          : html`<h${depth} id="${slug(text)}"><a href="#${slug(text)}">${text}</a></h${depth}>`.text,
+      code: ({ text, lang }) => codeBlock(text, lang ?? "").text,
+      codespan({ text }) {
+        const code = `<code>${escapeHtml(text)}</code>`;
+        const target = links.get(text);
+        return target === undefined ? code : `<a href="${target}">${code}</a>`;
+      },
+      table(token) {
+        const cells = (row: typeof token.header, tag: "th" | "td") =>
+          `<tr>${row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>`;
+        const body = token.rows.map((row) => cells(row, "td")).join("");
+        return `<div class="table"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
+      },
+    },
+  });
+  return {
+    page(source) {
+      const tokens = marked.lexer(source);
+      return { content: new Html(marked.parser(tokens)), sections: sectionsOf(tokens) };
+    },
+    inline: (source) => new Html(marked.parseInline(source, { async: false })),
+  };
+}
+
+export const codeBlock = (source: string, language: string): Html =>
+  html`<pre data-language="${language}"><code>${highlight(source)}</code></pre>`;
+
+function sectionsOf(tokens: readonly Token[]): Section[] {
+  const sections: Section[] = [];
+  for (const token of tokens) {
+    const current = sections.at(-1);
+    if (token.type === "heading") {
+      const { depth: level, text: title } = token;
+      sections.push({ id: level === 1 ? "" : slug(title), title, level, text: "" });
+    } else if (current) current.text += ` ${plain(token.raw)}`;
+  }
+  return sections;
+}
+
+const plain = (source: string) =>
+  source
+    .replace(/\]\([^)]*\)/g, " ")
+    .replace(/^```.*$|[`*|[\]]|-{3,}/gm, " ")
+    .replace(/\s+/g, " ")
+    .trim();

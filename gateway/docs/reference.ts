@@ -1,0 +1,185 @@
+import {
+  type Described,
+  type Endpoint,
+  nameOf,
+  OTHER_TAG,
+  operationsOf,
+  type Parameter,
+  type Response,
+  type Schema,
+} from "./described.js";
+import { type Field, fieldList, fieldsOf } from "./fields.js";
+import { type Html, html } from "./html.js";
+import { codeBlock, type Markdown, type Section } from "./markdown.js";
+import { keyField, tryForm } from "./try-form.js";
+
+/** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
+export function buildReference(
+  document: Described,
+  markdown: Markdown,
+): { content: Html; sections: Section[] } {
+  const groups = groupsOf(document);
+  const content = html`<h1>API reference</h1>
+<p>${document.info.summary} All paths are relative to the address of this server. Requests and responses are JSON.
+The same as a document: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1, version ${document.info.version}).</p>
+<h2 id="authentication"><a href="#authentication">Authentication</a></h2>
+<p>Send your API key with every request, as <code>Authorization: Bearer &lt;key&gt;</code> or as
+<code>X-API-Key: &lt;key&gt;</code>. Enter it here to use your own listings and forms in the samples and to send
+requests from this page. The key stays in the memory of this page: reload it and the key is gone.</p>
+<form class="key">${keyField("key")}<p role="status" class="said"></p></form>
+<datalist id="listings"></datalist><datalist id="forms"></datalist>
+${groups.map(
+  ({ name, description, endpoints, objects }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
+<p>${description}</p>
+${endpoints.map((endpoint) => endpointArticle(document, markdown, endpoint))}
+${objects.map((object) => objectArticle(document, markdown, object))}`,
+)}`;
+  const sections = groups.flatMap(({ name, description, endpoints, objects }) => [
+    { id: name, title: name, level: 2, text: description },
+    ...endpoints.map((endpoint) => endpointSection(document, endpoint)),
+    ...objects.map((object) => objectSection(document, object)),
+  ]);
+  return { content, sections: [...INTRODUCTION, ...sections] };
+}
+
+const INTRODUCTION: Section[] = [
+  { id: "", title: "API reference", level: 1, text: "" },
+  {
+    id: "authentication",
+    title: "Authentication",
+    level: 2,
+    text: "API key: Authorization: Bearer, X-API-Key",
+  },
+];
+
+/** The operations by tag, each group with the objects that it returns. */
+function groupsOf(document: Described) {
+  const all = operationsOf(document);
+  const untagged = all.filter(({ tag }) => document.tags.every(({ name }) => name !== tag));
+  const others = untagged.length > 0 ? [{ name: OTHER_TAG, description: "" }] : [];
+  return [...document.tags, ...others].map(({ name, description }) => {
+    const endpoints = all.filter(({ tag }) => tag === name);
+    return { name, description, endpoints, objects: objectsOf(document, endpoints) };
+  });
+}
+
+/** Names of the schemas that the operations return. */
+function objectsOf({ components }: Described, endpoints: Endpoint[]): string[] {
+  const refs = endpoints.map(({ operation }) => successOf(operation.responses).body?.schema.$ref);
+  return Object.keys(components.schemas).filter((name) => refs.some((ref) => ref && nameOf(ref) === name));
+}
+
+function successOf(responses: Record<string, Response>) {
+  const [status = "", response] = Object.entries(responses)[0] ?? [];
+  return { status, response, body: response?.content?.["application/json"] };
+}
+
+/** Schema of the request body, without the reference. */
+function bodyOf({ components }: Described, { operation }: Endpoint): Schema {
+  const schema = operation.requestBody?.content["application/json"]?.schema ?? {};
+  return schema.$ref ? (components.schemas[nameOf(schema.$ref)] ?? {}) : schema;
+}
+
+function errorsOf({ components }: Described, { operation }: Endpoint): { status: string; code: string }[] {
+  return Object.entries(operation.responses).flatMap(([status, { $ref }]) => {
+    const response = $ref ? components.responses[nameOf($ref)] : undefined;
+    const codes = Object.keys(response?.content?.["application/json"]?.examples ?? {});
+    return codes.map((code) => ({ status, code }));
+  });
+}
+
+const asField = ({ name, schema, description, required }: Parameter): Field => ({
+  name,
+  schema,
+  description,
+  required,
+});
+
+function endpointArticle(document: Described, markdown: Markdown, endpoint: Endpoint): Html {
+  const { method, path, title, operation } = endpoint;
+  const { status, response, body } = successOf(operation.responses);
+  const fields = (where: Parameter["in"]) =>
+    (operation.parameters ?? []).filter((parameter) => parameter.in === where).map(asField);
+  const input = bodyOf(document, endpoint);
+  const ref = body?.schema.$ref;
+  return html`<article class="operation">
+<div>
+<h3 id="${operation.operationId}"><a href="#${operation.operationId}">${title}</a></h3>
+<p class="endpoint"><span class="method">${method}</span> <code>${path}</code></p>
+<p>${markdown.inline(operation.description ?? "")}</p>
+${fieldList(markdown, "Path parameters", fields("path"))}
+${fieldList(markdown, "Query parameters", fields("query"))}
+${fieldList(markdown, "Headers", fields("header"))}
+${fieldList(markdown, "Body", fieldsOf(input))}
+<h4>Returns</h4>
+<p><strong>${status}</strong> ${markdown.inline(response?.description ?? "")}${
+    ref !== undefined && html` See <a href="#${nameOf(ref)}">${nameOf(ref)}</a>.`
+  }</p>
+${fieldList(markdown, "Response headers", ownHeaders(document, response))}
+<h4>Errors</h4>
+<ul class="errors">${errorsOf(document, endpoint).map(
+    ({ status, code }) => html`<li>${status} ${markdown.inline(`\`${code}\``)}</li>`,
+  )}</ul>
+</div>
+<div class="samples">
+<div class="sample">
+<fieldset class="tabs"><legend>Request</legend>${operation["x-codeSamples"].map(
+    ({ lang, label }, index) =>
+      html`<label><input type="radio" name="${operation.operationId}-language" value="${lang}"${
+        index === 0 && html` checked`
+      }>${label}</label>`,
+  )}</fieldset>
+${operation["x-codeSamples"].map(({ lang, source }) => codeBlock(source, lang))}
+</div>
+${
+  body?.example !== undefined &&
+  html`<div class="sample"><p class="caption">Response ${status}</p>
+${codeBlock(JSON.stringify(body.example, null, 2), "json")}</div>`
+}
+${tryForm(endpoint, input)}
+</div>
+</article>`;
+}
+
+/** Headers that this operation has beside those of every response. */
+function ownHeaders({ components }: Described, response: Response | undefined): Field[] {
+  return Object.entries(response?.headers ?? {})
+    .filter(([name]) => !["X-Correlation-Id", "RateLimit", "RateLimit-Policy"].includes(name))
+    .map(([name, header]) => {
+      const { schema = {}, description } = header.$ref
+        ? (components.headers[nameOf(header.$ref)] ?? {})
+        : header;
+      return { name, schema, description };
+    });
+}
+
+function objectArticle({ components }: Described, markdown: Markdown, name: string): Html {
+  const schema = components.schemas[name] ?? {};
+  return html`<article class="object">
+<h3 id="${name}"><a href="#${name}">${name}</a></h3>
+<p>${markdown.inline(schema.description ?? "")}</p>
+${fieldList(markdown, "Fields", fieldsOf(schema), false)}
+</article>`;
+}
+
+const words = (fields: readonly Field[]) =>
+  fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
+
+function endpointSection(document: Described, endpoint: Endpoint): Section {
+  const { method, path, title, operation } = endpoint;
+  const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
+  const parameters = (operation.parameters ?? []).map(asField);
+  const parts = [
+    method,
+    path,
+    operation.description,
+    words(parameters),
+    words(fieldsOf(bodyOf(document, endpoint))),
+  ];
+  return { id: operation.operationId, title, level: 3, text: [...parts, ...errors].join(" ") };
+}
+
+function objectSection({ components }: Described, name: string): Section {
+  const schema = components.schemas[name] ?? {};
+  return { id: name, title: name, level: 3, text: `${schema.description} ${words(fieldsOf(schema))}` };
+}
