@@ -3,7 +3,7 @@ import { createServer, IncomingMessage, type Server, ServerResponse } from "node
 import { Server as TcpServer } from "node:net";
 import type { Express } from "express";
 import type { Logger } from "pino";
-import type { Settings } from "../server/config.js";
+import { type Settings, SettingsError } from "../server/config.js";
 import { openServices } from "../server/services.js";
 import { startWorker } from "../server/worker.js";
 import { createApp } from "./app.js";
@@ -36,7 +36,7 @@ export async function startGateway(options: {
   worker: boolean;
 }): Promise<Gateway> {
   const { settings, log } = options;
-  const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
+  const tracing = isTraced(settings) ? (await loadTracing()).startTracing(log) : undefined;
   const { services, close } = await openServices(settings, log, tracing?.observeStatement);
   if (!settings.APP_SECRETS) {
     log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
@@ -111,6 +111,18 @@ function classesOf(app: Express) {
 const isTraced = (settings: Settings) =>
   !settings.OTEL_SDK_DISABLED &&
   (settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
+
+/** Loads OpenTelemetry, whose packages are optional dependencies. */
+async function loadTracing() {
+  try {
+    return await import("./internal/tracing.js");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new SettingsError(
+      "Traces are asked for (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
+    );
+  }
+}
 
 /** Resolves when the last connection has gone, or when time is up. */
 function retire(server: Server, ms: number): Promise<void> {

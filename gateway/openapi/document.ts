@@ -1,8 +1,8 @@
-import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
 import { OPERATIONS, type Operation } from "../http/operations.js";
 import { readGuides } from "./guides.js";
 import type { Json } from "./json.js";
+import { generateOpenApiDocument } from "./library.js";
 import { components, PROSE } from "./parts.js";
 import { errorResponses, responseComponents } from "./responses.js";
 import { codeSamples } from "./samples.js";
