@@ -1,34 +1,32 @@
 # syntax=docker/dockerfile:1
 # The gateway, the worker and all commands: `docker run IMAGE serve`, `worker`, `migrate`, `keys list`, …
 
-FROM node:20-slim AS build
+# The digest is the one that https://github.com/docker-library/repo-info has for this tag. A newer one:
+# `docker buildx imagetools inspect node:24-slim`.
+ARG NODE_IMAGE=node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY prisma/cli-stub prisma/cli-stub
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json prisma.config.ts ./
+COPY README.md LICENSE tsconfig.json tsconfig.build.json prisma.config.ts ./
 COPY prisma prisma
 COPY server server
 COPY gateway gateway
-RUN npm run build
+# From here on as README.md, "Installing it", says.
+RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
+WORKDIR /opt/guest-forms
+# `--build-arg OMIT=--omit=peer` adds OpenTelemetry, for traces.
+ARG OMIT="--omit=optional --omit=peer"
+RUN npm ci ${OMIT} --ignore-scripts
 
-# Neither what only builds and tests, nor the embedded Postgres, which `dev` alone needs.
-FROM node:20-slim AS dependencies
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --omit=optional
-
-FROM node:20-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0
-WORKDIR /app
-COPY package.json LICENSE ./
-COPY --from=dependencies /app/node_modules node_modules
-COPY --from=build /app/dist dist
-COPY gateway/docs/browser gateway/docs/browser
-COPY gateway/docs/guides gateway/docs/guides
-COPY prisma/schema.prisma prisma/schema.prisma
-COPY prisma/migrations prisma/migrations
+WORKDIR /opt/guest-forms
+COPY --from=build /opt/guest-forms .
 USER node
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "dist/gateway/cli.js"]
+ENTRYPOINT ["node", "gateway/guest-forms.cjs"]
 CMD ["serve"]

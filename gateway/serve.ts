@@ -2,7 +2,7 @@ import cluster from "node:cluster";
 import type { Server } from "node:http";
 import { Server as TcpServer } from "node:net";
 import type { Logger } from "pino";
-import type { Settings } from "../server/config.js";
+import { type Settings, SettingsError } from "../server/config.js";
 import type { Mailer } from "../server/notifications/mailer.js";
 import { openServices } from "../server/services.js";
 import { startWorker, whyNotificationsWait } from "../server/worker.js";
@@ -38,7 +38,7 @@ export async function startGateway(options: {
   mailer?: Mailer | undefined;
 }): Promise<Gateway> {
   const { settings, log } = options;
-  const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
+  const tracing = isTraced(settings) ? (await loadTracing()).startTracing(log) : undefined;
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
   const onDatabaseError = metrics?.onDatabaseError;
   const { services, close } = await openServices(settings, log, {
@@ -105,6 +105,18 @@ export async function startGateway(options: {
 const isTraced = (settings: Settings) =>
   !settings.OTEL_SDK_DISABLED &&
   (settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
+
+/** Loads OpenTelemetry, whose packages are optional dependencies. */
+async function loadTracing() {
+  try {
+    return await import("./internal/tracing.js");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new SettingsError(
+      "Traces are asked for (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
+    );
+  }
+}
 
 /** Resolves when the last connection has gone, or when time is up. */
 function retire(server: Server, ms: number): Promise<void> {

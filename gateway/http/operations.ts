@@ -1,7 +1,7 @@
-import { forEachOpenApiProcedure, getInputOutputParsers } from "trpc-to-openapi";
 import { z } from "zod";
 import { appRouter } from "../../server/router.js";
 import type { RestMeta } from "../../server/trpc.js";
+import { forEachOpenApiProcedure, getInputOutputParsers } from "../openapi/library.js";
 
 const VERBS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const;
 

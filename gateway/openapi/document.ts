@@ -1,8 +1,8 @@
-import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
 import { OPERATIONS, type Operation } from "../http/operations.js";
 import { responseExample } from "./example.js";
 import type { Json } from "./json.js";
+import { generateOpenApiDocument } from "./library.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
 import { errorResponses, responseComponents } from "./responses.js";
 import { codeSamples, sampleOf } from "./samples.js";

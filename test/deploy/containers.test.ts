@@ -53,7 +53,7 @@ describe("compose.yaml", () => {
       expect(environment.DATABASE_URL).toMatch(/:\$\{POSTGRES_PASSWORD:\?[^}]+\}@/);
       const filled = Object.entries(environment).map(([key, value]) => [
         key,
-        value.replace(/\$\{\w+:\?[^}]*\}/g, "x".repeat(32)),
+        value.replace(/\$\{\w+:\?[^}]*\}/g, "x".repeat(32)).replace(/\$\{\w+:-\}/g, ""),
       ]);
       expect(readSettings(Object.fromEntries(filled)).PORT).toBe(3000);
     }
@@ -63,25 +63,54 @@ describe("compose.yaml", () => {
   });
 });
 
+describe("compose.yaml for its operator", () => {
+  const { services } = parse(read("compose.yaml"), { merge: true }) as {
+    services: Record<string, { environment?: Record<string, string>; mem_limit?: string; ports?: string[] }>;
+  };
+
+  test("lets other containers read metrics, and opens the internal port to nobody else", () => {
+    const { INTERNAL_HOST, INTERNAL_PORT = "" } = services.gateway?.environment ?? {};
+    expect(INTERNAL_HOST).toBe("0.0.0.0");
+    for (const { ports = [] } of Object.values(services))
+      expect(ports.filter((port) => port.endsWith(`:${INTERNAL_PORT}`))).toEqual([]);
+  });
+
+  test("passes on the mail's settings and limits the memory of every service", () => {
+    for (const name of ["SMTP_URL", "SMTP_FROM", "FORM_URL_TEMPLATE"])
+      expect(services.worker?.environment?.[name]).toBe(`\${${name}:-}`);
+    for (const [name, { mem_limit }] of Object.entries(services))
+      expect(mem_limit, name).toMatch(/^\d+[mg]$/);
+  });
+});
+
 describe("Dockerfile", () => {
   const text = read("Dockerfile");
   const lines = text.split("\n").filter((line) => /^[A-Z]/.test(line));
 
-  test("copies what is there, and into the image all that the package publishes", () => {
+  const arg = (name: string) => new RegExp(`^ARG ${name}=(.+)$`, "m").exec(text)?.[1];
+
+  test("copies what is there, and all that the release is made of", () => {
     const copied = lines.flatMap((line) => /^COPY (?!--from)(.+) \S+$/.exec(line)?.[1]?.split(" ") ?? []);
     for (const path of copied) expect(existsSync(join(packageRoot(), path)), path).toBe(true);
-    const last = text.slice(text.lastIndexOf("\nFROM "));
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
-    for (const path of [...files, "node_modules", "package.json"]) expect(last).toContain(path);
+    const made = ["dist", "npm-shrinkwrap.json"];
+    for (const path of files.filter((name) => !made.includes(name))) {
+      expect(
+        copied.some((folder) => `${path}/`.startsWith(`${folder}/`)),
+        path,
+      ).toBe(true);
+    }
     const ignored = read(".dockerignore").split("\n");
     for (const path of copied) expect(ignored).toContain(`!${path.split("/")[0]}`);
   });
 
-  test("runs as no root, on the Node that the package asks for, with exactly the locked production packages", () => {
-    expect(lines.filter((line) => line.startsWith("FROM ")).every((line) => /node:20-slim/.test(line))).toBe(
-      true,
-    );
-    expect(lines).toContain("RUN npm ci --omit=dev --omit=optional");
+  test("runs as no root, on one build of Node.js 24, with what README.md installs", () => {
+    expect(arg("NODE_IMAGE")).toMatch(/^node:24[\w.-]*-slim@sha256:[0-9a-f]{64}$/);
+    const images = lines.filter((line) => line.startsWith("FROM "));
+    for (const image of images) expect(image).toMatch(/^FROM \$\{NODE_IMAGE\}( AS build)?$/);
+    const flags = String(arg("OMIT")).replaceAll('"', "");
+    expect(text).toMatch(/^RUN npm ci \$\{OMIT\} --ignore-scripts$/m);
+    expect(read("README.md")).toContain(`npm ci ${flags} --ignore-scripts`);
     expect(lines.indexOf("USER node")).toBeGreaterThan(0);
     expect(lines.at(-1)).toBe('CMD ["serve"]');
   });

@@ -1,0 +1,28 @@
+// `npm run release`: the service as a tarball, whose only packages are those it runs on. `npm ci` installs them where it
+// is unpacked, as package-lock.json has them: npm packs a lock file under the name npm-shrinkwrap.json alone.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const draft = mkdtempSync(join(tmpdir(), "guest-forms-release-"));
+const npm = (...words) =>
+  execFileSync("npm", words, { cwd: draft, stdio: "inherit", shell: process.platform === "win32" });
+
+try {
+  const { devDependencies, overrides, scripts, ...manifest } = JSON.parse(
+    readFileSync(join(root, "package.json"), "utf8"),
+  );
+  for (const path of [...manifest.files, "README.md", "LICENSE", "package-lock.json"]) {
+    if (path !== "npm-shrinkwrap.json") cpSync(join(root, path), join(draft, path), { recursive: true });
+  }
+  writeFileSync(join(draft, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  // Drops the developers' packages from the lock file and keeps the versions of all others.
+  npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--silent");
+  renameSync(join(draft, "package-lock.json"), join(draft, "npm-shrinkwrap.json"));
+  npm("pack", "--silent", "--pack-destination", process.argv[2] ?? root);
+} finally {
+  rmSync(draft, { recursive: true, force: true });
+}

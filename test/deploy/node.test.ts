@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { spawnNode } from "../harness.js";
+
+const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
+const { engines, bin, scripts } = JSON.parse(read("package.json")) as {
+  engines: { node: string };
+  bin: Record<string, string>;
+  scripts: Record<string, string>;
+};
+
+/** Runs the check as if this Node.js had that version. */
+const check = (version: string) => {
+  const versions = JSON.stringify({ node: version });
+  const pretend = `Object.defineProperty(process, "versions", { value: ${versions} });`;
+  return spawnNode(["-e", `${pretend} require("./gateway/check-node.cjs")`], { cwd: packageRoot() }).done;
+};
+
+test("Node.js versions that package.json does not name are refused with one sentence, and no other", async () => {
+  expect(engines.node).toBe("^20.19 || ^22.12 || >=24");
+  for (const version of ["8.17.0", "18.20.8", "20.18.3", "21.7.3", "22.11.0", "23.11.1"]) {
+    const { code, stderr } = await check(version);
+    expect(code, version).toBe(1);
+    expect(stderr, version).toMatch(/^guest-forms needs Node\.js 20\.19, 22\.12 or 24 or later, .+\.\n$/);
+  }
+  for (const version of ["20.19.0", "20.20.2", "22.12.0", "24.0.0", "24.21.0", "26.10.0"]) {
+    expect(await check(version), version).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  }
+});
+
+test("the build and the command check the version of Node.js before anything else", () => {
+  expect(scripts.build).toMatch(/^node gateway\/check-node\.cjs && /);
+  for (const name of ["start", "test", "check", "document"]) {
+    expect(scripts[name], name).toMatch(/^npm run --silent build && /);
+  }
+  const lines = read(String(bin["guest-forms"])).split("\n");
+  expect(lines.find((line) => /require|import/.test(line))).toBe('require("./check-node.cjs");');
+});

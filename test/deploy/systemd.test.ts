@@ -1,0 +1,43 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { readSettings } from "../../server/config.js";
+
+const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
+const unit = read("deploy/guest-forms.service");
+const value = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1] ?? "";
+const ROOT = "/opt/guest-forms";
+const canVerify = spawnSync("systemd-analyze", ["--version"]).status === 0;
+
+test("the unit runs the command that the installation in README.md makes, and migrates first", () => {
+  const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
+  const command = join(ROOT, String(bin["guest-forms"]));
+  expect(value("ExecStartPre")).toBe(`${command} migrate`);
+  expect(value("ExecStart")).toBe(`${command} serve --workers auto`);
+  expect(read("README.md")).toContain(ROOT);
+  expect(read("README.md")).toContain("deploy/guest-forms.service");
+});
+
+test("the unit gives the service the time that it takes to stop", () => {
+  const { DRAIN_SECONDS, DRAIN_DELAY_SECONDS } = readSettings({});
+  expect(Number(value("TimeoutStopSec"))).toBeGreaterThan(DRAIN_SECONDS + DRAIN_DELAY_SECONDS);
+});
+
+test.skipIf(!canVerify)("systemd accepts the unit", () => {
+  const folder = mkdtempSync(join(tmpdir(), "guest-forms-unit-"));
+  try {
+    const file = join(folder, "guest-forms.service");
+    writeFileSync(file, unit.replaceAll(ROOT, packageRoot()));
+    const { status, stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", file], {
+      encoding: "utf8",
+    });
+    const said = `${stdout}${stderr}`.split("\n").filter((line) => line.includes("guest-forms.service"));
+    expect(said).toEqual([]);
+    expect(status).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
