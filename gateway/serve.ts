@@ -38,9 +38,6 @@ export async function startGateway(options: {
   const { settings, log } = options;
   const tracing = isTraced(settings) ? (await import("./internal/tracing.js")).startTracing(log) : undefined;
   const { services, close } = await openServices(settings, log, tracing?.observeStatement);
-  if (!settings.APP_SECRETS) {
-    log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
-  }
   let leaving = false;
   let draining = false;
   const metrics = settings.INTERNAL_TOKEN ? createMetrics(services) : undefined;

@@ -17,12 +17,13 @@ ${settingsHelp()}`,
       const { settingsWithDatabase } = await import("./environment.js");
       const { CLOSING_SECONDS } = await import("./listening.js");
       const { askedOrRefused, warnIfPending } = await import("./pending-migrations.js");
-      const { withServices } = await import("./services.js");
+      const { warnOfStoredSecret, withServices } = await import("./services.js");
       const { waitAtMost } = await import("../../server/timeout.js");
       const { startWorker } = await import("../../server/worker.js");
       const stop = stopRequest();
       const settings = settingsWithDatabase();
       await withServices(settings, async (services, log) => {
+        warnOfStoredSecret(settings, log);
         const isPending = await warnIfPending(settings, log);
         const worker = await startWorker(services, log);
         const concurrency = settings.WORKER_CONCURRENCY;
