@@ -1,7 +1,7 @@
 import { type RequestHandler, Router } from "express";
 import { serveAt } from "../http/read-only-route.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
-import { API_VERSION } from "../openapi/version.js";
+import { VERSION } from "../openapi/version.js";
 import { type Asset, fileAsset, sendAsset, textAsset, viewerAsset } from "./assets.js";
 import { PAGE_POLICY, page } from "./page.js";
 
@@ -24,7 +24,7 @@ export function documentation(): RequestHandler {
   const headers = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
   serveAt(router, "/docs", sendAsset(textAsset("html", html), headers));
   serveAt(router, "/docs/", (_req, res) => res.redirect(308, "/docs"));
-  const document = printDocument(buildDocument(API_VERSION));
+  const document = printDocument(buildDocument(VERSION));
   serveAt(router, "/openapi.json", sendAsset(textAsset("json", document), REVALIDATE));
   return router;
 }
