@@ -31,10 +31,12 @@ function report(error: { code: string; message: string }, text: string | undefin
   if (text) process.stderr.write(text.replace(/^/gm, "error: ").concat("\n"));
 }
 
-// A reader that went away, as `| head` does, is no failure.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+// A reader that went away, as `| head` does, or a terminal that was closed, is no failure.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+  });
+}
 
 const exitCode = await main();
 await new Promise((written) => process.stdout.write("", written));

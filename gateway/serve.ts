@@ -46,9 +46,6 @@ export async function startGateway(options: {
     onFailure: onDatabaseError,
   });
   metrics?.watchPool(services.db.pool);
-  if (!settings.APP_SECRETS) {
-    log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
-  }
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   const app = createApp({

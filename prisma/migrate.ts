@@ -11,6 +11,7 @@ import {
   openSession,
   withEngine,
 } from "./engine.js";
+import { refuseOldServer } from "./server-version.js";
 
 type Report = (line: string) => void;
 
@@ -35,6 +36,7 @@ export async function migrate(
   const session = openSession(databaseUrl);
   try {
     await demandOwnSession(session);
+    await refuseOldServer(session);
     await takeLock(session, onProgress);
     await check(session);
     const applied = await applyMigrations(session, onProgress);

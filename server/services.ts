@@ -1,3 +1,4 @@
+import { refuseOldServer } from "../prisma/server-version.js";
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { type DbHooks, openDb } from "./db.js";
@@ -33,6 +34,7 @@ export async function openServices(
   });
   try {
     const configured = settings.APP_SECRETS ?? [];
+    await refuseOldServer(db.pool);
     await registerSecrets(db, configured);
     const keyring = await loadKeyring(configured, db);
     return { services: { db, keyring, settings }, close: () => db.close() };

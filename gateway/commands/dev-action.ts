@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
+import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import {
@@ -13,8 +14,9 @@ import {
 } from "../dev/data-folder.js";
 import { type Demo, prepareDemo, stay } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
+import { onNpmEnd } from "../dev/npm-parent.js";
 import { terminalMailer } from "../dev/terminal-mailer.js";
-import { createLog } from "../process/log.js";
+import { createLog, written } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { bringUpToDate } from "./bring-up-to-date.js";
 import { portIsChosen, type WithDatabase } from "./environment.js";
@@ -35,8 +37,8 @@ const progress = (line: string) => void process.stderr.write(`${line}\n`);
 export async function dev(options: DevOptions, command: Command): Promise<void> {
   const undo: (() => Promise<void> | void)[] = [];
   const force = () => undo.includes(removeAddress) && removeAddress();
-  // Closing the terminal stops it in good order too.
-  const stop = stopRequest(force, ["SIGINT", "SIGTERM", "SIGHUP"]);
+  const stop = stopRequest(force);
+  onNpmEnd(() => process.kill(process.pid, "SIGHUP"));
   try {
     const given = addressed(readSettings(), options);
     if (options.fresh) await startAfresh(given);
@@ -47,9 +49,11 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
       : { ...given, DATABASE_URL: url, DATABASE_DIRECT_URL: undefined, DATABASE_PREPARED: true };
     stop.check();
     const demo = await prepare(settings, stop);
-    const gateway = await listen(settings, portIsChosen() || options.port !== undefined);
+    const log = createLog(settings.LOG_LEVEL);
+    const gateway = await listen(settings, log, portIsChosen() || options.port !== undefined);
     undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
     stop.check();
+    await written(log);
     const ready = describe(gateway.url, demo);
     print(command, ready, asText(ready));
     await stop.asked;
@@ -98,17 +102,23 @@ async function prepare(settings: WithDatabase, stop: StopRequest): Promise<Demo>
   return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
 }
 
-/** Listens on the port of the settings or, where nobody chose that one, on a free port. */
-async function listen(settings: WithDatabase, chosen: boolean): Promise<Gateway> {
+const MAX_PORTS = 100;
+
+/** Listens on the port of the settings or, if nobody chose that one, on the next free one: the same at each start. */
+async function listen(settings: WithDatabase, log: Logger, isChosen: boolean): Promise<Gateway> {
   progress("Starting the gateway and the notification worker …");
-  const log = createLog(settings.LOG_LEVEL);
+  const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
   const mailer = settings.SMTP_URL ? undefined : terminalMailer(progress);
-  try {
-    return await listening(settings, log, true, mailer);
-  } catch (error) {
-    if (chosen || !(error instanceof PortTaken)) throw error;
-    progress(`Port ${settings.PORT} is taken: choosing a free one.`);
-    return await listening({ ...settings, PORT: 0 }, log, true, mailer);
+  for (let port = PORT; ; ) {
+    try {
+      return await listening({ ...settings, PORT: port }, log, true, mailer);
+    } catch (error) {
+      if (isChosen || !(error instanceof PortTaken) || port >= PORT + MAX_PORTS) throw error;
+      const taken = port;
+      do port += 1;
+      while (INTERNAL_TOKEN && port === INTERNAL_PORT);
+      progress(`Port ${taken} is taken: trying ${port}.`);
+    }
   }
 }
 

@@ -15,8 +15,8 @@ export function addDev(program: Command): void {
       notes(`
 Keeps everything in .data/ under the current folder: the database (unless DATABASE_URL is set), and the two demo keys
 in .data/demo.json. The next start finds them again. While it runs, the other commands started in this folder use its
-database. Without SMTP_URL it prints notifications on standard error. Without PORT or --port it takes a free port where
-3000 is taken. Ctrl-C stops it; a second one at once.
+database. Without SMTP_URL it prints notifications on standard error. If 3000 is taken, and neither PORT nor --port is
+given, it takes the next free port. Ctrl-C stops it, a second one at once.
 
 Example:
   guest-forms dev --port 4000`),

@@ -6,12 +6,13 @@ import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
-import { createLog } from "../process/log.js";
+import { createLog, written } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { settingsWithDatabase } from "./environment.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
 import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
+import { warnOfStoredSecret } from "./services.js";
 import { stopRequest } from "./stopping.js";
 import { warnIfNotificationsWait } from "./waiting.js";
 import { warnAtStart } from "./warn-at-start.js";
@@ -27,7 +28,10 @@ export interface ServeOptions extends Address {
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
   const settings = addressed(settingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
-  if (options.worker && !cluster.isWorker) warnIfNotificationsWait(settings, log);
+  if (!cluster.isWorker) {
+    warnOfStoredSecret(settings, log);
+    if (options.worker) warnIfNotificationsWait(settings, log);
+  }
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
   else if (options.workers) await serveByWorkers(settings, log, options.workers, options.worker, command);
   else await serveAlone(settings, log, options.worker, command);
@@ -38,6 +42,7 @@ async function serveAlone(settings: Settings, log: Logger, worker: boolean, comm
   const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
   await warnAtStart(settings, log, { processes: 1, worker });
+  await written(log);
   print(command, { url: gateway.url }, greeting(gateway.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
@@ -50,13 +55,14 @@ async function serveByWorkers(
   command: Command,
 ): Promise<void> {
   let fleet: Fleet | undefined;
-  const stop = stopRequest(() => fleet?.kill());
+  const stop = stopRequest(() => fleet?.kill(), ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", () => fleet?.restart());
   const isPending = await warnIfPending(settings, log);
   const internal = await opening(() => startFleetInternal(settings, log), settings);
   const started = await startFleet({ size, settings, log });
   fleet = started;
   await warnAtStart(settings, log, { processes: size, worker });
+  await written(log);
   print(command, { url: started.url, workers: size }, greeting(started.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());

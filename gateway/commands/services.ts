@@ -7,6 +7,12 @@ import type { WithDatabase } from "./environment.js";
 import { explain, type Wording } from "./failure.js";
 import { CLOSING_SECONDS } from "./listening.js";
 
+/** Logs that the database holds the secret, if it does. */
+export function warnOfStoredSecret({ APP_SECRETS }: WithDatabase, log: Logger): void {
+  if (APP_SECRETS) return;
+  log.warn({}, "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it");
+}
+
 /** Runs `work` with the services open. A failure is one line. */
 export async function withServices<Result>(
   settings: WithDatabase,

@@ -11,7 +11,8 @@ export interface StopRequest {
   check(): void;
 }
 
-const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM"];
+/** Closing the terminal sends SIGHUP. */
+const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /** Listens for the signals. A second one runs `force` and ends the process at once. */
 export function stopRequest(force: () => void = () => {}, signals = SIGNALS): StopRequest {

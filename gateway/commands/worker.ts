@@ -19,12 +19,13 @@ Wants DATABASE_URL. SIGTERM and SIGINT stop it: what is being sent is finished (
       const { CLOSING_SECONDS } = await import("./listening.js");
       const { askedOrRefused, warnIfPending } = await import("./pending-migrations.js");
       const { warnIfNotificationsWait } = await import("./waiting.js");
-      const { withServices } = await import("./services.js");
+      const { warnOfStoredSecret, withServices } = await import("./services.js");
       const { waitAtMost } = await import("../../server/timeout.js");
       const { startWorker, whyNotificationsWait } = await import("../../server/worker.js");
       const stop = stopRequest();
       const settings = settingsWithDatabase();
       await withServices(settings, async (services, log) => {
+        warnOfStoredSecret(settings, log);
         const isPending = await warnIfPending(settings, log);
         const worker = await startWorker(services, log);
         warnIfNotificationsWait(settings, log);

@@ -4,7 +4,7 @@ import { notFound } from "../../server/errors.js";
 import { serveAt } from "../http/read-only-route.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
-import { API_VERSION } from "../openapi/version.js";
+import { VERSION } from "../openapi/version.js";
 import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
 import type { Described } from "./described.js";
 import { layout, PAGE_POLICY, type Site } from "./layout.js";
@@ -18,7 +18,7 @@ const PAGE = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
 /** The documentation: `/docs` and the pages below it, `/llms.txt` and `/openapi.json`. Everything is built once. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
-  const printed = printDocument(buildDocument(API_VERSION));
+  const printed = printDocument(buildDocument(VERSION));
   const document: Described = JSON.parse(printed);
   const pages = buildPages(document, PROSE);
   const index = textAsset("json", JSON.stringify(searchIndex(pages)));

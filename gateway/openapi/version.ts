@@ -1,2 +1,4 @@
-/** Version of the interface: what `/v1` has grown to. */
-export const API_VERSION = "1.0.0";
+import { createRequire } from "node:module";
+
+/** The one version of package, command, OpenAPI document and reference page. */
+export const VERSION: string = createRequire(import.meta.url)("guest-forms/package.json").version;

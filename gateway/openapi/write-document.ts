@@ -2,10 +2,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 import { buildDocument, printDocument } from "./document.js";
-import { API_VERSION } from "./version.js";
+import { VERSION } from "./version.js";
 
 // `npm run document`: the committed document, which a test holds against what the server serves.
 writeFileSync(
   join(packageRoot(), "gateway", "openapi", "openapi.json"),
-  printDocument(buildDocument(API_VERSION)),
+  printDocument(buildDocument(VERSION)),
 );

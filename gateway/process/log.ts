@@ -8,8 +8,15 @@ const PIPE_BYTES = 4096;
 export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
   pino(
     { level, base: null, timestamp, hooks: { streamWrite: withoutSecrets } },
-    destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }),
+    destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", unlessTerminalClosed),
   );
+
+function unlessTerminalClosed(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EIO" && error.code !== "EPIPE") throw error;
+}
+
+/** Resolves once what was logged before is written, so that what a command prints next comes after it. */
+export const written = (log: Logger) => new Promise<void>((resolve) => log.flush(() => resolve()));
 
 let second = 0;
 let toTheSecond = "";

@@ -133,8 +133,14 @@ async function within<Result>(ms: number, work: Promise<Result>): Promise<Result
 const isAboutTheCommand = (error: unknown) =>
   error instanceof Error && /^(NOSCRIPT|WRONGTYPE)\b/.test(error.message);
 
+/** The oldest Redis that knows HELLO, with which the client begins. */
+const MIN_REDIS = 6;
+
 // A refused connection to a name with several addresses is an AggregateError without a message.
-const textOf = (reason: unknown) =>
-  reason instanceof Error
-    ? reason.message || (reason as NodeJS.ErrnoException).code || reason.name
-    : "closed";
+function textOf(reason: unknown): string {
+  if (!(reason instanceof Error)) return "closed";
+  if (/unknown command.*HELLO/i.test(reason.message)) {
+    return `it is older than Redis ${MIN_REDIS}, which guest-forms needs at least`;
+  }
+  return reason.message || (reason as NodeJS.ErrnoException).code || reason.name;
+}

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { buildDocument } from "../../gateway/openapi/document.js";
-import { API_VERSION } from "../../gateway/openapi/version.js";
+import { VERSION } from "../../gateway/openapi/version.js";
 import { ERRORS } from "../../server/errors.js";
 import { startTestGateway } from "../gateway-harness.js";
 import { breakingChanges } from "./breaking-changes.js";
@@ -76,6 +76,12 @@ describe("the committed document", () => {
     expect(JSON.stringify(answered)).not.toMatch(/mail/i);
   });
 
+  it("has the one version, that of the package, which the changelog begins with", () => {
+    const { version } = JSON.parse(read("../../package.json"));
+    expect(JSON.parse(committed).info.version).toBe(version);
+    expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
+  });
+
   it("explains each error code, with its status", () => {
     const guide = read("../../gateway/docs/guides/4-errors.md");
     const rows = [...guide.matchAll(/^\| `([A-Z_]+)` +\| (\d+) /gm)].map(([, code, status]) => [
@@ -102,7 +108,7 @@ describe("within /v1 nothing breaks", () => {
   const released = readdirSync(new URL("released", import.meta.url));
 
   it.each(released)("since %s", (name) => {
-    expect(breakingChanges(JSON.parse(read(`released/${name}`)), buildDocument(API_VERSION))).toEqual([]);
+    expect(breakingChanges(JSON.parse(read(`released/${name}`)), buildDocument(VERSION))).toEqual([]);
   });
 });
 

@@ -474,12 +474,20 @@ describe.concurrent("serve and worker", PATIENT, () => {
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 
+  it.each([[["serve"]], [["worker"]]])("a closed terminal (SIGHUP) stops %j in good order", async (args) => {
+    const { url: DATABASE_URL } = await freshDatabase();
+    const running = spawnCli(args, { env: { DATABASE_URL, PORT: "0" } });
+    await running.waitForLine(/^(Listening on|Sending notifications)/);
+    expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
+  });
+
   it("serve starts where migrations are pending, and says so", async () => {
     const { url: DATABASE_URL } = await freshDatabase({ empty: true });
     const APP_SECRETS = "0123456789abcdef0123456789abcdef";
     const serve = spawnCli(["serve", "--no-worker"], { env: { DATABASE_URL, APP_SECRETS, PORT: "0" } });
     const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
-    await serve.waitForLine(/migrations are pending: run `guest-forms migrate`/);
+    // Before anything else that is said of the database.
+    expect(serve.stderr.split("\n")[0]).toMatch(/migrations are pending: run `guest-forms migrate`/);
     expect((await fetch(`${address}/readyz`)).status).toBe(503);
     await cli(["migrate"], { DATABASE_URL, APP_SECRETS });
     expect((await fetch(`${address}/readyz`)).status).toBe(200);

@@ -1,13 +1,15 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { freshDatabase, Running, runCli, spawnCli } from "../harness.js";
+import { isAlive } from "../is-alive.js";
 
 const run = promisify(execFile);
 const STARTED = 45_000;
@@ -51,6 +53,8 @@ describe("dev on its own Postgres", () => {
   }, async () => {
     const dev = spawnCli(["dev"], { env, cwd: folder });
     await dev.waitForLine(/^Stop it with Ctrl-C/, STARTED);
+    expect(dev.stderr).toContain('"msg":"listening"');
+    expect(dev.stderr.split("APP_SECRETS is not set")).toHaveLength(2);
     for (const step of [
       "Starting Postgres",
       "Bringing the database",
@@ -214,23 +218,100 @@ describe.concurrent("dev on a given database", () => {
     await third.stop();
   });
 
-  it("a taken port is replaced by a free one, unless it was chosen", { timeout: 180_000 }, async () => {
+  it("a taken port is replaced by the next free one, the same at each start, unless it was chosen", {
+    timeout: 180_000,
+  }, async () => {
     const { url: database } = await freshDatabase();
     const cwd = await mkdtemp(join(folder, "port-"));
-    const standard = createServer().listen(3000, "127.0.0.1");
-    // Taken by someone else is as good.
-    await Promise.race([once(standard, "listening"), once(standard, "error").catch(() => {})]).catch(
-      () => {},
-    );
-    const dev = await start(database, cwd, {});
-    const { url } = await ready(dev);
-    expect(url).not.toMatch(/:3000$/);
-    expect(dev.stderr).toContain("Port 3000 is taken: choosing a free one.");
-    const { port } = new URL(url);
-    const chosen = await runCli(["dev", "--port", port], { env: { DATABASE_URL: database }, cwd });
+    const taken = await Promise.all([3000, 3001, 3003].map(occupy));
+    const token = { INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" };
+    const first = await start(database, cwd, token);
+    const { url } = await ready(first);
+    const port = Number(new URL(url).port);
+    expect(port).toBeGreaterThan(3003);
+    expect(port).toBeLessThanOrEqual(3100);
+    expect(first.stderr).toContain("Port 3000 is taken: trying 3001.\nPort 3001 is taken: trying 3003.\n");
+    const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL: database }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
     expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is taken[^\\n]*\\n$`));
-    expect((await dev.stop()).code).toBe(0);
-    standard.close();
+    expect((await first.stop()).code).toBe(0);
+    for (const server of taken) server.close();
   });
+});
+
+/** Has a port taken, by this test or by someone else. */
+async function occupy(port: number) {
+  const server = createServer().listen(port, "127.0.0.1");
+  await Promise.race([once(server, "listening"), once(server, "error").catch(() => {})]).catch(() => {});
+  return server;
+}
+
+describe("npm start", () => {
+  const scriptIsThere = spawnSync("script", ["--version"]).status === 0;
+  let home: string;
+  beforeAll(async () => {
+    home = await mkdtemp(join(folder, "npm-"));
+    await chmod(home, 0o755);
+    // The checkout's own command, without its build.
+    const { scripts } = JSON.parse(await readFile(join(packageRoot(), "package.json"), "utf8"));
+    await writeFile(
+      join(home, "package.json"),
+      JSON.stringify({ scripts: { start: scripts.start, build: "node --version" } }),
+    );
+    await symlink(join(packageRoot(), "dist"), join(home, "dist"));
+  });
+
+  const postmaster = async () =>
+    Number((await readFile(join(home, ".data/postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
+  const isLeft = (name: string) =>
+    stat(join(home, ".data", name)).then(
+      () => true,
+      () => false,
+    );
+
+  async function run(command: string, args: string[]): Promise<Running> {
+    const { PATH, HOME, TMPDIR } = process.env;
+    const child = spawn(command, args, {
+      cwd: home,
+      env: { PATH, HOME, TMPDIR, PORT: "0", SHELL: "/bin/sh" },
+      stdio: ["ignore", "pipe", "pipe"],
+      // Without a terminal that would signal the others when npm ends.
+      detached: true,
+    });
+    onTestFinished(() => {
+      // Its whole group, if anything is left.
+      if (child.pid) spawnSync("kill", ["-KILL", "--", `-${child.pid}`]);
+    });
+    const running = new Running(child);
+    await running.waitForLine(/^Stop it with Ctrl-C/);
+    return running;
+  }
+
+  it.each(["SIGTERM", ...(process.platform === "linux" ? (["SIGHUP", "SIGKILL"] as const) : [])] as const)(
+    "%s to npm alone stops the service and its database in good order",
+    { timeout: 180_000 },
+    async (signal) => {
+      const npm = await run("npm", ["start"]);
+      const pid = await postmaster();
+      expect(isAlive(pid)).toBe(true);
+      await npm.stop(signal);
+      await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
+      // What a service that was killed leaves behind.
+      await vi.waitFor(async () => expect(await isLeft("database-url")).toBe(false), 20_000);
+    },
+  );
+
+  it.skipIf(!scriptIsThere)(
+    "closing its terminal stops the service and its database in good order",
+    {
+      timeout: 180_000,
+    },
+    async () => {
+      const terminal = await run("script", ["--quiet", "--command", "npm start", "/dev/null"]);
+      const pid = await postmaster();
+      await terminal.stop("SIGKILL");
+      await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
+      await vi.waitFor(async () => expect(await isLeft("database-url")).toBe(false), 20_000);
+    },
+  );
 });
