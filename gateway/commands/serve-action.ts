@@ -36,7 +36,7 @@ async function serveAlone(settings: Settings, log: Logger, worker: boolean, comm
   const stop = stopRequest();
   const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
-  await written(log);
+  await written();
   print(command, { url: gateway.url }, greeting(gateway.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
@@ -54,7 +54,7 @@ async function serveByWorkers(
   const internal = await opening(() => startFleetInternal(settings, log), settings);
   const started = await startFleet({ size, settings, log });
   fleet = started;
-  await written(log);
+  await written();
   print(command, { url: started.url, workers: size }, greeting(started.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
