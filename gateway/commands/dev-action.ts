@@ -53,7 +53,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const gateway = await listen(settings, log, portIsChosen() || options.port !== undefined);
     undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
     stop.check();
-    await written(log);
+    await written();
     const ready = describe(gateway.url, demo);
     print(command, ready, asText(ready));
     await stop.asked;

@@ -14,7 +14,6 @@ import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
 import { warnOfStoredSecret } from "./services.js";
 import { stopRequest } from "./stopping.js";
-import { warnIfNotificationsWait } from "./waiting.js";
 import { warnAtStart } from "./warn-at-start.js";
 
 export interface ServeOptions extends Address {
@@ -28,10 +27,7 @@ export interface ServeOptions extends Address {
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
   const settings = addressed(settingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
-  if (!cluster.isWorker) {
-    warnOfStoredSecret(settings, log);
-    if (options.worker) warnIfNotificationsWait(settings, log);
-  }
+  if (!cluster.isWorker) warnOfStoredSecret(settings, log);
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
   else if (options.workers) await serveByWorkers(settings, log, options.workers, options.worker, command);
   else await serveAlone(settings, log, options.worker, command);
@@ -42,7 +38,7 @@ async function serveAlone(settings: Settings, log: Logger, worker: boolean, comm
   const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
   await warnAtStart(settings, log, { processes: 1, worker });
-  await written(log);
+  await written();
   print(command, { url: gateway.url }, greeting(gateway.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
@@ -62,7 +58,7 @@ async function serveByWorkers(
   const started = await startFleet({ size, settings, log });
   fleet = started;
   await warnAtStart(settings, log, { processes: size, worker });
-  await written(log);
+  await written();
   print(command, { url: started.url, workers: size }, greeting(started.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());

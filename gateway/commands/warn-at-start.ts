@@ -4,6 +4,7 @@ import { openServices } from "../../server/services.js";
 import { countConnections, TOO_MANY_CONNECTIONS } from "../doctor/connections.js";
 import { misspeltSettings } from "../doctor/settings.js";
 import { explain } from "./failure.js";
+import { warnIfNotificationsWait } from "./waiting.js";
 
 /** Warns, once for all processes, of what lets the service start and hurts it later. `doctor` checks more. */
 export async function warnAtStart(
@@ -11,6 +12,7 @@ export async function warnAtStart(
   log: Logger,
   size: { processes: number; worker: boolean },
 ): Promise<void> {
+  if (size.worker) warnIfNotificationsWait(settings, log);
   for (const { name, meant } of misspeltSettings(process.env)) {
     log.warn({ setting: name, meant }, "nothing reads this setting: is it misspelt?");
   }

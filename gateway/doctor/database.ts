@@ -1,8 +1,6 @@
 import { pendingMigrations, unknownMigrations } from "../../prisma/migrate.js";
+import { MIN_POSTGRES } from "../../prisma/server-version.js";
 import { type DatabaseCheck, failed, ok, warning } from "./check.js";
-
-/** The first with `RETURN` in functions, which the migrations use. */
-const OLDEST_MAJOR = 14;
 
 const SERVER = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
@@ -18,8 +16,8 @@ export const databaseCheck: DatabaseCheck = {
     );
     if (!server) return failed("The database answers nothing.");
     const what = `PostgreSQL ${server.version}, database ${server.name}`;
-    if (server.number < OLDEST_MAJOR * 10_000) {
-      return failed(`${what}: the least version is ${OLDEST_MAJOR}, upgrade the server.`);
+    if (server.number < MIN_POSTGRES * 10_000) {
+      return failed(`${what}: the least version is ${MIN_POSTGRES}, upgrade the server.`);
     }
     if (server.isStandby) return failed(`${what}, is a standby: set DATABASE_URL to the primary.`);
     return ok(`${what}.`);

@@ -7,14 +7,14 @@ import { CLOSING_SECONDS } from "../commands/listening.js";
 import { type Check, type DatabaseCheck, type Examined, type Finding, failed } from "./check.js";
 import { connectionsCheck } from "./connections.js";
 import { clockCheck, databaseCheck, schemaCheck } from "./database.js";
-import { mailServerCheck, mailSettingsCheck } from "./mail.js";
+import { mailServerCheck } from "./mail.js";
 import { notificationsCheck } from "./notifications.js";
 import { redisCheck } from "./redis.js";
 import { secretsCheck } from "./secrets.js";
 import { settingsCheck } from "./settings.js";
 
 /** Every check, in the order in which they are printed. Those of the database come after `databaseCheck`. */
-const CHECKS: Check[] = [settingsCheck, mailServerCheck, mailSettingsCheck, redisCheck];
+const CHECKS: Check[] = [settingsCheck, mailServerCheck, redisCheck];
 const DATABASE_CHECKS: DatabaseCheck[] = [
   schemaCheck,
   secretsCheck,

@@ -2,6 +2,7 @@ import cluster, { type Worker } from "node:cluster";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import type { Gateway } from "../serve.js";
+import { written } from "./log.js";
 
 /** What a worker reports to the primary: that it listens, or why it could not start. */
 type Report = { report: "listening"; url: string } | { report: "failed"; reason: string };
@@ -191,6 +192,7 @@ export async function runWorker(
     await tell({ report: "failed", reason: error.message });
     process.exit(1);
   });
+  await written();
   await tell({ report: "listening", url: gateway.url });
   const asked = await Promise.race([stop, retire.then((order) => gateway.retire().then(() => order))]);
   return { gateway, asked };

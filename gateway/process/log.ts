@@ -1,22 +1,36 @@
 import { destination, type Logger, pino } from "pino";
 import type { Settings } from "../../server/config.js";
+import { waitAtMost } from "../../server/timeout.js";
 
 /** As much as a pipe takes whole: processes that share one, such as workers, do not write into each other's lines. */
 const PIPE_BYTES = 4096;
 
-/** JSON lines on standard error, so that standard output is free for what a command prints. */
-export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
-  pino(
-    { level, base: null, timestamp, hooks: { streamWrite: withoutSecrets } },
-    destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", unlessTerminalClosed),
-  );
+/** The one stream of all logs of the process. */
+let stream: ReturnType<typeof destination> | undefined;
+
+function standardError() {
+  stream ??= destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", unlessTerminalClosed);
+  return stream;
+}
 
 function unlessTerminalClosed(error: NodeJS.ErrnoException): void {
   if (error.code !== "EIO" && error.code !== "EPIPE") throw error;
 }
 
+/** JSON lines on standard error, so that standard output is free for what a command prints. */
+export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
+  pino({ level, base: null, timestamp, hooks: { streamWrite: withoutSecrets } }, standardError());
+
+/** A reader that does not read must not hold a process. */
+const WRITTEN_TIMEOUT_SECONDS = 1;
+
 /** Resolves once what was logged before is written, so that what a command prints next comes after it. */
-export const written = (log: Logger) => new Promise<void>((resolve) => log.flush(() => resolve()));
+export function written(): Promise<void> {
+  const drained = new Promise<void>((resolve) => standardError().once("drain", resolve));
+  // Drains though nothing is left to write; `flush` does nothing unless lines are held back.
+  standardError().write("");
+  return waitAtMost(WRITTEN_TIMEOUT_SECONDS, drained);
+}
 
 let second = 0;
 let toTheSecond = "";

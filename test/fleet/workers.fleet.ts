@@ -13,8 +13,12 @@ beforeAll(async () => {
   world = await makeWorld();
 });
 
-const startWorkers = (count: number, env: Record<string, string> = {}) =>
-  startHost({ ...world.env, ...env }, ["--workers", String(count)]);
+async function startWorkers(count: number, env: Record<string, string> = {}): Promise<Host> {
+  const host = await startHost({ ...world.env, ...env }, ["--workers", String(count)]);
+  // What the workers log comes by another pipe than what the command prints.
+  await expect.poll(() => workersOf(host).length).toBe(count);
+  return host;
+}
 
 /** The process ids of the workers that listen, oldest first. */
 function workersOf({ process }: Host): number[] {

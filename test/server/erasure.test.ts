@@ -293,7 +293,7 @@ describe("the commands", { timeout: 270_000 }, () => {
     const unknown = await run("notifications", "retry", "999999", "--json");
     expect(unknown).toMatchObject({
       code: 1,
-      stdout: "",
+      stdout: expect.stringContaining("RESOURCE_NOT_FOUND"),
       stderr: "error: No notification with this id waits or has failed.\n",
     });
     expect((await run("notifications")).stdout).toContain(form.id);
