@@ -10,16 +10,22 @@ export class SecretsRefused extends Error {
 /** A secret that a process has used or announced on this database, by its check value in hex. */
 interface Known {
   value: string;
+  /** Whether a process has started with it as its newest; otherwise it was only announced. */
+  wasNewest: boolean;
 }
 
-// The secret in use comes first: the newest of the process that started last. So a rotation can be taken back, too.
-const READ = "SELECT encode(value, 'hex') AS value FROM secret_checks ORDER BY newest_since DESC NULLS LAST";
+// The secret in use comes first: the one that became the newest last.
+const READ = `
+  SELECT encode(value, 'hex') AS value, newest_since IS NOT NULL AS "wasNewest"
+  FROM secret_checks ORDER BY newest_since DESC NULLS LAST`;
 
 const REGISTER = `
   INSERT INTO secret_checks (value, newest_since)
   SELECT decode(hex, 'hex'), CASE WHEN position = 1 THEN clock_timestamp() END
   FROM unnest($1::text[]) WITH ORDINALITY AS listed(hex, position)
-  ON CONFLICT (value) DO UPDATE SET newest_since = coalesce(excluded.newest_since, secret_checks.newest_since)`;
+  ON CONFLICT (value) DO UPDATE SET newest_since =
+    CASE WHEN $2::boolean THEN coalesce(excluded.newest_since, secret_checks.newest_since)
+    ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
 /**
  * Throws SecretsRefused unless the secrets, newest first, may be used on this database. Refuses nothing on a database
@@ -54,7 +60,7 @@ export async function registerSecrets(
     await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [SECRET_CHECKS]);
     // Another process may have registered others meanwhile.
     if (!acceptNewest) check(await tx.query<Known>("secret-checks", READ, []), listed);
-    await tx.query("register-secrets", REGISTER, [listed]);
+    await tx.query("register-secrets", REGISTER, [listed, acceptNewest]);
   });
   return true;
 }
@@ -74,7 +80,9 @@ const checkValues = (secrets: readonly string[]) => [
 
 /** Whether there is nothing to register. */
 const isRegistered = (known: readonly Known[], listed: readonly string[]) =>
-  known[0]?.value === listed[0] && listed.every((wanted) => known.some(({ value }) => value === wanted));
+  listed.every((wanted, index) =>
+    known.some(({ value, wasNewest }) => value === wanted && (index > 0 || wasNewest)),
+  );
 
 function check([inUse, ...others]: readonly Known[], listed: readonly string[]): void {
   if (!inUse) return;

@@ -147,6 +147,13 @@ describe("doctor", () => {
   });
 
   test("says whose the secret is, and fails where there is none", async () => {
+    expect((await find()).secrets).toMatch(/^ok: APP_SECRETS is known to the database/);
+    const other = "a-secret of another process: 32 characters";
+    expect((await find({ APP_SECRETS: other })).secrets).toMatch(
+      /^failed: The first of APP_SECRETS is unknown/,
+    );
+    expect((await find({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
+    await sql("DELETE FROM secret_checks");
     const { secrets } = await find({ APP_SECRETS: "" });
     expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);
     const production = { NODE_ENV: "production", APP_SECRETS: "" };

@@ -85,8 +85,8 @@ describe("dev on its own Postgres", () => {
       expect((await paste(list)).items.at(-1)).toEqual(form);
       expect((await paste(listing)).active).toBe(true);
       await dev.waitForLine(new RegExp(`your-app\\.example\\.com/register/${form.publicId}`));
-      expect(dev.stderr).toMatch(/^ +To: g\*\*\*@e\*\*\*\.com$/m);
-      const logged = dev.stderr.split("\n").filter((line) => line.startsWith("{"));
+      expect(dev.stdout).toMatch(/^ +To: g\*\*\*@e\*\*\*\.com$/m);
+      const logged = dev.stdout.split("\n").filter((line) => line.startsWith("{"));
       expect(logged.filter((line) => line.includes(form.publicId))).toEqual([]);
     }
 
@@ -147,7 +147,8 @@ describe("dev on its own Postgres", () => {
     const fresh = (DATABASE_URL?: string) =>
       spawnCli(["dev", "--json", "--fresh"], { env: { ...env, DATABASE_URL }, cwd: folder });
     const inUse = await fresh().done;
-    expect(inUse).toMatchObject({ stdout: "", code: 1 });
+    expect(inUse.code).toBe(1);
+    expect(JSON.parse(inUse.stdout)).toMatchObject({ error: { code: "COMMAND_FAILED" } });
     expect(inUse.stderr).toMatch(/^error: The database in .* is in use by another process[^\n]*\n$/);
     const DATABASE_URL = (await readFile(join(folder, ".data", "database-url"), "utf8")).trim();
     const client = new pg.Client({ connectionString: DATABASE_URL });
@@ -165,7 +166,7 @@ describe("dev on its own Postgres", () => {
     expect(refused.stderr).toMatch(refusal);
 
     const notOurs = await fresh(DATABASE_URL).done;
-    expect(notOurs).toMatchObject({ stdout: "", code: 1 });
+    expect(notOurs).toMatchObject({ stdout: expect.stringMatching(/^\{"error":/), code: 1 });
     expect(notOurs.stderr).toMatch(/^error: --fresh [^\n]*DATABASE_URL[^\n]*\n$/);
     const dev = fresh();
     const { url, readOnlyKey } = await ready(dev);
