@@ -21,7 +21,7 @@ export interface MigrateOptions {
   /** Whether to keep a random root secret in the database where it has none: wanted where APP_SECRETS is unset. */
   storeSecret?: boolean;
   /** Called before anything is changed; what it throws is the cause of the failure. */
-  check?: (database: Queryable) => Promise<void>;
+  check?: (database: Queryable) => Promise<unknown>;
 }
 
 /**

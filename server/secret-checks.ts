@@ -28,15 +28,17 @@ const REGISTER = `
     ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
 /**
- * Throws SecretsRefused unless the secrets, newest first, may be used on this database. Refuses nothing on a database
- * that has not been migrated.
+ * Throws SecretsRefused unless the secrets, newest first, may be used on this database. Returns whether the database knows
+ * any secret; if not, or if it has not been migrated, nothing is refused.
  */
 export async function checkSecrets(
   database: { query(text: string): Promise<{ rows: unknown[] }> },
   configured: readonly string[],
-): Promise<void> {
+): Promise<boolean> {
   const known = await unlessMissing(database.query(READ));
-  if (known) check(known.rows as Known[], checkValues(configured));
+  if (!known) return false;
+  check(known.rows as Known[], checkValues(configured));
+  return known.rows.length > 0;
 }
 
 /**

@@ -26,8 +26,8 @@ interface ListOptions extends PageOptions {
 function addList(forms: Command): void {
   withPages(dataCommand(forms, "list"))
     .description("list forms, newest first")
-    .option("--listing <id>", "only those on this listing (default: all)")
-    .option("--user <user>", "only those that this user's keys see; an id or e-mail address (default: all)")
+    .option("--listing <id>", "only those on this listing")
+    .option("--user <user>", "only those that this user's keys see; an id or e-mail address")
     .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
       operate(command, {
         call: async (core, findUser) => {

@@ -25,7 +25,7 @@ export function addServe(program: Command): void {
     .addHelpText(
       "after",
       notes(`
-Wants DATABASE_URL, and a database that \`guest-forms migrate\` has prepared. SIGTERM and SIGINT stop it: it serves on
+Wants DATABASE_URL, and a database that \`guest-forms migrate\` has prepared. SIGTERM and SIGINT stop it, and SIGHUP unless --workers is given: it serves on
 for DRAIN_DELAY_SECONDS, then takes no new requests and lets the running ones finish (DRAIN_SECONDS at most).
 With --workers, SIGHUP replaces the processes one by one without refusing a request; pools of connections, and limits
 where REDIS_URL is unset, are then of each process.

@@ -11,7 +11,7 @@ export function addWorker(program: Command): void {
     .addHelpText(
       "after",
       notes(`
-Wants DATABASE_URL. SIGTERM and SIGINT stop it: what is being sent is finished (DRAIN_SECONDS at most).`),
+Wants DATABASE_URL. SIGTERM, SIGINT and SIGHUP stop it: what is being sent is finished (DRAIN_SECONDS at most).`),
     )
     .addHelpText("after", settingsNotes)
     .action(async (_options: object, command: Command) => {

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -22,7 +22,7 @@ try {
   // Drops the developers' packages from the lock file and keeps the versions of all others.
   npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--silent");
   renameSync(join(draft, "package-lock.json"), join(draft, "npm-shrinkwrap.json"));
-  npm("pack", "--silent", "--pack-destination", process.argv[2] ?? root);
+  npm("pack", "--silent", "--pack-destination", resolve(process.argv[2] ?? root));
 } finally {
   rmSync(draft, { recursive: true, force: true });
 }

@@ -4,9 +4,16 @@ import { type DatabaseCheck, failed, ok, warning } from "./check.js";
 export const secretsCheck: DatabaseCheck = {
   name: "secrets",
   async run({ settings }, db) {
-    await checkSecrets(db.pool, settings.APP_SECRETS ?? []);
-    if (settings.APP_SECRETS) return ok("APP_SECRETS is known to the database.");
-    if ((await db.prisma.storedSecret.count()) === 0) {
+    const isKnown = await checkSecrets(db.pool, settings.APP_SECRETS ?? []);
+    const hasStored = (await db.prisma.storedSecret.count()) > 0;
+    if (settings.APP_SECRETS) {
+      return isKnown || !hasStored
+        ? ok(isKnown ? "The database knows APP_SECRETS." : "The next start registers APP_SECRETS.")
+        : warning(
+            "The database stores a secret and knows no APP_SECRETS yet: stop all processes before you set it.",
+          );
+    }
+    if (!hasStored) {
       return failed("There is no secret: set APP_SECRETS, or run `guest-forms migrate`, which stores one.");
     }
     const stored =

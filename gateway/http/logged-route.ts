@@ -13,7 +13,8 @@ export interface LoggedRoute {
 
 /** Paths beside `/v1`, on either port. */
 const OTHERS: [pattern: RegExp, route: string][] = [
-  [/^\/(?:livez|readyz|docs\/?|openapi\.json|metrics)$/, "$&"],
+  [/^\/(?:livez|readyz|docs|openapi\.json|llms\.txt|metrics)?$/, "$&"],
+  [/^\/docs\/[^/]*\/?$/, "/docs/{page}"],
   [/^\/docs\/[^/]+\/[^/]+$/, "/docs/{hash}/{file}"],
   [/^\/trpc\/[^/]*$/, "/trpc/{procedure}"],
 ];

@@ -75,10 +75,10 @@ function advice(error) {
       ? `The service said ${error.code}, which this version does not know: ${error.message}`
       : `Something else than the service answered, a proxy perhaps: ${error.message}`;
   }
-  if (error instanceof TimeoutError)
-    return "No answer in time. Creating again is safe: equal input makes one form.";
-  if (error instanceof ConnectionError) return `No connection: ${error.message}. Creating again is safe.`;
-  if (error instanceof AbortError) return "The call was aborted. Creating again is safe.";
+  if (error instanceof TimeoutError) return "No answer in time. Create again with the same idempotencyKey.";
+  if (error instanceof ConnectionError)
+    return `No connection: ${error.message}. Create again with the same idempotencyKey.`;
+  if (error instanceof AbortError) return "The call was aborted. Create again with the same idempotencyKey.";
   if (error instanceof GuestFormsError) return `The call is wrong, and nothing was sent: ${error.message}`;
   throw error;
 }

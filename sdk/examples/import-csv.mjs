@@ -6,8 +6,8 @@
  *   export GUEST_FORMS_API_KEY=grf_rw_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
  *   node import-csv.mjs stays.csv [LISTING-ID]
  *
- * The first line names the columns: checkInDate,checkOutDate,numberOfGuests,guestEmail and, if the rows are of several
- * listings, listingId. Rows without one are of LISTING-ID, by default the first active listing of the key.
+ * The first line names the columns: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail. LISTING-ID is used for
+ * rows without a listingId.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ import {
 
 const CONCURRENCY = 4;
 
-const [path, givenListing] = process.argv.slice(2);
+const [path, listingId = ""] = process.argv.slice(2);
 if (!path) {
   console.error("Usage: node import-csv.mjs FILE.csv [LISTING-ID]");
   process.exit(2);
@@ -32,10 +32,8 @@ process.once("SIGINT", () => stop.abort("Stopped: run it again to go on"));
 
 // A bulk import rather waits for the rate limit than fails.
 const client = new GuestForms({ maxRetries: 6, timeout: 180_000 });
-const rows = await withListings(parseCsv(await readFile(path, "utf8"))).catch((error) => {
-  console.error(reason(error));
-  process.exit(1);
-});
+const rows = parseCsv(await readFile(path, "utf8"));
+for (const row of rows) row.listingId ||= listingId;
 const count = { created: 0, present: 0, failed: 0 };
 /** @type {string[]} */
 const failures = [];
@@ -83,27 +81,6 @@ async function work() {
       process.stderr.write(`\r${done}/${rows.length} (${count.failed} failed)`);
     }
   }
-}
-
-/**
- * The rows, each with its listing.
- *
- * @param {Record<string, string>[]} rows
- * @returns {Promise<Record<string, string>[]>}
- */
-async function withListings(rows) {
-  if (rows.every((row) => row.listingId)) return rows;
-  const listingId = givenListing ?? (await firstActiveListing());
-  return rows.map((row) => ({ ...row, listingId: row.listingId || listingId }));
-}
-
-async function firstActiveListing() {
-  for await (const { id, title, active } of client.listings.list()) {
-    if (!active) continue;
-    console.error(`Rows without a listingId are of ${id} (${title}).`);
-    return id;
-  }
-  throw new Error("The key has no active listing.");
 }
 
 /** @param {unknown} error */

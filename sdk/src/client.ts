@@ -118,8 +118,8 @@ export class GuestForms {
 
   /**
    * Sends a request to a path that this version has no method for. Same key, timeout, retries and errors as any call;
-   * a response without a body gives undefined. A POST is retried with the same Idempotency-Key: if the operation
-   * ignores that, pass `maxRetries: 0`.
+   * a 204 gives undefined. A POST or PATCH is retried with the same Idempotency-Key: if the operation ignores that, pass
+   * `maxRetries: 0`.
    *
    * @throws the errors of any call; {@link GuestFormsError} if the path does not begin with `/`, or has a query.
    *
@@ -146,7 +146,9 @@ export class GuestForms {
         query,
         body,
         idempotencyKey:
-          idempotencyKey !== undefined || method === "POST" ? idempotencyKeyOf(idempotencyKey) : undefined,
+          idempotencyKey !== undefined || method === "POST" || method === "PATCH"
+            ? idempotencyKeyOf(idempotencyKey)
+            : undefined,
         accepts: (json: unknown, status: number) => json !== undefined || status === 204,
       };
     };

@@ -101,8 +101,9 @@ export class Forms {
   }
 
   /**
-   * Creates a form: the operation "Create form", `POST /v1/forms`. Needs a read-write key. Equal input never creates a
-   * second form: the call resolves to the first one, and `withResponse()` says `replayed`.
+   * Creates a form: the operation "Create form", `POST /v1/forms`. Needs a read-write key. Equal input does not
+   * create a second form, unless the first was updated since: the call resolves to the first, and `withResponse()` says
+   * `replayed`. Pass your own `idempotencyKey` to be safe across calls in any case.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the listing), {@link ForbiddenError},
    * {@link IdempotencyKeyReusedError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},

@@ -8,6 +8,11 @@ import type { FormV1 } from "./schema.js";
 
 // What the operator reads: forms whoever has them in scope.
 
+interface Filter {
+  listingId?: string | undefined;
+  userId?: string | undefined;
+}
+
 const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
 
 const newestForms = (condition: string) => `
@@ -29,11 +34,7 @@ const NEWEST_OF_USER = `
   ORDER BY s.created_at DESC, s.form_id DESC
   LIMIT $3::int`;
 
-function selectNewestForms(
-  sql: Sql,
-  page: KeysetValues,
-  { listingId, userId }: { listingId?: string | undefined; userId?: string | undefined },
-): Promise<FormRow[]> {
+function selectNewestForms(sql: Sql, page: KeysetValues, { listingId, userId }: Filter): Promise<FormRow[]> {
   if (listingId === undefined && userId === undefined) return sql.query("newest-forms", NEWEST, page);
   if (listingId === undefined) return sql.query("newest-forms-of-user", NEWEST_OF_USER, [...page, userId]);
   if (userId === undefined)
@@ -47,11 +48,6 @@ export async function getAnyForm({ services }: Context, id: string): Promise<For
   const [row] = await services.db.query<FormRow>("any-form", GET_ANY, [id]);
   if (!row) throw notFound("form");
   return projectForm(row);
-}
-
-interface Filter {
-  listingId?: string | undefined;
-  userId?: string | undefined;
 }
 
 /** A page of all forms, or of those on one listing or in one user's scope, newest first. */

@@ -106,14 +106,15 @@ const pauseAfter = (failures: string) => `now() + interval '1 second' * exp(leas
 const IS_CRASHING = "(crashes + 1 >= $2::int)";
 
 // An attempt whose worker crashed counts as a crash instead, so that a message that crashes its worker is not retried for
-// ever. The pause lets other messages pass it. This also releases what was claimed on a connection that was lost before
+// ever. The pause lets other messages pass it; it is random, so that
+// messages that were in one crashed worker do not all meet again. This also releases what was claimed on a connection that was lost before
 // the answer arrived, because no worker sends heartbeats for it.
 const RELEASE_STALE = `
   WITH released AS (UPDATE notifications
   SET attempts = attempts - 1, crashes = crashes + 1,
     state = CASE WHEN ${IS_CRASHING} THEN 'failed' WHEN attempts > 1 THEN 'retrying' ELSE 'waiting' END::"NotificationState",
     last_error = CASE WHEN ${IS_CRASHING} THEN $3 ELSE last_error END,
-    next_attempt_at = CASE WHEN ${IS_CRASHING} THEN NULL ELSE ${pauseAfter("crashes + 1")} END
+    next_attempt_at = CASE WHEN ${IS_CRASHING} THEN NULL ELSE ${pauseAfter("crashes + 0.5 + random()")} END
   WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)
   RETURNING ${FACTS}, crashes, CASE WHEN state = 'failed' THEN last_error END AS "givenUp"),
   counted AS (${countSql("'notification.crashed'", "released")})

@@ -147,13 +147,14 @@ describe("doctor", () => {
   });
 
   test("says whose the secret is, and fails where there is none", async () => {
-    expect((await find()).secrets).toMatch(/^ok: APP_SECRETS is known to the database/);
+    expect((await find()).secrets).toMatch(/^ok: The database knows APP_SECRETS/);
     const other = "a-secret of another process: 32 characters";
     expect((await find({ APP_SECRETS: other })).secrets).toMatch(
       /^failed: The first of APP_SECRETS is unknown/,
     );
     expect((await find({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
     await sql("DELETE FROM secret_checks");
+    expect((await find()).secrets).toMatch(/^warning: .* stop all processes before you set it/);
     const { secrets } = await find({ APP_SECRETS: "" });
     expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);
     const production = { NODE_ENV: "production", APP_SECRETS: "" };

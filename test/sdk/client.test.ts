@@ -194,7 +194,8 @@ describe("a request to a path the SDK has no method for", () => {
       body: '{"at":"1970-01-01T00:00:00.000Z"}',
       headers: { "x-a": "b", "content-type": "application/json" },
     });
-    for (const request of [patch, get]) expect(request?.headers).not.toHaveProperty("idempotency-key");
+    expect(patch?.headers["idempotency-key"]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(get?.headers).not.toHaveProperty("idempotency-key");
     expect(post?.headers["idempotency-key"]).toBe("mine");
   });
 

@@ -356,19 +356,9 @@ describe("the examples", { timeout: 90_000 }, () => {
     expect(imported).toHaveLength(4);
   });
 
-  test("import-csv takes stays.csv as it is, on the given listing or on the key's first active one", async () => {
-    const stays = join(sdk, "examples", "stays.csv");
-    const given = await example("import-csv.mjs", stays, listingId());
-    expect(given).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
-    expect(
-      (await world.forms(listingId())).filter(({ checkInDate }) => checkInDate?.startsWith("2030-07")),
-    ).toHaveLength(3);
-    const first = await example("import-csv.mjs", stays);
-    expect(first).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
-    const { items } = await world.client().listings.list();
-    expect(first.output).toContain(
-      `Rows without a listingId are of ${items.find(({ active }) => active)?.id} `,
-    );
+  test("import-csv imports the file that comes with it", async () => {
+    const imported = await example("import-csv.mjs", join(sdk, "examples", "stays.csv"), listingId());
+    expect(imported).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
   });
 
   test("mirror-forms resumes after a stop, and adds what is new", async () => {

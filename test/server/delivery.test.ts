@@ -77,6 +77,17 @@ describe("what the mail server refuses", () => {
     expect(office.begun).toBe(2);
   });
 
+  test("with the guest's link in its reply is recorded without the link", async () => {
+    const office = await openPostOffice();
+    const [before] = mailEnv(office.url).FORM_URL_TEMPLATE.split("{publicId}");
+    office.returns.push({ code: 554, text: `blocked ${before}V1StGXR8_Z5jdHi6B-myT by a list` });
+    const lines = await work(await withMail(services, office.url));
+    await create();
+    await eventually(async () => (await only())?.state).toBe("failed");
+    expect((await only())?.lastError).toContain("blocked [link] by a list");
+    expect(JSON.stringify(lines)).not.toContain("V1StGXR8");
+  });
+
   test("with control characters in its reply is recorded without them", async () => {
     const url = await openHangingServer((socket) => {
       socket.write("220 hello\r\n");

@@ -4,8 +4,9 @@ const MAX_RESULTS = 12;
 export function startSearch(field, results) {
   let index;
   field.addEventListener("input", async () => {
-    index ??= fetch(field.dataset.index).then((response) => response.json());
-    const sections = await index;
+    index ??= fetch(field.dataset.index).then((response) => (response.ok ? response.json() : []));
+    const sections = await index.catch(() => []);
+    if (sections.length === 0) index = undefined;
     const words = wordsOf(field.value);
     results.hidden = words.length === 0;
     show(results, find(sections, words), words);
@@ -80,9 +81,10 @@ function moveFocus(event, field, results) {
   const stops = [field, ...results.querySelectorAll("a")];
   const at = stops.indexOf(document.activeElement);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.key === "Enter" && at === 0) stops[1]?.click();
   if (event.key === "Escape") field.focus();
-  if (step === undefined || results.hidden) return;
+  if (results.hidden) return;
+  if (event.key === "Enter" && at === 0) stops[1]?.click();
+  if (step === undefined) return;
   event.preventDefault();
   stops[Math.min(Math.max(at + step, 0), stops.length - 1)].focus();
 }
