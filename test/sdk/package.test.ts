@@ -414,6 +414,6 @@ describe("the examples", { timeout: 90_000 }, () => {
       await advice(envelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
     ).toContain("a: b");
     expect(await advice(answer(404, "<p>"))).toContain("a proxy perhaps");
-    expect(await advice(resetBefore)).toContain("Creating again is safe");
+    expect(await advice(resetBefore)).toContain("Create again with the same idempotencyKey");
   });
 });
