@@ -19,7 +19,9 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const GUIDES = readdirSync("gateway/docs/guides").map((name) => `/docs/${name.replace(/^\d+-|\.md$/g, "")}`);
+const GUIDES = [...readdirSync("gateway/docs/guides"), "contract.md"].map(
+  (name) => `/docs/${name.replace(/^\d+-|\.md$/g, "")}`,
+);
 const PAGES = ["/docs", ...GUIDES, "/docs/reference"];
 const OPERATIONS = [
   ["createForm", "201 Created"],
