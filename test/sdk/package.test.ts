@@ -349,7 +349,7 @@ describe("the examples", { timeout: 90_000 }, () => {
     const bad = `${listingId()},2035-01-12T15:00:00Z,2035-01-11T10:00:00Z,2,"a ""b"" <c@d.e>,"\r\n`;
     await writeFile(join(temporary, "stays.csv"), head + row(1) + row(2, "ana@example.com") + bad + row(3));
     const first = await example("import-csv.mjs", "stays.csv");
-    expect(first.stdout).toBe("3 created, 0 there already, 1 failed, of 4\n");
+    expect(first.stdout).toBe("3 created, 0 already existed, 1 failed, 4 in total\n");
     expect(first.output).toContain("row 3: checkOutDate ");
     expect(first.code).toBe(1);
     await writeFile(
@@ -357,14 +357,17 @@ describe("the examples", { timeout: 90_000 }, () => {
       head + row(1) + row(2, "ana@example.com") + row(3) + row(4),
     );
     const second = await example("import-csv.mjs", "stays.csv");
-    expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 there already, 0 failed, of 4\n" });
+    expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 already existed, 0 failed, 4 in total\n" });
     const imported = (await context.forms()).filter((form) => form.checkInDate?.startsWith("2035-"));
     expect(imported).toHaveLength(4);
   });
 
   test("import-csv imports stays.csv", async () => {
     const imported = await example("import-csv.mjs", join(sdk, "examples", "stays.csv"), listingId());
-    expect(imported).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
+    expect(imported).toMatchObject({
+      code: 0,
+      stdout: "3 created, 0 already existed, 0 failed, 3 in total\n",
+    });
   });
 
   test("mirror-forms resumes after a failure and appends new forms", async () => {
@@ -417,12 +420,12 @@ describe("the examples", { timeout: 90_000 }, () => {
       `get a new one.\ncorrelation: ${CORRELATION_ID}`,
     );
     expect(await advice(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "42" }))).toContain(
-      "come back in 42 s",
+      "retry in 42 s",
     );
     expect(
       await advice(errorEnvelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
     ).toContain("a: b");
-    expect(await advice(respondWith(404, "<p>"))).toContain("a proxy perhaps");
-    expect(await advice(resetBeforeProcessing)).toContain("Create again with the same idempotencyKey");
+    expect(await advice(respondWith(404, "<p>"))).toContain("perhaps from a proxy");
+    expect(await advice(resetBeforeProcessing)).toContain("Retry with the same idempotencyKey");
   });
 });

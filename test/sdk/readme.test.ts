@@ -22,34 +22,6 @@ const SAMPLES: Record<string, { before?: string; after: string }> = {
       const later: FormV1 = { ...form, status: "ARCHIVED" };
       assert.equal(isKnownStatus(later.status), false);`,
   },
-  "Operations 2": {
-    before: "await client.forms.create(input);",
-    after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",
-  },
-  "The response 1": {
-    after: `assert.match(form._correlationId ?? "", UUID);
-      assert.ok(!("_correlationId" in { ...form }) && !JSON.stringify(form).includes("orrelationId"));
-      assert.equal(response.status, 201);
-      assert.equal(response.headers["x-correlation-id"], form._correlationId);
-      assert.equal(replayed, false);
-      assert.equal((await client.forms.create(input).withResponse()).replayed, true);
-      assert.ok(raw instanceof Response);
-      assert.deepEqual(await (await created.asResponse()).json(), form);`,
-  },
-  "Many hosts 1": {
-    before: "const host = { apiKey: process.env.READ_ONLY_KEY! };",
-    after: `assert.deepEqual((await forHost.forms.list()).items, (await client.forms.list()).items);
-      await assert.rejects(forHost.forms.create(input), ForbiddenError);
-      const nobody = {} as { apiKey: string };
-      assert.throws(() => client.withOptions({ apiKey: nobody.apiKey }), GuestFormsError);
-      await assert.rejects(client.forms.list({}, { apiKey: nobody.apiKey }).then(), GuestFormsError);`,
-  },
-  "Many hosts 2": {
-    before: `let calls = 0;
-      const secrets = { read: async (_: string) => (calls++, process.env.GUEST_FORMS_API_KEY!) };`,
-    after: `for await (const _ of client.listings.list({ limit: 1 }));
-      assert.equal(calls, 3);`,
-  },
   "Lists 1": {
     before: `const made: string[] = [];
       for (let n = 1; n <= 3; n++) made.push((await client.forms.create({ ...input, numberOfGuests: n })).id);`,
@@ -81,10 +53,38 @@ const SAMPLES: Record<string, { before?: string; after: string }> = {
       const names = ["name", "message", "status", "code", "correlationId", "errors"];
       assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(error))), names);`,
   },
-  "Retries 1": {
+  "Retries and timeouts 1": {
     before: "const booking = { id: 7 };",
     after: `const again = client.forms.create(input, { idempotencyKey: "booking-7" }).withResponse();
       assert.equal((await again).replayed, true);`,
+  },
+  "Multiple keys 1": {
+    before: "const host = { apiKey: process.env.READ_ONLY_KEY! };",
+    after: `assert.deepEqual((await forHost.forms.list()).items, (await client.forms.list()).items);
+      await assert.rejects(forHost.forms.create(input), ForbiddenError);
+      const nobody = {} as { apiKey: string };
+      assert.throws(() => client.withOptions({ apiKey: nobody.apiKey }), GuestFormsError);
+      await assert.rejects(client.forms.list({}, { apiKey: nobody.apiKey }).then(), GuestFormsError);`,
+  },
+  "Multiple keys 2": {
+    before: `let calls = 0;
+      const secrets = { read: async (_: string) => (calls++, process.env.GUEST_FORMS_API_KEY!) };`,
+    after: `for await (const _ of client.listings.list({ limit: 1 }));
+      assert.equal(calls, 3);`,
+  },
+  "Response metadata 1": {
+    after: `assert.match(form._correlationId ?? "", UUID);
+      assert.ok(!("_correlationId" in { ...form }) && !JSON.stringify(form).includes("orrelationId"));
+      assert.equal(response.status, 201);
+      assert.equal(response.headers["x-correlation-id"], form._correlationId);
+      assert.equal(replayed, false);
+      assert.equal((await client.forms.create(input).withResponse()).replayed, true);
+      assert.ok(raw instanceof Response);
+      assert.deepEqual(await (await created.asResponse()).json(), form);`,
+  },
+  "Other requests 1": {
+    before: "await client.forms.create(input);",
+    after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",
   },
 };
 
@@ -132,7 +132,7 @@ test("every README sample has a test", () => {
   expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
 });
 
-test.each(testedSamples)('README sample "$name" runs and its claims hold', async ({ name, source }) => {
+test.each(testedSamples)("README sample $name runs and its claims hold", async ({ name, source }) => {
   const entry = join(folder, `${name.replaceAll(" ", "-")}.ts`);
   await writeFile(
     entry,
