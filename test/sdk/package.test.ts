@@ -182,7 +182,7 @@ describe("in a blank project", () => {
     ["Node's", { types: ["node"], typeRoots: [toolPath("@types")] }],
     ["both", { lib: ["es2022", "dom"], types: ["node"], typeRoots: [toolPath("@types")] }],
   ])(
-    "fetch, AbortSignal and console are accepted by the SDK's types with %s types",
+    "the SDK accepts the platform's fetch, AbortSignal and console under %s types",
     { timeout: 60_000 },
     async (name, options) => {
       const project = await createProject(`platform ${name}`, {
