@@ -1,4 +1,4 @@
-// Builds both module formats with plain tsc: dist/esm and dist/cjs, each with its own types.
+// Builds dist/esm and dist/cjs with tsc, each with its own types.
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,10 +12,10 @@ for (const config of ["tsconfig.json", "tsconfig.cjs.json"]) {
   const status = compile(join(root, config));
   if (status !== 0) process.exit(status ?? 1);
 }
-// Without it, Node and TypeScript would read dist/cjs by the "type": "module" of the package.
+// Overrides the "type": "module" of the package for dist/cjs.
 writeFileSync(join(root, "dist", "cjs", "package.json"), '{ "type": "commonjs" }\n');
 
-/** With the installed compiler; in a checkout without one, npm fetches it into its cache. */
+/** Uses the installed compiler, or downloads it with `npm exec` in a checkout without node_modules. */
 function compile(project) {
   const installed = findCompiler();
   if (installed) return spawnSync(process.execPath, [installed, "-p", project], { stdio: "inherit" }).status;

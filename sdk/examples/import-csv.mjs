@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
- * Imports stays from a CSV file, with progress on screen. It may be stopped (Ctrl-C) and run again, and the file may
- * grow in between: no row makes a second form.
+ * Imports stays from a CSV file and shows progress. You can stop it (Ctrl-C), add rows and run it again: each row
+ * creates one form only.
  *
  *   export GUEST_FORMS_API_KEY=grf_rw_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
  *   node import-csv.mjs stays.csv [LISTING-ID]
  *
- * The first line names the columns: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail. LISTING-ID is used for
- * rows without a listingId.
+ * The first line contains the column names: listingId,checkInDate,checkOutDate,numberOfGuests,guestEmail. LISTING-ID is
+ * the default of listingId.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -28,13 +28,13 @@ if (!path) {
 }
 
 const stop = new AbortController();
-process.once("SIGINT", () => stop.abort("Stopped: run it again to go on"));
+process.once("SIGINT", () => stop.abort("Stopped. Run it again to continue."));
 
-// A bulk import rather waits for the rate limit than fails.
+// Wait for the rate limit instead of failing.
 const client = new GuestForms({ maxRetries: 6, timeout: 180_000 });
 const rows = parseCsv(await readFile(path, "utf8"));
 for (const row of rows) row.listingId ||= listingId;
-const count = { created: 0, present: 0, failed: 0 };
+const count = { created: 0, existing: 0, failed: 0 };
 /** @type {string[]} */
 const failures = [];
 
@@ -43,7 +43,7 @@ await Promise.all(Array.from({ length: CONCURRENCY }, work));
 if (process.stderr.isTTY) process.stderr.write("\n");
 for (const failure of failures) console.error(failure);
 console.log(
-  `${count.created} created, ${count.present} there already, ${count.failed} failed, of ${rows.length}`,
+  `${count.created} created, ${count.existing} already existed, ${count.failed} failed, ${rows.length} in total`,
 );
 if (stop.signal.aborted) console.error(stop.signal.reason);
 process.exitCode = count.failed || stop.signal.aborted ? 1 : 0;
@@ -62,43 +62,43 @@ async function work() {
             numberOfGuests: Number(row.numberOfGuests),
             guestEmail: row.guestEmail || null,
           },
-          // Made from the row: the key is the same when the file is run again, also after the form was updated.
-          { idempotencyKey: `csv-${hash(row)}`, signal: stop.signal },
+          // Derived from the row, so a later run replays it, even if the form was updated.
+          { idempotencyKey: `csv-${hashRow(row)}`, signal: stop.signal },
         )
         .withResponse();
-      count[replayed ? "present" : "created"] += 1;
+      count[replayed ? "existing" : "created"] += 1;
     } catch (error) {
       if (stop.signal.aborted) return;
       count.failed += 1;
-      failures.push(`row ${index + 1}: ${reason(error)}`);
-      // Every further row would fail the same way.
+      failures.push(`row ${index + 1}: ${describeError(error)}`);
+      // All other rows would fail too.
       if (error instanceof UnauthenticatedError || error instanceof ForbiddenError)
-        stop.abort("No row can succeed with this key");
+        stop.abort("Stopped. Use a valid read-write key.");
       if (!(error instanceof GuestFormsError)) throw error;
     }
     if (process.stderr.isTTY) {
-      const done = count.created + count.present + count.failed;
+      const done = count.created + count.existing + count.failed;
       process.stderr.write(`\r${done}/${rows.length} (${count.failed} failed)`);
     }
   }
 }
 
 /** @param {unknown} error */
-function reason(error) {
+function describeError(error) {
   if (error instanceof ValidationError)
     return error.errors.map(({ field, issue }) => `${field} ${issue}`).join(", ");
   return error instanceof Error ? error.message : String(error);
 }
 
 /** @param {Record<string, string>} row */
-function hash(row) {
+function hashRow(row) {
   return createHash("sha256")
     .update(JSON.stringify(Object.entries(row).sort()))
     .digest("hex");
 }
 
 /**
- * RFC 4180: quoted cells may hold commas, quotes (doubled) and line breaks.
+ * Parses RFC 4180: quoted cells may contain commas, doubled quotes and line breaks.
  *
  * @param {string} text
  * @returns {Record<string, string>[]}

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Mirrors all forms to a JSON-lines file. Stopped at any moment, it resumes where it was; run again later, it adds the
- * forms made since (forms mirrored before are not read again: delete both files for a fresh copy).
+ * Copies all forms to a JSON Lines file. If interrupted, it resumes; a later run adds new forms. Forms that are already
+ * in the file are not updated: delete it and its .state file for a fresh copy.
  *
  *   export GUEST_FORMS_API_KEY=grf_ro_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
  *   node mirror-forms.mjs forms.jsonl [LISTING-ID]
@@ -16,14 +16,14 @@ if (!path) {
 }
 const statePath = `${path}.state`;
 
-/** @typedef {{ cursor?: string, bytes: number, forms: number }} State the next page, and what was written before it */
+/** @typedef {{ cursor?: string, bytes: number, forms: number }} State next page, and the size of the file before it */
 
 const client = new GuestForms();
 try {
   await mirror(await readState());
 } catch (error) {
   if (!(error instanceof InvalidCursorError)) throw error;
-  console.error("The stored position is not valid any more: starting again");
+  console.error("The stored cursor is no longer valid: starting over.");
   await mirror({ bytes: 0, forms: 0 });
 }
 
@@ -31,7 +31,7 @@ try {
 async function mirror(state) {
   const file = await open(String(path), state.bytes ? "r+" : "w");
   try {
-    // Whatever a stopped run wrote after its last stored position comes again.
+    // Remove what an interrupted run wrote after its last stored state.
     await file.truncate(state.bytes);
     let { bytes, forms } = state;
     for await (const page of client.forms.list({ limit: 100, listingId, cursor: state.cursor }).byPage()) {
@@ -41,7 +41,7 @@ async function mirror(state) {
       bytes += lines.length;
       forms += page.items.length;
       process.stderr.write(process.stderr.isTTY ? `\r${forms} forms` : "");
-      // The position before the last page is kept: the next run reads it again, with what has been added to it.
+      // Keep the state before the last page: the next run reads that page again, with the forms added since.
       if (page.nextCursor !== null) await writeState({ cursor: page.nextCursor, bytes, forms });
     }
     if (process.stderr.isTTY) process.stderr.write("\n");

@@ -1,63 +1,64 @@
-import { type ApiKey, checkApiKey } from "./api-key.js";
+import { type ApiKey, parseApiKey } from "./api-key.js";
 import { GuestFormsError } from "./errors.js";
 import { Forms } from "./forms.js";
 import { Listings } from "./listings.js";
 import { Log, type Logger, type LogLevel } from "./log.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
-import { idempotencyKeyOf, one } from "./resource.js";
-import { env, type Fetch, type FetchOptions, platformFetch, runtime } from "./runtime.js";
+import { resolveIdempotencyKey, sendOne } from "./resource.js";
+import { type Fetch, type FetchOptions, platformFetch, readEnv, runtime } from "./runtime.js";
 import { mergeHeaders, type RequestOptions, Transport } from "./transport.js";
 
 /** Options of {@link GuestForms}. */
 export interface ClientOptions {
   /**
-   * The API key, or a function that gives it; `GUEST_FORMS_API_KEY` by default. A function is called before each
-   * request, retries and pages included, and nothing is cached: cache in the function if it is slow. In a browser,
-   * whoever uses the page can read the key.
+   * The API key, or a function that returns it. Default: `GUEST_FORMS_API_KEY`. A function is called before each
+   * request, including retries and pages. Its result is not cached: if it is slow, cache in the function. In a browser,
+   * all users of the page can read the key.
    */
   apiKey?: ApiKey | undefined;
   /**
-   * Address of the service, with or without `/v1`: `https://forms.example.com`; `GUEST_FORMS_BASE_URL` by default.
-   * There is no other default: a key must not go to an address nobody named.
+   * URL of the service, with or without `/v1`: `https://forms.example.com`. Default: `GUEST_FORMS_BASE_URL`. There is
+   * no built-in default, so that a key is never sent to a host you did not choose.
    */
   baseUrl?: string | undefined;
-  /** Total deadline of a call in milliseconds, over all tries and the waits between them. Default: 60000. */
+  /** Total deadline of a call in milliseconds, including retries and the delays between them. Default: 60000. */
   timeout?: number | undefined;
-  /** How often a failed request is retried at most. Default: 2. */
+  /** Maximum number of retries per call. Default: 2. */
   maxRetries?: number | undefined;
-  /** The `fetch` to use: for tests, or for another HTTP client. Default: the platform's. */
+  /** Custom `fetch`, for tests or another HTTP client. Default: the platform's. */
   fetch?: Fetch | undefined;
-  /** More options for every `fetch`, such as undici's `dispatcher` for a proxy, or `keepalive`. */
+  /** Additional options for every `fetch`, such as undici's `dispatcher` for a proxy, or `keepalive`. */
   fetchOptions?: FetchOptions | undefined;
-  /** Gets the log lines, never with a key, a body or an e-mail address. Default: `console`. */
+  /** Receives the log lines, which never contain a key, a body or an email address. Default: `console`. */
   logger?: Logger | undefined;
   /**
-   * How much is logged: `debug` every request, `info` and `warn` retries, `error` only calls that failed after the last
-   * try, `off` nothing. Default: `GUEST_FORMS_LOG`; else `debug` with a `logger`, `off` without.
+   * Lowest level to log: `debug` is every request, `info` and `warn` are retries, `error` is calls that still fail
+   * after their last attempt, `off` is nothing. Default: `GUEST_FORMS_LOG`; if unset, `debug` with a `logger`, otherwise
+   * `off`.
    */
   logLevel?: LogLevel | undefined;
-  /** Headers for every request. */
+  /** Additional headers for every request. */
   headers?: Record<string, string | undefined> | undefined;
 }
 
 /** Options of {@link GuestForms.withOptions}. */
 export interface ClientOverrides extends Omit<ClientOptions, "apiKey"> {
-  /** Another key, or a function that gives it. Refused if empty or undefined, so that no call uses the wrong key. */
+  /** Another key, or a function that returns it. Empty or undefined is an error, so that no call uses the wrong key. */
   apiKey?: ApiKey;
 }
 
 /** Options of {@link GuestForms.request}. */
 export interface RawRequestOptions extends RequestOptions {
-  /** Query parameters; undefined ones are left out. */
+  /** Query parameters; undefined ones are omitted. */
   query?: Record<string, string | number | boolean | undefined> | undefined;
-  /** The body, sent as JSON. */
+  /** Request body, sent as JSON. */
   body?: unknown;
-  /** Your own Idempotency-Key, 1 to 255 printable ASCII characters. A POST gets one by default. */
+  /** Your own `Idempotency-Key`: 1 to 255 printable ASCII characters. Default: a UUID for POST and PATCH, else none. */
   idempotencyKey?: string | undefined;
 }
 
 /**
- * The client of the guest-registration forms service.
+ * Client of the guest-registration forms service.
  *
  * @example
  * ```ts
@@ -75,10 +76,11 @@ export class GuestForms {
 
   /** @throws {@link GuestFormsError} if the key or the base URL is missing, or an option is invalid. */
   constructor(options: ClientOptions = {}) {
-    const given = options.apiKey ?? env("GUEST_FORMS_API_KEY");
-    const apiKey = typeof given === "function" ? given : checkApiKey(given);
-    const baseUrl = checkBaseUrl(options.baseUrl ?? env("GUEST_FORMS_BASE_URL"));
-    if (!options.fetch && !runtime.fetch) throw new GuestFormsError("This runtime has no fetch: pass one");
+    const key = options.apiKey ?? readEnv("GUEST_FORMS_API_KEY");
+    const apiKey = typeof key === "function" ? key : parseApiKey(key);
+    const baseUrl = parseBaseUrl(options.baseUrl ?? readEnv("GUEST_FORMS_BASE_URL"));
+    if (!options.fetch && !runtime.fetch)
+      throw new GuestFormsError("This runtime has no fetch: pass the fetch option");
     const transport = new Transport({
       ...options,
       apiKey,
@@ -95,9 +97,9 @@ export class GuestForms {
   }
 
   /**
-   * A new client with these options in place of this one's. `headers` and `fetchOptions` are added to this client's.
+   * Returns a new client that overrides options of this one. `headers` and `fetchOptions` are merged.
    *
-   * @throws {@link GuestFormsError} if an option is invalid, or `apiKey` is given but empty or undefined.
+   * @throws {@link GuestFormsError} if an option is invalid, or `apiKey` is present but empty or undefined.
    *
    * @example
    * ```ts
@@ -106,22 +108,23 @@ export class GuestForms {
    * ```
    */
   withOptions(options: ClientOverrides): GuestForms {
-    const mine = this.#options;
-    if ("apiKey" in options && typeof options.apiKey !== "function") checkApiKey(options.apiKey);
+    const current = this.#options;
+    if ("apiKey" in options && typeof options.apiKey !== "function") parseApiKey(options.apiKey);
     return new GuestForms({
-      ...mine,
+      ...current,
       ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
-      headers: mergeHeaders(mine.headers, options.headers),
-      fetchOptions: { ...mine.fetchOptions, ...options.fetchOptions },
+      headers: mergeHeaders(current.headers, options.headers),
+      fetchOptions: { ...current.fetchOptions, ...options.fetchOptions },
     });
   }
 
   /**
-   * Sends a request to a path that this version has no method for. Same key, timeout, retries and errors as any call;
-   * a 204 gives undefined. A POST or PATCH is retried with the same Idempotency-Key: if the operation ignores that, pass
-   * `maxRetries: 0`.
+   * Sends a request to a path that this version has no method for, with the key, timeout, retries and errors of any
+   * call. Resolves to the parsed JSON, or undefined for a 204. A POST or PATCH is retried with the same
+   * `Idempotency-Key`: if the operation ignores that header, pass `maxRetries: 0`.
    *
-   * @throws the errors of any call; {@link GuestFormsError} if the path does not begin with `/`, or has a query.
+   * @throws {@link ApiError} and its subclasses, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError};
+   * {@link GuestFormsError} before any request if the path does not begin with `/` or contains a query.
    *
    * @example
    * ```ts
@@ -136,9 +139,9 @@ export class GuestForms {
   ): ApiPromise<WithCorrelationId<T>> {
     const { query, body, idempotencyKey } = options;
     const prepare = () => {
-      // Without the slash, the path could change the host, and the key would go there.
+      // Without the slash, the path could change the host that receives the key.
       if (!/^\/[^?#]*$/.test(path)) {
-        throw new GuestFormsError('path must begin with "/" and have no query: pass it as `query`');
+        throw new GuestFormsError('path must begin with "/" and have no query: pass parameters as `query`');
       }
       return {
         method,
@@ -147,23 +150,23 @@ export class GuestForms {
         body,
         idempotencyKey:
           idempotencyKey !== undefined || method === "POST" || method === "PATCH"
-            ? idempotencyKeyOf(idempotencyKey)
+            ? resolveIdempotencyKey(idempotencyKey)
             : undefined,
-        accepts: (json: unknown, status: number) => json !== undefined || status === 204,
+        isExpected: (json: unknown, status: number) => json !== undefined || status === 204,
       };
     };
-    return one(this.#transport, prepare, options);
+    return sendOne(this.#transport, prepare, options);
   }
 }
 
-function checkBaseUrl(baseUrl: string | undefined): string {
+function parseBaseUrl(baseUrl: string | undefined): string {
   if (!baseUrl) throw new GuestFormsError("No base URL: pass baseUrl or set GUEST_FORMS_BASE_URL");
   let url: InstanceType<typeof runtime.URL>;
   try {
     url = new runtime.URL(baseUrl);
   } catch {
-    // Not quoted: it may be the key, with the two mixed up.
-    throw new GuestFormsError("baseUrl is no URL such as https://forms.example.com");
+    // Not quoted: the caller may have passed the key here by mistake.
+    throw new GuestFormsError("baseUrl must be a URL such as https://forms.example.com");
   }
   if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw new GuestFormsError(

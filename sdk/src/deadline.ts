@@ -1,56 +1,55 @@
 import { type AbortSignalLike, runtime } from "./runtime.js";
 
-/** The longest delay a timer can hold; a longer one would fire at once. */
+/** Longest delay of `setTimeout`; a longer one fires immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** One total deadline and one abort signal over all tries of a call. */
+/** The total deadline and the abort signal of a call, shared by all of its attempts. */
 export class Deadline {
   readonly #controller = new runtime.AbortController();
-  readonly #ends: number;
+  readonly #expiresAt: number;
   readonly #timer: unknown;
-  readonly #stopped: Promise<never>;
-  readonly #outer: AbortSignalLike | undefined;
+  readonly #aborted: Promise<never>;
+  readonly #callerSignal: AbortSignalLike | undefined;
   readonly #onAbort: () => void;
 
-  constructor(ms: number, outer: AbortSignalLike | undefined) {
+  constructor(ms: number, callerSignal: AbortSignalLike | undefined) {
     const { signal } = this.#controller;
-    this.#stopped = new Promise((_, reject) => {
+    this.#aborted = new Promise((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason));
     });
-    this.#stopped.catch(() => {});
-    this.#ends = Date.now() + ms;
+    this.#aborted.catch(() => {});
+    this.#expiresAt = Date.now() + ms;
     if (ms <= MAX_TIMER_MS) this.#timer = runtime.setTimeout(() => this.#controller.abort(this), ms);
-    this.#outer = outer;
-    this.#onAbort = () => this.#controller.abort(outer?.reason);
-    if (outer?.aborted) this.#onAbort();
-    else outer?.addEventListener("abort", this.#onAbort);
+    this.#callerSignal = callerSignal;
+    this.#onAbort = () => this.#controller.abort(callerSignal?.reason);
+    if (callerSignal?.aborted) this.#onAbort();
+    else callerSignal?.addEventListener("abort", this.#onAbort);
   }
 
   get signal(): AbortSignalLike {
     return this.#controller.signal;
   }
 
-  /** Throws if the deadline or the caller stopped the call. */
-  throwIfStopped(): void {
+  /** Throws if the deadline passed or the caller aborted. */
+  throwIfAborted(): void {
     if (this.signal.aborted) throw this.signal.reason;
   }
 
-  /** Whether it is the deadline that stopped the call, and not the caller. */
+  /** Whether the deadline ended the call, rather than the caller. */
   get expired(): boolean {
     return this.signal.reason === this;
   }
 
-  /** Milliseconds left. */
-  left(): number {
-    return this.#ends - Date.now();
+  remainingMs(): number {
+    return this.#expiresAt - Date.now();
   }
 
-  /** Waits for `work`, but not beyond the deadline or the caller's abort, even if `work` knows nothing of either. */
+  /** Rejects when the deadline passes or the caller aborts, even if `work` ignores the signal. */
   race<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([this.#stopped, work]);
+    return Promise.race([this.#aborted, work]);
   }
 
-  /** Rejects as {@link Deadline.race} does where it is stopped meanwhile. */
+  /** Rejects like {@link Deadline.race}. */
   async sleep(ms: number): Promise<void> {
     let timer: unknown;
     try {
@@ -64,9 +63,9 @@ export class Deadline {
     }
   }
 
-  /** Leaves no timer and no listener behind. */
+  /** Removes the timer and the listener. */
   close(): void {
     runtime.clearTimeout(this.#timer);
-    this.#outer?.removeEventListener("abort", this.#onAbort);
+    this.#callerSignal?.removeEventListener("abort", this.#onAbort);
   }
 }

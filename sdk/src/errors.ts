@@ -10,7 +10,7 @@ export type KnownErrorCode =
   | "IDEMPOTENCY_KEY_REUSED"
   | "INTERNAL_ERROR";
 
-/** A code of the error envelope, those included that a later version of the service adds. */
+/** A code of the error envelope. Later versions of the service may add codes. */
 export type ErrorCode = KnownErrorCode | (string & {});
 
 /** Response headers by lower-case name. In a browser, only those that the gateway's CORS settings expose. */
@@ -18,13 +18,13 @@ export type ResponseHeaders = Readonly<Record<string, string | undefined>>;
 
 /** One rejected field of a {@link ValidationError}. */
 export interface FieldError {
-  /** The body property, query parameter or header that was rejected. */
+  /** What was rejected: a property, a query parameter, a header, `body` or `request`. */
   field: string;
-  /** What was wrong with it. */
+  /** Why it was rejected, for humans. */
   issue: string;
 }
 
-/** What is known of a failure besides its message. */
+/** Details of a failure, besides its message. */
 export interface ErrorDetails {
   /** HTTP status of the response. */
   status?: number | undefined;
@@ -43,7 +43,7 @@ export interface ErrorDetails {
 }
 
 /**
- * Base class of all errors of this SDK. Thrown itself if the call is wrong and nothing was sent: no key or base URL, an
+ * Base class of all errors of this SDK. Thrown itself, before any request, if a call is invalid: no key or base URL, an
  * empty id, an invalid Date, a timeout that is not a number. No error contains the API key.
  */
 export class GuestFormsError extends Error {
@@ -51,19 +51,19 @@ export class GuestFormsError extends Error {
     GuestFormsError.prototype.name = "GuestFormsError";
   }
 
-  /** HTTP status of the response; undefined if there was none. */
+  /** HTTP status; undefined without a response. */
   declare readonly status: number | undefined;
-  /** Code of the error envelope: branch on it, never on the message. Undefined if no envelope came. */
+  /** Code of the error envelope: branch on it, not on the message. Undefined without an error envelope. */
   declare readonly code: ErrorCode | undefined;
-  /** Id of this response (UUID): quote it to the operator of the service. Undefined if no response came. */
+  /** Correlation id (UUID) of the response: quote it to the operator of the service. Undefined without a response. */
   declare readonly correlationId: string | undefined;
-  /** Headers of the response by lower-case name; empty if there was none. Not enumerable, so that logs stay short. */
+  /** Response headers by lower-case name; empty without a response. Not enumerable, to keep logs short. */
   declare readonly headers: ResponseHeaders;
 
   constructor(message: string, details: ErrorDetails = {}) {
     const { cause, headers = {}, status, code, correlationId, retryAfter } = details;
     super(message, cause === undefined ? undefined : { cause });
-    // Only what is known becomes a property: consoles print `undefined` ones too.
+    // Omit undefined properties, because consoles print them.
     for (const [name, value] of Object.entries({ status, code, correlationId, retryAfter })) {
       if (value !== undefined) Object.assign(this, { [name]: value });
     }
@@ -71,7 +71,7 @@ export class GuestFormsError extends Error {
   }
 
   /**
-   * The error as plain data: name, message and what is known of status, code, correlationId, retryAfter and errors.
+   * Returns the error as plain data: name, message and, if set, status, code, correlationId, retryAfter and errors.
    *
    * @example
    * ```ts
@@ -85,8 +85,8 @@ export class GuestFormsError extends Error {
 }
 
 /**
- * The service responded with an error. Of this class itself: codes this version does not know, and responses that are
- * not the service's own (a proxy's HTML page, a redirect, broken JSON), which have no `code`.
+ * An error response. Thrown itself for codes that this version does not know, and, without a `code`, for responses that
+ * do not come from the service: a proxy's HTML page, a redirect, invalid JSON.
  */
 export class ApiError extends GuestFormsError {
   static {
@@ -95,7 +95,7 @@ export class ApiError extends GuestFormsError {
 
   /** HTTP status of the response. */
   declare readonly status: number;
-  /** Seconds to wait before trying again, from `Retry-After`; undefined if it was not sent. */
+  /** Seconds to wait before the next attempt, from `Retry-After`; undefined if the header is absent. */
   declare readonly retryAfter: number | undefined;
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
@@ -112,7 +112,7 @@ export class UnauthenticatedError extends ApiError {
   declare readonly code: "UNAUTHENTICATED";
 }
 
-/** 403 `FORBIDDEN`: the key may not do this; a read-only key creates and updates nothing. */
+/** 403 `FORBIDDEN`: a read-only key cannot create or update. */
 export class ForbiddenError extends ApiError {
   static {
     ForbiddenError.prototype.name = "ForbiddenError";
@@ -121,7 +121,7 @@ export class ForbiddenError extends ApiError {
   declare readonly code: "FORBIDDEN";
 }
 
-/** 404 `RESOURCE_NOT_FOUND`: it does not exist, or is out of the key's scope; the two cannot be told apart. */
+/** 404 `RESOURCE_NOT_FOUND`: it does not exist or is out of the key's scope. The response is the same for both. */
 export class ResourceNotFoundError extends ApiError {
   static {
     ResourceNotFoundError.prototype.name = "ResourceNotFoundError";
@@ -130,7 +130,7 @@ export class ResourceNotFoundError extends ApiError {
   declare readonly code: "RESOURCE_NOT_FOUND";
 }
 
-/** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or another `listingId`: start again. */
+/** 400 `INVALID_CURSOR`: the cursor was altered, or belongs to another list or `listingId`. List from the start. */
 export class InvalidCursorError extends ApiError {
   static {
     InvalidCursorError.prototype.name = "InvalidCursorError";
@@ -139,14 +139,14 @@ export class InvalidCursorError extends ApiError {
   declare readonly code: "INVALID_CURSOR";
 }
 
-/** 400 `VALIDATION_ERROR`: input was rejected; {@link ValidationError.errors} names every field. */
+/** 400 `VALIDATION_ERROR`: the input was rejected; {@link ValidationError.errors} lists every rejected field. */
 export class ValidationError extends ApiError {
   static {
     ValidationError.prototype.name = "ValidationError";
   }
 
   declare readonly code: "VALIDATION_ERROR";
-  /** One entry for each rejected field. */
+  /** One entry per rejected field. */
   readonly errors: readonly FieldError[];
 
   constructor(message: string, details: ErrorDetails & { status: number }) {
@@ -155,7 +155,7 @@ export class ValidationError extends ApiError {
   }
 }
 
-/** 413 `PAYLOAD_TOO_LARGE`: the body is over the service's limit of bytes, fields or depth. */
+/** 413 `PAYLOAD_TOO_LARGE`: the body exceeds the service's limit on bytes, fields or depth. */
 export class PayloadTooLargeError extends ApiError {
   static {
     PayloadTooLargeError.prototype.name = "PayloadTooLargeError";
@@ -164,7 +164,7 @@ export class PayloadTooLargeError extends ApiError {
   declare readonly code: "PAYLOAD_TOO_LARGE";
 }
 
-/** 429 `RATE_LIMITED`: the key's rate limit is used up; wait {@link ApiError.retryAfter} seconds. */
+/** 429 `RATE_LIMITED`: too many requests; wait {@link ApiError.retryAfter} seconds. */
 export class RateLimitedError extends ApiError {
   static {
     RateLimitedError.prototype.name = "RateLimitedError";
@@ -173,7 +173,7 @@ export class RateLimitedError extends ApiError {
   declare readonly code: "RATE_LIMITED";
 }
 
-/** 422 `IDEMPOTENCY_KEY_REUSED`: this Idempotency-Key already created a form from another body. */
+/** 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. */
 export class IdempotencyKeyReusedError extends ApiError {
   static {
     IdempotencyKeyReusedError.prototype.name = "IdempotencyKeyReusedError";
@@ -182,7 +182,7 @@ export class IdempotencyKeyReusedError extends ApiError {
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
 }
 
-/** 500 or 503 `INTERNAL_ERROR`: the service failed, or is away for {@link ApiError.retryAfter} seconds. */
+/** 500 or 503 `INTERNAL_ERROR`: the service failed (500) or is unavailable (503, with {@link ApiError.retryAfter}). */
 export class InternalError extends ApiError {
   static {
     InternalError.prototype.name = "InternalError";
@@ -192,8 +192,8 @@ export class InternalError extends ApiError {
 }
 
 /**
- * No complete response: refused, reset, or cut off in the body (then `status` and `headers` tell what had arrived).
- * Whether a write was done is unknown; repeating it with the same Idempotency-Key is safe. `cause` is a copy of the
+ * No complete response: the connection was refused, reset, or closed within the body (then `status` and `headers` are
+ * set). The write may have taken effect; retrying it with the same `Idempotency-Key` is safe. `cause` is a copy of the
  * platform's error.
  */
 export class ConnectionError extends GuestFormsError {
@@ -202,7 +202,7 @@ export class ConnectionError extends GuestFormsError {
   }
 }
 
-/** The call's `timeout` passed before it was done, all tries included. `cause` is the last try's failure, if any. */
+/** The call, including its retries, exceeded its `timeout`. `cause` is the error of the last failed attempt, if any. */
 export class TimeoutError extends ConnectionError {
   static {
     TimeoutError.prototype.name = "TimeoutError";
@@ -210,8 +210,8 @@ export class TimeoutError extends ConnectionError {
 }
 
 /**
- * The call's `signal` was aborted; also by `AbortSignal.timeout()`. `cause` is the signal's `reason`. Nothing more is
- * sent, but whether a write was done is unknown.
+ * The call's `signal` was aborted, including by `AbortSignal.timeout()`. `cause` is the signal's `reason`. A write may
+ * have taken effect.
  */
 export class AbortError extends GuestFormsError {
   static {
@@ -219,7 +219,7 @@ export class AbortError extends GuestFormsError {
   }
 }
 
-const byCode = new Map<string, typeof ApiError>([
+const errorClassByCode = new Map<string, typeof ApiError>([
   ["UNAUTHENTICATED", UnauthenticatedError],
   ["FORBIDDEN", ForbiddenError],
   ["RESOURCE_NOT_FOUND", ResourceNotFoundError],
@@ -231,27 +231,27 @@ const byCode = new Map<string, typeof ApiError>([
   ["INTERNAL_ERROR", InternalError],
 ]);
 
-/** The error class of an envelope's code. */
-export const errorClass = (code: string): typeof ApiError => byCode.get(code) ?? ApiError;
+/** Returns the error class for a code of the error envelope. */
+export const errorClassFor = (code: string): typeof ApiError => errorClassByCode.get(code) ?? ApiError;
 
-/** Removes the key from text from outside: a proxy's page may echo request headers. */
+/** Removes the key from a response: a proxy's page may echo request headers. */
 export const redact = (text: string, key: string): string => text.replaceAll(key, "[redacted]");
 
-/** At most `max` characters of a text, on one line. */
-export function clip(text: string, max: number): string {
+/** Shortens a text to one line of `max` characters. */
+export function truncate(text: string, max: number): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > max ? `${line.slice(0, max)}…` : line;
 }
 
-/** A copy of a foreign error, without the key and without whatever else hangs on it (requests, headers). */
-export function copyError(error: unknown, key: string, depth = 0): Error {
+/** Copies an error of `fetch` without the key and without other properties, such as its request. */
+export function sanitizeError(error: unknown, key: string, depth = 0): Error {
   const source: { name?: unknown; message?: unknown; code?: unknown; cause?: unknown } =
     typeof error === "object" && error !== null ? error : { message: error };
   const copy = new Error(redact(String(source.message ?? ""), key));
   copy.name = redact(String(source.name ?? "Error"), key);
-  // The trace of the copying says nothing of the failure.
+  // Drop the stack trace, which points to this function.
   copy.stack = `${copy.name}: ${copy.message}`;
   if (typeof source.code === "string") Object.assign(copy, { code: redact(source.code, key) });
-  if (source.cause !== undefined && depth < 4) copy.cause = copyError(source.cause, key, depth + 1);
+  if (source.cause !== undefined && depth < 4) copy.cause = sanitizeError(source.cause, key, depth + 1);
   return copy;
 }

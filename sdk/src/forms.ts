@@ -1,10 +1,10 @@
 import { GuestFormsError } from "./errors.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
-import { idempotencyKeyOf, one, pathOf } from "./resource.js";
+import { buildPath, resolveIdempotencyKey, sendOne } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
-/** The statuses this version of the SDK knows; `UNKNOWN` is the service's own catch-all. */
+/** The statuses that this version of the SDK knows. The service returns `UNKNOWN` for those it does not list. */
 export const FORM_STATUSES = [
   "SENT",
   "COMPLETED",
@@ -19,11 +19,11 @@ export const FORM_STATUSES = [
 /** A status that this version of the SDK knows. */
 export type KnownFormStatus = (typeof FORM_STATUSES)[number];
 
-/** A form's status. The service may add values: treat one you do not know as `UNKNOWN`. */
+/** A form's status. Later versions of the service may add values: treat unknown ones as `UNKNOWN`. */
 export type FormStatus = KnownFormStatus | (string & {});
 
 /**
- * Whether this version of the SDK knows the status; narrows it for an exhaustive `switch`.
+ * Returns whether this version of the SDK knows the status, and narrows its type for an exhaustive `switch`.
  *
  * @example
  * ```ts
@@ -33,15 +33,15 @@ export type FormStatus = KnownFormStatus | (string & {});
 export const isKnownStatus = (status: FormStatus): status is KnownFormStatus =>
   (FORM_STATUSES as readonly string[]).includes(status);
 
-/** A guest-registration form. Fields that a later service adds are kept as they come. */
+/** A guest-registration form. Fields that later versions of the service add are kept. */
 export interface FormV1 {
   /** Id of the form (UUID). */
   id: string;
-  /** Id of the listing the form is on (UUID). */
+  /** Id of the listing that the form belongs to (UUID). */
   listingId: string;
-  /** Public slug of the form, part of the guest's link: whoever has it can fill the form in. */
+  /** Random slug of the guest's link, 21 characters. Anyone who has the link can fill in the form. */
   publicId: string | null;
-  /** Where the form stands; a new one is `SENT`. New values may appear: see {@link isKnownStatus}. */
+  /** Status; `SENT` for a new form. Values may be added: see {@link isKnownStatus}. */
   status: FormStatus;
   /** Check-in instant, ISO 8601 in UTC. */
   checkInDate: string | null;
@@ -49,27 +49,27 @@ export interface FormV1 {
   checkOutDate: string | null;
   /** Number of guests. */
   numberOfGuests: number | null;
-  /** Number of vehicles, set by the host; null until then. */
+  /** Number of vehicles; null until the host sets it. */
   numberOfVehicles: number | null;
-  /** Number of pets, set by the host; null until then. */
+  /** Number of pets; null until the host sets it. */
   numberOfPets: number | null;
-  /** Creation time, ISO 8601 in UTC; lists are in its order. */
+  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
   createdAt: string;
 }
 
-/** What create and update take. */
+/** Input of create and update. */
 export interface FormInput {
-  /** Id of a listing the key has access to (UUID). On update, another one moves the form there. */
+  /** Id of a listing in the key's scope (UUID). On update, another listing moves the form there. */
   listingId: string;
   /** Check-in: a `Date`, or an ISO 8601 string with seconds and an offset, such as `2026-07-01T14:00:00Z`. */
   checkInDate: Date | string;
-  /** Check-out, after `checkInDate`: a `Date`, or a string as there. */
+  /** Check-out, after `checkInDate`: a `Date`, or a string in the same format. */
   checkOutDate: Date | string;
   /** Number of guests: an integer from 1 to the listing's `maxPeopleInListing`, if that is set. */
   numberOfGuests: number;
   /**
-   * E-mail address of the guest, never returned. On create, the guest is notified there. On update, an absent one and
-   * `null` both keep the stored address: an update can replace it, but not remove it.
+   * Email address of the guest, at most 254 characters. Never returned. A create sends one email to it. On update,
+   * undefined and null keep the stored address: an update can replace it, but not remove it.
    */
   guestEmail?: string | null | undefined;
 }
@@ -77,15 +77,15 @@ export interface FormInput {
 /** Options of {@link Forms.create}. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * Your own Idempotency-Key, 1 to 255 printable ASCII characters: repeating the create with it, even from another
-   * process, gives the same form. By default each call makes a key of its own for its retries.
+   * Your own `Idempotency-Key`: 1 to 255 printable ASCII characters, one per form. Retrying with the same key and
+   * input, even from another process, returns the same form. Default: a new UUID per call, shared by its retries.
    */
   idempotencyKey?: string | undefined;
 }
 
 /** Options of {@link Forms.list}. */
 export interface FormListParams extends ListParams {
-  /** Only forms on this listing (UUID). If it is unknown, or the key has no access to it, the page is empty. */
+  /** Only forms on this listing (UUID). If the listing is unknown or out of scope, the page is empty. */
   listingId?: string | undefined;
 }
 
@@ -101,14 +101,14 @@ export class Forms {
   }
 
   /**
-   * Creates a form: the operation "Create form", `POST /v1/forms`. Needs a read-write key. Equal input does not
-   * create a second form, unless the first was updated since: the call resolves to the first, and `withResponse()` says
-   * `replayed`. Pass your own `idempotencyKey` to be safe across calls in any case.
+   * Creates a form: `POST /v1/forms`. Requires a read-write key. Repeating a create with equal input resolves to the
+   * existing form, with `replayed: true` in `withResponse()`, unless that form was updated in the meantime. To avoid a
+   * second form in that case too, pass your own `idempotencyKey`.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the listing), {@link ForbiddenError},
    * {@link IdempotencyKeyReusedError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
-   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError};
-   * {@link AbortError}; {@link GuestFormsError} on an invalid Date or Idempotency-Key, before any request.
+   * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError},
+   * {@link AbortError}; {@link GuestFormsError} before any request if a Date or the `idempotencyKey` is invalid.
    *
    * @example
    * ```ts
@@ -126,20 +126,20 @@ export class Forms {
    */
   create(input: FormInput, options: CreateOptions = {}): ApiPromise<WithCorrelationId<FormV1>> {
     const prepare = () => {
-      const idempotencyKey = idempotencyKeyOf(options.idempotencyKey);
-      return { method: "POST", path: FORMS, body: bodyOf(input), idempotencyKey };
+      const idempotencyKey = resolveIdempotencyKey(options.idempotencyKey);
+      return { method: "POST", path: FORMS, body: toRequestBody(input), idempotencyKey };
     };
-    return one(this.#transport, prepare, options);
+    return sendOne(this.#transport, prepare, options);
   }
 
   /**
-   * Replaces a form's stay, guests and listing: the operation "Update form", `PUT /v1/forms/{id}`. Needs a read-write
-   * key. The status stays as it is, and so does the guest's address if `guestEmail` is absent or null.
+   * Replaces a form's stay, guests and listing: `PUT /v1/forms/{id}`. Requires a read-write key. Keeps the status, and
+   * the guest's email address if `guestEmail` is undefined or null.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the form or the listing), {@link ForbiddenError},
    * {@link PayloadTooLargeError}, {@link UnauthenticatedError}, {@link RateLimitedError}, {@link InternalError},
-   * {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError} on an empty id or an
-   * invalid Date, before any request.
+   * {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError} before any request
+   * if the id is empty or a Date is invalid.
    *
    * @example
    * ```ts
@@ -147,16 +147,16 @@ export class Forms {
    * ```
    */
   update(id: string, input: FormInput, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
-    const prepare = () => ({ method: "PUT", path: pathOf(FORMS, id), body: bodyOf(input) });
-    return one(this.#transport, prepare, options);
+    const prepare = () => ({ method: "PUT", path: buildPath(FORMS, id), body: toRequestBody(input) });
+    return sendOne(this.#transport, prepare, options);
   }
 
   /**
-   * Fetches a form: the operation "Fetch form", `GET /v1/forms/{id}`.
+   * Fetches a form: `GET /v1/forms/{id}`.
    *
    * @throws {@link ResourceNotFoundError}, {@link UnauthenticatedError}, {@link RateLimitedError},
    * {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError}
-   * on an empty id, before any request.
+   * before any request if the id is empty.
    *
    * @example
    * ```ts
@@ -165,12 +165,12 @@ export class Forms {
    * ```
    */
   retrieve(id: string, options?: RequestOptions): ApiPromise<WithCorrelationId<FormV1>> {
-    return one(this.#transport, () => ({ method: "GET", path: pathOf(FORMS, id) }), options);
+    return sendOne(this.#transport, () => ({ method: "GET", path: buildPath(FORMS, id) }), options);
   }
 
   /**
-   * Lists forms, oldest first: the operation "List forms", `GET /v1/forms`. `await` it for the first page, or iterate
-   * over all forms with `for await`. `timeout` and `maxRetries` are per page.
+   * Lists forms, oldest first: `GET /v1/forms`. `await` it for the first page, or use `for await` for all forms.
+   * `timeout` and `maxRetries` apply to each page.
    *
    * @throws {@link InvalidCursorError}, {@link ValidationError}, {@link UnauthenticatedError},
    * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError},
@@ -186,15 +186,15 @@ export class Forms {
   }
 }
 
-/** Passes unknown properties on: the service names a misspelt one, where dropping it would lose its meaning. */
-const bodyOf = (input: FormInput) => ({
+/** Keeps unknown properties, so that the service reports misspelled ones. */
+const toRequestBody = (input: FormInput) => ({
   ...input,
-  checkInDate: instant("checkInDate", input.checkInDate),
-  checkOutDate: instant("checkOutDate", input.checkOutDate),
+  checkInDate: toIsoString("checkInDate", input.checkInDate),
+  checkOutDate: toIsoString("checkOutDate", input.checkOutDate),
 });
 
-/** JSON would make null of an invalid Date. Told by its method, as a Date of another realm is no `instanceof`. */
-function instant(field: string, value: Date | string): string {
+/** Rejects an invalid Date, which JSON would turn into null. `instanceof Date` misses Dates of other realms. */
+function toIsoString(field: string, value: Date | string): string {
   if (typeof (value as Date | undefined)?.toISOString !== "function") return value as string;
   try {
     return (value as Date).toISOString();

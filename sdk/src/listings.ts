@@ -1,15 +1,15 @@
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
-import { one, pathOf } from "./resource.js";
+import { buildPath, sendOne } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
-/** A listing. Fields that a later service adds are kept as they come. */
+/** A listing. Fields that later versions of the service add are kept. */
 export interface Listing {
   /** Id of the listing (UUID). */
   id: string;
-  /** Public slug of the listing. */
+  /** Random public slug, 21 characters. */
   publicId: string;
-  /** Title, as the host wrote it. */
+  /** Title, as entered by the host. */
   title: string;
   /** Street and number. */
   address: string;
@@ -19,19 +19,19 @@ export interface Listing {
   country: string;
   /** Postal code. */
   zipCode: string;
-  /** District, if any. */
+  /** District; null if not set. */
   district: string | null;
-  /** IANA timezone identifier, such as `Europe/Lisbon`. */
+  /** IANA time zone identifier, such as `Europe/Lisbon`. */
   timezone: string;
-  /** Whether the listing takes new forms, and forms moved from another listing. */
+  /** Whether forms can be created on the listing or moved to it. */
   active: boolean;
-  /** Most guests on a form; null for no limit. */
+  /** Maximum number of guests per form; null for no limit. */
   maxPeopleInListing: number | null;
-  /** Most vehicles on a form; null for no limit. */
+  /** Maximum number of vehicles per form; null for no limit. */
   maxVehicles: number | null;
-  /** Whether pets are allowed; null if the host has not said. */
+  /** Whether pets are allowed; null if not set. */
   allowPets: boolean | null;
-  /** Creation time, ISO 8601 in UTC; lists are in its order. */
+  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
   createdAt: string;
 }
 
@@ -47,11 +47,11 @@ export class Listings {
   }
 
   /**
-   * Fetches a listing: the operation "Fetch listing", `GET /v1/listings/{id}`.
+   * Fetches a listing: `GET /v1/listings/{id}`.
    *
    * @throws {@link ResourceNotFoundError}, {@link UnauthenticatedError}, {@link RateLimitedError},
    * {@link InternalError}, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError}; {@link GuestFormsError}
-   * on an empty id, before any request.
+   * before any request if the id is empty.
    *
    * @example
    * ```ts
@@ -59,12 +59,12 @@ export class Listings {
    * ```
    */
   retrieve(id: string, options?: RequestOptions): ApiPromise<WithCorrelationId<Listing>> {
-    return one(this.#transport, () => ({ method: "GET", path: pathOf(LISTINGS, id) }), options);
+    return sendOne(this.#transport, () => ({ method: "GET", path: buildPath(LISTINGS, id) }), options);
   }
 
   /**
-   * Lists listings, oldest first: the operation "List listings", `GET /v1/listings`. `await` it for the first page,
-   * or iterate over all listings with `for await`. `timeout` and `maxRetries` are per page.
+   * Lists listings, oldest first: `GET /v1/listings`. `await` it for the first page, or use `for await` for all
+   * listings. `timeout` and `maxRetries` apply to each page.
    *
    * @throws {@link InvalidCursorError}, {@link ValidationError}, {@link UnauthenticatedError},
    * {@link RateLimitedError}, {@link InternalError}, {@link ConnectionError}, {@link TimeoutError},

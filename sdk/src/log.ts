@@ -1,15 +1,15 @@
 import { GuestFormsError } from "./errors.js";
-import { env, runtime } from "./runtime.js";
+import { readEnv, runtime } from "./runtime.js";
 
 const LEVELS = ["off", "error", "warn", "info", "debug"] as const;
 
 /** How much the SDK logs. */
 export type LogLevel = (typeof LEVELS)[number];
 
-/** Where the SDK writes its log lines; `console` fits. */
+/** Destination of the SDK's log lines; `console` works. Lines never contain a key, a body or an email address. */
 export interface Logger {
   /**
-   * One line per request: method, path, status, ms, attempt, correlationId.
+   * Called once per attempt. Fields: method, path, status, ms, attempt (from 1), correlationId.
    *
    * @example
    * ```ts
@@ -18,7 +18,7 @@ export interface Logger {
    */
   debug(message: string, fields: Record<string, unknown>): void;
   /**
-   * One line per retry: attempt, delay in milliseconds, the error's name, status.
+   * Called once per retry. Fields: attempt (the one that failed), delay (ms), error (class name), status.
    *
    * @example
    * ```ts
@@ -27,8 +27,8 @@ export interface Logger {
    */
   warn?(message: string, fields: Record<string, unknown>): void;
   /**
-   * One line per call that still failed after its last try (network, timeout, 429, 5xx): attempt, the error's name,
-   * status, correlationId.
+   * Called once per call that still fails after its last attempt (network, timeout, 429, 5xx). Fields: attempt, error
+   * (class name), status, correlationId.
    *
    * @example
    * ```ts
@@ -38,14 +38,14 @@ export interface Logger {
   error?(message: string, fields: Record<string, unknown>): void;
 }
 
-/** The lines that the level lets through. */
+/** Passes lines at or above the log level to the logger. */
 export class Log {
   readonly #logger: Logger;
   readonly #level: number;
 
   constructor(logger: Logger | undefined, level: LogLevel | undefined) {
-    const chosen = (level ?? env("GUEST_FORMS_LOG")) || (logger ? "debug" : "off");
-    this.#level = LEVELS.indexOf(chosen as LogLevel);
+    const name = (level ?? readEnv("GUEST_FORMS_LOG")) || (logger ? "debug" : "off");
+    this.#level = LEVELS.indexOf(name as LogLevel);
     if (this.#level < 0) {
       throw new GuestFormsError(`logLevel and GUEST_FORMS_LOG must be one of ${LEVELS.join(", ")}`);
     }
@@ -57,7 +57,7 @@ export class Log {
     try {
       this.#logger[level]?.(`guest-forms: ${message}`, fields);
     } catch {
-      // A broken logger must not lose the result of a create.
+      // A failing logger must not fail the call.
     }
   }
 }

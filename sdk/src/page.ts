@@ -1,26 +1,26 @@
 import { GuestFormsError } from "./errors.js";
-import { ApiPromise, trace } from "./promise.js";
+import { ApiPromise, attachCorrelationId } from "./promise.js";
 import { isObject, type RequestOptions, type Transport } from "./transport.js";
 
-/** One page of a list. Iterating over it goes through its items and those of all pages after it. */
+/** One page of a list. Iterating over it yields its items, then those of all following pages. */
 export class Page<T> implements AsyncIterable<T> {
-  /** The items of this page, in the order of creation. */
+  /** The items of this page, oldest first. */
   readonly items: T[];
-  /** Opaque token of the next page, null on the last: pass it as `cursor` to go on from here another time. */
+  /** Opaque cursor of the next page; null on the last page. Store it and pass it as `cursor` to continue later. */
   readonly nextCursor: string | null;
   /** Correlation id (UUID) of the page's response; undefined if a proxy removed the header. Not enumerable. */
   declare readonly _correlationId: string | undefined;
-  readonly #fetch: (cursor: string) => PagePromise<T>;
+  readonly #fetchPage: (cursor: string) => PagePromise<T>;
 
   /** @internal */
-  constructor(items: T[], nextCursor: string | null, fetch: (cursor: string) => PagePromise<T>) {
+  constructor(items: T[], nextCursor: string | null, fetchPage: (cursor: string) => PagePromise<T>) {
     this.items = items;
     this.nextCursor = nextCursor;
-    this.#fetch = fetch;
+    this.#fetchPage = fetchPage;
   }
 
   /**
-   * Whether there is a page after this one.
+   * Whether there is a next page.
    *
    * @example
    * ```ts
@@ -35,7 +35,7 @@ export class Page<T> implements AsyncIterable<T> {
   /**
    * Fetches the next page, with the same filter, limit and options.
    *
-   * @throws {@link GuestFormsError} on the last page; else as the list itself.
+   * @throws {@link GuestFormsError} on the last page; otherwise the errors of the list.
    *
    * @example
    * ```ts
@@ -45,14 +45,16 @@ export class Page<T> implements AsyncIterable<T> {
    */
   nextPage(): PagePromise<T> {
     const { nextCursor } = this;
-    if (nextCursor !== null) return this.#fetch(nextCursor);
+    if (nextCursor !== null) return this.#fetchPage(nextCursor);
     return new PagePromise(async () => {
-      throw new GuestFormsError("This is the last page: ask hasNextPage() first");
+      throw new GuestFormsError("This is the last page: check hasNextPage() first");
     });
   }
 
   /**
-   * This page and all after it, each fetched when it is asked for.
+   * Yields this page and all following ones. Each page is fetched when it is needed.
+   *
+   * @throws the errors of the list.
    *
    * @example
    * ```ts
@@ -69,7 +71,9 @@ export class Page<T> implements AsyncIterable<T> {
   }
 
   /**
-   * The items of this page and of all after it, at most `limit`; no page beyond is fetched.
+   * Resolves to the items of this page and all following ones, at most `limit`. Fetches only the pages it needs.
+   *
+   * @throws the errors of the list.
    *
    * @example
    * ```ts
@@ -86,19 +90,21 @@ export class Page<T> implements AsyncIterable<T> {
     return all.slice(0, limit);
   }
 
-  /** The items of this page and of all after it. */
+  /** Yields the items of this page and all following ones. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     for await (const page of this.byPage()) yield* page.items;
   }
 }
 
 /**
- * A list not fetched yet: `await` gives its first page, `for await` its items over all pages. The first request is
- * sent when one of them asks for it.
+ * A list: `await` it for its first page, or use `for await` for the items of all pages. No request is sent before
+ * that.
  */
 export class PagePromise<T> extends ApiPromise<Page<T>> implements AsyncIterable<T> {
   /**
-   * All pages, from the first, each fetched when it is asked for.
+   * Yields all pages. Each page is fetched when it is needed.
+   *
+   * @throws the errors of the list.
    *
    * @example
    * ```ts
@@ -110,7 +116,9 @@ export class PagePromise<T> extends ApiPromise<Page<T>> implements AsyncIterable
   }
 
   /**
-   * The items of all pages, at most `limit`; no page beyond is fetched. The oldest come first.
+   * Resolves to the items of all pages, oldest first, at most `limit`. Fetches only the pages it needs.
+   *
+   * @throws the errors of the list.
    *
    * @example
    * ```ts
@@ -121,7 +129,7 @@ export class PagePromise<T> extends ApiPromise<Page<T>> implements AsyncIterable
     return (await this).toArray(options);
   }
 
-  /** The items of all pages. */
+  /** Yields the items of all pages. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     yield* await this;
   }
@@ -129,19 +137,19 @@ export class PagePromise<T> extends ApiPromise<Page<T>> implements AsyncIterable
 
 /** Options of {@link PagePromise.toArray}. */
 export interface ArrayOptions {
-  /** Items in all, at most; all by default. */
+  /** Maximum number of items over all pages. Default: no limit. */
   limit?: number | undefined;
 }
 
 /** Options of both lists. */
 export interface ListParams {
-  /** Items per page: 50 by default, clamped by the service to 1..100. It bounds a page, not the iteration. */
+  /** Items per page. Default: 50; the service clamps it to 1 to 100. Does not limit the number of pages. */
   limit?: number | undefined;
-  /** Continues after an earlier page: its `nextCursor`. Valid with the same `listingId` only. */
+  /** `nextCursor` of an earlier page: continues after it. Valid only with the same `listingId`. */
   cursor?: string | undefined;
 }
 
-/** Lists `path`, repeating parameters and options on each page. */
+/** Lists `path`, with the same parameters and options for each page. */
 export function list<T>(
   transport: Transport,
   path: string,
@@ -150,12 +158,12 @@ export function list<T>(
 ): PagePromise<T> {
   const query = { ...params };
   return new PagePromise<T>(async () => {
-    const accepts = (body: unknown) => isObject(body) && Array.isArray(body.items);
-    const { result, text } = await transport.send({ method: "GET", path, query, accepts }, options);
+    const isExpected = (body: unknown) => isObject(body) && Array.isArray(body.items);
+    const { result, text } = await transport.send({ method: "GET", path, query, isExpected }, options);
     const { items, nextCursor = null } = result.data as { items: T[]; nextCursor?: string | null };
     const page = new Page(items, nextCursor, (cursor) =>
       list(transport, path, { ...query, cursor }, options),
     );
-    return { result: { ...result, data: trace(page, result.response) }, text };
+    return { result: { ...result, data: attachCorrelationId(page, result.response) }, text };
   });
 }

@@ -3,7 +3,7 @@ import { type PlatformResponse, runtime } from "./runtime.js";
 
 /**
  * A result with the correlation id of its response: quote it to the operator of the service. The property is not
- * enumerable, so JSON, `Object.keys` and copies (`{ ...form }`) do not have it.
+ * enumerable, so JSON, `Object.keys` and copies (`{ ...form }`) omit it.
  */
 export type WithCorrelationId<T> = T extends object
   ? T & {
@@ -24,37 +24,37 @@ export interface WithResponse<T> {
     headers: ResponseHeaders;
   };
   /**
-   * Whether this is the result of an earlier, equal create (`Idempotent-Replayed`). Also true if the SDK itself had
-   * tried before and the response was lost. Always false for the other operations.
+   * Whether this is a replay: the result of an earlier, equal create (`Idempotent-Replayed`). Also true if the SDK
+   * retried a create because its response was lost. Always false for other operations.
    */
   replayed: boolean;
 }
 
-/** What a call ends with: its result, and the body it was read from. */
-export interface Answer<T> {
+/** A parsed success response, and its body as received. */
+export interface ParsedResponse<T> {
   result: WithResponse<T>;
   text: string;
 }
 
-let start: <T>(promise: ApiPromise<T>) => Promise<Answer<T>>;
+let start: <T>(promise: ApiPromise<T>) => Promise<ParsedResponse<T>>;
 
-/** Promise of a call's result; `withResponse()` and `asResponse()` give the HTTP response. */
+/** Promise of a call's result; `withResponse()` and `asResponse()` return the HTTP response. */
 export class ApiPromise<T> implements Promise<T> {
-  #call: () => Promise<Answer<T>>;
-  #answer: Promise<Answer<T>> | undefined;
+  #call: () => Promise<ParsedResponse<T>>;
+  #response: Promise<ParsedResponse<T>> | undefined;
   static {
     start = (promise) => promise.#send();
   }
 
   /** @internal */
-  constructor(call: () => Promise<Answer<T>>) {
+  constructor(call: () => Promise<ParsedResponse<T>>) {
     this.#call = call;
   }
 
-  /** Sends the call, once. */
-  #send(): Promise<Answer<T>> {
-    this.#answer ??= this.#call();
-    return this.#answer;
+  /** Sends the call once, however often it is called. */
+  #send(): Promise<ParsedResponse<T>> {
+    this.#response ??= this.#call();
+    return this.#response;
   }
 
   get [Symbol.toStringTag](): string {
@@ -62,7 +62,9 @@ export class ApiPromise<T> implements Promise<T> {
   }
 
   /**
-   * The same call's result with status, headers and whether it was replayed. Sends nothing again.
+   * Resolves to the result with its status, its headers and whether it was replayed. Does not send the request again.
+   *
+   * @throws the errors of the call.
    *
    * @example
    * ```ts
@@ -75,8 +77,10 @@ export class ApiPromise<T> implements Promise<T> {
   }
 
   /**
-   * The same call's response as a `Response` of the platform, with a body that can be read once. Sends nothing again;
-   * rejects as the call does. The SDK reads the body first, so retries and the timeout cover it, and `url` is empty.
+   * Resolves to the platform's `Response`, whose body can be read once. Does not send the request again. The SDK has
+   * already read the body, so retries and the timeout cover it; `url` is empty.
+   *
+   * @throws the errors of the call.
    *
    * @example
    * ```ts
@@ -89,7 +93,7 @@ export class ApiPromise<T> implements Promise<T> {
     return new runtime.Response(text || null, result.response);
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: what a call returns is awaited like a promise, so it must have `then`
+  // biome-ignore lint/suspicious/noThenProperty: calls return a promise, so the class must implement `then`
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
@@ -108,16 +112,16 @@ export class ApiPromise<T> implements Promise<T> {
   }
 }
 
-/** Sends at once, as a promise of a call is expected to. */
-export function send<T>(call: () => Promise<Answer<T>>): ApiPromise<T> {
+/** Sends a call immediately, without waiting for `then()`. */
+export function send<T>(call: () => Promise<ParsedResponse<T>>): ApiPromise<T> {
   const promise = new ApiPromise(call);
-  // Unlike then(), this leaves no second promise behind whose rejection nobody could handle.
+  // Not then(): the promise it returns would cause an unhandled rejection.
   start(promise);
   return promise;
 }
 
-/** Puts the correlation id of the response on a result. */
-export function trace<T>(data: T, { headers }: { headers: ResponseHeaders }): T {
+/** Adds the correlation id of the response to a result. */
+export function attachCorrelationId<T>(data: T, { headers }: { headers: ResponseHeaders }): T {
   if (typeof data === "object" && data) {
     const value = headers["x-correlation-id"];
     Object.defineProperty(data, "_correlationId", { value, enumerable: false, configurable: true });

@@ -1,32 +1,40 @@
 import { GuestFormsError } from "./errors.js";
-import { type Answer, type ApiPromise, send, trace, type WithCorrelationId } from "./promise.js";
+import {
+  type ApiPromise,
+  attachCorrelationId,
+  type ParsedResponse,
+  send,
+  type WithCorrelationId,
+} from "./promise.js";
 import { uuid } from "./runtime.js";
 import { type Call, isObject, type RequestOptions, type Transport } from "./transport.js";
 
-/** Sends a call with one result, by default a resource; `prepare` checks the input, so its faults reject the promise. */
-export const one = <T>(
+/**
+ * Sends a call that returns a single result, by default an object with an `id`. Input is checked in `prepare`, so that
+ * invalid input rejects the promise instead of throwing.
+ */
+export const sendOne = <T>(
   transport: Transport,
-  prepare: () => Omit<Call, "accepts"> & Partial<Call>,
+  prepare: () => Omit<Call, "isExpected"> & Partial<Call>,
   options?: RequestOptions,
 ): ApiPromise<WithCorrelationId<T>> =>
   send(async () => {
-    const accepts = (body: unknown) => isObject(body) && typeof body.id === "string";
-    const answer = await transport.send({ accepts, ...prepare() }, options);
-    trace(answer.result.data, answer.result.response);
-    return answer as Answer<WithCorrelationId<T>>;
+    const isExpected = (body: unknown) => isObject(body) && typeof body.id === "string";
+    const parsed = await transport.send({ isExpected, ...prepare() }, options);
+    attachCorrelationId(parsed.result.data, parsed.result.response);
+    return parsed as ParsedResponse<WithCorrelationId<T>>;
   });
 
-/** The path of one resource. */
-export function pathOf(collection: string, id: string): string {
-  // "." and ".." cannot be escaped: every URL parser takes them for a step in the path.
+export function buildPath(collection: string, id: string): string {
+  // URL parsers resolve "." and ".." as path segments, even when percent-encoded.
   if (typeof id !== "string" || !id.trim() || id === "." || id === "..") {
-    throw new GuestFormsError(`An id is needed for ${collection}/{id}, got ${JSON.stringify(id)}`);
+    throw new GuestFormsError(`${collection}/{id} requires an id, got ${JSON.stringify(id)}`);
   }
   return `${collection}/${encodeURIComponent(id)}`;
 }
 
-/** The caller's Idempotency-Key, or a new one. */
-export function idempotencyKeyOf(key: string = uuid()): string {
+/** Checks the caller's Idempotency-Key, or generates one. */
+export function resolveIdempotencyKey(key: string = uuid()): string {
   if (!/^[ -~]{1,255}$/.test(key)) {
     throw new GuestFormsError("idempotencyKey must be 1 to 255 printable ASCII characters");
   }

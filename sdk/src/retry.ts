@@ -1,18 +1,20 @@
 import type { ResponseHeaders } from "./errors.js";
 
-const FIRST_MS = 500;
-const MAX_MS = 8_000;
+const INITIAL_DELAY_MS = 500;
+const MAX_DELAY_MS = 8_000;
 
-/** Seconds to wait by `Retry-After`, in seconds or as an HTTP date (counted from the answer's own `Date`). */
+/** Parses `Retry-After`: seconds, or an HTTP date relative to the response's `Date`. */
 export function retryAfterSeconds(headers: ResponseHeaders): number | undefined {
   const value = headers["retry-after"];
   if (!value) return undefined;
   const seconds = Number(value);
   if (seconds >= 0) return seconds;
-  const until = Date.parse(value) - (Date.parse(headers.date ?? "") || Date.now());
-  return until >= 0 ? Math.ceil(until / 1000) : undefined;
+  const waitMs = Date.parse(value) - (Date.parse(headers.date ?? "") || Date.now());
+  return waitMs >= 0 ? Math.ceil(waitMs / 1000) : undefined;
 }
 
-/** Milliseconds before try `attempt + 1`: what the service asks for, else exponential backoff with full jitter. */
-export const delayAfter = (attempt: number, retryAfter: number | undefined): number =>
-  retryAfter ? retryAfter * 1000 : Math.random() * Math.min(MAX_MS, FIRST_MS * 2 ** (attempt - 1));
+/** Delay after a failed attempt (counted from 1): `Retry-After`, or exponential backoff with full jitter. */
+export const retryDelayMs = (attempt: number, retryAfter: number | undefined): number =>
+  retryAfter
+    ? retryAfter * 1000
+    : Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (attempt - 1));

@@ -1,13 +1,13 @@
 /**
- * The few platform globals the SDK uses, typed structurally: consumers need neither the "dom" library nor
- * `@types/node`, and what a runtime lacks is seen here.
+ * The platform globals that the SDK uses, typed structurally, so that consumers need neither the "dom" library nor
+ * `@types/node`.
  */
 
-/** What the SDK needs of an `AbortSignal`; the platform's own fits. */
+/** The part of `AbortSignal` that the SDK uses. */
 export interface AbortSignalLike {
-  /** Whether it was aborted. */
+  /** Whether the signal was aborted. */
   readonly aborted: boolean;
-  /** Why it was aborted. */
+  /** Why the signal was aborted. */
   readonly reason?: unknown;
   /**
    * Calls `listener` when the signal is aborted.
@@ -19,7 +19,7 @@ export interface AbortSignalLike {
    */
   addEventListener(type: "abort", listener: () => void): void;
   /**
-   * Calls `listener` no more.
+   * Removes a listener.
    *
    * @example
    * ```ts
@@ -29,31 +29,31 @@ export interface AbortSignalLike {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** The `AbortSignal` of the consumer's own type libraries where they have one, so that their `fetch` fits {@link Fetch}. */
+/** The consumer's own `AbortSignal` type if there is one, so that the platform's `fetch` is a {@link Fetch}. */
 export type PlatformAbortSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } }
   ? Signal
   : AbortSignalLike;
 
-/** What the SDK passes to `fetch` as its second argument. */
+/** Second argument of `fetch`. */
 export interface FetchInit {
   /** `GET`, `POST`, `PUT` … */
   method: string;
-  /** Request headers by lower-case name, the key among them. */
+  /** Request headers by lower-case name, including the key. */
   headers: Record<string, string>;
-  /** The JSON body, if any. */
+  /** JSON body, or null. */
   body: string | null;
-  /** Redirects are not followed: the key would go along. */
+  /** Redirects are not followed, because the key would be sent to their target. */
   redirect: "manual";
-  /** Aborts at the call's timeout and when its own signal does. */
+  /** Aborted when the call's timeout passes or its `signal` is aborted. */
   signal: PlatformAbortSignal;
 }
 
-/** Options of the platform's `fetch`, except those that the SDK sets: `dispatcher`, `keepalive`, `credentials` … */
+/** Options of the platform's `fetch` that the SDK does not set, such as `dispatcher`, `keepalive` and `credentials`. */
 export type FetchOptions = { [Name in keyof FetchInit]?: never } & { [option: string]: unknown };
 
-/** What the SDK reads of the `Response` that `fetch` resolves to. */
+/** The part of `Response` that the SDK uses. */
 export interface FetchResponse {
-  /** HTTP status; 0 for a redirect that a browser did not follow. */
+  /** HTTP status; 0 in browsers for a redirect that was not followed. */
   readonly status: number;
   /** Response headers. */
   readonly headers: {
@@ -68,7 +68,7 @@ export interface FetchResponse {
     forEach(visit: (value: string, name: string) => void): void;
   };
   /**
-   * The body as text.
+   * Reads the body as text.
    *
    * @example
    * ```ts
@@ -78,12 +78,12 @@ export interface FetchResponse {
   text(): Promise<string>;
 }
 
-/** The `Response` of the consumer's own type libraries where they have one. */
+/** The consumer's own `Response` type if there is one. */
 export type PlatformResponse = typeof globalThis extends { Response: { prototype: infer Whole } }
   ? Whole
   : FetchResponse;
 
-/** A `fetch`: the platform's own, or anything that behaves like it. */
+/** The platform's `fetch`, or a compatible function. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 interface Runtime {
@@ -108,14 +108,14 @@ interface Runtime {
   clearTimeout(timer: unknown): void;
 }
 
-/** `globalThis`, read anew at each use, so that a runtime's or a test's later changes count. */
+/** `globalThis`, read at each use so that later changes (polyfills, test stubs) take effect. */
 export const runtime = globalThis as unknown as Runtime;
 
-/** Looked up at each call, and called as `globalThis`'s own: browsers refuse it as another object's method. */
+/** Calls `fetch` as a method of `globalThis`: browsers throw "Illegal invocation" for any other receiver. */
 export const platformFetch: Fetch = (url, init) => runtime.fetch(url, init);
 
-/** An environment variable; undefined in runtimes that have none, or that refuse to show it (Deno). */
-export function env(name: string): string | undefined {
+/** Reads an environment variable; undefined if the runtime has none or denies access (Deno). */
+export function readEnv(name: string): string | undefined {
   try {
     return runtime.process?.env?.[name];
   } catch {
@@ -123,10 +123,10 @@ export function env(name: string): string | undefined {
   }
 }
 
-/** Browsers, their workers included: everywhere else `navigator.userAgent` is absent or names the runtime. */
-export const inBrowser = (): boolean => /^Mozilla\//.test(runtime.navigator?.userAgent ?? "");
+/** Includes web workers. In other runtimes `navigator.userAgent` is absent or names the runtime. */
+export const isBrowser = (): boolean => /^Mozilla\//.test(runtime.navigator?.userAgent ?? "");
 
-/** A random UUID; `randomUUID` is missing on pages that were not served over HTTPS. */
+/** Returns a random UUID. Browsers lack `randomUUID` on pages served without HTTPS. */
 export function uuid(): string {
   const { crypto } = runtime;
   if (crypto.randomUUID) return crypto.randomUUID();

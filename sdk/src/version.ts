@@ -1,2 +1,2 @@
-/** This SDK's version, as sent with every request. */
+/** Version of this SDK, sent with every request. */
 export const VERSION = "0.1.0";

@@ -1,40 +1,40 @@
 import { describe, expect, test, vi } from "vitest";
 import { type Fetch, type FetchInit, GuestForms, GuestFormsError, type Logger } from "../../sdk/src/index.js";
-import { READ_ONLY, READ_WRITE } from "./fake-service.js";
-import { answer, CORRELATION_ID, envelope, resetBefore } from "./mischief.js";
-import { rejection, useWorld } from "./setup.js";
+import { READ_ONLY_KEY, READ_WRITE_KEY } from "./fake-service.js";
+import { CORRELATION_ID, errorEnvelope, resetBeforeProcessing, respondWith } from "./fault-proxy.js";
+import { rejection, useFakeService } from "./setup.js";
 
-const world = useWorld();
-const keys = () =>
-  world.mischief.requests.map(({ headers }) => headers.authorization?.replace("Bearer ", ""));
+const context = useFakeService();
+const sentKeys = () =>
+  context.proxy.requests.map(({ headers }) => headers.authorization?.replace("Bearer ", ""));
 const UUID = /^[0-9a-f-]{36}$/;
 
-/** A fetch that is never asked, and the calls it got. */
-const noFetch = () => vi.fn<Fetch>(() => Promise.reject(new Error("not to be called")));
+/** A fetch that must not be called. */
+const unusedFetch = () => vi.fn<Fetch>(() => Promise.reject(new Error("fetch must not be called")));
 
-describe("many hosts, one program", () => {
-  test("withOptions makes a client with another key, and leaves this one as it is", async () => {
-    const mine = world.client();
-    const theirs = mine.withOptions({ apiKey: READ_ONLY });
-    await theirs.listings.list();
-    await mine.listings.list();
-    expect(keys()).toEqual([READ_ONLY, READ_WRITE]);
+describe("withOptions and a key per call", () => {
+  test("withOptions returns a client with another key and does not change the original", async () => {
+    const original = context.client();
+    const derived = original.withOptions({ apiKey: READ_ONLY_KEY });
+    await derived.listings.list();
+    await original.listings.list();
+    expect(sentKeys()).toEqual([READ_ONLY_KEY, READ_WRITE_KEY]);
   });
 
-  test("a call may have a key of its own, its further pages too", async () => {
-    const client = world.client();
-    await client.listings.list({ limit: 2 }, { apiKey: READ_ONLY }).toArray();
+  test("a key passed to a call is used for that call and all its pages", async () => {
+    const client = context.client();
+    await client.listings.list({ limit: 2 }, { apiKey: READ_ONLY_KEY }).toArray();
     await client.listings.list();
-    expect(keys()).toEqual([READ_ONLY, READ_ONLY, READ_WRITE]);
+    expect(sentKeys()).toEqual([READ_ONLY_KEY, READ_ONLY_KEY, READ_WRITE_KEY]);
   });
 
-  test("withOptions replaces options, and adds headers and fetch options to those there are", async () => {
+  test("withOptions overrides options and merges headers and fetchOptions", async () => {
     const inits: FetchInit[] = [];
     const fetch: Fetch = async (_, init) => {
       inits.push(init);
       return Response.json({ items: [] });
     };
-    const client = world.client({
+    const client = context.client({
       headers: { "X-App": "one", "X-Team": "blue" },
       fetchOptions: { a: 1, b: 1 },
     });
@@ -53,78 +53,80 @@ describe("many hosts, one program", () => {
         headers: expect.objectContaining({ "x-app": "two", "x-team": "blue" }),
       }),
     ]);
-    expect(world.mischief.requests).toHaveLength(0);
+    expect(context.proxy.requests).toHaveLength(0);
   });
 
-  test.each([undefined, "", " ", null])(
-    "a key that is given as %j is refused, and no other key is used",
-    async (key) => {
-      vi.stubEnv("GUEST_FORMS_API_KEY", READ_WRITE);
-      try {
-        const options = { apiKey: key } as { apiKey: string };
-        expect(() => world.client().withOptions(options)).toThrow(/No API key/);
-        for (const call of [
-          () => world.client().forms.retrieve("f1", options),
-          () => world.client().forms.list({}, options),
-          () => world.client().request("GET", "/v1/forms", options),
-        ]) {
-          expect(await rejection(call())).toMatchObject({ message: expect.stringMatching(/^No API key/) });
-        }
-      } finally {
-        vi.unstubAllEnvs();
+  test.each([undefined, "", " ", null])("apiKey: %j is rejected and no other key is used", async (key) => {
+    vi.stubEnv("GUEST_FORMS_API_KEY", READ_WRITE_KEY);
+    try {
+      const options = { apiKey: key } as { apiKey: string };
+      expect(() => context.client().withOptions(options)).toThrow(/No API key/);
+      for (const call of [
+        () => context.client().forms.retrieve("f1", options),
+        () => context.client().forms.list({}, options),
+        () => context.client().request("GET", "/v1/forms", options),
+      ]) {
+        expect(await rejection(call())).toMatchObject({ message: expect.stringMatching(/^No API key/) });
       }
-      expect(world.mischief.requests).toHaveLength(0);
-    },
-  );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(context.proxy.requests).toHaveLength(0);
+  });
 });
 
-describe("a key from a function", () => {
-  test("is asked for before each request: calls, pages and retries", async () => {
-    const given = [READ_ONLY, READ_WRITE, READ_WRITE, READ_ONLY];
+describe("apiKey as a function", () => {
+  test("the apiKey function is called before each request, including pages and retries", async () => {
+    const given = [READ_ONLY_KEY, READ_WRITE_KEY, READ_WRITE_KEY, READ_ONLY_KEY];
     const apiKey = vi.fn(async () => `${given.shift()}\n`);
-    const client = world.client({ apiKey });
+    const client = context.client({ apiKey });
     expect(apiKey).not.toHaveBeenCalled();
-    world.mischief.plan(resetBefore);
+    context.proxy.injectNext(resetBeforeProcessing);
     await client.listings.list({ limit: 2 }).toArray();
-    await client.listings.list({}, { apiKey: () => READ_ONLY });
-    expect(keys()).toEqual([READ_ONLY, READ_WRITE, READ_WRITE, READ_ONLY]);
+    await client.listings.list({}, { apiKey: () => READ_ONLY_KEY });
+    expect(sentKeys()).toEqual([READ_ONLY_KEY, READ_WRITE_KEY, READ_WRITE_KEY, READ_ONLY_KEY]);
     expect(apiKey).toHaveBeenCalledTimes(3);
   });
 
-  test("that fails ends the call with its error as the cause, and nothing is sent", async () => {
+  test("a failing apiKey function rejects the call with its error as the cause, and nothing is sent", async () => {
     const cause = new Error("the vault is sealed");
     const apiKey = vi.fn(() => Promise.reject(cause));
-    const error = await rejection(world.client({ apiKey }).forms.list());
+    const error = await rejection(context.client({ apiKey }).forms.list());
     expect(error).toBeInstanceOf(GuestFormsError);
     expect(error).toMatchObject({ message: "The apiKey function failed: the vault is sealed" });
     expect((error as Error).cause).toBe(cause);
     expect(apiKey).toHaveBeenCalledTimes(1);
-    expect(world.mischief.requests).toHaveLength(0);
+    expect(context.proxy.requests).toHaveLength(0);
   });
 
-  test.each([undefined, "", "two\nlines"])("that gives %j is an error, and nothing is sent", async (key) => {
-    const error = await rejection(world.client({ apiKey: () => key as string }).forms.list());
-    expect(error).toBeInstanceOf(GuestFormsError);
-    expect((error as Error).message).toMatch(/API key/);
-    expect(world.mischief.requests).toHaveLength(0);
-  });
+  test.each([undefined, "", "two\nlines"])(
+    "an apiKey function that returns %j is an error, and nothing is sent",
+    async (key) => {
+      const error = await rejection(context.client({ apiKey: () => key as string }).forms.list());
+      expect(error).toBeInstanceOf(GuestFormsError);
+      expect((error as Error).message).toMatch(/API key/);
+      expect(context.proxy.requests).toHaveLength(0);
+    },
+  );
 
-  test("that hangs is ended by the timeout", async () => {
-    const client = world.client({ apiKey: () => new Promise<string>(() => {}), timeout: 50 });
+  test("the timeout covers an apiKey function that hangs", async () => {
+    const client = context.client({ apiKey: () => new Promise<string>(() => {}), timeout: 50 });
     expect(await rejection(client.forms.list())).toMatchObject({ name: "TimeoutError" });
   });
 
-  test("is redacted from errors like any other", async () => {
-    world.mischief.plan(answer(502, `<p>${READ_ONLY}</p>`));
-    const error = await rejection(world.client({ apiKey: () => READ_ONLY, maxRetries: 0 }).forms.list());
+  test("a key from a function is redacted from errors", async () => {
+    context.proxy.injectNext(respondWith(502, `<p>${READ_ONLY_KEY}</p>`));
+    const error = await rejection(
+      context.client({ apiKey: () => READ_ONLY_KEY, maxRetries: 0 }).forms.list(),
+    );
     expect((error as Error).message).toMatch(/\(text\/html\): \[redacted\]$/);
   });
 });
 
 describe("the correlation id of a response", () => {
-  test("is on every result, without showing in JSON or copies", async () => {
-    const client = world.client();
-    const created = await client.forms.create(world.stay()).withResponse();
+  test("every result has its correlation id, which JSON and copies omit", async () => {
+    const client = context.client();
+    const created = await client.forms.create(context.uniqueStay()).withResponse();
     const form = created.data;
     expect(form._correlationId).toMatch(UUID);
     expect(form._correlationId).toBe(created.response.headers["x-correlation-id"]);
@@ -143,41 +145,45 @@ describe("the correlation id of a response", () => {
     }
   });
 
-  test("is undefined if a proxy removed it", async () => {
-    world.mischief.plan(answer(200, { id: "f1" }));
-    expect((await world.client().forms.retrieve("f1"))._correlationId).toBeUndefined();
+  test("the correlation id is undefined if a proxy removed the header", async () => {
+    context.proxy.injectNext(respondWith(200, { id: "f1" }));
+    expect((await context.client().forms.retrieve("f1"))._correlationId).toBeUndefined();
   });
 });
 
 describe("asResponse", () => {
-  test("gives the platform's Response with an unread body, any number of times, and sends once", async () => {
-    const call = world.client().forms.create(world.stay());
+  test("asResponse returns a new platform Response on each call and sends one request", async () => {
+    const call = context.client().forms.create(context.uniqueStay());
     const [first, second] = [await call.asResponse(), await call.asResponse()];
     expect(first).toBeInstanceOf(Response);
     expect([first.status, first.headers.get("content-type")]).toEqual([201, "application/json"]);
     expect(await first.json()).toEqual(await call);
     expect(await second.text()).toBe(JSON.stringify(await call));
-    expect(world.mischief.requests).toHaveLength(1);
+    expect(context.proxy.requests).toHaveLength(1);
   });
 
-  test("of a list is that of its first page", async () => {
-    const response = await world.client().listings.list({ limit: 1 }).asResponse();
+  test("asResponse of a list returns the response of its first page", async () => {
+    const response = await context.client().listings.list({ limit: 1 }).asResponse();
     expect(await response.json()).toMatchObject({ items: [{ title: "Alfama" }] });
-    expect(world.mischief.requests).toHaveLength(1);
+    expect(context.proxy.requests).toHaveLength(1);
   });
 
-  test("rejects as the call does", async () => {
-    world.mischief.plan(envelope(404, "RESOURCE_NOT_FOUND"));
-    expect(await rejection(world.client().forms.retrieve("f1").asResponse())).toMatchObject({
+  test("asResponse rejects with the errors of the call", async () => {
+    context.proxy.injectNext(errorEnvelope(404, "RESOURCE_NOT_FOUND"));
+    expect(await rejection(context.client().forms.retrieve("f1").asResponse())).toMatchObject({
       name: "ResourceNotFoundError",
     });
   });
 });
 
-describe("a request to a path the SDK has no method for", () => {
-  test("sends query, body and headers, and resolves to what it is told", async () => {
-    world.mischief.plan(answer(200, { note: "x" }), answer(200, [1, 2]), answer(200, [3]));
-    const client = world.client();
+describe("client.request", () => {
+  test("request sends query, body and headers and resolves to the parsed JSON", async () => {
+    context.proxy.injectNext(
+      respondWith(200, { note: "x" }),
+      respondWith(200, [1, 2]),
+      respondWith(200, [3]),
+    );
+    const client = context.client();
     const options = {
       query: { a: "b&c", n: 1, none: undefined },
       body: { at: new Date(0) },
@@ -187,7 +193,7 @@ describe("a request to a path the SDK has no method for", () => {
     expect(note).toEqual({ note: "x" });
     expect(await client.request<number[]>("GET", "/v1/notes")).toEqual([1, 2]);
     expect(await client.request("POST", "/v1/notes", { idempotencyKey: "mine" })).toEqual([3]);
-    const [patch, get, post] = world.mischief.requests;
+    const [patch, get, post] = context.proxy.requests;
     expect(patch).toMatchObject({
       method: "PATCH",
       path: "/v1/notes/7?a=b%26c&n=1",
@@ -199,21 +205,25 @@ describe("a request to a path the SDK has no method for", () => {
     expect(post?.headers["idempotency-key"]).toBe("mine");
   });
 
-  test("a 204 gives undefined; any other empty body is an error", async () => {
-    world.mischief.plan(answer(204, ""), answer(200, ""));
-    const client = world.client({ maxRetries: 0 });
+  test("request resolves to undefined for a 204 and rejects any other empty body", async () => {
+    context.proxy.injectNext(respondWith(204, ""), respondWith(200, ""));
+    const client = context.client({ maxRetries: 0 });
     const { data, response } = await client.request("DELETE", "/v1/notes/7").withResponse();
     expect([data, response.status]).toEqual([undefined, 204]);
     expect(await rejection(client.request("DELETE", "/v1/notes/7"))).toMatchObject({ name: "ApiError" });
-    world.mischief.plan(answer(204, ""));
+    context.proxy.injectNext(respondWith(204, ""));
     expect((await client.request("DELETE", "/v1/notes/7").asResponse()).status).toBe(204);
   });
 
-  test("is retried with one Idempotency-Key, and fails with the same errors", async () => {
-    world.mischief.plan(resetBefore, answer(201, { id: "n1" }), envelope(403, "FORBIDDEN"));
-    const client = world.client();
+  test("request retries with one Idempotency-Key and rejects with the same error classes", async () => {
+    context.proxy.injectNext(
+      resetBeforeProcessing,
+      respondWith(201, { id: "n1" }),
+      errorEnvelope(403, "FORBIDDEN"),
+    );
+    const client = context.client();
     await client.request("POST", "/v1/notes", { body: {} });
-    const sent = world.mischief.requests.map(({ headers }) => headers["idempotency-key"]);
+    const sent = context.proxy.requests.map(({ headers }) => headers["idempotency-key"]);
     expect(sent).toEqual([expect.stringMatching(UUID), sent[0]]);
     expect(await rejection(client.request("DELETE", "/v1/notes/7"))).toMatchObject({
       name: "ForbiddenError",
@@ -222,83 +232,83 @@ describe("a request to a path the SDK has no method for", () => {
   });
 
   test.each(["v1/forms", "@evil.example.com/", ".evil.example.com/", "", "/v1/forms?a=b", "/v1/forms#a"])(
-    "%j is refused, and nothing is sent",
+    "request rejects the path %j and sends nothing",
     async (path) => {
-      const fetch = noFetch();
-      expect(await rejection(world.client({ fetch }).request("GET", path))).toBeInstanceOf(GuestFormsError);
+      const fetch = unusedFetch();
+      expect(await rejection(context.client({ fetch }).request("GET", path))).toBeInstanceOf(GuestFormsError);
       expect(fetch).not.toHaveBeenCalled();
     },
   );
 });
 
 describe("fetch options", () => {
-  test("reach fetch, a call's before the client's, but not in place of what the SDK sets", async () => {
+  test("fetchOptions of a call override the client's, and neither overrides what the SDK sets", async () => {
     const inits: Record<string, unknown>[] = [];
     const fetch: Fetch = async (_, init) => {
       inits.push({ ...init });
       return Response.json({ items: [] });
     };
-    const client = world.client({ fetch, fetchOptions: { dispatcher: "one", keepalive: true } });
-    const hostile = JSON.parse('{"dispatcher":"two","redirect":"follow","method":"DELETE","headers":{}}');
-    await client.listings.list({}, { fetchOptions: hostile });
+    const client = context.client({ fetch, fetchOptions: { dispatcher: "one", keepalive: true } });
+    const overriding = JSON.parse('{"dispatcher":"two","redirect":"follow","method":"DELETE","headers":{}}');
+    await client.listings.list({}, { fetchOptions: overriding });
     expect(inits).toEqual([
       expect.objectContaining({
         dispatcher: "two",
         keepalive: true,
         redirect: "manual",
         method: "GET",
-        headers: expect.objectContaining({ authorization: `Bearer ${READ_WRITE}` }),
+        headers: expect.objectContaining({ authorization: `Bearer ${READ_WRITE_KEY}` }),
       }),
     ]);
   });
 });
 
 describe("the log level", () => {
-  /** The levels of the lines that a retried and a failed call write. */
-  async function levels(
+  /** Returns the levels of the lines written by a retried and a failed call. */
+  async function loggedLevels(
     options: { logLevel?: "off" | "error" | "warn" | "info" | "debug" },
     logger?: Logger,
   ) {
     const lines: string[] = [];
     const write = (level: string) => () => void lines.push(level);
-    const own = { debug: write("debug"), warn: write("warn"), error: write("error") };
-    world.mischief.plan(resetBefore);
-    const client = world.client({ logger: logger ?? own, ...options });
+    const recorder = { debug: write("debug"), warn: write("warn"), error: write("error") };
+    context.proxy.injectNext(resetBeforeProcessing);
+    const client = context.client({ logger: logger ?? recorder, ...options });
     await client.listings.list();
-    world.mischief.plan(envelope(404, "RESOURCE_NOT_FOUND"), envelope(503, "INTERNAL_ERROR"));
+    context.proxy.injectNext(errorEnvelope(404, "RESOURCE_NOT_FOUND"), errorEnvelope(503, "INTERNAL_ERROR"));
     await rejection(client.forms.retrieve("f1"));
     await rejection(client.forms.retrieve("f1", { maxRetries: 0 }));
     return lines.join(" ");
   }
 
-  test("lets through what is at least as important", async () => {
+  test("logLevel drops the lines below it", async () => {
     const all = "debug warn debug debug debug error";
-    expect(await levels({})).toBe(all);
-    expect(await levels({ logLevel: "debug" })).toBe(all);
-    expect(await levels({ logLevel: "info" })).toBe("warn error");
-    expect(await levels({ logLevel: "warn" })).toBe("warn error");
-    expect(await levels({ logLevel: "error" })).toBe("error");
-    expect(await levels({ logLevel: "off" })).toBe("");
+    expect(await loggedLevels({})).toBe(all);
+    expect(await loggedLevels({ logLevel: "debug" })).toBe(all);
+    expect(await loggedLevels({ logLevel: "info" })).toBe("warn error");
+    expect(await loggedLevels({ logLevel: "warn" })).toBe("warn error");
+    expect(await loggedLevels({ logLevel: "error" })).toBe("error");
+    expect(await loggedLevels({ logLevel: "off" })).toBe("");
   });
 
-  test("comes from GUEST_FORMS_LOG where it is not given, and then console is the logger", async () => {
+  test("without logLevel and logger, GUEST_FORMS_LOG sets the level and lines go to console", async () => {
     const spies = (["debug", "warn", "error"] as const).map((level) =>
       vi.spyOn(console, level).mockImplementation(() => {}),
     );
     const count = () => spies.map((spy) => spy.mock.calls.length);
     try {
-      await world.client().listings.list();
+      await context.client().listings.list();
       expect(count()).toEqual([0, 0, 0]);
       vi.stubEnv("GUEST_FORMS_LOG", "debug");
-      await world.client().listings.list();
+      await context.client().listings.list();
       expect(count()).toEqual([1, 0, 0]);
-      await world.client({ logLevel: "off" }).listings.list();
+      await context.client({ logLevel: "off" }).listings.list();
       expect(count()).toEqual([1, 0, 0]);
-      expect(await levels({})).toBe("debug warn debug debug debug error");
+      expect(await loggedLevels({})).toBe("debug warn debug debug debug error");
       vi.stubEnv("GUEST_FORMS_LOG", "warn");
-      expect(await levels({})).toBe("warn error");
+      expect(await loggedLevels({})).toBe("warn error");
       vi.stubEnv("GUEST_FORMS_LOG", "verbose");
-      expect(() => world.client()).toThrow(
+      expect(() => context.client()).toThrow(
         "logLevel and GUEST_FORMS_LOG must be one of off, error, warn, info, debug",
       );
     } finally {
@@ -307,11 +317,11 @@ describe("the log level", () => {
     }
   });
 
-  test("an error line has the name, the status and the correlation id, and no key", async () => {
+  test("an error line has the error name, the status and the correlation id, and no key", async () => {
     const lines: unknown[][] = [];
     const logger = { debug: () => {}, error: (...line: unknown[]) => void lines.push(line) };
-    world.mischief.plan(envelope(503, "INTERNAL_ERROR"));
-    await rejection(world.client({ logger, maxRetries: 0 }).forms.create(world.stay()));
+    context.proxy.injectNext(errorEnvelope(503, "INTERNAL_ERROR"));
+    await rejection(context.client({ logger, maxRetries: 0 }).forms.create(context.uniqueStay()));
     expect(lines).toEqual([
       [
         "guest-forms: POST /v1/forms failed",
@@ -321,7 +331,7 @@ describe("the log level", () => {
   });
 });
 
-test("a base URL that ends in /v1, as other SDKs have it, is the same as one without", async () => {
+test("a base URL works with and without a trailing /v1", async () => {
   const seen: string[] = [];
   const fetch: Fetch = async (url) => {
     seen.push(url);
@@ -335,7 +345,7 @@ test("a base URL that ends in /v1, as other SDKs have it, is the same as one wit
     ["https://forms.example.com:8443/xv1", "https://forms.example.com:8443/xv1"],
     ["https://forms.example.com/v1/x", "https://forms.example.com/v1/x"],
   ] as const) {
-    await new GuestForms({ apiKey: READ_WRITE, baseUrl, fetch }).listings.list();
+    await new GuestForms({ apiKey: READ_WRITE_KEY, baseUrl, fetch }).listings.list();
     expect(seen.pop()).toBe(`${expected}/v1/listings`);
   }
 });

@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type Ts from "../../node_modules/@arethetypeswrong/core/node_modules/typescript/lib/typescript.js";
 
-// What an editor shows of the SDK, read from the declarations that are published.
+// The documentation that editors show, read from the published declarations.
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const TSC = join(root, "node_modules/typescript/bin/tsc");
-// The repository's compiler has no stable API yet.
+// The repository's TypeScript version has no stable compiler API yet.
 const ts: typeof Ts = createRequire(join(root, "node_modules/@arethetypeswrong/core/package.json"))(
   "typescript",
 );
@@ -39,10 +39,16 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** What every promise and every iterable has. */
-const KNOWN = new Set(["then", "catch", "finally", "[Symbol.toStringTag]", "[Symbol.asyncIterator]"]);
+/** Standard members of promises and iterables. */
+const STANDARD_MEMBERS = new Set([
+  "then",
+  "catch",
+  "finally",
+  "[Symbol.toStringTag]",
+  "[Symbol.asyncIterator]",
+]);
 
-/** Everything that is exported, and each of its properties and methods. */
+/** Returns all exports with their properties and methods. */
 function readDeclarations(entry: string): Declared[] {
   const program = ts.createProgram([entry], { target: ts.ScriptTarget.ES2022, types: [] });
   const checker = program.getTypeChecker();
@@ -67,7 +73,7 @@ function readDeclarations(entry: string): Declared[] {
       if (isMethod || ts.isPropertySignature(child) || ts.isPropertyDeclaration(child)) {
         const member = child.name.getText();
         const symbol = checker.getSymbolAtLocation(child.name);
-        if (ts.isPrivateIdentifier(child.name) || KNOWN.has(member) || !symbol) return;
+        if (ts.isPrivateIdentifier(child.name) || STANDARD_MEMBERS.has(member) || !symbol) return;
         found.push(describe(`${name}.${member}`, symbol, isMethod));
         if (isMethod) return;
       }
@@ -87,7 +93,7 @@ function readDeclarations(entry: string): Declared[] {
   });
 }
 
-test("every export, and every field and method of it, has a description", () => {
+test("every export, property and method has a description", () => {
   expect(declared.length).toBeGreaterThan(100);
   expect(declared.filter(({ description }) => description.length < 5).map(({ name }) => name)).toEqual([]);
 });
@@ -100,11 +106,11 @@ test("every method has an example", () => {
   expect(methods.filter(({ example }) => !example?.includes("```ts\n")).map(({ name }) => name)).toEqual([]);
 });
 
-test("no description cites what its readers cannot open", () => {
+test("no description cites a document outside the repository", () => {
   expect(declared.filter(({ description }) => description.includes("interface,"))).toEqual([]);
 });
 
-test("every example compiles under strict", { timeout: 120_000 }, async () => {
+test("every example compiles in strict mode", { timeout: 120_000 }, async () => {
   const examples = declared.flatMap(({ example }) => example ?? []);
   const bodies = examples.map((example) => /```ts\n(.*?)```/s.exec(example)?.[1]);
   await writeFile(

@@ -1,25 +1,24 @@
-// A small stand-in for the service: the contract's answers, kept in memory. Faults are mischief.ts's affair.
+// An in-memory fake of the service that follows gateway/docs/contract.md. Faults are injected by fault-proxy.ts.
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { FormV1, Listing } from "../../sdk/src/index.js";
 
-/** A form with the fields that the tests look at. */
 type FakeForm = Partial<FormV1> & Pick<FormV1, "id">;
 
-export const READ_WRITE = "grf_rw_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
-export const READ_ONLY = "grf_ro_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
+export const READ_WRITE_KEY = "grf_rw_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
+export const READ_ONLY_KEY = "grf_ro_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB3dE";
 
 export interface FakeService {
   url: string;
   forms: FakeForm[];
   listings: Listing[];
-  /** Creates that were really done, by Idempotency-Key. */
-  creates: string[];
+  /** Idempotency-Keys of the creates that made a form. */
+  createKeys: string[];
   close(): Promise<void>;
 }
 
-const listing = (title: string): Listing => ({
+const createListing = (title: string): Listing => ({
   id: randomUUID(),
   publicId: title.toLowerCase(),
   title,
@@ -38,8 +37,8 @@ const listing = (title: string): Listing => ({
 
 export async function startFakeService(): Promise<FakeService> {
   const forms: FakeForm[] = [];
-  const listings = [listing("Alfama"), listing("Belem"), listing("Chiado")];
-  const creates: string[] = [];
+  const listings = [createListing("Alfama"), createListing("Belem"), createListing("Chiado")];
+  const createKeys: string[] = [];
   const byKey = new Map<string, { body: string; form: FakeForm }>();
   const byBody = new Map<string, FakeForm>();
 
@@ -59,7 +58,7 @@ export async function startFakeService(): Promise<FakeService> {
       reply(status, { code, message: `It was ${code}`, correlationId, ...(errors ? { errors } : {}) });
 
     const key = request.headers.authorization?.replace(/^Bearer /, "");
-    if (key !== READ_WRITE && key !== READ_ONLY) return fail(401, "UNAUTHENTICATED");
+    if (key !== READ_WRITE_KEY && key !== READ_ONLY_KEY) return fail(401, "UNAUTHENTICATED");
     const [, collection, id] = /^\/v1\/(forms|listings)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
     if (!collection) return fail(404, "RESOURCE_NOT_FOUND");
 
@@ -72,18 +71,18 @@ export async function startFakeService(): Promise<FakeService> {
       const filter = url.searchParams.get("listingId");
       if (filter === "") return fail(400, "VALIDATION_ERROR", [{ field: "listingId", issue: "not a UUID" }]);
       const limit = Math.min(100, Math.max(1, Number(url.searchParams.get("limit") ?? 50)));
-      const [from, bound] = url.searchParams.get("cursor")?.split("~") ?? ["0", filter ?? ""];
-      if (!/^\d+$/.test(from ?? "") || bound !== (filter ?? "")) return fail(400, "INVALID_CURSOR");
+      const [from, boundListing] = url.searchParams.get("cursor")?.split("~") ?? ["0", filter ?? ""];
+      if (!/^\d+$/.test(from ?? "") || boundListing !== (filter ?? "")) return fail(400, "INVALID_CURSOR");
       const matching = all.filter((item) => !filter || item.listingId === filter);
       const end = Number(from) + limit;
       const nextCursor = end < matching.length ? `${end}~${filter ?? ""}` : null;
       return reply(200, { items: matching.slice(Number(from), end), nextCursor });
     }
 
-    if (key === READ_ONLY) return fail(403, "FORBIDDEN");
+    if (key === READ_ONLY_KEY) return fail(403, "FORBIDDEN");
     if (text.length > 16_384) return fail(413, "PAYLOAD_TOO_LARGE");
     const body = JSON.parse(text) as Record<string, unknown>;
-    const errors = faultsOf(body);
+    const errors = validateBody(body);
     if (errors.length) return fail(400, "VALIDATION_ERROR", errors);
     if (!listings.some((item) => item.id === body.listingId)) return fail(404, "RESOURCE_NOT_FOUND");
     const stay = {
@@ -116,7 +115,7 @@ export async function startFakeService(): Promise<FakeService> {
       createdAt: new Date().toISOString(),
     };
     forms.push(form);
-    creates.push(idempotencyKey);
+    createKeys.push(idempotencyKey);
     byKey.set(idempotencyKey, { body: fingerprint, form });
     byBody.set(fingerprint, form);
     return reply(201, form, { location: `/v1/forms/${form.id}` });
@@ -128,7 +127,7 @@ export async function startFakeService(): Promise<FakeService> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     forms,
     listings,
-    creates,
+    createKeys,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -137,19 +136,19 @@ export async function startFakeService(): Promise<FakeService> {
   };
 }
 
-const KNOWN = ["listingId", "checkInDate", "checkOutDate", "numberOfGuests", "guestEmail"];
+const INPUT_FIELDS = ["listingId", "checkInDate", "checkOutDate", "numberOfGuests", "guestEmail"];
 
-function faultsOf(body: Record<string, unknown>): { field: string; issue: string }[] {
-  const faults = KNOWN.slice(0, 4)
+function validateBody(body: Record<string, unknown>): { field: string; issue: string }[] {
+  const errors = INPUT_FIELDS.slice(0, 4)
     .filter((field) => body[field] === undefined || body[field] === null)
     .map((field) => ({ field, issue: "required" }));
   if (String(body.checkOutDate) <= String(body.checkInDate)) {
-    faults.push({ field: "checkOutDate", issue: "must be after checkInDate" });
+    errors.push({ field: "checkOutDate", issue: "must be after checkInDate" });
   }
   for (const field of Object.keys(body)) {
-    if (!KNOWN.includes(field)) faults.push({ field, issue: "unknown property" });
+    if (!INPUT_FIELDS.includes(field)) errors.push({ field, issue: "unknown property" });
   }
-  return faults;
+  return errors;
 }
 
 export async function readBody(message: IncomingMessage): Promise<string> {

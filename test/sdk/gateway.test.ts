@@ -10,18 +10,18 @@ import {
   ValidationError,
 } from "../../sdk/src/index.js";
 import { FORM } from "../public-fields.js";
+import { RETRIED_FAULTS, resetAfterProcessing } from "./fault-proxy.js";
 import { useGateway } from "./gateway.js";
-import { RETRIED, resetAfter } from "./mischief.js";
 import { rejection } from "./setup.js";
 
-// The SDK against the real gateway and a real Postgres.
-const world = useGateway();
+// Runs the SDK against the real gateway and Postgres.
+const context = useGateway();
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 describe("the six operations", () => {
-  test("create, update, retrieve and list a form; retrieve and list listings", async () => {
-    const client = world.client();
-    const stay = world.stay();
+  test("the SDK creates, updates, retrieves and lists forms, and retrieves and lists listings", async () => {
+    const client = context.client();
+    const stay = context.uniqueStay();
     const { data: form, response, replayed } = await client.forms.create(stay).withResponse();
     expect(replayed).toBe(false);
     expect(response.headers).toMatchObject({
@@ -41,88 +41,88 @@ describe("the six operations", () => {
       createdAt: expect.any(String),
     });
     expect(Object.keys(form)).toEqual(Object.keys(FORM));
-    const moved = await client.forms.update(form.id, { ...stay, listingId: world.listings[1]?.id ?? "" });
-    expect(moved).toEqual({ ...form, listingId: world.listings[1]?.id });
+    const moved = await client.forms.update(form.id, { ...stay, listingId: context.listings[1]?.id ?? "" });
+    expect(moved).toEqual({ ...form, listingId: context.listings[1]?.id });
     expect(await client.forms.retrieve(form.id)).toEqual(moved);
     expect(await client.forms.list({ listingId: moved.listingId }).toArray()).toEqual([moved]);
-    expect(await client.listings.list({ limit: 2 }).toArray()).toEqual(world.listings);
-    expect(await client.listings.retrieve(moved.listingId)).toEqual(world.listings[1]);
+    expect(await client.listings.list({ limit: 2 }).toArray()).toEqual(context.listings);
+    expect(await client.listings.retrieve(moved.listingId)).toEqual(context.listings[1]);
   });
 
-  test("for await goes through all forms of a listing, once each and in order", async () => {
-    const listingId = world.listings[2]?.id ?? "";
-    const made: string[] = [];
+  test("for await yields each form of a listing exactly once, in order", async () => {
+    const listingId = context.listings[2]?.id ?? "";
+    const created: string[] = [];
     for (let i = 0; i < 7; i++)
-      made.push((await world.client().forms.create({ ...world.stay(), listingId })).id);
+      created.push((await context.client().forms.create({ ...context.uniqueStay(), listingId })).id);
     const seen: string[] = [];
-    for await (const form of world.client().forms.list({ listingId, limit: 3 })) seen.push(form.id);
-    expect(seen).toEqual(made);
-    expect(world.mischief.requests.filter(({ method }) => method === "GET")).toHaveLength(3);
-    const first = await world.client().forms.list({ listingId, limit: 5 });
-    const rest = world.client().forms.list({ listingId, cursor: first.nextCursor ?? "" });
-    expect((await rest.toArray()).map((form) => form.id)).toEqual(made.slice(5));
+    for await (const form of context.client().forms.list({ listingId, limit: 3 })) seen.push(form.id);
+    expect(seen).toEqual(created);
+    expect(context.proxy.requests.filter(({ method }) => method === "GET")).toHaveLength(3);
+    const first = await context.client().forms.list({ listingId, limit: 5 });
+    const rest = context.client().forms.list({ listingId, cursor: first.nextCursor ?? "" });
+    expect((await rest.toArray()).map((form) => form.id)).toEqual(created.slice(5));
   });
 });
 
-describe("whatever comes between, a create makes exactly one form", () => {
-  test.each(RETRIED)("%s", async (_, fault) => {
-    const before = await world.forms();
-    world.mischief.plan(fault);
-    const form = await world.client().forms.create(world.stay());
-    expect((await world.forms()).slice(before.length)).toEqual([form]);
+describe("a create makes exactly one form", () => {
+  test.each(RETRIED_FAULTS)("a create makes exactly one form despite %s", async (_, fault) => {
+    const before = await context.forms();
+    context.proxy.injectNext(fault);
+    const form = await context.client().forms.create(context.uniqueStay());
+    expect((await context.forms()).slice(before.length)).toEqual([form]);
   });
 
-  test("a create given up and begun anew with the caller's own key", async () => {
-    const before = await world.forms();
-    const stay = world.stay();
-    const client = world.client({ maxRetries: 0 });
-    world.mischief.plan(resetAfter);
+  test("a failed create that is repeated with the same idempotencyKey makes exactly one form", async () => {
+    const before = await context.forms();
+    const stay = context.uniqueStay();
+    const client = context.client({ maxRetries: 0 });
+    context.proxy.injectNext(resetAfterProcessing);
     await rejection(client.forms.create(stay, { idempotencyKey: "booking 7" }));
     const { data, replayed } = await client.forms
       .create(stay, { idempotencyKey: "booking 7" })
       .withResponse();
     expect(replayed).toBe(true);
-    expect((await world.forms()).slice(before.length)).toEqual([data]);
+    expect((await context.forms()).slice(before.length)).toEqual([data]);
   });
 
-  test("ten equal creates at once", async () => {
-    const before = await world.forms();
-    const stay = world.stay();
-    const forms = await Promise.all(Array.from({ length: 10 }, () => world.client().forms.create(stay)));
+  test("ten concurrent equal creates make exactly one form", async () => {
+    const before = await context.forms();
+    const stay = context.uniqueStay();
+    const forms = await Promise.all(Array.from({ length: 10 }, () => context.client().forms.create(stay)));
     expect(new Set(forms.map((form) => form.id)).size).toBe(1);
-    expect((await world.forms()).length - before.length).toBe(1);
+    expect((await context.forms()).length - before.length).toBe(1);
   });
 });
 
-describe("the service's refusals arrive as their classes", () => {
-  test("a read-only key reads, and creates nothing", async () => {
-    const reader = world.client({ apiKey: world.readOnly });
+describe("each error of the service is thrown as its own class", () => {
+  test("a read-only key can list and gets ForbiddenError for a create", async () => {
+    const reader = context.client({ apiKey: context.readOnly });
     expect((await reader.listings.list()).items).toHaveLength(3);
-    expect(await rejection(reader.forms.create(world.stay()))).toBeInstanceOf(ForbiddenError);
+    expect(await rejection(reader.forms.create(context.uniqueStay()))).toBeInstanceOf(ForbiddenError);
   });
 
-  test("a revoked key, and one that never was", async () => {
-    const { id, key } = await world.core.keys.issue({ userId: world.userId, mode: "READ_ONLY" });
-    await world.core.keys.revoke({ id });
+  test("a revoked key and an unknown key get UnauthenticatedError with a correlation id", async () => {
+    const { id, key } = await context.core.keys.issue({ userId: context.userId, mode: "READ_ONLY" });
+    await context.core.keys.revoke({ id });
     for (const apiKey of [key, "nonsense"]) {
-      const error = await rejection(world.client({ apiKey }).listings.list());
+      const error = await rejection(context.client({ apiKey }).listings.list());
       expect(error).toBeInstanceOf(UnauthenticatedError);
       expect(error).toMatchObject({ status: 401, correlationId: expect.stringMatching(UUID) });
     }
   });
 
-  test("every rejected field is named", async () => {
-    const stay = world.stay();
+  test("ValidationError lists every rejected field", async () => {
+    const stay = context.uniqueStay();
     const input = { ...stay, checkOutDate: stay.checkInDate, numberOfGuests: 0, guestMail: "a@b.c" };
-    const error = await rejection(world.client().forms.create(input));
+    const error = await rejection(context.client().forms.create(input));
     expect(error).toBeInstanceOf(ValidationError);
     const fields = (error as ValidationError).errors.map(({ field }) => field);
     expect(fields).toEqual(expect.arrayContaining(["numberOfGuests", "guestMail"]));
   });
 
-  test("what is not there, a foreign cursor, a reused key, a body too large", async () => {
-    const client = world.client();
-    const stay = world.stay();
+  test("a missing resource, a cursor of another list, a reused key and an oversized body have their own classes", async () => {
+    const client = context.client();
+    const stay = context.uniqueStay();
     const form = await client.forms.create(stay, { idempotencyKey: "once" });
     const absent = form.id.replace(/^.{8}/, "00000000");
     expect(await rejection(client.forms.retrieve(absent))).toBeInstanceOf(ResourceNotFoundError);
@@ -130,8 +130,8 @@ describe("the service's refusals arrive as their classes", () => {
     expect(await rejection(client.forms.update(absent, stay))).toBeInstanceOf(ResourceNotFoundError);
     expect(await rejection(client.listings.retrieve(absent))).toBeInstanceOf(ResourceNotFoundError);
     const page = await client.listings.list({ limit: 1 });
-    const foreign = client.forms.list({ cursor: page.nextCursor ?? "" });
-    expect(await rejection(foreign)).toBeInstanceOf(InvalidCursorError);
+    const otherList = client.forms.list({ cursor: page.nextCursor ?? "" });
+    expect(await rejection(otherList)).toBeInstanceOf(InvalidCursorError);
     const other = client.forms.create({ ...stay, numberOfGuests: 3 }, { idempotencyKey: "once" });
     expect(await rejection(other)).toBeInstanceOf(IdempotencyKeyReusedError);
     const large = client.forms.create({ ...stay, guestEmail: "x".repeat(20_000) });
@@ -144,26 +144,26 @@ describe("the rate limit", () => {
   const short = useGateway(() => ({ RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: "6" }));
   const long = useGateway(() => ({ RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: "600" }));
 
-  test("is waited out within the deadline", async () => {
+  test("a call waits for the rate limit if the deadline allows it", async () => {
     const client = short.client({ baseUrl: short.url });
     const seen: number[] = [];
     for (let i = 0; i < 5; i++) seen.push((await client.listings.list()).items.length);
     expect(seen).toEqual([3, 3, 3, 3, 3]);
   });
 
-  test("is told at once where it outlasts the deadline", async () => {
-    const hurried = long.client({ baseUrl: long.url });
+  test("a call rejects immediately with RateLimitedError if Retry-After exceeds the deadline", async () => {
+    const client = long.client({ baseUrl: long.url });
     const errors = await Promise.all(
       Array.from({ length: 6 }, () =>
-        hurried.listings.list().then(
+        client.listings.list().then(
           () => undefined,
           (error: unknown) => error,
         ),
       ),
     );
-    const refused = errors.filter((error) => error !== undefined);
-    expect(refused).toHaveLength(3);
-    for (const error of refused) {
+    const rejected = errors.filter((error) => error !== undefined);
+    expect(rejected).toHaveLength(3);
+    for (const error of rejected) {
       expect(error).toBeInstanceOf(RateLimitedError);
       expect((error as RateLimitedError).retryAfter).toBeGreaterThan(60);
     }

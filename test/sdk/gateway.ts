@@ -13,33 +13,33 @@ import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { validateResponse } from "../contract/responses.js";
 import { freshDatabase } from "../harness.js";
-import { type Mischief, pass, startMischief } from "./mischief.js";
+import { type FaultProxy, passThrough, startFaultProxy } from "./fault-proxy.js";
 
-interface GatewayWorld {
-  /** The gateway itself, without mischief in front. */
+interface GatewayContext {
+  /** URL of the gateway, bypassing the proxy. */
   url: string;
-  mischief: Mischief;
+  proxy: FaultProxy;
   readWrite: string;
   readOnly: string;
-  /** The holder's listings, oldest first. */
+  /** Listings of the key holder, oldest first. */
   listings: Listing[];
-  /** The core as the operator. */
+  /** tRPC caller with the operator's permissions. */
   core: Caller;
-  /** The holder of both keys. */
+  /** Holder of both keys. */
   userId: string;
   client(options?: ClientOptions): GuestForms;
-  /** All forms there are, past any mischief. */
+  /** Lists all forms, bypassing the proxy. */
   forms(listingId?: string): Promise<FormV1[]>;
-  /** A stay that no other test has. */
-  stay(): FormInput & { checkInDate: string };
+  /** A form input that no other test uses. */
+  uniqueStay(): FormInput & { checkInDate: string };
 }
 
-/** The real gateway on a database of its own, behind a proxy for mischief, for the tests of one file. */
-export function useGateway(env: () => Record<string, string> = () => ({})): GatewayWorld {
-  const world = {} as GatewayWorld;
+/** Starts the gateway with its own database behind a fault proxy, once per test file. */
+export function useGateway(env: () => Record<string, string> = () => ({})): GatewayContext {
+  const context = {} as GatewayContext;
   const closers: (() => Promise<void>)[] = [];
-  /** Answers that are not as the document says. */
-  const undocumented: unknown[] = [];
+  /** Responses that do not match the OpenAPI document. */
+  const documentMismatches: unknown[] = [];
   let day = 0;
   beforeAll(async () => {
     const { url: DATABASE_URL } = await freshDatabase();
@@ -67,29 +67,29 @@ export function useGateway(env: () => Record<string, string> = () => ({})): Gate
     }
     const readWrite = (await core.keys.issue({ userId, mode: "READ_WRITE" })).key;
     const readOnly = (await core.keys.issue({ userId, mode: "READ_ONLY" })).key;
-    const mischief = await startMischief(gateway.url, (method, path, { status, headers, body }) => {
+    const proxy = await startFaultProxy(gateway.url, (method, path, { status, headers, body }) => {
       try {
         validateResponse(method, path, status, headers, body ? JSON.parse(body) : undefined);
       } catch (error) {
-        undocumented.push(error);
+        documentMismatches.push(error);
       }
     });
-    closers.push(() => mischief.close());
-    Object.assign(world, {
+    closers.push(() => proxy.close());
+    Object.assign(context, {
       url: gateway.url,
-      mischief,
+      proxy,
       readWrite,
       readOnly,
       listings,
       core,
       userId,
       client: (options: ClientOptions = {}) =>
-        new GuestForms({ apiKey: readWrite, baseUrl: mischief.url, timeout: 10_000, ...options }),
+        new GuestForms({ apiKey: readWrite, baseUrl: proxy.url, timeout: 10_000, ...options }),
       forms: (listingId) =>
         new GuestForms({ apiKey: readOnly, baseUrl: gateway.url }).forms
           .list({ listingId, limit: 100 })
           .toArray(),
-      stay: () => {
+      uniqueStay: () => {
         day += 1;
         return {
           listingId: listings[0]?.id ?? "",
@@ -99,16 +99,16 @@ export function useGateway(env: () => Record<string, string> = () => ({})): Gate
           guestEmail: "ana@example.com",
         };
       },
-    } satisfies GatewayWorld);
+    } satisfies GatewayContext);
   });
   beforeEach(() => {
-    world.mischief.plan();
-    world.mischief.always(pass);
-    world.mischief.requests.length = 0;
+    context.proxy.injectNext();
+    context.proxy.injectAlways(passThrough);
+    context.proxy.requests.length = 0;
   });
   afterAll(async () => {
     for (const close of closers.reverse()) await close();
-    expect(undocumented).toEqual([]);
+    expect(documentMismatches).toEqual([]);
   });
-  return world;
+  return context;
 }

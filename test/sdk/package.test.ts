@@ -7,31 +7,37 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  CORRELATION_ID,
+  errorEnvelope,
+  passThrough,
+  resetBeforeProcessing,
+  respondWith,
+} from "./fault-proxy.js";
 import { useGateway } from "./gateway.js";
-import { answer, CORRELATION_ID, envelope, pass, resetBefore } from "./mischief.js";
 
-// The package as others get it: built, packed, installed into blank projects, and used there.
+// Builds and packs the SDK, installs the tarball into blank projects and uses it there.
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const sdk = join(root, "sdk");
-const tool = (path: string) => join(root, "node_modules", path);
-const TSC = tool("typescript/bin/tsc");
-const OLD_TSC = tool("@arethetypeswrong/core/node_modules/typescript/bin/tsc");
+const toolPath = (path: string) => join(root, "node_modules", path);
+const TSC = toolPath("typescript/bin/tsc");
+const TSC_5 = toolPath("@arethetypeswrong/core/node_modules/typescript/bin/tsc");
 
-const world = useGateway();
+const context = useGateway();
 let temporary: string;
 let tarball: string;
 
-interface Ran {
+interface CommandResult {
   code: number;
   output: string;
   stdout: string;
 }
 
-async function run(cwd: string, command: string, ...args: string[]): Promise<Ran> {
+async function run(cwd: string, command: string, ...args: string[]): Promise<CommandResult> {
   const env = {
     ...process.env,
-    GUEST_FORMS_API_KEY: world.readWrite,
-    GUEST_FORMS_BASE_URL: world.mischief.url,
+    GUEST_FORMS_API_KEY: context.readWrite,
+    GUEST_FORMS_BASE_URL: context.proxy.url,
   };
   try {
     const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, env });
@@ -43,8 +49,8 @@ async function run(cwd: string, command: string, ...args: string[]): Promise<Ran
 }
 const node = (cwd: string, ...args: string[]) => run(cwd, process.execPath, ...args);
 
-/** A new directory with these files, into which the tarball is installed. */
-async function blankProject(name: string, files: Record<string, unknown>): Promise<string> {
+/** Creates a directory with these files and installs the tarball into it. */
+async function createProject(name: string, files: Record<string, unknown>): Promise<string> {
   const directory = join(temporary, name);
   for (const [path, content] of Object.entries(files)) {
     await mkdir(dirname(join(directory, path)), { recursive: true });
@@ -75,8 +81,8 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => rm(temporary, { recursive: true, force: true }));
 
-/** All six operations, with no type library but the language's own. */
-const SIX = `
+/** Calls all six operations. Compiles with the es2022 library alone. */
+const ALL_OPERATIONS = `
   const { data: form, replayed } = await client.forms.create(stay).withResponse();
   const moved = await client.forms.update(form.id, { ...stay, numberOfGuests: 3 });
   const same = await client.forms.retrieve(form.id);
@@ -91,7 +97,7 @@ const SIX = `
   const result = { replayed, moved: moved.numberOfGuests, same: same.id === form.id,
     listed: ids.includes(form.id), listing: listing.id === first?.id, missing };
 `;
-const RESULT = {
+const EXPECTED_RESULT = {
   replayed: false,
   moved: 3,
   same: true,
@@ -104,11 +110,11 @@ const script = (listingId: string | undefined, year: number) => `
   const listingId = "${listingId}";
   const stay = { listingId, checkInDate: new Date("${year}-01-01T14:00:00Z"),
     checkOutDate: "${year}-01-03T10:00:00Z", numberOfGuests: 2 };
-  ${SIX}`;
+  ${ALL_OPERATIONS}`;
 const typescript = (year: number) => `
 import { GuestForms, ResourceNotFoundError, isKnownStatus, type FormV1, type FormStatus, type Page } from "@guest-forms/sdk";
 async function main(): Promise<unknown> {
-  ${script(world.listings[0]?.id, year).replace("ids = []", "ids: string[] = []")}
+  ${script(context.listings[0]?.id, year).replace("ids = []", "ids: string[] = []")}
   const status: FormStatus = form.status;
   const page: Page<FormV1> = await client.forms.list();
   return isKnownStatus(status) && page.items.length > 0 && result;
@@ -132,15 +138,15 @@ describe("in a blank project", () => {
     ["nodenext, CommonJS", 2042, "commonjs", { module: "nodenext", moduleResolution: "nodenext" }],
     ["bundler", 2043, "module", { module: "esnext", moduleResolution: "bundler" }],
   ])(
-    "strict TypeScript, %s: compiles and does all six operations",
+    "a strict TypeScript project with %s compiles and runs all six operations",
     { timeout: 60_000 },
     async (name, year, type, options) => {
-      const project = await blankProject(name, {
+      const project = await createProject(name, {
         "package.json": { name: "blank", private: true, type },
         "tsconfig.json": { compilerOptions: { ...STRICT, ...options, outDir: "out" }, files: ["use.ts"] },
         "use.ts": typescript(year),
       });
-      for (const compiler of [OLD_TSC, TSC]) {
+      for (const compiler of [TSC_5, TSC]) {
         const compiled = await node(project, compiler, "-p", ".");
         expect(compiled.code, compiled.output).toBe(0);
       }
@@ -153,33 +159,33 @@ describe("in a blank project", () => {
           minify: true,
           format: "esm",
         });
-        // Nothing but the bundle is left to run.
+        // Prove that the bundle is self-contained.
         await rm(join(project, "node_modules"), { recursive: true });
       }
       const ran = await node(project, "out/use.js");
-      expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
+      expect(JSON.parse(ran.stdout), ran.output).toEqual(EXPECTED_RESULT);
     },
   );
 
-  test("CommonJS JavaScript does all six operations", { timeout: 180_000 }, async () => {
-    const project = await blankProject("commonjs", {
+  test("a CommonJS JavaScript project runs all six operations", { timeout: 180_000 }, async () => {
+    const project = await createProject("commonjs", {
       "package.json": { name: "blank", private: true },
       "use.js": `const { GuestForms, ResourceNotFoundError } = require("@guest-forms/sdk");
-        (async () => { ${script(world.listings[0]?.id, 2044)} console.log(JSON.stringify(result)); })();`,
+        (async () => { ${script(context.listings[0]?.id, 2044)} console.log(JSON.stringify(result)); })();`,
     });
     const ran = await node(project, "use.js");
-    expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
+    expect(JSON.parse(ran.stdout), ran.output).toEqual(EXPECTED_RESULT);
   });
 
   test.each([
     ["the DOM's", { lib: ["es2022", "dom"], types: [] }],
-    ["Node's", { types: ["node"], typeRoots: [tool("@types")] }],
-    ["both", { lib: ["es2022", "dom"], types: ["node"], typeRoots: [tool("@types")] }],
+    ["Node's", { types: ["node"], typeRoots: [toolPath("@types")] }],
+    ["both", { lib: ["es2022", "dom"], types: ["node"], typeRoots: [toolPath("@types")] }],
   ])(
-    "the platform's fetch, AbortSignal and console fit with %s types",
+    "the SDK accepts the platform's fetch, AbortSignal and console under %s types",
     { timeout: 60_000 },
     async (name, options) => {
-      const project = await blankProject(`platform ${name}`, {
+      const project = await createProject(`platform ${name}`, {
         "package.json": { name: "blank", private: true, type: "module" },
         "tsconfig.json": {
           compilerOptions: { ...STRICT, module: "nodenext", ...options, noEmit: true },
@@ -195,7 +201,7 @@ describe("in a blank project", () => {
         client.forms.list({}, { signal: AbortSignal.timeout(5), headers: { a: "b" } });
         client.forms.retrieve("a", { signal: new AbortController().signal }) satisfies Promise<{ id: string }>;`,
       });
-      for (const compiler of [OLD_TSC, TSC]) {
+      for (const compiler of [TSC_5, TSC]) {
         const compiled = await node(project, compiler, "-p", ".");
         expect(compiled.code, compiled.output).toBe(0);
       }
@@ -203,7 +209,7 @@ describe("in a blank project", () => {
   );
 });
 
-test("the README's one line installs the package from a checkout in which nothing is installed", {
+test("the README's install command works from a checkout without node_modules", {
   timeout: 300_000,
 }, async ({ skip }) => {
   const [line = ""] = (await readFile(join(sdk, "README.md"), "utf8")).match(/^npm install .*$/m) ?? [];
@@ -219,19 +225,19 @@ test("the README's one line installs the package from a checkout in which nothin
   await writeFile(join(project, "use.ts"), typescript(2045));
   const installed = await run(project, "sh", "-euc", line);
   const offline = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTCACHED/.test(installed.output);
-  if (offline && !process.env.CI) skip("npm's registry is out of reach");
+  if (offline && !process.env.CI) skip("the npm registry is unreachable");
   expect(installed.code, installed.output).toBe(0);
   const compiled = await node(project, TSC, "-p", ".");
   expect(compiled.code, compiled.output).toBe(0);
   const ran = await node(project, "use.js");
-  expect(JSON.parse(ran.stdout), ran.output).toEqual(RESULT);
+  expect(JSON.parse(ran.stdout), ran.output).toEqual(EXPECTED_RESULT);
 });
 
 test("the README's quick start has six lines, compiles and runs", { timeout: 180_000 }, async () => {
   const readme = await readFile(join(sdk, "README.md"), "utf8");
   const [, code = ""] = /```ts\n(.*?)```/s.exec(readme) ?? [];
   expect(code.trim().split("\n")).toHaveLength(6);
-  const project = await blankProject("quick start", {
+  const project = await createProject("quick start", {
     "package.json": { name: "blank", private: true, type: "module" },
     "tsconfig.json": {
       compilerOptions: {
@@ -242,7 +248,7 @@ test("the README's quick start has six lines, compiles and runs", { timeout: 180
       },
       files: ["use.ts"],
     },
-    "use.ts": code.replace("grf_rw_…", world.readWrite).replace(/http:[^"]*/, world.mischief.url),
+    "use.ts": code.replace("grf_rw_…", context.readWrite).replace(/http:[^"]*/, context.proxy.url),
   });
   const compiled = await node(project, TSC, "-p", ".");
   expect(compiled.code, compiled.output).toBe(0);
@@ -250,7 +256,7 @@ test("the README's quick start has six lines, compiles and runs", { timeout: 180
 });
 
 describe("the package", () => {
-  test("holds what is needed and nothing else, and depends on nothing", async () => {
+  test("the tarball contains only the build, the sources and the documents, and has no dependencies", async () => {
     const listed = await run(temporary, "tar", "-tzf", tarball);
     const files = listed.stdout
       .trim()
@@ -274,13 +280,13 @@ describe("the package", () => {
     }
   });
 
-  test("is built by the compiler of the repository", async () => {
+  test("the SDK pins the TypeScript version of the repository", async () => {
     const { devDependencies } = JSON.parse(await readFile(join(sdk, "package.json"), "utf8"));
     const repository = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     expect(devDependencies).toEqual({ typescript: repository.devDependencies.typescript });
   });
 
-  test("is at most 6 kB minified and gzipped, for browsers", async () => {
+  test("the browser bundle is at most 6,000 bytes minified and gzipped", async () => {
     const { outputFiles } = await build({
       entryPoints: [join(sdk, "dist/esm/index.js")],
       bundle: true,
@@ -295,7 +301,7 @@ describe("the package", () => {
     expect(size).toBeGreaterThan(1_000);
   });
 
-  test("vanishes from a bundle that does not use it", async () => {
+  test("a bundle that does not use the SDK does not include it", async () => {
     const { outputFiles } = await build({
       stdin: { contents: 'import { VERSION } from "./sdk/dist/esm/index.js";', resolveDir: root },
       bundle: true,
@@ -306,16 +312,16 @@ describe("the package", () => {
     expect(outputFiles[0]?.text).toBe("");
   });
 
-  test("passes publint", { timeout: 180_000 }, async () => {
-    const linted = await node(root, tool("publint/src/cli.js"), "run", tarball, "--strict");
+  test("the tarball passes publint", { timeout: 180_000 }, async () => {
+    const linted = await node(root, toolPath("publint/src/cli.js"), "run", tarball, "--strict");
     expect(linted.code, linted.output).toBe(0);
     expect(linted.output).toContain("All good!");
   });
 
-  test("passes attw", { timeout: 180_000 }, async () => {
+  test("the tarball passes attw", { timeout: 180_000 }, async () => {
     const checked = await node(
       root,
-      tool("@arethetypeswrong/cli/dist/index.js"),
+      toolPath("@arethetypeswrong/cli/dist/index.js"),
       tarball,
       "--format",
       "json",
@@ -329,21 +335,21 @@ describe("the package", () => {
 
 describe("the examples", { timeout: 90_000 }, () => {
   const example = (name: string, ...args: string[]) => node(temporary, join(sdk, "examples", name), ...args);
-  const listingId = () => world.listings[2]?.id ?? "";
+  const listingId = () => context.listings[2]?.id ?? "";
 
-  test("are typed", { timeout: 180_000 }, async () => {
+  test("the examples pass type checking", { timeout: 180_000 }, async () => {
     const checked = await node(root, TSC, "-p", "sdk/examples");
     expect(checked.code, checked.output).toBe(0);
   });
 
-  test("import-csv makes one form a row, also when it is run again", async () => {
+  test("import-csv creates one form per row, even if it runs twice", async () => {
     const head = "\uFEFFlistingId,checkInDate,checkOutDate,numberOfGuests,guestEmail\r\n";
     const row = (day: number, email = "") =>
       `${listingId()},2035-01-${10 + day}T15:00:00Z,2035-01-${11 + day}T10:00:00Z,2,${email}\r\n`;
     const bad = `${listingId()},2035-01-12T15:00:00Z,2035-01-11T10:00:00Z,2,"a ""b"" <c@d.e>,"\r\n`;
     await writeFile(join(temporary, "stays.csv"), head + row(1) + row(2, "ana@example.com") + bad + row(3));
     const first = await example("import-csv.mjs", "stays.csv");
-    expect(first.stdout).toBe("3 created, 0 there already, 1 failed, of 4\n");
+    expect(first.stdout).toBe("3 created, 0 already existed, 1 failed, 4 in total\n");
     expect(first.output).toContain("row 3: checkOutDate ");
     expect(first.code).toBe(1);
     await writeFile(
@@ -351,21 +357,24 @@ describe("the examples", { timeout: 90_000 }, () => {
       head + row(1) + row(2, "ana@example.com") + row(3) + row(4),
     );
     const second = await example("import-csv.mjs", "stays.csv");
-    expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 there already, 0 failed, of 4\n" });
-    const imported = (await world.forms()).filter((form) => form.checkInDate?.startsWith("2035-"));
+    expect(second).toMatchObject({ code: 0, stdout: "1 created, 3 already existed, 0 failed, 4 in total\n" });
+    const imported = (await context.forms()).filter((form) => form.checkInDate?.startsWith("2035-"));
     expect(imported).toHaveLength(4);
   });
 
-  test("import-csv imports the file that comes with it", async () => {
+  test("import-csv imports stays.csv", async () => {
     const imported = await example("import-csv.mjs", join(sdk, "examples", "stays.csv"), listingId());
-    expect(imported).toMatchObject({ code: 0, stdout: "3 created, 0 there already, 0 failed, of 3\n" });
+    expect(imported).toMatchObject({
+      code: 0,
+      stdout: "3 created, 0 already existed, 0 failed, 3 in total\n",
+    });
   });
 
-  test("mirror-forms resumes after a stop, and adds what is new", async () => {
-    const forms = () => world.forms(listingId());
+  test("mirror-forms resumes after a failure and appends new forms", async () => {
+    const forms = () => context.forms(listingId());
     const add = async (count: number, year: number) => {
       for (let i = 0; i < count; i++) {
-        await world.client().forms.create({
+        await context.client().forms.create({
           listingId: listingId(),
           checkInDate: new Date(Date.UTC(year, 0, i + 1, 15)),
           checkOutDate: new Date(Date.UTC(year, 0, i + 2, 10)),
@@ -379,41 +388,44 @@ describe("the examples", { timeout: 90_000 }, () => {
         .split("\n")
         .map((line) => JSON.parse(line));
     await add(250, 2036);
-    // The third page fails for good: the run stops with two pages written.
-    const { mischief } = world;
-    mischief.plan(pass, pass, envelope(403, "FORBIDDEN"));
+    // The third page fails permanently, after two pages were written.
+    const { proxy } = context;
+    proxy.injectNext(passThrough, passThrough, errorEnvelope(403, "FORBIDDEN"));
     const stopped = await example("mirror-forms.mjs", "forms.jsonl", listingId());
     expect(stopped.code).toBe(1);
     expect(await mirrored()).toEqual((await forms()).slice(0, 200));
     await writeFile(join(temporary, "forms.jsonl"), '{"half', { flag: "a" });
-    mischief.requests.length = 0;
+    proxy.requests.length = 0;
     expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
-    expect(mischief.requests).toHaveLength(1);
+    expect(proxy.requests).toHaveLength(1);
     expect(await mirrored()).toEqual(await forms());
     await add(120, 2037);
     expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
     expect(await mirrored()).toEqual(await forms());
   });
 
-  test("handle-errors has advice for each error", async () => {
-    const made = await example("handle-errors.mjs", listingId());
-    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Form [0-9a-f-]{36} is SENT\n$/) });
-    const advice = async (fault: Parameters<typeof world.mischief.always>[0]) => {
-      world.mischief.always(fault);
+  test("handle-errors prints advice for each error", async () => {
+    const created = await example("handle-errors.mjs", listingId());
+    expect(created).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Form [0-9a-f-]{36} is SENT\n$/),
+    });
+    const advice = async (fault: Parameters<typeof context.proxy.injectAlways>[0]) => {
+      context.proxy.injectAlways(fault);
       const ran = await example("handle-errors.mjs", listingId());
       expect(ran.code).toBe(1);
       return ran.output;
     };
-    expect(await advice(envelope(401, "UNAUTHENTICATED"))).toContain(
+    expect(await advice(errorEnvelope(401, "UNAUTHENTICATED"))).toContain(
       `get a new one.\ncorrelation: ${CORRELATION_ID}`,
     );
-    expect(await advice(envelope(429, "RATE_LIMITED", { "retry-after": "42" }))).toContain(
-      "come back in 42 s",
+    expect(await advice(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "42" }))).toContain(
+      "retry in 42 s",
     );
     expect(
-      await advice(envelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
+      await advice(errorEnvelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
     ).toContain("a: b");
-    expect(await advice(answer(404, "<p>"))).toContain("a proxy perhaps");
-    expect(await advice(resetBefore)).toContain("Create again with the same idempotencyKey");
+    expect(await advice(respondWith(404, "<p>"))).toContain("perhaps from a proxy");
+    expect(await advice(resetBeforeProcessing)).toContain("Retry with the same idempotencyKey");
   });
 });

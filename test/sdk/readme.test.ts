@@ -8,12 +8,12 @@ import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { useGateway } from "./gateway.js";
 
-// The samples of the SDK's README, except the quick start, which package.test.ts runs from the tarball.
+// Runs the samples of the SDK's README. The quick start is run by package.test.ts, from the tarball.
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SDK = join(root, "sdk", "src", "index.ts");
 const TSC = join(root, "node_modules/typescript/bin/tsc");
 
-/** What each sample may use, and the code that asserts what it says. */
+/** Setup and assertions of each sample, by heading and number. */
 const SAMPLES: Record<string, { before?: string; after: string }> = {
   "Operations 1": {
     before: `const form = await client.forms.create(input);
@@ -21,34 +21,6 @@ const SAMPLES: Record<string, { before?: string; after: string }> = {
     after: `assert.equal(label, "sent");
       const later: FormV1 = { ...form, status: "ARCHIVED" };
       assert.equal(isKnownStatus(later.status), false);`,
-  },
-  "Operations 2": {
-    before: "await client.forms.create(input);",
-    after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",
-  },
-  "The response 1": {
-    after: `assert.match(form._correlationId ?? "", UUID);
-      assert.ok(!("_correlationId" in { ...form }) && !JSON.stringify(form).includes("orrelationId"));
-      assert.equal(response.status, 201);
-      assert.equal(response.headers["x-correlation-id"], form._correlationId);
-      assert.equal(replayed, false);
-      assert.equal((await client.forms.create(input).withResponse()).replayed, true);
-      assert.ok(raw instanceof Response);
-      assert.deepEqual(await (await created.asResponse()).json(), form);`,
-  },
-  "Many hosts 1": {
-    before: "const host = { apiKey: process.env.READ_ONLY_KEY! };",
-    after: `assert.deepEqual((await forHost.forms.list()).items, (await client.forms.list()).items);
-      await assert.rejects(forHost.forms.create(input), ForbiddenError);
-      const nobody = {} as { apiKey: string };
-      assert.throws(() => client.withOptions({ apiKey: nobody.apiKey }), GuestFormsError);
-      await assert.rejects(client.forms.list({}, { apiKey: nobody.apiKey }).then(), GuestFormsError);`,
-  },
-  "Many hosts 2": {
-    before: `let asked = 0;
-      const secrets = { read: async (_: string) => (asked++, process.env.GUEST_FORMS_API_KEY!) };`,
-    after: `for await (const _ of client.listings.list({ limit: 1 }));
-      assert.equal(asked, 3);`,
   },
   "Lists 1": {
     before: `const made: string[] = [];
@@ -81,21 +53,49 @@ const SAMPLES: Record<string, { before?: string; after: string }> = {
       const names = ["name", "message", "status", "code", "correlationId", "errors"];
       assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(error))), names);`,
   },
-  "Retries 1": {
+  "Retries and timeouts 1": {
     before: "const booking = { id: 7 };",
     after: `const again = client.forms.create(input, { idempotencyKey: "booking-7" }).withResponse();
       assert.equal((await again).replayed, true);`,
   },
+  "Multiple keys 1": {
+    before: "const host = { apiKey: process.env.READ_ONLY_KEY! };",
+    after: `assert.deepEqual((await forHost.forms.list()).items, (await client.forms.list()).items);
+      await assert.rejects(forHost.forms.create(input), ForbiddenError);
+      const nobody = {} as { apiKey: string };
+      assert.throws(() => client.withOptions({ apiKey: nobody.apiKey }), GuestFormsError);
+      await assert.rejects(client.forms.list({}, { apiKey: nobody.apiKey }).then(), GuestFormsError);`,
+  },
+  "Multiple keys 2": {
+    before: `let calls = 0;
+      const secrets = { read: async (_: string) => (calls++, process.env.GUEST_FORMS_API_KEY!) };`,
+    after: `for await (const _ of client.listings.list({ limit: 1 }));
+      assert.equal(calls, 3);`,
+  },
+  "Response metadata 1": {
+    after: `assert.match(form._correlationId ?? "", UUID);
+      assert.ok(!("_correlationId" in { ...form }) && !JSON.stringify(form).includes("orrelationId"));
+      assert.equal(response.status, 201);
+      assert.equal(response.headers["x-correlation-id"], form._correlationId);
+      assert.equal(replayed, false);
+      assert.equal((await client.forms.create(input).withResponse()).replayed, true);
+      assert.ok(raw instanceof Response);
+      assert.deepEqual(await (await created.asResponse()).json(), form);`,
+  },
+  "Other requests 1": {
+    before: "await client.forms.create(input);",
+    after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",
+  },
 };
 
-const world = useGateway();
+const context = useGateway();
 const text = await readFile(join(root, "sdk", "README.md"), "utf8");
 const samples = text.split(/^##+ /m).flatMap((section) => {
   const [heading = ""] = section.split("\n");
   const blocks = [...section.matchAll(/^```ts\n(.*?)^```$/gms)];
   return blocks.map(([, source = ""], index) => ({ name: `${heading} ${index + 1}`, source }));
 });
-const others = samples.filter(({ name }) => name !== "Quick start 1");
+const testedSamples = samples.filter(({ name }) => name !== "Quick start 1");
 
 let folder: string;
 beforeAll(async () => {
@@ -103,8 +103,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** The sample with what it may use before it, and what asserts its claims after it, in one scope of its own. */
-function program(name: string, source: string, day: number): string {
+/** Wraps a sample in a program with its setup and assertions. */
+function buildProgram(name: string, source: string, day: number): string {
   const { before = "", after } = SAMPLES[name] ?? { after: "" };
   const body = source.replace(/^import .*$/gm, "");
   return `import assert from "node:assert/strict";
@@ -124,17 +124,20 @@ function program(name: string, source: string, day: number): string {
     const checkInDate = new Date(Date.UTC(2040, 0, ${day}, 14));
     const checkOutDate = new Date(Date.UTC(2040, 0, ${day + 1}, 10));
     await run(new GuestForms(), listingId, { listingId, checkInDate, checkOutDate, numberOfGuests: 2 });
-    process.stdout.write("as it says");`;
+    process.stdout.write("passed");`;
 }
 const NAMES = "ForbiddenError, GuestForms, GuestFormsError, ValidationError, isKnownStatus";
 
-test("each sample is known here", () => {
-  expect(others.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
+test("every README sample has a test", () => {
+  expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
 });
 
-test.each(others)("$name does what it says", async ({ name, source }) => {
+test.each(testedSamples)("README sample $name runs and its claims hold", async ({ name, source }) => {
   const entry = join(folder, `${name.replaceAll(" ", "-")}.ts`);
-  await writeFile(entry, program(name, source, 1 + 3 * others.findIndex((sample) => sample.name === name)));
+  await writeFile(
+    entry,
+    buildProgram(name, source, 1 + 3 * testedSamples.findIndex((sample) => sample.name === name)),
+  );
   const outfile = entry.replace(/ts$/, "mjs");
   await build({
     entryPoints: [entry],
@@ -147,19 +150,19 @@ test.each(others)("$name does what it says", async ({ name, source }) => {
   });
   const env = {
     ...process.env,
-    GUEST_FORMS_API_KEY: world.readWrite,
-    GUEST_FORMS_BASE_URL: world.url,
-    READ_ONLY_KEY: world.readOnly,
-    LISTING_ID: world.listings[0]?.id,
+    GUEST_FORMS_API_KEY: context.readWrite,
+    GUEST_FORMS_BASE_URL: context.url,
+    READ_ONLY_KEY: context.readOnly,
+    LISTING_ID: context.listings[0]?.id,
   };
   const { stdout } = await promisify(execFile)(process.execPath, [outfile], { env });
-  expect(stdout).toBe("as it says");
+  expect(stdout).toBe("passed");
 });
 
-test("the samples compile under strict", { timeout: 120_000 }, async () => {
+test("the README samples compile in strict mode", { timeout: 120_000 }, async () => {
   const files = [];
-  for (const [index, { name, source }] of others.entries()) {
-    await writeFile(join(folder, `strict-${index}.ts`), program(name, source, index));
+  for (const [index, { name, source }] of testedSamples.entries()) {
+    await writeFile(join(folder, `strict-${index}.ts`), buildProgram(name, source, index));
     files.push(`strict-${index}.ts`);
   }
   const config = {

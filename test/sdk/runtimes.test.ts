@@ -10,10 +10,10 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readBody } from "./fake-service.js";
+import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "./fault-proxy.js";
 import { useGateway } from "./gateway.js";
-import { envelope, halfBody, pass, resetAfter } from "./mischief.js";
 
-// Those not installed come from npm; one that cannot be had here is skipped.
+// A runtime that is not installed is run from npm, or skipped if npm cannot provide it.
 const RUNTIMES: { name: string; npmPackage: string; command: string[]; installed: boolean }[] = [
   {
     name: "Node 24",
@@ -32,7 +32,7 @@ const RUNTIMES: { name: string; npmPackage: string; command: string[]; installed
 
 const run = promisify(execFile);
 const fromNpm = (npmPackage: string, command: string[]) => {
-  // Bun's package puts its program in place by an install script.
+  // Bun's package installs its binary with an install script.
   const options = ["--yes", "--prefer-offline", "--allow-scripts=bun", `--package=${npmPackage}`];
   return run("npm", ["exec", ...options, "--", ...command], {
     cwd: tmpdir(),
@@ -41,10 +41,10 @@ const fromNpm = (npmPackage: string, command: string[]) => {
   });
 };
 
-/** Where nothing may be skipped, what is missing is a failure. */
-function missing(skip: (why: string) => void, what: string): void {
+/** Skips the test, or fails it in CI. */
+function skipMissing(skip: (why: string) => void, what: string): void {
   if (process.env.CI) throw new Error(`${what} is missing`);
-  skip(`${what} is not to be had here`);
+  skip(`${what} is not available`);
 }
 
 const CHROMIUM = ["chromium", "chromium-browser", "google-chrome"];
@@ -65,17 +65,17 @@ afterAll(() => {
   pages.close();
 });
 
-// Only the page's origin may call; the other runtimes know of no origin.
-const world = useGateway(() => ({ CORS_ORIGINS: origin }));
+// Browsers may call only from the page's origin; other runtimes send no origin.
+const context = useGateway(() => ({ CORS_ORIGINS: origin }));
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "guest-forms-runtimes-"));
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** The smoke program as one script that needs nothing; `report` is what to do with its JSON. */
-async function bundle(checkInDate: string, report: string): Promise<string> {
-  const options = { apiKey: world.readWrite, baseUrl: world.mischief.url, checkInDate };
+/** Bundles smoke.ts into one script. `report` is the code that outputs its JSON, `text`. */
+async function bundleSmoke(checkInDate: string, report: string): Promise<string> {
+  const options = { apiKey: context.readWrite, baseUrl: context.proxy.url, checkInDate };
   const { outputFiles } = await build({
     stdin: {
       contents: `import { smoke } from "./smoke.ts";
@@ -92,33 +92,38 @@ async function bundle(checkInDate: string, report: string): Promise<string> {
   return outputFiles[0]?.text ?? "";
 }
 
-/** Runs it where the first list fails twice, and the first create is done and its answer lost. */
-async function expectAllWell(start: () => Promise<string>) {
-  const before = (await world.forms()).length;
-  world.mischief.plan(envelope(503, "INTERNAL_ERROR"), halfBody, pass, resetAfter);
+/** Runs smoke.ts while the first list fails twice and the response of the first create is lost. */
+async function expectSmokePasses(start: () => Promise<string>) {
+  const before = (await context.forms()).length;
+  context.proxy.injectNext(
+    errorEnvelope(503, "INTERNAL_ERROR"),
+    truncatedBody,
+    passThrough,
+    resetAfterProcessing,
+  );
   const text = await start();
   expect(text).toMatch(/^\{/);
-  const facts = Object.entries(JSON.parse(text) as Record<string, boolean>);
-  expect(facts.filter(([, holds]) => !holds)).toEqual([]);
-  expect(facts.length).toBeGreaterThan(10);
-  expect((await world.forms()).length - before).toBe(2);
+  const checks = Object.entries(JSON.parse(text) as Record<string, boolean>);
+  expect(checks.filter(([, passed]) => !passed)).toEqual([]);
+  expect(checks.length).toBeGreaterThan(10);
+  expect((await context.forms()).length - before).toBe(2);
 }
 
-async function expectAllWellInFile(
+async function expectSmokeFilePasses(
   checkInDate: string,
   start: (file: string) => Promise<{ stdout: string }>,
 ) {
   const file = join(directory, "smoke.mjs");
-  await writeFile(file, await bundle(checkInDate, "console.log(text)"));
-  await expectAllWell(async () => (await start(file)).stdout);
+  await writeFile(file, await bundleSmoke(checkInDate, "console.log(text)"));
+  await expectSmokePasses(async () => (await start(file)).stdout);
 }
 
-test(`Node ${process.version}`, { timeout: 180_000 }, () =>
-  expectAllWellInFile("2050-01-01T14:00:00Z", (file) => run(process.execPath, [file])),
+test(`the SDK works in Node ${process.version}`, { timeout: 180_000 }, () =>
+  expectSmokeFilePasses("2050-01-01T14:00:00Z", (file) => run(process.execPath, [file])),
 );
 
 test.for(RUNTIMES.map((runtime) => [runtime.name, runtime] as const))(
-  "%s",
+  "the SDK works in %s",
   { timeout: 300_000 },
   async ([name, runtime], { skip }) => {
     const { npmPackage, command } = runtime;
@@ -132,23 +137,25 @@ test.for(RUNTIMES.map((runtime) => [runtime.name, runtime] as const))(
       if (!found) continue;
       console.log(`${name}: ${found.stdout.trim().split("\n")[0]}`);
       const year = 2051 + RUNTIMES.indexOf(runtime);
-      return expectAllWellInFile(`${year}-01-01T14:00:00Z`, (file) => start(...args, file));
+      return expectSmokeFilePasses(`${year}-01-01T14:00:00Z`, (file) => start(...args, file));
     }
-    missing(skip, name);
+    skipMissing(skip, name);
   },
 );
 
-test("headless Chromium, from a page of another origin", { timeout: 360_000 }, async ({ skip }) => {
+test("the SDK works in headless Chromium, from a page of another origin", { timeout: 360_000 }, async ({
+  skip,
+}) => {
   let browser = "";
   for (const name of CHROMIUM) {
     const found = await run(name, ["--version"]).catch(() => undefined);
     if (found) browser ||= name;
     if (found) console.log(found.stdout.trim());
   }
-  if (!browser) return missing(skip, "Chromium");
-  const script = await bundle("2060-01-01T14:00:00Z", 'fetch("/", { method: "POST", body: text })');
+  if (!browser) return skipMissing(skip, "Chromium");
+  const script = await bundleSmoke("2060-01-01T14:00:00Z", 'fetch("/", { method: "POST", body: text })');
   page = `<!doctype html><meta charset="utf-8"><script>${script.replaceAll("</script", "<\\/script")}</script>`;
-  await expectAllWell(async () => {
+  await expectSmokePasses(async () => {
     const reported = new Promise<string>((resolve) => {
       report = resolve;
     });
@@ -164,7 +171,7 @@ test("headless Chromium, from a page of another origin", { timeout: 360_000 }, a
       await ended;
     }
   });
-  const [request] = world.mischief.requests.filter(({ method }) => method === "POST");
+  const [request] = context.proxy.requests.filter(({ method }) => method === "POST");
   expect(request?.headers["x-guest-forms-client"]).toMatch(/^guest-forms-sdk\//);
   expect(request?.headers["user-agent"]).toMatch(/^Mozilla\//);
 });

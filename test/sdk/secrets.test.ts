@@ -1,15 +1,23 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { Fetch } from "../../sdk/src/index.js";
-import { READ_WRITE } from "./fake-service.js";
-import { answer, envelope, type Fault, garbage, halfBody, resetBefore, slowHeaders } from "./mischief.js";
-import { rejection, useWorld } from "./setup.js";
+import { READ_WRITE_KEY } from "./fake-service.js";
+import {
+  errorEnvelope,
+  type Fault,
+  notHttp,
+  resetBeforeProcessing,
+  respondWith,
+  slowHeaders,
+  truncatedBody,
+} from "./fault-proxy.js";
+import { rejection, useFakeService } from "./setup.js";
 
-const world = useWorld();
-const SECRET = READ_WRITE.slice(7);
+const context = useFakeService();
+const SECRET = READ_WRITE_KEY.slice(7);
 
-/** All that a log, a debugger or a bug report may show of a value. */
-function everything(value: unknown): string {
+/** Dumps a value in every way that a log, a debugger or a bug report might. */
+function dump(value: unknown): string {
   const seen = new Set<unknown>();
   const parts: string[] = [];
   const visit = (part: unknown): void => {
@@ -29,48 +37,50 @@ function everything(value: unknown): string {
   );
 }
 
-test("the client shows the key in no way", () => {
-  const client = world.client();
-  expect(everything(client)).not.toContain(SECRET);
-  expect(everything(client.forms)).not.toContain(SECRET);
-  expect(everything(client.forms.list())).not.toContain(SECRET);
+test("no dump of the client contains the key", () => {
+  const client = context.client();
+  expect(dump(client)).not.toContain(SECRET);
+  expect(dump(client.forms)).not.toContain(SECRET);
+  expect(dump(client.forms.list())).not.toContain(SECRET);
 });
 
-describe("no error shows the key", () => {
-  const echo: Fault = ({ request, response }) => {
+describe("no error contains the key", () => {
+  const echoCredentials: Fault = ({ request, response }) => {
     const { authorization = "" } = request.headers;
     response.writeHead(500, { "content-type": "application/json", "x-debug": authorization });
     const body = { code: authorization, message: authorization, correlationId: authorization };
     response.end(JSON.stringify({ ...body, errors: [{ field: authorization, issue: authorization }] }));
   };
   test.each<[string, Fault]>([
-    ["a reset", resetBefore],
-    ["half an answer", halfBody],
-    ["garbage", garbage],
+    ["a reset", resetBeforeProcessing],
+    ["a truncated body", truncatedBody],
+    ["a response that is not HTTP", notHttp],
     ["a timeout", slowHeaders(2_000)],
-    ["an envelope", envelope(403, "FORBIDDEN")],
+    ["an error envelope", errorEnvelope(403, "FORBIDDEN")],
     [
-      "an HTML page that echoes the request",
+      "an HTML page that echoes the key",
       ({ request, response }) => {
         response.writeHead(502, { "content-type": "text/html", "x-debug": request.headers.authorization });
         response.end(`<pre>${request.headers.authorization}</pre>`);
       },
     ],
-    ["an envelope that echoes the request", echo],
-    ["a redirect", answer(302, "", { location: "/" })],
-  ])("%s", async (_, fault) => {
-    world.mischief.always(fault);
-    const error = await rejection(world.client({ maxRetries: 0, timeout: 500 }).forms.list());
-    expect(everything(error)).not.toContain(SECRET);
+    ["an error envelope that echoes the key", echoCredentials],
+    ["a redirect", respondWith(302, "", { location: "/" })],
+  ])("no error contains the key after %s", async (_, fault) => {
+    context.proxy.injectAlways(fault);
+    const error = await rejection(context.client({ maxRetries: 0, timeout: 500 }).forms.list());
+    expect(dump(error)).not.toContain(SECRET);
   });
 
-  test("a fetch whose errors carry the request", async () => {
+  test("no error contains the key if errors of fetch contain the request", async () => {
     const fetch: Fetch = (_url, init) => {
       const cause = Object.assign(new Error(`sent ${init.headers.authorization}`), { code: "E_SENT", init });
       throw Object.assign(new TypeError("failed", { cause }), { request: init });
     };
-    const error = await rejection(world.client({ fetch, maxRetries: 0 }).forms.create(world.stay()));
-    expect(everything(error)).not.toContain(SECRET);
+    const error = await rejection(
+      context.client({ fetch, maxRetries: 0 }).forms.create(context.uniqueStay()),
+    );
+    expect(dump(error)).not.toContain(SECRET);
     expect(error).toMatchObject({
       message: "POST /v1/forms: no complete response (E_SENT)",
       cause: { name: "TypeError", cause: { code: "E_SENT", message: "sent Bearer [redacted]" } },
@@ -78,45 +88,48 @@ describe("no error shows the key", () => {
   });
 
   test.each([42, null, undefined, "text", { cause: { cause: {} } }])(
-    "a fetch that throws %j",
+    "a fetch that throws %j causes a ConnectionError",
     async (thrown) => {
       const error = await rejection(
-        world.client({ fetch: () => Promise.reject(thrown), maxRetries: 0 }).forms.list(),
+        context.client({ fetch: () => Promise.reject(thrown), maxRetries: 0 }).forms.list(),
       );
       expect(error).toMatchObject({ name: "ConnectionError" });
     },
   );
 
-  test("a key that HTTP forbids is refused without being quoted", () => {
-    for (const apiKey of [`${READ_WRITE}\nx`, `${READ_WRITE}é`, `a b ${READ_WRITE}`]) {
+  test("a key with invalid characters is rejected without being quoted", () => {
+    for (const apiKey of [`${READ_WRITE_KEY}\nx`, `${READ_WRITE_KEY}é`, `a b ${READ_WRITE_KEY}`]) {
       let error: unknown;
       try {
-        world.client({ apiKey });
+        context.client({ apiKey });
       } catch (thrown) {
         error = thrown;
       }
       expect(error).toMatchObject({ name: "GuestFormsError" });
-      expect(everything(error)).not.toContain(SECRET);
+      expect(dump(error)).not.toContain(SECRET);
     }
   });
 });
 
-test("nor where key and base URL were mixed up", () => {
-  expect(() => world.client({ apiKey: world.mischief.url, baseUrl: READ_WRITE })).toThrow(
-    /^baseUrl is no URL such as/,
+test("an error about swapped key and base URL does not contain the key", () => {
+  expect(() => context.client({ apiKey: context.proxy.url, baseUrl: READ_WRITE_KEY })).toThrow(
+    /^baseUrl must be a URL such as/,
   );
 });
 
 describe("the log", () => {
-  test("has a line for each request, with no key, body or address", async () => {
+  test("the log has a line per request, with no key, body or email address", async () => {
     const lines: unknown[][] = [];
     const logger = {
       debug: (...line: unknown[]) => void lines.push(["debug", ...line]),
       warn: (...line: unknown[]) => void lines.push(["warn", ...line]),
     };
-    world.mischief.plan(envelope(503, "INTERNAL_ERROR", { "x-correlation-id": "c-1" }), resetBefore);
-    const client = world.client({ logger });
-    await client.forms.create(world.stay());
+    context.proxy.injectNext(
+      errorEnvelope(503, "INTERNAL_ERROR", { "x-correlation-id": "c-1" }),
+      resetBeforeProcessing,
+    );
+    const client = context.client({ logger });
+    await client.forms.create(context.uniqueStay());
     await client.forms.list({ listingId: "l-1" });
     const request = (attempt: number, status?: number) => ({
       method: "POST",
@@ -134,13 +147,15 @@ describe("the log", () => {
       ["debug", "guest-forms: POST /v1/forms", request(3, 201)],
       ["debug", "guest-forms: GET /v1/forms", { ...request(1, 200), method: "GET" }],
     ]);
-    expect(everything(lines)).not.toMatch(new RegExp(`${SECRET}|ana@|numberOfGuests|l-1`));
+    expect(dump(lines)).not.toMatch(new RegExp(`${SECRET}|ana@|numberOfGuests|l-1`));
   });
 
-  test("one that throws does not lose the answer", async () => {
+  test("a logger that throws does not fail the call", async () => {
     const debug = () => {
       throw new Error("disk full");
     };
-    expect(await world.client({ logger: { debug } }).forms.create(world.stay())).toHaveProperty("id");
+    expect(await context.client({ logger: { debug } }).forms.create(context.uniqueStay())).toHaveProperty(
+      "id",
+    );
   });
 });

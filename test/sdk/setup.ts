@@ -1,29 +1,29 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type ClientOptions, type FormInput, GuestForms } from "../../sdk/src/index.js";
-import { type FakeService, READ_WRITE, startFakeService } from "./fake-service.js";
-import { type Mischief, pass, startMischief } from "./mischief.js";
+import { type FakeService, READ_WRITE_KEY, startFakeService } from "./fake-service.js";
+import { type FaultProxy, passThrough, startFaultProxy } from "./fault-proxy.js";
 
-interface World {
+interface FakeServiceContext {
   service: FakeService;
-  mischief: Mischief;
+  proxy: FaultProxy;
   client(options?: ClientOptions): GuestForms;
-  /** A stay that no other test has. */
-  stay(): FormInput & { checkInDate: string };
+  /** A form input that no other test uses. */
+  uniqueStay(): FormInput & { checkInDate: string };
 }
 
-/** A service behind a proxy for mischief, for the tests of one file. */
-export function useWorld(): World {
-  const world = {} as World;
+/** Starts the fake service behind a fault proxy, once per test file. */
+export function useFakeService(): FakeServiceContext {
+  const context = {} as FakeServiceContext;
   let day = 0;
   beforeAll(async () => {
     const service = await startFakeService();
-    const mischief = await startMischief(service.url);
-    Object.assign(world, {
+    const proxy = await startFaultProxy(service.url);
+    Object.assign(context, {
       service,
-      mischief,
+      proxy,
       client: (options: ClientOptions = {}) =>
-        new GuestForms({ apiKey: READ_WRITE, baseUrl: mischief.url, timeout: 10_000, ...options }),
-      stay: () => {
+        new GuestForms({ apiKey: READ_WRITE_KEY, baseUrl: proxy.url, timeout: 10_000, ...options }),
+      uniqueStay: () => {
         day += 1;
         return {
           listingId: service.listings[0]?.id ?? "",
@@ -33,27 +33,27 @@ export function useWorld(): World {
           guestEmail: "ana@example.com",
         };
       },
-    } satisfies World);
+    } satisfies FakeServiceContext);
   });
   beforeEach(() => {
-    world.mischief.plan();
-    world.mischief.always(pass);
-    world.mischief.requests.length = 0;
-    world.service.creates.length = 0;
+    context.proxy.injectNext();
+    context.proxy.injectAlways(passThrough);
+    context.proxy.requests.length = 0;
+    context.service.createKeys.length = 0;
   });
   afterAll(async () => {
-    await world.mischief.close();
-    await world.service.close();
+    await context.proxy.close();
+    await context.service.close();
   });
-  return world;
+  return context;
 }
 
-/** What a promise is rejected with. */
+/** Returns the error that a promise rejects with. */
 export async function rejection(promise: PromiseLike<unknown>): Promise<unknown> {
   try {
     await promise;
   } catch (error) {
     return error;
   }
-  throw new Error("It was not rejected");
+  throw new Error("The promise was not rejected");
 }

@@ -1,4 +1,4 @@
-// What every platform must be able to do. Bundled and run there, so it uses nothing but the SDK and the platform's own.
+// What must work on every runtime. Bundled and run there, so it uses only the SDK and platform globals.
 import {
   AbortError,
   GuestForms,
@@ -10,11 +10,11 @@ import {
 export interface SmokeOptions {
   apiKey: string;
   baseUrl: string;
-  /** A stay that nobody else has. */
+  /** Unique per run, because equal creates are replayed. */
   checkInDate: string;
 }
 
-/** Does all six operations and meets the usual errors; answers with facts, all of them true where all is well. */
+/** Runs all six operations and the common errors. Returns checks by name; true means passed. */
 export async function smoke({
   apiKey,
   baseUrl,
@@ -47,33 +47,34 @@ export async function smoke({
   for await (const item of client.forms.list({ listingId, limit: 1 })) ids.push(item.id);
   const invalid = await rejected(client.forms.create({ ...stay, checkOutDate: checkIn }));
   const missing = await rejected(client.forms.retrieve("00000000-0000-4000-8000-000000000000"));
-  const silent = new GuestForms({ apiKey, baseUrl, timeout: 50, fetch: () => new Promise(() => {}) });
-  const late = await rejected(silent.listings.list());
+  const hanging = new GuestForms({ apiKey, baseUrl, timeout: 50, fetch: () => new Promise(() => {}) });
+  const timedOut = await rejected(hanging.listings.list());
   const controller = new AbortController();
   controller.abort(new Error("enough"));
   const aborted = await rejected(client.forms.retrieve(form.id, { signal: controller.signal }));
 
   const raw = await client.forms.retrieve(form.id).asResponse();
   const requested = await client.request<{ id: string }>("GET", `/v1/forms/${form.id}`);
-  const asked = await client.withOptions({ apiKey: async () => apiKey }).listings.list();
+  const withKeyFunction = await client.withOptions({ apiKey: async () => apiKey }).listings.list();
 
   return {
     "creates a form": response.status === 201 && form.status === "SENT",
     "reads the correlation id": /^[0-9a-f-]{36}$/.test(response.headers["x-correlation-id"] ?? ""),
-    "puts it on the result": form._correlationId === response.headers["x-correlation-id"],
-    "gives the platform's response": raw instanceof Response && JSON.parse(await raw.text()).id === form.id,
+    "adds the correlation id to the result": form._correlationId === response.headers["x-correlation-id"],
+    "returns the platform's Response": raw instanceof Response && JSON.parse(await raw.text()).id === form.id,
     "requests any path": requested.id === form.id,
-    "asks for the key": asked.items.length > 0,
+    "calls the apiKey function": withKeyFunction.items.length > 0,
     "replays an equal create": again.replayed && again.data.id === form.id,
-    "updates it": updated.numberOfGuests === 3,
-    "retrieves it": (await client.forms.retrieve(form.id)).createdAt === form.createdAt,
-    "lists over pages": ids.indexOf(form.id) >= 0 && ids.indexOf(other.id) > ids.indexOf(form.id),
-    "retrieves the listing": (await client.listings.retrieve(listingId)).title === listing?.title,
-    "names rejected fields":
+    "updates a form": updated.numberOfGuests === 3,
+    "retrieves a form": (await client.forms.retrieve(form.id)).createdAt === form.createdAt,
+    "lists all pages": ids.indexOf(form.id) >= 0 && ids.indexOf(other.id) > ids.indexOf(form.id),
+    "retrieves a listing": (await client.listings.retrieve(listingId)).title === listing?.title,
+    "reports rejected fields":
       invalid instanceof ValidationError && invalid.errors[0]?.field === "checkOutDate",
-    "finds nothing": missing instanceof ResourceNotFoundError && missing.correlationId !== undefined,
-    "keeps the deadline": late instanceof TimeoutError,
-    "stops on abort": aborted instanceof AbortError && (aborted.cause as Error).message === "enough",
+    "rejects with ResourceNotFoundError":
+      missing instanceof ResourceNotFoundError && missing.correlationId !== undefined,
+    "rejects with TimeoutError": timedOut instanceof TimeoutError,
+    "rejects with AbortError": aborted instanceof AbortError && (aborted.cause as Error).message === "enough",
     "hides the key": !JSON.stringify(client).includes(apiKey),
   };
 }

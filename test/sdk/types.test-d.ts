@@ -1,4 +1,4 @@
-// Checked by the compiler, not run: the SDK's types equal what the tRPC router infers, so that neither can drift.
+// Compiled, not run: the SDK's types must equal those inferred from the tRPC router.
 import type { inferRouterInputs, inferRouterOutputs } from "@trpc/server";
 import { expectTypeOf } from "vitest";
 import type {
@@ -23,14 +23,16 @@ type Listings = {
   out: inferRouterOutputs<AppRouter>["listings"];
 };
 
-/** What a call resolves to, with the open status closed and without the SDK's own property. */
-type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = Closed<
+/** What a call resolves to, without `_correlationId` and with the known statuses only. */
+type Result<Call extends (...args: never[]) => PromiseLike<unknown>> = KnownStatusOnly<
   Flat<Omit<Awaited<ReturnType<Call>>, "_correlationId">>
 >;
-type Closed<T> = T extends { status: FormStatus } ? Omit<T, "status"> & { status: KnownFormStatus } : T;
-/** What is sent of an input: a Date travels as a string. */
+type KnownStatusOnly<T> = T extends { status: FormStatus }
+  ? Omit<T, "status"> & { status: KnownFormStatus }
+  : T;
+/** An input as sent: a Date becomes a string. */
 type Sent<T> = { [Key in keyof T]: Exclude<T[Key], Date> };
-/** Intersections made one object, for a comparison that is exact. */
+/** Flattens intersections, so that types compare exactly. */
 type Flat<T> = { [Key in keyof T]: T[Key] };
 
 declare const client: GuestForms;
@@ -43,7 +45,7 @@ expectTypeOf<Result<typeof listings.retrieve>>().toEqualTypeOf<Listings["out"]["
 
 expectTypeOf<Awaited<ReturnType<typeof forms.list>>>().toEqualTypeOf<Page<FormV1>>();
 expectTypeOf<Awaited<ReturnType<typeof listings.list>>>().toEqualTypeOf<Page<Listing>>();
-expectTypeOf<Flat<Closed<FormV1>>>().toEqualTypeOf<Forms["out"]["list"]["items"][number]>();
+expectTypeOf<Flat<KnownStatusOnly<FormV1>>>().toEqualTypeOf<Forms["out"]["list"]["items"][number]>();
 expectTypeOf<Listing>().toEqualTypeOf<Listings["out"]["list"]["items"][number]>();
 expectTypeOf<Page<FormV1>["nextCursor"]>().toEqualTypeOf<Forms["out"]["list"]["nextCursor"]>();
 expectTypeOf<Page<Listing>["nextCursor"]>().toEqualTypeOf<Listings["out"]["list"]["nextCursor"]>();
@@ -64,9 +66,9 @@ expectTypeOf(client.request("GET", "/v1/x")).resolves.toEqualTypeOf<unknown>();
 expectTypeOf(client.forms.retrieve("a").asResponse()).resolves.toEqualTypeOf<Response>();
 
 client.withOptions({ fetchOptions: { dispatcher: {}, keepalive: true } });
-// @ts-expect-error: the SDK's own; a redirect would take the key along
+// @ts-expect-error: set by the SDK, because a redirect would receive the key
 client.withOptions({ fetchOptions: { redirect: "follow" } });
-// @ts-expect-error: an undefined key must not mean another host's
+// @ts-expect-error: undefined must not fall back to another host's key
 client.withOptions({ apiKey: undefined });
 
 expectTypeOf<KnownErrorCode>().toEqualTypeOf<ServiceErrorCode>();

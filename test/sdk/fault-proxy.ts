@@ -1,0 +1,204 @@
+// An HTTP proxy that injects faults in front of an upstream: the fake service or the real gateway.
+import { once } from "node:events";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestUpstream,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readBody } from "./fake-service.js";
+
+export interface UpstreamResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Sends the request to the upstream. */
+  forward(): Promise<UpstreamResponse>;
+}
+
+export type Fault = (exchange: Exchange) => Promise<void> | void;
+
+export interface RecordedRequest {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+  at: number;
+}
+
+export interface FaultProxy {
+  url: string;
+  requests: RecordedRequest[];
+  /** Faults of the next requests, in order. */
+  injectNext(...faults: Fault[]): void;
+  /** Fault of all requests without one from `injectNext`. */
+  injectAlways(fault: Fault): void;
+  countOpenSockets(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const passThrough: Fault = async ({ response, forward }) => {
+  const upstream = await forward();
+  response.writeHead(upstream.status, upstream.headers);
+  response.end(upstream.body);
+};
+
+/** Resets the connection before the upstream gets the request. */
+export const resetBeforeProcessing: Fault = ({ request }) => void request.socket.resetAndDestroy();
+
+/** Resets the connection after the upstream processed the request: the write took effect, the response is lost. */
+export const resetAfterProcessing: Fault = async ({ request, forward }) => {
+  await forward();
+  request.socket.resetAndDestroy();
+};
+
+/** Processed, but the body is half as long as its Content-Length. */
+export const truncatedBody: Fault = async ({ request, response, forward }) => {
+  const upstream = await forward();
+  const body = Buffer.from(upstream.body);
+  response.writeHead(upstream.status, { ...upstream.headers, "content-length": String(body.length) });
+  response.write(body.subarray(0, body.length / 2), () => setTimeout(() => request.socket.destroy(), 10));
+};
+
+/** Processed, but the body ends halfway, with no Content-Length and an orderly close. */
+export const truncatedBodyWithoutLength: Fault = async ({ request, forward }) => {
+  const upstream = await forward();
+  const head = `HTTP/1.1 ${upstream.status} X\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n`;
+  request.socket.end(head + upstream.body.slice(0, upstream.body.length / 2));
+};
+
+/** A response that is not HTTP. */
+export const notHttp: Fault = ({ request }) => void request.socket.end("SSH-2.0-OpenSSH_9.2\r\n");
+
+/** Responds itself, without the upstream. */
+export const respondWith =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Fault =>
+  ({ response }) => {
+    const text = typeof body === "string";
+    response.writeHead(status, { "content-type": text ? "text/html" : "application/json", ...headers });
+    response.end(text ? body : JSON.stringify(body));
+  };
+
+/** An error response with the service's envelope. */
+export const errorEnvelope = (
+  status: number,
+  code: string,
+  headers: Record<string, string> = {},
+  more: object = {},
+): Fault =>
+  respondWith(status, { code, message: `It was ${code}`, correlationId: CORRELATION_ID, ...more }, headers);
+
+export const CORRELATION_ID = "5f0e4a3e-6c1c-4f0b-9a52-000000000001";
+
+/** Delays the whole request. */
+export const slowHeaders =
+  (ms: number): Fault =>
+  async (exchange) => {
+    await sleep(ms);
+    await passThrough(exchange);
+  };
+
+/** Sends the headers immediately and delays the rest of the body. */
+export const slowBody =
+  (ms: number): Fault =>
+  async ({ response, forward }) => {
+    const { status, headers, body } = await forward();
+    response.writeHead(status, headers);
+    response.write(body.slice(0, 5));
+    await sleep(ms);
+    response.end(body.slice(5));
+  };
+
+/** Faults from which a call must recover. */
+export const RETRIED_FAULTS: [string, Fault][] = [
+  ["a reset before the request is processed", resetBeforeProcessing],
+  ["a reset after the request is processed", resetAfterProcessing],
+  ["a truncated body", truncatedBody],
+  ["a truncated body without Content-Length", truncatedBodyWithoutLength],
+  ["a response that is not HTTP", notHttp],
+  ["a 429", errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" })],
+  ["a 500", errorEnvelope(500, "INTERNAL_ERROR")],
+  ["a 503 with Retry-After", errorEnvelope(503, "INTERNAL_ERROR", { "retry-after": "1" })],
+  ["a 503 without Retry-After", errorEnvelope(503, "INTERNAL_ERROR")],
+  ["a proxy's HTML 502", respondWith(502, "<h1>Bad gateway</h1>")],
+  ["slow headers", slowHeaders(300)],
+  ["a slow body", slowBody(300)],
+];
+
+/** `onResponse` sees every upstream response before a fault changes it. */
+export async function startFaultProxy(
+  upstream: string,
+  onResponse: (method: string, path: string, response: UpstreamResponse) => void = () => {},
+): Promise<FaultProxy> {
+  const requests: RecordedRequest[] = [];
+  let nextFaults: Fault[] = [];
+  let defaultFault: Fault = passThrough;
+
+  const server = createServer(async (request, response) => {
+    const body = await readBody(request);
+    const path = request.url ?? "/";
+    const method = request.method ?? "GET";
+    requests.push({ method, path, headers: request.headers, body, at: Date.now() });
+    // One connection per request: a kept-alive connection may close just as it is reused.
+    const forward = async (): Promise<UpstreamResponse> => {
+      const headers = without(request.headers, ["host", "connection", "content-length", "transfer-encoding"]);
+      const sent = requestUpstream(upstream + path, { method, headers, agent: false });
+      sent.end(body);
+      const [answered] = (await once(sent, "response")) as [IncomingMessage];
+      const upstreamResponse = {
+        status: Number(answered.statusCode),
+        headers: without(answered.headers, [
+          "connection",
+          "keep-alive",
+          "transfer-encoding",
+          "content-length",
+        ]),
+        body: await readBody(answered),
+      };
+      onResponse(method, path, upstreamResponse);
+      return upstreamResponse;
+    };
+    try {
+      await (nextFaults.shift() ?? defaultFault)({ request, response, forward });
+    } catch (error) {
+      // The test has ended and closed the upstream.
+      if (server.listening) throw error;
+      request.socket.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    injectNext(...faults) {
+      nextFaults = faults;
+    },
+    injectAlways(fault) {
+      defaultFault = fault;
+    },
+    countOpenSockets: () =>
+      new Promise((resolve, reject) => {
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const without = (headers: IncomingHttpHeaders, names: string[]) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name))) as Record<
+    string,
+    string
+  >;
