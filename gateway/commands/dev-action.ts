@@ -148,7 +148,7 @@ const CURL = "curl -sS -w '\\n'";
 
 function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
   const [first, second = first] = listings;
-  if (!first || !second) throw new Error("The demo holder has no active listing.");
+  if (!first || !second) throw new Error("The demo key holder has no active listing.");
   const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
   return {
     url,

@@ -14,7 +14,7 @@ export function addDoctor(program: Command): void {
       "after",
       notes(`
 Changes nothing and sends no mail. Run it with the same environment as the service. Each check is ok, warning, failed, or
-skipped if the database is unreachable. The exit code is 1 if a check failed.
+skipped if the database check failed. The exit code is 1 if a check failed.
 
 ${DATABASE_HELP}
 

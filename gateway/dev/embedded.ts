@@ -9,7 +9,7 @@ import { type Installation, ignoreErrors, install } from "./embedded-files.js";
 export interface EmbeddedOptions {
   /** Folder used only for the database; created if missing, kept between starts. */
   dataDir: string;
-  /** Preferred port on 127.0.0.1. Default, also if it is in use: a free port. */
+  /** Preferred port on 127.0.0.1. If omitted or in use, a free port is used. */
   port?: number;
   /** Postgres settings by name. */
   settings?: Record<string, string>;

@@ -26,7 +26,7 @@ export interface Check {
   run(context: CheckContext): Promise<CheckResult> | CheckResult;
 }
 
-/** A check that is skipped if the database is unreachable. */
+/** A check that is skipped if the database check failed. */
 export interface DatabaseCheck {
   name: string;
   run(context: CheckContext, db: Db): Promise<CheckResult>;

@@ -40,7 +40,7 @@ export const schemaCheck: DatabaseCheck = {
   },
 };
 
-/** Each process expires API keys by its own clock; see gateway/docs/contract.md#authentication. */
+/** Each process expires API keys by its own clock, within 1 second (gateway/docs/contract.md#authentication). */
 const MAX_CLOCK_SKEW_MS = 1_000;
 
 export const clockCheck: DatabaseCheck = {

@@ -25,7 +25,7 @@ const DATABASE_CHECKS: DatabaseCheck[] = [
 
 export interface Report {
   name: string;
-  /** `skipped`: the database is unreachable. */
+  /** `skipped`: the database check failed. */
   status: CheckResult["status"] | "skipped";
   message: string;
 }
@@ -56,7 +56,7 @@ async function examineDatabase(context: CheckContext): Promise<Report[]> {
 const close = (db: Db) => db.close().catch(() => {});
 
 const skipped = (): Report[] =>
-  DATABASE_CHECKS.map(({ name }) => ({ name, status: "skipped", message: "The database is unreachable." }));
+  DATABASE_CHECKS.map(({ name }) => ({ name, status: "skipped", message: "The database check failed." }));
 
 const CHECK_TIMEOUT_SECONDS = 10;
 
