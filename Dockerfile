@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
-# The gateway, the worker and all commands: `docker run IMAGE serve`, `worker`, `migrate`, `keys list`, …
+# The image runs any guest-forms command: `docker run IMAGE serve`, `worker`, `migrate`, `keys list`, …
 
-# The digest is the one that https://github.com/docker-library/repo-info has for this tag. A newer one:
+# Digest from https://github.com/docker-library/repo-info. To update it, run
 # `docker buildx imagetools inspect node:24-slim`.
 ARG NODE_IMAGE=node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
 
@@ -15,10 +15,10 @@ COPY prisma prisma
 COPY server server
 COPY gateway gateway
 COPY deploy deploy
-# From here on as README.md, "Installing it", says.
+# From here on, the steps of README.md, "Installing it".
 RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
 WORKDIR /opt/guest-forms
-# `--build-arg OMIT=--omit=peer` adds OpenTelemetry, for traces.
+# `--build-arg OMIT=--omit=peer` adds OpenTelemetry for tracing.
 ARG OMIT="--omit=optional --omit=peer"
 RUN npm ci ${OMIT} --ignore-scripts
 

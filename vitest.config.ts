@@ -6,9 +6,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/global-setup.ts"],
     pool: "forks",
-    // Most of a test's time is waiting for Postgres or for a process.
+    // Tests mostly wait for Postgres or for processes.
     maxWorkers: availableParallelism() + 1,
-    // For a machine that has much else to do; what is promised to be fast is asserted by the tests themselves.
+    // Generous, for a loaded machine. Tests assert promised times themselves.
     testTimeout: 60_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 30_000 } },

@@ -1,4 +1,4 @@
-// Exits 0 if a Postgres answers at the given address and lets us create databases.
+// Exits with 0 if Postgres at the given URL is reachable and allows creating databases.
 import pg from "pg";
 
 const client = new pg.Client({ connectionString: process.argv[2], connectionTimeoutMillis: 2000 });

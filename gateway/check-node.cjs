@@ -1,15 +1,15 @@
-// Ends with one sentence where Node.js is too old, before anything is loaded that fails there without one. In old syntax.
+// Exits with a clear message on unsupported Node.js versions. Uses old syntax so that those versions can parse it.
 "use strict";
 
-/** The least minor version of the versions that have one; the same as `engines` in package.json. */
-var LEAST_MINOR = { 20: 19, 22: 12 };
-var FROM = 24;
+/** Minimum minor version per major version, as in `engines` of package.json. */
+var MIN_MINOR = { 20: 19, 22: 12 };
+var MIN_MAJOR = 24;
 
 var version = process.versions.node.split(".");
 var major = Number(version[0]);
-if (major < FROM && !(Number(version[1]) >= LEAST_MINOR[major])) {
+if (major < MIN_MAJOR && !(Number(version[1]) >= MIN_MINOR[major])) {
   console.error(
-    "guest-forms needs Node.js 20.19, 22.12 or 24 or later, and this is " +
+    "guest-forms needs Node.js 20.19, 22.12 or 24 or later, but this is " +
       process.version +
       ": install Node.js 24 from https://nodejs.org.",
   );

@@ -3,9 +3,9 @@ import { CommanderError } from "commander";
 import { buildProgram } from "./commands/program.js";
 import { describeUsage } from "./commands/usage.js";
 
-const USAGE = 2;
+const USAGE_EXIT_CODE = 2;
 
-/** Runs the command line and gives the exit code. */
+/** Runs the command line and returns the exit code. */
 async function main(): Promise<number> {
   const program = buildProgram();
   try {
@@ -15,8 +15,11 @@ async function main(): Promise<number> {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       const message = describeUsage(program, process.argv.slice(2), error);
-      report({ code: "USAGE_ERROR", message: message ?? "A subcommand is missing: see the help." }, message);
-      return USAGE;
+      report(
+        { code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to see them." },
+        message,
+      );
+      return USAGE_EXIT_CODE;
     }
     const { explain } = await import("./commands/failure.js");
     const { message, exitCode, details } = explain(error);
@@ -25,13 +28,13 @@ async function main(): Promise<number> {
   }
 }
 
-/** Prints a failure: with --json as a value on standard output, and in any case `text`, a line for people. */
+/** Prints an error: `text` to standard error and, with --json, `error` to standard output. */
 function report(error: { code: string; message: string }, text: string | undefined): void {
   if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify({ error })}\n`);
   if (text) process.stderr.write(text.replace(/^/gm, "error: ").concat("\n"));
 }
 
-// A reader that went away, as `| head` does, or a terminal that was closed, is no failure.
+// Ignore a closed pipe (`| head`) or terminal.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
@@ -39,5 +42,5 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const exitCode = await main();
-await new Promise((written) => process.stdout.write("", written));
+await new Promise((flushed) => process.stdout.write("", flushed));
 process.exit(exitCode);

@@ -7,122 +7,133 @@ import {
   databaseFolder,
   makeDataFolder,
   readDemo,
-  removeAddress,
+  removeDatabaseUrl,
   removeDemo,
-  saveAddress,
+  saveDatabaseUrl,
   saveDemo,
 } from "../dev/data-folder.js";
-import { type Demo, prepareDemo, stay } from "../dev/demo.js";
+import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
-import { onNpmEnd } from "../dev/npm-parent.js";
+import { onNpmExit } from "../dev/npm-parent.js";
 import { terminalMailer } from "../dev/terminal-mailer.js";
 import { createLog, written } from "../process/log.js";
 import type { Gateway } from "../serve.js";
-import { bringUpToDate } from "./bring-up-to-date.js";
-import { portIsChosen, type WithDatabase } from "./environment.js";
+import { isPortSet, type SettingsWithDatabase } from "./environment.js";
 import { CommandFailure } from "./failure.js";
-import { type Address, addressed, CLOSING_SECONDS, listening, PortTaken } from "./listening.js";
+import { prepareDatabase } from "./prepare-database.js";
 import { print } from "./print.js";
 import { withServices } from "./services.js";
-import { type StopRequest, stopRequest } from "./stopping.js";
+import {
+  type Address,
+  applyAddress,
+  CLOSE_TIMEOUT_SECONDS,
+  PortTakenError,
+  startListening,
+} from "./start-listening.js";
+import { listenForStop, type StopRequest } from "./stopping.js";
 
 export interface DevOptions extends Address {
-  /** Delete what earlier starts kept. */
+  /** Delete the data of earlier runs. */
   fresh?: boolean;
 }
 
 const progress = (line: string) => void process.stderr.write(`${line}\n`);
 
-/** Runs the service with demo data until a signal asks to stop. */
+/** Runs the service with demo data until it is stopped by a signal. */
 export async function dev(options: DevOptions, command: Command): Promise<void> {
-  const undo: (() => Promise<void> | void)[] = [];
-  const force = () => undo.includes(removeAddress) && removeAddress();
-  const stop = stopRequest(force);
-  onNpmEnd(() => process.kill(process.pid, "SIGHUP"));
+  const cleanups: (() => Promise<void> | void)[] = [];
+  const stop = listenForStop(() => cleanups.includes(removeDatabaseUrl) && removeDatabaseUrl());
+  onNpmExit(() => process.kill(process.pid, "SIGHUP"));
   try {
-    const given = addressed(readSettings(), options);
-    if (options.fresh) await startAfresh(given);
+    const given = applyAddress(readSettings(), options);
+    if (options.fresh) await deleteDevData(given);
     makeDataFolder();
-    const url = given.DATABASE_URL ?? (await embedded(undo));
-    const settings: WithDatabase = given.DATABASE_URL
+    const url = given.DATABASE_URL ?? (await startDevPostgres(cleanups));
+    const settings: SettingsWithDatabase = given.DATABASE_URL
       ? { ...given, DATABASE_URL: url }
       : { ...given, DATABASE_URL: url, DATABASE_DIRECT_URL: undefined, DATABASE_PREPARED: true };
-    stop.check();
-    const demo = await prepare(settings, stop);
+    stop.throwIfRequested();
+    const demo = await prepareDatabaseAndDemo(settings, stop);
     const log = createLog(settings.LOG_LEVEL);
-    const gateway = await listen(settings, log, portIsChosen() || options.port !== undefined);
-    undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
-    stop.check();
+    const gateway = await listenOnFreePort(settings, log, isPortSet() || options.port !== undefined);
+    cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
+    stop.throwIfRequested();
     await written();
-    const ready = describe(gateway.url, demo);
-    print(command, ready, asText(ready));
-    await stop.asked;
+    const ready = describeService(gateway.url, demo);
+    print(command, ready, formatReady(ready));
+    await stop.requested;
     progress("Stopping …");
   } catch (error) {
-    // What a stop breaks off is no failure: Ctrl-C in a terminal also reaches initdb.
-    if (!stop.isAsked()) throw error;
+    // Ignore errors caused by the stop itself: Ctrl-C in a terminal also reaches initdb.
+    if (!stop.isRequested()) throw error;
   } finally {
-    for (const step of undo.reverse()) await step();
+    for (const step of cleanups.reverse()) await step();
   }
 }
 
 /** Deletes the embedded database and the demo keys. */
-async function startAfresh({ DATABASE_URL }: Settings): Promise<void> {
+async function deleteDevData({ DATABASE_URL }: Settings): Promise<void> {
   if (DATABASE_URL) {
     throw new CommandFailure(
-      "--fresh deletes the embedded database alone: unset DATABASE_URL, or leave --fresh out.",
+      "--fresh deletes only the embedded database: unset DATABASE_URL, or omit --fresh.",
     );
   }
-  await removeEmbedded(databaseFolder()).catch(fail);
+  await removeEmbedded(databaseFolder()).catch(throwCommandFailure);
   removeDemo();
 }
 
-/** One sentence, which the end of Postgres' log may follow. */
-function fail(error: Error): never {
-  const [sentence = "", ...log] = error.message.trim().split("\n");
-  throw new CommandFailure(log.length > 0 ? `${sentence} Its log ends: ${log.at(-1)}` : sentence);
+/** Keeps the message's first line, and the last line of Postgres' log if there is one. */
+function throwCommandFailure(error: Error): never {
+  const [message = "", ...log] = error.message.trim().split("\n");
+  throw new CommandFailure(log.length > 0 ? `${message} Last line of its log: ${log.at(-1)}` : message);
 }
 
-/** Starts the embedded Postgres and leaves its address for the other commands. */
-async function embedded(undo: (() => Promise<void> | void)[]): Promise<string> {
+/** Starts the embedded Postgres and saves its URL for the other commands. */
+async function startDevPostgres(cleanups: (() => Promise<void> | void)[]): Promise<string> {
   const dataDir = databaseFolder();
   progress(`Starting Postgres in ${relative(process.cwd(), dataDir)} …`);
-  const postgres = await startEmbedded({ dataDir, durable: true, onProgress: progress }).catch(fail);
-  undo.push(() => postgres.stop());
-  saveAddress(postgres.url);
-  undo.push(removeAddress);
+  const postgres = await startEmbedded({ dataDir, durable: true, onProgress: progress }).catch(
+    throwCommandFailure,
+  );
+  cleanups.push(() => postgres.stop());
+  saveDatabaseUrl(postgres.url);
+  cleanups.push(removeDatabaseUrl);
   return postgres.url;
 }
 
-async function prepare(settings: WithDatabase, stop: StopRequest): Promise<Demo> {
-  progress("Bringing the database up to date …");
-  await bringUpToDate(settings, progress);
-  stop.check();
+async function prepareDatabaseAndDemo(settings: SettingsWithDatabase, stop: StopRequest): Promise<Demo> {
+  progress("Migrating the database …");
+  await prepareDatabase(settings, progress);
+  stop.throwIfRequested();
   progress("Preparing the demo data …");
   return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
 }
 
-const MAX_PORTS = 100;
+const MAX_PORTS_TO_TRY = 100;
 
-/** Listens on the port of the settings or, if nobody chose that one, on the next free one: the same at each start. */
-async function listen(settings: WithDatabase, log: Logger, isChosen: boolean): Promise<Gateway> {
+/** Listens on PORT or, unless `isPortFixed`, on the next free port. */
+async function listenOnFreePort(
+  settings: SettingsWithDatabase,
+  log: Logger,
+  isPortFixed: boolean,
+): Promise<Gateway> {
   progress("Starting the gateway and the notification worker …");
   const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
   const mailer = settings.SMTP_URL ? undefined : terminalMailer(progress);
   for (let port = PORT; ; ) {
     try {
-      return await listening({ ...settings, PORT: port }, log, true, mailer);
+      return await startListening({ ...settings, PORT: port }, log, true, mailer);
     } catch (error) {
-      if (isChosen || !(error instanceof PortTaken) || port >= PORT + MAX_PORTS) throw error;
+      if (isPortFixed || !(error instanceof PortTakenError) || port >= PORT + MAX_PORTS_TO_TRY) throw error;
       const taken = port;
       do port += 1;
       while (INTERNAL_TOKEN && port === INTERNAL_PORT);
-      progress(`Port ${taken} is taken: trying ${port}.`);
+      progress(`Port ${taken} is in use: trying ${port}.`);
     }
   }
 }
 
-/** What a newcomer needs; `curl` are lines to paste into a shell. */
+/** `curl` holds commands to paste into a shell. */
 interface Ready {
   url: string;
   docs: string;
@@ -132,13 +143,13 @@ interface Ready {
   curl: { create: string; list: string; listing: string };
 }
 
-/** With a line end after the answer, which has none, so that the prompt does not stick to it. */
+/** Adds a newline after the response, so that the prompt starts on its own line. */
 const CURL = "curl -sS -w '\\n'";
 
-function describe(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
+function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
   const [first, second = first] = listings;
-  if (!first || !second) throw new Error("The demo holder has no active listing.");
-  const body = { ...stay(second, 30, 3, 2), guestEmail: "guest@example.com" };
+  if (!first || !second) throw new Error("The demo key holder has no active listing.");
+  const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
   return {
     url,
     docs: `${url}/docs`,
@@ -158,20 +169,20 @@ function describe(url: string, { readWriteKey, readOnlyKey, listings }: Demo): R
   };
 }
 
-const asText = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: Ready) => `
+const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: Ready) => `
 Guest forms is running.
 
-  Address          ${url}
+  URL              ${url}
   Read-write key   ${readWriteKey}
   Read-only key    ${readOnlyKey}
   Listings         ${listings.map(({ id, title }) => `${id}  ${title}`).join("\n                   ")}
-  Reference        ${docs}
+  API reference    ${docs}
 
-Create a form (sent again, it answers with the same form):
+Create a form (sending it again returns the same form):
 
   ${curl.create}
 
-List the forms on that listing, the new one last:
+List the forms on that listing, newest last:
 
   ${curl.list}
 
@@ -179,5 +190,5 @@ Fetch a listing:
 
   ${curl.listing}
 
-Stop it with Ctrl-C. The data stays in .data/ for the next start.
+Stop it with Ctrl-C. The data is kept in .data/ for the next start.
 `;

@@ -5,18 +5,17 @@ import { withJson } from "./print.js";
 import { withAddress } from "./serve.js";
 import { settingsNotes } from "./settings-help.js";
 
-/** `dev`. */
 export function addDev(program: Command): void {
   withAddress(withJson(program.command("dev")))
-    .description("run the service on an embedded Postgres with demo data: nothing else is needed")
-    .option("--fresh", "delete the database and the demo keys in .data/ first, and start with new ones")
+    .description("run the service with demo data on an embedded Postgres, without any setup")
+    .option("--fresh", "delete the database and demo keys in .data/ and create new ones")
     .addHelpText(
       "after",
       notes(`
-Keeps everything in .data/ under the current folder: the database (unless DATABASE_URL is set), and the two demo keys
-in .data/demo.json. The next start finds them again. While it runs, the other commands started in this folder use its
-database. Without SMTP_URL it prints notifications on standard error. If 3000 is taken, and neither PORT nor --port is
-given, it takes the next free port. Ctrl-C stops it, a second one at once.
+Keeps its data in .data/ in the current folder for the next start: the database (unless DATABASE_URL is set), and two
+demo keys in .data/demo.json. While it runs, other commands started in this folder use its database. Without SMTP_URL,
+notifications are printed to standard error. If port 3000 is in use, and neither PORT nor --port is set, it uses the
+next free port. Ctrl-C stops it gracefully; a second Ctrl-C stops it immediately.
 
 Example:
   guest-forms dev --port 4000`),

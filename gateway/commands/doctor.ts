@@ -2,22 +2,21 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { DoctorOptions } from "./doctor-action.js";
 import { notes } from "./help.js";
 import { withJson } from "./print.js";
-import { wholeNumber } from "./values.js";
+import { DATABASE_HELP } from "./run.js";
+import { parseWholeNumber } from "./values.js";
 
-/** `doctor`. */
 export function addDoctor(program: Command): void {
   withJson(program.command("doctor"))
-    .description("check the settings, the database and what else the service needs, and say what to do")
-    .option("--processes <number>", "gateway processes, on all machines together", processes, 1)
-    .option("--no-worker", "these processes send no notifications (`serve --no-worker`)")
+    .description("check the settings, the database and other dependencies, and suggest fixes")
+    .option("--processes <number>", "gateway processes, on all machines together", parseProcesses, 1)
+    .option("--no-worker", "the processes run as `serve --no-worker`")
     .addHelpText(
       "after",
       notes(`
-It changes nothing and sends no mail. Run it with the environment of the service. Each line is ok, warning, failed, or
-skipped where the database cannot be reached. The exit code is 1 if anything failed.
+Changes nothing and sends no mail. Run it with the same environment as the service. Each check is ok, warning, failed, or
+skipped if the database check failed. The exit code is 1 if a check failed.
 
-The database is the one of DATABASE_URL. Where that is unset, and NODE_ENV is not "production", it is the one of a
-\`guest-forms dev\` running in the current folder.
+${DATABASE_HELP}
 
 Example:
   guest-forms doctor --processes 8`),
@@ -28,8 +27,8 @@ Example:
     });
 }
 
-function processes(text: string): number {
-  const number = wholeNumber(text);
+function parseProcesses(text: string): number {
+  const number = parseWholeNumber(text);
   if (number < 1) throw new InvalidArgumentError("It must be at least 1.");
   return number;
 }

@@ -1,47 +1,47 @@
 import { readFileSync, statSync } from "node:fs";
 import { readSettings, type Settings } from "../../server/config.js";
-import { addressFile } from "../dev/data-folder.js";
+import { databaseUrlFile } from "../dev/data-folder.js";
 import { CommandFailure } from "./failure.js";
 
-export type WithDatabase = Settings & { DATABASE_URL: string };
+export type SettingsWithDatabase = Settings & { DATABASE_URL: string };
 
-const WANTED =
+const DATABASE_URL_MISSING =
   "DATABASE_URL is not set: set it to the database to use, such as postgres://user:password@localhost/guest_forms";
 
-/** The settings of a command that demands DATABASE_URL. */
-export function settingsWithDatabase(): WithDatabase {
+/** The settings of a command that requires DATABASE_URL. */
+export function readSettingsWithDatabase(): SettingsWithDatabase {
   const settings = readSettings();
-  if (!settings.DATABASE_URL) throw new CommandFailure(`${WANTED}.`);
+  if (!settings.DATABASE_URL) throw new CommandFailure(`${DATABASE_URL_MISSING}.`);
   return { ...settings, DATABASE_URL: settings.DATABASE_URL };
 }
 
-/** As `settingsWithDatabase`, but outside production content with the database of a `dev` running in this folder. */
-export function settingsOrDev(): WithDatabase {
-  const settings = settingsOrAddressOfDev();
+/** Outside production, DATABASE_URL defaults to the database of a `dev` running in this folder. */
+export function readSettingsWithDatabaseOrDev(): SettingsWithDatabase {
+  const settings = readSettingsOrDev();
   const { DATABASE_URL } = settings;
-  const also = isProduction(settings) ? "" : ", or run `guest-forms dev` in this folder";
-  if (!DATABASE_URL) throw new CommandFailure(`${WANTED}${also}.`);
+  const orDev = isProduction(settings) ? "" : ", or run `guest-forms dev` in this folder";
+  if (!DATABASE_URL) throw new CommandFailure(`${DATABASE_URL_MISSING}${orDev}.`);
   return { ...settings, DATABASE_URL };
 }
 
-/** The same, without DATABASE_URL if there is neither. */
-export function settingsOrAddressOfDev(): Settings {
+/** As `readSettingsWithDatabaseOrDev`, but DATABASE_URL may be missing. */
+export function readSettingsOrDev(): Settings {
   const settings = readSettings();
   if (settings.DATABASE_URL || isProduction(settings)) return settings;
-  return { ...settings, DATABASE_URL: addressOfDev() };
+  return { ...settings, DATABASE_URL: readDevDatabaseUrl() };
 }
 
 const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
 
-function addressOfDev(): string | undefined {
+function readDevDatabaseUrl(): string | undefined {
   try {
-    // Another user's file would have the commands talk to that user's database.
-    if (process.getuid && statSync(addressFile()).uid !== process.getuid()) return undefined;
-    return readFileSync(addressFile(), "utf8").trim() || undefined;
+    // Ignore another user's file: commands must not use that user's database.
+    if (process.getuid && statSync(databaseUrlFile()).uid !== process.getuid()) return undefined;
+    return readFileSync(databaseUrlFile(), "utf8").trim() || undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Whether someone chose the port, so that another must not be taken in its place. */
-export const portIsChosen = () => Boolean(process.env.PORT);
+/** Whether PORT is set, so that no other port may be used. */
+export const isPortSet = () => Boolean(process.env.PORT);

@@ -2,7 +2,7 @@ import type { Caller } from "../../server/caller.js";
 import { ServiceError } from "../../server/errors.js";
 import { CommandFailure } from "./failure.js";
 
-/** Gives the id of the user whom an option names by id or e-mail address. */
+/** Resolves an option's id or e-mail address to a user id. */
 export type FindUser = (option: string, given: string) => Promise<string>;
 
 export const findUserBy =

@@ -1,14 +1,13 @@
 import type { Command } from "commander";
 import { KNOWN_STATUSES } from "../../server/forms/status.js";
 import { notes } from "./help.js";
-import { type PageOptions, paged, withPages } from "./pages.js";
-import { record, table } from "./print.js";
-import { dataCommand, operate } from "./run.js";
-import { type NumberOrNone, orNull, wholeNumberOrNone } from "./values.js";
+import { formatPage, type PageOptions, withPages } from "./pages.js";
+import { formatRecord, formatTable } from "./print.js";
+import { addDataCommand, runOperation } from "./run.js";
+import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "./values.js";
 
 const NO_FORM = "There is no form with this id.";
 
-/** `forms list`, `forms show`, `forms set-status`, `forms set-party`, `forms trail`. */
 export function addForms(program: Command): void {
   const forms = program.command("forms").description("guest-registration forms");
   addList(forms);
@@ -24,23 +23,23 @@ interface ListOptions extends PageOptions {
 }
 
 function addList(forms: Command): void {
-  withPages(dataCommand(forms, "list"))
+  withPages(addDataCommand(forms, "list"))
     .description("list forms, newest first")
-    .option("--listing <id>", "only those on this listing")
-    .option("--user <user>", "only those that this user's keys see; an id or e-mail address")
+    .option("--listing <id>", "only forms on this listing")
+    .option("--user <user>", "only forms in scope of this user's keys; an id or e-mail address")
     .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
           return core.forms.listAll({ listingId: listing, userId, limit, cursor: after });
         },
         text: (page) =>
-          paged(
-            table(
+          formatPage(
+            formatTable(
               page.items.map((form) => ({
                 ...form,
-                checkIn: toTheMinute(form.checkInDate),
-                checkOut: toTheMinute(form.checkOutDate),
+                checkIn: formatMinute(form.checkInDate),
+                checkOut: formatMinute(form.checkOutDate),
                 guests: form.numberOfGuests,
               })),
               ["id", "status", "checkIn", "checkOut", "guests", "listingId"],
@@ -52,24 +51,24 @@ function addList(forms: Command): void {
     );
 }
 
-const toTheMinute = (instant: string | null) => instant && `${instant.slice(0, 16)}Z`;
+const formatMinute = (instant: string | null) => instant && `${instant.slice(0, 16)}Z`;
 
 function addShow(forms: Command): void {
-  dataCommand(forms, "show <id>")
-    .description("show a form, without its guest's address")
+  addDataCommand(forms, "show <id>")
+    .description("show a form, without the guest's e-mail address")
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.forms.getAny({ id }),
-        text: record,
-        missing: NO_FORM,
+        text: formatRecord,
+        notFound: NO_FORM,
       }),
     );
 }
 
 function addSetStatus(forms: Command): void {
-  dataCommand(forms, "set-status <id> <status>")
-    .description("set a form's status, in whatever order: a correction is audited as one")
-    .option("--force", "also a status that is not known; it is shown as UNKNOWN")
+  addDataCommand(forms, "set-status <id> <status>")
+    .description("set a form's status; any change is allowed, and corrections are audited as such")
+    .option("--force", "allow an unknown status; clients see it as UNKNOWN")
     .addHelpText(
       "after",
       notes(`
@@ -80,11 +79,11 @@ Example:
   guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`),
     )
     .action((id: string, status: string, { force }: { force?: boolean }, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.forms.setStatus({ id, status, force }),
-        text: record,
+        text: formatRecord,
         options: { id: "ID", status: "STATUS" },
-        missing: NO_FORM,
+        notFound: NO_FORM,
       }),
     );
 }
@@ -95,10 +94,10 @@ interface PartyOptions {
 }
 
 function addSetParty(forms: Command): void {
-  dataCommand(forms, "set-party <id>")
-    .description("set how many vehicles and pets come, as far as the listing allows")
-    .option("--vehicles <number>", "vehicles, or none for not stated", wholeNumberOrNone)
-    .option("--pets <number>", "pets, or none for not stated", wholeNumberOrNone)
+  addDataCommand(forms, "set-party <id>")
+    .description("set the number of vehicles and pets, within the listing's rules")
+    .option("--vehicles <number>", "number of vehicles, or none for not stated", parseWholeNumberOrNone)
+    .option("--pets <number>", "number of pets, or none for not stated", parseWholeNumberOrNone)
     .addHelpText(
       "after",
       notes(
@@ -106,27 +105,27 @@ function addSetParty(forms: Command): void {
       ),
     )
     .action((id: string, { vehicles, pets }: PartyOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) =>
-          core.forms.setParty({ id, numberOfVehicles: orNull(vehicles), numberOfPets: orNull(pets) }),
-        text: record,
+          core.forms.setParty({ id, numberOfVehicles: noneToNull(vehicles), numberOfPets: noneToNull(pets) }),
+        text: formatRecord,
         options: { numberOfVehicles: "--vehicles", numberOfPets: "--pets" },
-        missing: NO_FORM,
+        notFound: NO_FORM,
       }),
     );
 }
 
 function addTrail(forms: Command): void {
-  dataCommand(forms, "trail <id>")
-    .description("tell what happened to a form, newest first")
+  addDataCommand(forms, "trail <id>")
+    .description("show the audit trail of a form, newest first")
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.audit.trail({ subjectId: id, limit: 1000 }),
         text: (entries) =>
-          table(
+          formatTable(
             entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
             ["at", "action", "actor", "actorId", "userId", "correlationId", "details"],
-            "Nothing is known of a form with this id.",
+            "No audit entries for this form id.",
           ),
       }),
     );

@@ -1,14 +1,14 @@
 import { type AddHelpTextContext, Help } from "commander";
 
-/** As commander assumes where the output is no terminal. */
+/** Commander's default if the output is not a terminal. */
 const DEFAULT_WIDTH = 80;
 
 type HelpText = (context: AddHelpTextContext) => string;
 
-/** Text after the options, wrapped to the terminal. Indented lines, such as examples, stay as they are. */
+/** Text after the options, wrapped to the terminal. Indented lines, such as examples, are not wrapped. */
 export const notes = (text: string): HelpText => wrappedNotes((width) => wrap(text.trim(), width));
 
-/** The same for text that depends on the columns there are. */
+/** As `notes`, for text that depends on the terminal's width. */
 export const wrappedNotes =
   (text: (width: number) => string): HelpText =>
   ({ command, error }) => {
@@ -19,7 +19,7 @@ export const wrappedNotes =
 
 const help = new Help();
 
-/** Wraps paragraphs, whose lines are joined first. */
+/** Joins the lines of each paragraph, then wraps it. */
 export const wrap = (text: string, width: number): string =>
   text
     .replace(/(?<=\S)\n(?=\S)/g, " ")

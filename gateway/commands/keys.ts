@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { notes } from "./help.js";
-import { record, table } from "./print.js";
-import { dataCommand, operate } from "./run.js";
-import { span, spoken } from "./values.js";
+import { formatRecord, formatTable } from "./print.js";
+import { addDataCommand, runOperation } from "./run.js";
+import { parseDuration, toKebabCase } from "./values.js";
 
 const MODES = { "read-write": "READ_WRITE", "read-only": "READ_ONLY" } as const;
 
 const NO_KEY = "There is no key with this id.";
-const ONCE = "Keep the key now: it is not shown again.";
+const SHOWN_ONCE_NOTICE = "Save the key now: it is not shown again.";
 
 interface IssueOptions {
   user: string;
@@ -16,11 +16,10 @@ interface IssueOptions {
   expiresAt?: string;
 }
 
-/** `keys issue`, `keys list`, `keys revoke`, `keys rotate`. */
 export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
-    .description("API keys; their scope is what their holder owns or may write");
+    .description("API keys; a key's scope is the listings its holder owns or can write");
   addIssue(keys);
   addList(keys);
   addRevoke(keys);
@@ -28,15 +27,15 @@ export function addKeys(program: Command): void {
 }
 
 function addIssue(keys: Command): void {
-  dataCommand(keys, "issue")
-    .description("issue a key to a user; it is shown this once")
-    .requiredOption("--user <user>", "id or e-mail address of the user who holds the key (required)")
+  addDataCommand(keys, "issue")
+    .description("issue a key to a user; it is shown only once")
+    .requiredOption("--user <user>", "key holder: id or e-mail address of a user (required)")
     .addOption(
-      new Option("--mode <mode>", "read-only keys may not create or update forms (required)")
+      new Option("--mode <mode>", "read-only keys cannot create or update forms (required)")
         .choices(Object.keys(MODES))
         .makeOptionMandatory(),
     )
-    .option("--label <text>", "what the key is for, at most 100 characters (default: none)")
+    .option("--label <text>", "what the key is used for, at most 100 characters (default: none)")
     .option(
       "--expires-at <instant>",
       "ISO 8601 instant with seconds and an offset, such as 2030-01-31T00:00:00Z (default: never)",
@@ -48,9 +47,9 @@ function addIssue(keys: Command): void {
       ),
     )
     .action((options: IssueOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) =>
-          shown(
+          withReadableMode(
             await core.keys.issue({
               userId: await findUser("--user", options.user),
               mode: MODES[options.mode],
@@ -58,23 +57,23 @@ function addIssue(keys: Command): void {
               expiresAt: options.expiresAt,
             }),
           ),
-        text: (key) => `${record(key)}\n\n${ONCE}`,
+        text: (key) => `${formatRecord(key)}\n\n${SHOWN_ONCE_NOTICE}`,
       }),
     );
 }
 
 function addList(keys: Command): void {
-  dataCommand(keys, "list")
-    .description("list keys, ended ones too, without their secrets")
-    .option("--user <user>", "only those of this user, an id or e-mail address (default: all)")
+  addDataCommand(keys, "list")
+    .description("list keys, including revoked and expired ones, without their secrets")
+    .option("--user <user>", "only keys of this user; an id or e-mail address (default: all)")
     .action(({ user }: { user?: string }, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
-          return (await core.keys.list({ userId })).map(shown);
+          return (await core.keys.list({ userId })).map(withReadableMode);
         },
         text: (rows) =>
-          table(
+          formatTable(
             rows,
             ["id", "userId", "prefix", "mode", "label", "createdAt", "expiresAt", "revokedAt", "lastUsedAt"],
             "There are no keys.",
@@ -84,23 +83,26 @@ function addList(keys: Command): void {
 }
 
 function addRevoke(keys: Command): void {
-  dataCommand(keys, "revoke <id>")
-    .description("end a key for good, within a second on every process")
+  addDataCommand(keys, "revoke <id>")
+    .description("revoke a key permanently; takes effect on every process within a second")
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
-        call: async (core) => shown(await core.keys.revoke({ id })),
-        text: record,
-        missing: NO_KEY,
+      runOperation(command, {
+        call: async (core) => withReadableMode(await core.keys.revoke({ id })),
+        text: formatRecord,
+        notFound: NO_KEY,
       }),
     );
 }
 
 function addRotate(keys: Command): void {
-  dataCommand(keys, "rotate <id>")
-    .description("replace a key; the old one goes on working for a grace period")
+  addDataCommand(keys, "rotate <id>")
+    .description("replace a key; the old one keeps working for a grace period")
     .addOption(
-      new Option("--grace <span>", "how long the old key goes on: a number with s, m, h or d, at most 365d")
-        .argParser(span)
+      new Option(
+        "--grace <span>",
+        "how long the old key keeps working: a number with s, m, h or d, at most 365d",
+      )
+        .argParser(parseDuration)
         .default(86_400, "24h"),
     )
     .addHelpText(
@@ -108,13 +110,16 @@ function addRotate(keys: Command): void {
       notes("\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d"),
     )
     .action((id: string, { grace }: { grace: number }, command: Command) =>
-      operate(command, {
-        call: async (core) => shown(await core.keys.rotate({ id, graceSeconds: grace })),
-        text: (key) => `${record(key)}\n\n${ONCE}`,
+      runOperation(command, {
+        call: async (core) => withReadableMode(await core.keys.rotate({ id, graceSeconds: grace })),
+        text: (key) => `${formatRecord(key)}\n\n${SHOWN_ONCE_NOTICE}`,
         options: { id: "ID", graceSeconds: "--grace" },
-        missing: NO_KEY,
+        notFound: NO_KEY,
       }),
     );
 }
 
-const shown = <Key extends { mode: string }>(key: Key) => ({ ...key, mode: spoken(key.mode) });
+const withReadableMode = <Key extends { mode: string }>(key: Key) => ({
+  ...key,
+  mode: toKebabCase(key.mode),
+});

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import { notes } from "./help.js";
-import { type PageOptions, paged, withPages } from "./pages.js";
-import { record, table } from "./print.js";
-import { dataCommand, operate } from "./run.js";
-import { type NumberOrNone, orNull, wholeNumber, wholeNumberOrNone } from "./values.js";
+import { formatPage, type PageOptions, withPages } from "./pages.js";
+import { formatRecord, formatTable } from "./print.js";
+import { addDataCommand, runOperation } from "./run.js";
+import { type NumberOrNone, noneToNull, parseWholeNumber, parseWholeNumberOrNone } from "./values.js";
 
 interface CreateOptions {
   owner: string;
@@ -20,9 +20,8 @@ interface CreateOptions {
   inactive?: true;
 }
 
-/** `listings create`, `listings list`, `listings show`, `listings update`, `listings deactivate`. */
 export function addListings(program: Command): void {
-  const listings = program.command("listings").description("the places that are let");
+  const listings = program.command("listings").description("rental properties");
   addCreate(listings);
   addList(listings);
   addShow(listings);
@@ -31,9 +30,9 @@ export function addListings(program: Command): void {
 }
 
 function addCreate(listings: Command): void {
-  dataCommand(listings, "create")
-    .description("make a listing, and its owner's membership")
-    .requiredOption("--owner <user>", "id or e-mail address of the user who becomes its owner (required)")
+  addDataCommand(listings, "create")
+    .description("create a listing and make a user its owner")
+    .requiredOption("--owner <user>", "owner: id or e-mail address of a user (required)")
     .requiredOption("--title <text>", "title, at most 200 characters (required)")
     .requiredOption("--address <text>", "street and number, at most 500 characters (required)")
     .requiredOption("--city <text>", "city (required)")
@@ -41,15 +40,23 @@ function addCreate(listings: Command): void {
     .requiredOption("--zip-code <text>", "postal code, at most 20 characters (required)")
     .requiredOption("--timezone <name>", "IANA time zone, such as Europe/Berlin (required)")
     .option("--district <text>", "district (default: none)")
-    .option("--max-people <number>", "most guests of one form, at least 1 (default: no limit)", wholeNumber)
-    .option("--max-vehicles <number>", "most vehicles of one form (default: no limit)", wholeNumber)
+    .option(
+      "--max-people <number>",
+      "maximum number of guests per form, at least 1 (default: no limit)",
+      parseWholeNumber,
+    )
+    .option(
+      "--max-vehicles <number>",
+      "maximum number of vehicles per form (default: no limit)",
+      parseWholeNumber,
+    )
     .addOption(
-      new Option("--allow-pets <answer>", "whether pets may come (default: not stated)").choices([
+      new Option("--allow-pets <answer>", "whether pets are allowed (default: not stated)").choices([
         "true",
         "false",
       ]),
     )
-    .option("--inactive", "takes no new forms (default: active)")
+    .option("--inactive", "accept no new forms (default: active)")
     .addHelpText(
       "after",
       notes(`
@@ -58,7 +65,7 @@ Example:
     --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`),
     )
     .action((options: CreateOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) =>
           core.listings.create({
             ownerId: await findUser("--owner", options.owner),
@@ -74,23 +81,26 @@ Example:
             allowPets: options.allowPets && options.allowPets === "true",
             active: !options.inactive,
           }),
-        text: record,
+        text: formatRecord,
         options: { maxPeopleInListing: "--max-people" },
       }),
     );
 }
 
 function addList(listings: Command): void {
-  withPages(dataCommand(listings, "list"))
+  withPages(addDataCommand(listings, "list"))
     .description("list listings, newest first")
-    .option("--user <user>", "only those that this user's keys see; an id or e-mail address (default: all)")
+    .option(
+      "--user <user>",
+      "only listings in scope of this user's keys; an id or e-mail address (default: all)",
+    )
     .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) =>
           core.listings.listAll({ userId: user && (await findUser("--user", user)), limit, cursor: after }),
         text: (page) =>
-          paged(
-            table(
+          formatPage(
+            formatTable(
               page.items,
               ["id", "title", "city", "active", "maxPeopleInListing", "createdAt"],
               "There are no listings.",
@@ -102,13 +112,13 @@ function addList(listings: Command): void {
 }
 
 function addShow(listings: Command): void {
-  dataCommand(listings, "show <id>")
+  addDataCommand(listings, "show <id>")
     .description("show a listing")
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.listings.getAny({ id }),
-        text: record,
-        missing: NO_LISTING,
+        text: formatRecord,
+        notFound: NO_LISTING,
       }),
     );
 }
@@ -131,8 +141,8 @@ const NO_LISTING = "There is no listing with this id.";
 const ANSWERS = { true: true, false: false, none: null };
 
 function addUpdate(listings: Command): void {
-  dataCommand(listings, "update <id>")
-    .description("change what is given of a listing; forms on it stay as they are")
+  addDataCommand(listings, "update <id>")
+    .description("change the given properties of a listing; its forms do not change")
     .option("--title <text>", "title, at most 200 characters")
     .option("--address <text>", "street and number, at most 500 characters")
     .option("--city <text>", "city")
@@ -140,14 +150,22 @@ function addUpdate(listings: Command): void {
     .option("--zip-code <text>", "postal code, at most 20 characters")
     .option("--timezone <name>", "IANA time zone, such as Europe/Berlin")
     .option("--district <text>", 'district; "" for none')
-    .option("--max-people <number>", "most guests of one form, or none for no limit", wholeNumberOrNone)
-    .option("--max-vehicles <number>", "most vehicles of one form, or none for no limit", wholeNumberOrNone)
+    .option(
+      "--max-people <number>",
+      "maximum number of guests per form, or none for no limit",
+      parseWholeNumberOrNone,
+    )
+    .option(
+      "--max-vehicles <number>",
+      "maximum number of vehicles per form, or none for no limit",
+      parseWholeNumberOrNone,
+    )
     .addOption(
-      new Option("--allow-pets <answer>", "whether pets may come; none: not stated").choices(
+      new Option("--allow-pets <answer>", "whether pets are allowed; none: not stated").choices(
         Object.keys(ANSWERS),
       ),
     )
-    .addOption(new Option("--active <answer>", "whether it takes new forms").choices(["true", "false"]))
+    .addOption(new Option("--active <answer>", "whether it accepts new forms").choices(["true", "false"]))
     .addHelpText(
       "after",
       notes(`
@@ -155,7 +173,7 @@ Example:
   guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`),
     )
     .action((id: string, options: UpdateOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) =>
           core.listings.update({
             id,
@@ -166,26 +184,26 @@ Example:
             zipCode: options.zipCode,
             timezone: options.timezone,
             district: options.district === "" ? null : options.district,
-            maxPeopleInListing: orNull(options.maxPeople),
-            maxVehicles: orNull(options.maxVehicles),
+            maxPeopleInListing: noneToNull(options.maxPeople),
+            maxVehicles: noneToNull(options.maxVehicles),
             allowPets: options.allowPets && ANSWERS[options.allowPets],
             active: options.active && ANSWERS[options.active],
           }),
-        text: record,
+        text: formatRecord,
         options: { maxPeopleInListing: "--max-people" },
-        missing: NO_LISTING,
+        notFound: NO_LISTING,
       }),
     );
 }
 
 function addDeactivate(listings: Command): void {
-  dataCommand(listings, "deactivate <id>")
-    .description("let a listing take no new forms")
+  addDataCommand(listings, "deactivate <id>")
+    .description("stop accepting new forms on a listing")
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.listings.deactivate({ id }),
-        text: record,
-        missing: NO_LISTING,
+        text: formatRecord,
+        notFound: NO_LISTING,
       }),
     );
 }

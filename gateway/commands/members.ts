@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { type PageOptions, paged, withPages } from "./pages.js";
-import { record, table } from "./print.js";
-import { dataCommand, operate } from "./run.js";
-import { spoken } from "./values.js";
+import { formatPage, type PageOptions, withPages } from "./pages.js";
+import { formatRecord, formatTable } from "./print.js";
+import { addDataCommand, runOperation } from "./run.js";
+import { toKebabCase } from "./values.js";
 
 const ROLES = { owner: "OWNER", writer: "WRITER", reader: "READER" } as const;
 
@@ -11,58 +11,57 @@ interface MemberOptions {
   user: string;
 }
 
-/** `members set`, `members list`, `members remove`. */
 export function addMembers(program: Command): void {
-  const members = program.command("members").description("who may do what on a listing");
-  member(members, "set")
-    .description("give a user a role on a listing, in place of any they have")
+  const members = program.command("members").description("users' roles on listings");
+  addMemberCommand(members, "set")
+    .description("set a user's role on a listing, replacing any previous role")
     .addOption(
       new Option(
         "--role <role>",
-        "owner and writer put the listing in the scope of the user's keys, reader does not (required)",
+        "owner and writer put the listing in scope of the user's keys, reader does not (required)",
       )
         .choices(Object.keys(ROLES))
         .makeOptionMandatory(),
     )
     .action(({ listing, user, role }: MemberOptions & { role: keyof typeof ROLES }, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) => {
           const userId = await findUser("--user", user);
-          return shown(await core.members.set({ listingId: listing, userId, role: ROLES[role] }));
+          return withReadableRole(await core.members.set({ listingId: listing, userId, role: ROLES[role] }));
         },
-        text: record,
+        text: formatRecord,
       }),
     );
-  member(members, "remove")
-    .description("take a user's role on a listing away; their keys lose it within a second")
+  addMemberCommand(members, "remove")
+    .description("remove a user's role on a listing; it leaves the scope of their keys within a second")
     .action(({ listing, user }: MemberOptions, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) => {
           const userId = await findUser("--user", user);
-          return shown(await core.members.remove({ listingId: listing, userId }));
+          return withReadableRole(await core.members.remove({ listingId: listing, userId }));
         },
-        text: record,
-        missing: "This user has no role on this listing.",
+        text: formatRecord,
+        notFound: "This user has no role on this listing.",
       }),
     );
   addList(members);
 }
 
 function addList(members: Command): void {
-  withPages(dataCommand(members, "list"))
-    .description("list who has which role on a listing, or which roles a user has")
-    .option("--listing <id>", "the listing")
-    .addOption(new Option("--user <user>", "the user: an id or e-mail address").conflicts("listing"))
+  withPages(addDataCommand(members, "list"))
+    .description("list the members of a listing, or the roles of a user")
+    .option("--listing <id>", "id of the listing")
+    .addOption(new Option("--user <user>", "id or e-mail address of the user").conflicts("listing"))
     .action(({ listing, user, limit, after }: PageOptions & Partial<MemberOptions>, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
           const page = await core.members.list({ listingId: listing, userId, limit, cursor: after });
-          return { ...page, items: page.items.map(shown) };
+          return { ...page, items: page.items.map(withReadableRole) };
         },
         text: (page) =>
-          paged(
-            table(
+          formatPage(
+            formatTable(
               page.items,
               user ? ["listingId", "listingTitle", "role"] : ["userId", "userEmail", "role"],
               user ? "This user has no role on any listing." : "This listing has no members.",
@@ -73,12 +72,12 @@ function addList(members: Command): void {
     );
 }
 
-const member = (parent: Command, name: string) =>
-  dataCommand(parent, name)
+const addMemberCommand = (parent: Command, name: string) =>
+  addDataCommand(parent, name)
     .requiredOption("--listing <id>", "id of the listing (required)")
     .requiredOption("--user <user>", "id or e-mail address of the user (required)");
 
-const shown = <Membership extends { role: string }>(membership: Membership) => ({
+const withReadableRole = <Membership extends { role: string }>(membership: Membership) => ({
   ...membership,
-  role: spoken(membership.role),
+  role: toKebabCase(membership.role),
 });

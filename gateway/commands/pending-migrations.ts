@@ -6,7 +6,7 @@ import { type Db, openDb } from "../../server/db.js";
 import { registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
 
-/** Whether migrations are pending, which is logged. Other trouble with the database is left to what starts next. */
+/** Logs and returns whether migrations are pending. Ignores database errors, which the start reports later. */
 export async function warnIfPending(settings: Settings, log: Logger): Promise<boolean> {
   const pending = await withDb(settings, (db) => pendingMigrations(db.pool)).catch(() => []);
   if (pending.length > 0) log.warn({ pending }, "migrations are pending: run `guest-forms migrate`");
@@ -14,21 +14,21 @@ export async function warnIfPending(settings: Settings, log: Logger): Promise<bo
 }
 
 /**
- * Resolves when a stop is asked for. If the process has started before the migrations, it rejects with SecretsRefused
- * when the database, once migrated, does not know APP_SECRETS.
+ * Resolves when a stop is requested. If migrations were pending at the start, it rejects with SecretsRefused if
+ * the migrated database does not know APP_SECRETS.
  */
-export const askedOrRefused = (asked: Promise<void>, isPending: boolean, settings: Settings) =>
-  isPending ? Promise.race([asked, secretsRefused(settings)]) : asked;
+export const waitForStop = (stopRequested: Promise<void>, isPending: boolean, settings: Settings) =>
+  isPending ? Promise.race([stopRequested, rejectIfSecretsRefused(settings)]) : stopRequested;
 
 const RETRY_MS = 1_000;
 
-async function secretsRefused(settings: Settings): Promise<never> {
+async function rejectIfSecretsRefused(settings: Settings): Promise<never> {
   const register = () => withDb(settings, (db) => registerSecrets(db, settings.APP_SECRETS ?? []));
-  while (!(await register().catch(unlessRefused))) await sleep(RETRY_MS);
+  while (!(await register().catch(rethrowSecretsRefused))) await sleep(RETRY_MS);
   return new Promise(() => {});
 }
 
-function unlessRefused(error: unknown): false {
+function rethrowSecretsRefused(error: unknown): false {
   if (error instanceof SecretsRefused) throw error;
   return false;
 }

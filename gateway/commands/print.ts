@@ -1,29 +1,32 @@
 import type { Command } from "commander";
 
-/** Adds `--json`, which every command takes. */
+/** Adds `--json`, an option of every command. */
 export const withJson = (command: Command): Command =>
-  command.option("--json", "print one JSON value on standard output, and nothing else there");
+  command.option("--json", "print only one JSON value to standard output");
 
-/** Prints a result: one line of JSON if that was asked for, otherwise text for people. */
+/** Prints `value` as one line of JSON with --json, otherwise `text`. */
 export function print(command: Command, value: unknown, text: string): void {
   process.stdout.write(`${command.opts().json ? JSON.stringify(value) : text}\n`);
 }
 
-/** `name: value` lines, the values aligned; a nested record's names are joined with a dot. */
-export function record(value: object): string {
+/** Aligned `name: value` lines; names of nested records are joined with a dot. */
+export function formatRecord(value: object): string {
   const entries = flatten(value);
   const width = Math.max(...entries.map(([name]) => name.length)) + 1;
   return entries.map(([name, cell]) => `${`${name}:`.padEnd(width)} ${cell}`).join("\n");
 }
 
-/** A table of these columns with a header; `none` where there are no rows. */
-export function table<Row extends object>(
+/** A table of these columns with a header; `none` if there are no rows. */
+export function formatTable<Row extends object>(
   rows: readonly Row[],
   columns: (keyof Row & string)[],
   none: string,
 ): string {
   if (rows.length === 0) return none;
-  const lines = [columns.map(heading), ...rows.map((row) => columns.map((column) => cell(row[column])))];
+  const lines = [
+    columns.map(formatHeading),
+    ...rows.map((row) => columns.map((column) => formatCell(row[column]))),
+  ];
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)));
   return lines
     .map((line) =>
@@ -35,17 +38,17 @@ export function table<Row extends object>(
     .join("\n");
 }
 
-const heading = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital}`).toUpperCase();
+const formatHeading = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital}`).toUpperCase();
 
 const flatten = (value: object, prefix = ""): [string, string][] =>
   Object.entries(value).flatMap(([name, part]): [string, string][] =>
     typeof part === "object" && part !== null && !Array.isArray(part)
       ? flatten(part, `${prefix}${name}.`)
-      : [[prefix + name, cell(part)]],
+      : [[prefix + name, formatCell(part)]],
   );
 
-const MOST = 400;
+const MAX_CELL_LENGTH = 400;
 
-// An error's text may span lines; a table's row may not.
-const cell = (value: unknown) =>
-  value === null || value === undefined ? "-" : String(value).replace(/\s+/g, " ").slice(0, MOST);
+// Collapses whitespace because an error's text may span lines.
+const formatCell = (value: unknown) =>
+  value === null || value === undefined ? "-" : String(value).replace(/\s+/g, " ").slice(0, MAX_CELL_LENGTH);

@@ -15,15 +15,15 @@ import { addTrace } from "./trace.js";
 import { addUsers } from "./users.js";
 import { addWorker } from "./worker.js";
 
-/** The command line. What a command does is loaded when it runs: help and wrong usage answer at once. */
+/** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
   const { version, description } = createRequire(import.meta.url)("guest-forms/package.json");
   const program = new Command("guest-forms")
     .description(description)
     .version(version, "--version", "print the version")
-    .helpOption("-h, --help", "explain the command and its options")
+    .helpOption("-h, --help", "print help for the command")
     .exitOverride()
-    // What follows a command is the command's: `notifications` and `notifications retry` both take --json.
+    // Options after a subcommand belong to it: `notifications` and `notifications retry` both take --json.
     .enablePositionalOptions()
     // cli.ts prints errors.
     .configureOutput({ outputError: () => {} })
@@ -31,10 +31,10 @@ export function buildProgram(): Command {
     .addHelpText(
       "after",
       notes(`
-Each command explains itself: guest-forms keys issue --help
+For help on a command, add --help: guest-forms keys issue --help
 
-Exit codes: 0 fine; 2 wrong usage; 1 anything else. With --json a failure is {"error": {"code", "message", "errors"}} on
-standard output, and its message also a line on standard error.`),
+Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error is printed as
+{"error": {"code", "message", "errors"}} to standard output, and its message to standard error.`),
     );
   addDev(program);
   addServe(program);

@@ -6,24 +6,24 @@ import type { FindUser } from "./find-user.js";
 import { notes } from "./help.js";
 import { print, withJson } from "./print.js";
 
-const DATABASE_HELP = `\
-The database is the one of DATABASE_URL. Where that is unset, and NODE_ENV is not "production", it is the one of a
+export const DATABASE_HELP = `\
+Uses the database in DATABASE_URL. If that is unset and NODE_ENV is not "production", it uses the database of a
 \`guest-forms dev\` running in the current folder.`;
 
-/** A command that reads or changes data through the core. */
-export const dataCommand = (parent: Command, usage: string): Command =>
+/** Adds a command that reads or changes data through the core. */
+export const addDataCommand = (parent: Command, usage: string): Command =>
   withJson(parent.command(usage)).addHelpText("after", notes(DATABASE_HELP));
 
-/** One call of the core. */
+/** One call to the core. */
 export interface Operation<Result> extends Wording {
   call(core: Caller, findUser: FindUser): Promise<Result>;
-  /** The result as text for people. */
+  /** Formats the result as text. */
   text(result: Result): string;
 }
 
-/** Calls the core as the operator and prints what it answers. */
-export async function operate<Result>(command: Command, operation: Operation<Result>): Promise<void> {
-  const { settingsOrDev } = await import("./environment.js");
+/** Calls the core as the operator and prints the result. */
+export async function runOperation<Result>(command: Command, operation: Operation<Result>): Promise<void> {
+  const { readSettingsWithDatabaseOrDev } = await import("./environment.js");
   const { withServices } = await import("./services.js");
   const { createCaller } = await import("../../server/caller.js");
   const { findUserBy } = await import("./find-user.js");
@@ -31,6 +31,6 @@ export async function operate<Result>(command: Command, operation: Operation<Res
     const core = createCaller(services, { kind: "operator" });
     return operation.call(core, findUserBy(core));
   };
-  const result = await withServices(settingsOrDev(), call, operation);
+  const result = await withServices(readSettingsWithDatabaseOrDev(), call, operation);
   print(command, result, operation.text(result));
 }

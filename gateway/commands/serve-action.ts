@@ -8,42 +8,53 @@ import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
 import { createLog, written } from "../process/log.js";
 import type { Gateway } from "../serve.js";
-import { settingsWithDatabase } from "./environment.js";
-import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
-import { askedOrRefused, warnIfPending } from "./pending-migrations.js";
+import { readSettingsWithDatabase } from "./environment.js";
+import { waitForStop, warnIfPending } from "./pending-migrations.js";
 import { print } from "./print.js";
-import { warnOfStoredSecret } from "./services.js";
-import { stopRequest } from "./stopping.js";
+import { warnIfSecretIsStored } from "./services.js";
+import {
+  type Address,
+  applyAddress,
+  CLOSE_TIMEOUT_SECONDS,
+  explainStartErrors,
+  startListening,
+} from "./start-listening.js";
+import { listenForStop } from "./stopping.js";
 import { warnAtStart } from "./warn-at-start.js";
 
 export interface ServeOptions extends Address {
-  /** Whether to send notifications too. */
+  /** Whether to send notifications. */
   worker: boolean;
   /** Processes that share the port. */
   workers?: number;
 }
 
-/** Serves until a signal asks to stop; as one of several workers, until their primary does. */
+/** Serves until it is stopped by a signal or, as a cluster worker, by the primary. */
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
-  const settings = addressed(settingsWithDatabase(), options);
+  const settings = applyAddress(readSettingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
-  if (!cluster.isWorker) warnOfStoredSecret(settings, log);
+  if (!cluster.isWorker) warnIfSecretIsStored(settings, log);
   if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
-  else if (options.workers) await serveByWorkers(settings, log, options.workers, options.worker, command);
-  else await serveAlone(settings, log, options.worker, command);
+  else if (options.workers) await serveCluster(settings, log, options.workers, options.worker, command);
+  else await serveSingleProcess(settings, log, options.worker, command);
 }
 
-async function serveAlone(settings: Settings, log: Logger, worker: boolean, command: Command): Promise<void> {
-  const stop = stopRequest();
+async function serveSingleProcess(
+  settings: Settings,
+  log: Logger,
+  worker: boolean,
+  command: Command,
+): Promise<void> {
+  const stop = listenForStop();
   const isPending = await warnIfPending(settings, log);
-  const gateway = await listening(settings, log, worker);
+  const gateway = await startListening(settings, log, worker);
   await warnAtStart(settings, log, { processes: 1, worker });
   await written();
-  print(command, { url: gateway.url }, greeting(gateway.url));
-  await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
+  print(command, { url: gateway.url }, listeningMessage(gateway.url));
+  await waitForStop(stop.requested, isPending, settings).finally(() => drainAndStop(gateway, settings));
 }
 
-async function serveByWorkers(
+async function serveCluster(
   settings: Settings,
   log: Logger,
   size: number,
@@ -51,33 +62,33 @@ async function serveByWorkers(
   command: Command,
 ): Promise<void> {
   let fleet: Fleet | undefined;
-  const stop = stopRequest(() => fleet?.kill(), ["SIGINT", "SIGTERM"]);
+  const stop = listenForStop(() => fleet?.kill(), ["SIGINT", "SIGTERM"]);
   process.on("SIGHUP", () => fleet?.restart());
   const isPending = await warnIfPending(settings, log);
-  const internal = await opening(() => startFleetInternal(settings, log), settings);
+  const internal = await explainStartErrors(() => startFleetInternal(settings, log), settings);
   const started = await startFleet({ size, settings, log });
   fleet = started;
   await warnAtStart(settings, log, { processes: size, worker });
   await written();
-  print(command, { url: started.url, workers: size }, greeting(started.url));
-  await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
-  await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
+  print(command, { url: started.url, workers: size }, listeningMessage(started.url));
+  await waitForStop(stop.requested, isPending, settings).finally(() => started.stop());
+  await waitAtMost(CLOSE_TIMEOUT_SECONDS, internal?.stop() ?? Promise.resolve());
 }
 
 async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
-  const own = log.child({ pid: process.pid });
-  const { gateway, asked } = await runWorker(() => listening(settings, own, worker));
-  if (asked === "stop") await leaveAndStop(gateway, settings);
-  else await stopInTime(gateway, settings);
+  const workerLog = log.child({ pid: process.pid });
+  const { gateway, asked } = await runWorker(() => startListening(settings, workerLog, worker));
+  if (asked === "stop") await drainAndStop(gateway, settings);
+  else await stopWithTimeout(gateway, settings);
 }
 
-const greeting = (url: string) => `Listening on ${url}; reference at ${url}/docs`;
+const listeningMessage = (url: string) => `Listening on ${url}; API reference at ${url}/docs`;
 
-async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void> {
+async function drainAndStop(gateway: Gateway, settings: Settings): Promise<void> {
   gateway.leave();
   await sleep(settings.DRAIN_DELAY_SECONDS * 1000);
-  await stopInTime(gateway, settings);
+  await stopWithTimeout(gateway, settings);
 }
 
-const stopInTime = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
-  waitAtMost(DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop());
+const stopWithTimeout = (gateway: Gateway, { DRAIN_SECONDS }: Settings) =>
+  waitAtMost(DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop());

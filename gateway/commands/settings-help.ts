@@ -5,34 +5,33 @@ import { wrap, wrappedNotes } from "./help.js";
 export interface Setting {
   name: string;
   description: string;
-  /** What it may be. */
-  may: string;
-  /** As one would write it; undefined where there is none. */
-  standard: string | undefined;
+  /** Allowed values. */
+  allowed: string;
+  defaultValue: string | undefined;
 }
 
 /** Every setting, in the order of the schema. */
 export function listSettings(): Setting[] {
   const { properties = {} } = z.toJSONSchema(settingsSchema, { io: "input" });
-  const unset = new Map<string, unknown>(Object.entries(readSettings({})));
+  const defaults = new Map<string, unknown>(Object.entries(readSettings({})));
   return Object.entries(properties as Record<string, z.core.JSONSchema.BaseSchema>).map(
     ([name, setting]) => ({
       name,
       description: String(setting.description),
-      may: String(setting.may),
-      standard: unset.get(name) === undefined ? undefined : String(unset.get(name)),
+      allowed: String(setting.may),
+      defaultValue: defaults.get(name) === undefined ? undefined : String(defaults.get(name)),
     }),
   );
 }
 
 const INDENT = "      ";
 
-/** Every setting with what it may be and its default, for `--help`. */
+/** Every setting with its allowed values and default, for `--help`. */
 export const settingsNotes = wrappedNotes((width) => {
   const indented = (text: string) => wrap(text, width - INDENT.length).replace(/^/gm, INDENT);
-  const settings = listSettings().map(({ name, description, may, standard }) => {
-    const unlessSet = standard === undefined ? "" : ` (default: ${standard})`;
-    return [`  ${name}`, indented(description), indented(may + unlessSet)].join("\n");
+  const settings = listSettings().map(({ name, description, allowed, defaultValue }) => {
+    const suffix = defaultValue === undefined ? "" : ` (default: ${defaultValue})`;
+    return [`  ${name}`, indented(description), indented(allowed + suffix)].join("\n");
   });
-  return `Settings, as environment variables:\n${settings.join("\n")}`;
+  return `Settings (environment variables):\n${settings.join("\n")}`;
 });

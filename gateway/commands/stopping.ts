@@ -1,32 +1,32 @@
 import { constants } from "node:os";
 
-/** Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
-const ECHO_MS = 500;
+/** Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
+const DUPLICATE_SIGNAL_MS = 500;
 
 export interface StopRequest {
   /** Resolves at the first signal. */
-  asked: Promise<void>;
-  isAsked(): boolean;
-  /** Throws once a stop was asked for: called between the steps of a start. */
-  check(): void;
+  requested: Promise<void>;
+  isRequested(): boolean;
+  /** Throws if a stop was requested. Called between the steps of a start. */
+  throwIfRequested(): void;
 }
 
 /** Closing the terminal sends SIGHUP. */
 const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-/** Listens for the signals. A second one runs `force` and ends the process at once. */
-export function stopRequest(force: () => void = () => {}, signals = SIGNALS): StopRequest {
-  let askedAt: number | undefined;
-  const asked = new Promise<void>((resolve) => {
+/** Listens for stop signals. A second signal runs `onForcedStop` and exits immediately. */
+export function listenForStop(onForcedStop: () => void = () => {}, signals = SIGNALS): StopRequest {
+  let requestedAt: number | undefined;
+  const requested = new Promise<void>((resolve) => {
     const onSignal = (signal: NodeJS.Signals) => {
-      if (askedAt === undefined) {
-        askedAt = Date.now();
+      if (requestedAt === undefined) {
+        requestedAt = Date.now();
         resolve();
-      } else if (Date.now() - askedAt > ECHO_MS) {
+      } else if (Date.now() - requestedAt > DUPLICATE_SIGNAL_MS) {
         try {
-          force();
+          onForcedStop();
         } catch {
-          // What it would end has ended.
+          // Exit regardless.
         }
         process.exit(128 + constants.signals[signal]);
       }
@@ -34,10 +34,10 @@ export function stopRequest(force: () => void = () => {}, signals = SIGNALS): St
     for (const signal of signals) process.on(signal, onSignal);
   });
   return {
-    asked,
-    isAsked: () => askedAt !== undefined,
-    check() {
-      if (askedAt !== undefined) throw new Error("Stopped while starting.");
+    requested,
+    isRequested: () => requestedAt !== undefined,
+    throwIfRequested() {
+      if (requestedAt !== undefined) throw new Error("Stopped while starting.");
     },
   };
 }

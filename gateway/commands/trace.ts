@@ -1,32 +1,31 @@
 import type { Command } from "commander";
 import { notes } from "./help.js";
-import { table } from "./print.js";
-import { dataCommand, operate } from "./run.js";
+import { formatTable } from "./print.js";
+import { addDataCommand, runOperation } from "./run.js";
 
-/** `trace`. */
 export function addTrace(program: Command): void {
-  dataCommand(program, "trace <id>")
-    .description("tell what the request with this correlation id did")
+  addDataCommand(program, "trace <id>")
+    .description("show what the request with this correlation id changed")
     .addHelpText(
       "after",
       notes(`
-ID is the correlationId of an error, or the X-Correlation-Id of any response. The log lines of the request carry it in
-the field correlationId, those of what only read or was refused too.
+ID is the correlationId of an error or the X-Correlation-Id of any response. Every log line of the request, including
+reads and rejected requests, has it in the field correlationId.
 
 Example:
   guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f`),
     )
     .action((id: string, _options: object, command: Command) =>
-      operate(command, {
+      runOperation(command, {
         call: (core) => core.audit.trace({ correlationId: id }),
         text: ({ correlationId, logField, entries }) =>
           [
-            table(
+            formatTable(
               entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
               ["at", "action", "subjectId", "actor", "actorId", "userId", "details"],
-              "It changed nothing: it only read, was refused, or never was.",
+              "No changes recorded for this request id.",
             ),
-            `\nLog lines: those with "${logField}":"${correlationId}".`,
+            `\nTo find its log lines, search for "${logField}":"${correlationId}".`,
           ].join("\n"),
         options: { correlationId: "ID" },
       }),

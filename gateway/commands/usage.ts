@@ -1,25 +1,26 @@
 import type { Command, CommanderError } from "commander";
-import { nearest } from "./nearest.js";
+import { closestMatch } from "./closest-match.js";
 
-/** One line about wrong usage, with what was meant if it is a typing error; undefined if the help was shown instead. */
+/** One line about a usage error, with a suggestion for a typo. Undefined if help was shown instead. */
 export function describeUsage(program: Command, args: string[], error: CommanderError): string | undefined {
   if (error.code === "commander.help") return undefined;
   const message = error.message.replace(/^error: /, "");
-  const wrong = /^unknown (?:command|option) '(.+)'$/.exec(message)?.[1];
-  if (wrong === undefined) return message;
-  const command = addressed(program, args);
-  const names = wrong.startsWith("-")
+  const unknown = /^unknown (?:command|option) '(.+)'$/.exec(message)?.[1];
+  if (unknown === undefined) return message;
+  const command = findCommand(program, args);
+  const names = unknown.startsWith("-")
     ? command
         .createHelp()
         .visibleOptions(command)
         .map(({ long }) => long ?? "")
     : command.commands.map((subcommand) => subcommand.name());
-  const meant = nearest(wrong, names);
-  return meant ? `${message} (Did you mean ${meant}?)` : `${message}: see ${pathOf(command)} --help`;
+  const suggestion = closestMatch(unknown, names);
+  return suggestion
+    ? `${message} (Did you mean ${suggestion}?)`
+    : `${message}: see ${commandPath(command)} --help`;
 }
 
-/** The command that the words lead to. */
-function addressed(program: Command, args: string[]): Command {
+function findCommand(program: Command, args: string[]): Command {
   let command = program;
   for (const word of args) {
     command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
@@ -27,5 +28,5 @@ function addressed(program: Command, args: string[]): Command {
   return command;
 }
 
-const pathOf = (command: Command): string =>
-  command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+const commandPath = (command: Command): string =>
+  command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();

@@ -4,9 +4,9 @@ import { openServices } from "../../server/services.js";
 import { countConnections, TOO_MANY_CONNECTIONS } from "../doctor/connections.js";
 import { misspeltSettings } from "../doctor/settings.js";
 import { explain } from "./failure.js";
-import { warnIfNotificationsWait } from "./waiting.js";
+import { warnIfNotificationsWait } from "./warn-if-notifications-wait.js";
 
-/** Warns, once for all processes, of what lets the service start and hurts it later. `doctor` checks more. */
+/** Warns once for all processes about problems that do not prevent the start. `doctor` checks more. */
 export async function warnAtStart(
   settings: Settings,
   log: Logger,
@@ -14,7 +14,7 @@ export async function warnAtStart(
 ): Promise<void> {
   if (size.worker) warnIfNotificationsWait(settings, log);
   for (const { name, meant } of misspeltSettings(process.env)) {
-    log.warn({ setting: name, meant }, "nothing reads this setting: is it misspelt?");
+    log.warn({ setting: name, meant }, "unknown setting, possibly misspelt");
   }
   try {
     const { services, close } = await openServices(settings, log);

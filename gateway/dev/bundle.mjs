@@ -1,6 +1,6 @@
-// Part of the build. Bundles into dist what is no `dependency` of the package, so that it is not installed with it:
-// - Prisma's generated client. @prisma/client holds query compilers for five databases (72 MB), and one is needed.
-// - trpc-to-openapi, which brings 21 packages for frameworks that are not used here.
+// Part of the build. Bundles packages into dist so that they need not be `dependencies`:
+// - Prisma's generated client: @prisma/client contains query compilers for five databases (72 MB), and only one is needed.
+// - trpc-to-openapi: it depends on 21 packages for frameworks that are not used here.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,14 +17,14 @@ const { metafile } = await build({
   outdir: "dist",
   allowOverwrite: true,
   bundle: true,
-  // What is imported dynamically, such as the query compiler, stays a file of its own.
+  // Keeps dynamic imports, such as the query compiler, in separate files.
   splitting: true,
   chunkNames: "bundled/[name]-[hash]",
   format: "esm",
   platform: "node",
   target: "node20",
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
-  // For the CommonJS modules among them.
+  // For bundled CommonJS modules.
   banner: {
     js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
   },
@@ -36,10 +36,9 @@ const bundled = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.k
 const folders = new Set(
   bundled.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
 );
-writeFileSync(join(root, "dist/LICENSES"), [...folders].sort().map(licence).join("\n"));
+writeFileSync(join(root, "dist/LICENSES"), [...folders].sort().map(licenseText).join("\n"));
 
-/** The licence of a package in words. */
-function licence(folder) {
+function licenseText(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
   const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
   const text = file ? readFileSync(join(root, folder, file), "utf8").trim() : "";

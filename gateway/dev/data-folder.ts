@@ -2,15 +2,15 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import type { SavedDemo } from "./demo.js";
 
-/** Where `dev` keeps its database, demo keys and address, under the current folder. */
+/** Where `dev` keeps its database, demo keys and database URL. */
 const dataFolder = () => join(process.cwd(), ".data");
 
-/** Where a running `dev` leaves the address of its embedded database, for the other commands. */
-export const addressFile = () => join(dataFolder(), "database-url");
+/** Holds the URL of the embedded database while `dev` runs, for the other commands. */
+export const databaseUrlFile = () => join(dataFolder(), "database-url");
 
 const demoFile = () => join(dataFolder(), "demo.json");
 
-/** Makes `.data/`, which git ignores wherever it is. */
+/** Creates `.data/` with a .gitignore that excludes all of it. */
 export function makeDataFolder(): void {
   const folder = dataFolder();
   mkdirSync(folder, { recursive: true });
@@ -21,7 +21,7 @@ export const databaseFolder = () => join(dataFolder(), "postgres");
 
 export const removeDemo = () => rmSync(demoFile(), { force: true });
 
-/** What an earlier start kept; nothing where it is missing or was spoilt. */
+/** The keys saved by an earlier start; empty if the file is missing or invalid. */
 export function readDemo(): Partial<SavedDemo> {
   try {
     return Object.fromEntries(
@@ -36,11 +36,11 @@ export function readDemo(): Partial<SavedDemo> {
 
 export const saveDemo = (demo: SavedDemo) => writePrivately(demoFile(), `${JSON.stringify(demo, null, 2)}\n`);
 
-export const saveAddress = (url: string) => writePrivately(addressFile(), `${url}\n`);
+export const saveDatabaseUrl = (url: string) => writePrivately(databaseUrlFile(), `${url}\n`);
 
-export const removeAddress = () => rmSync(addressFile(), { force: true });
+export const removeDatabaseUrl = () => rmSync(databaseUrlFile(), { force: true });
 
-// Whole and unreadable to others from the first byte.
+// Atomic, and never readable by other users.
 function writePrivately(path: string, text: string): void {
   const draft = `${path}.${process.pid}`;
   rmSync(draft, { force: true });

@@ -5,14 +5,14 @@ import { ServiceError } from "../../server/errors.js";
 import { type Authenticator, keyAuthenticator } from "../../server/keys/authenticator.js";
 import type { Listing } from "../../server/listings/schema.js";
 
-/** What must be kept between two starts: a key is shown only when it is issued. */
+/** Saved between starts because a key is shown only when it is issued. */
 export interface SavedDemo {
   readWriteKey: string;
   readOnlyKey: string;
 }
 
 export interface Demo extends SavedDemo {
-  /** The active listings of the demo holder. */
+  /** The active listings of the demo key holder. */
   listings: Listing[];
 }
 
@@ -53,7 +53,7 @@ const LISTINGS = [
   },
 ];
 
-/** Stays by the title of their listing: days from today, nights, guests and, unless just sent, the status. */
+/** Stays per listing title; `from` is in days from today, and `status` defaults to SENT. */
 const STAYS: Record<string, { from: number; nights: number; guests: number; status?: string }[]> = {
   "Loft by the canal": [
     { from: -14, nights: 5, guests: 2, status: "CHECKED_OUT" },
@@ -69,9 +69,8 @@ const STAYS: Record<string, { from: number; nights: number; guests: number; stat
 };
 
 /**
- * Demo data, made as the operator and the users themselves would make it: a holder with three listings, forms and
- * a key of each mode, and a neighbour whose listings those keys must not see. Made once: where it is there already,
- * it is left as it is, and only keys that no longer work are issued anew.
+ * Creates demo data through the core: a key holder with three listings, forms and a key of each mode, and a neighbour
+ * whose listings are out of scope of those keys. Existing data is kept; keys that no longer work are issued again.
  */
 export async function prepareDemo(
   services: Services,
@@ -81,22 +80,22 @@ export async function prepareDemo(
   const operator = createCaller(services, { kind: "operator" });
   const authenticate = keyAuthenticator(services);
   const holderId = await findHolder(services, authenticate, saved);
-  const keyOf = async (mode: "READ_WRITE" | "READ_ONLY", key: string | undefined) => {
+  const reuseOrIssueKey = async (mode: "READ_WRITE" | "READ_ONLY", key: string | undefined) => {
     const principal = key && (await authenticate(key));
     if (principal && principal.userId === holderId && principal.mode === mode) return key;
     return (await operator.keys.issue({ userId: holderId, mode, label: LABEL })).key;
   };
   const keys = {
-    readWriteKey: await keyOf("READ_WRITE", saved.readWriteKey),
-    readOnlyKey: await keyOf("READ_ONLY", saved.readOnlyKey),
+    readWriteKey: await reuseOrIssueKey("READ_WRITE", saved.readWriteKey),
+    readOnlyKey: await reuseOrIssueKey("READ_ONLY", saved.readOnlyKey),
   };
   save(keys);
-  const listings = await demoListings(services, holderId);
+  const listings = await prepareListings(services, holderId);
   for (const listing of listings) await addStays(services, holderId, listing);
   return { ...keys, listings: listings.filter(({ active }) => active) };
 }
 
-/** The demo holder of this database, by a saved key or by a key's label; a new user where there is none. */
+/** The demo key holder, found by a saved key or a key's label; a new user if there is none. */
 async function findHolder(
   services: Services,
   authenticate: Authenticator,
@@ -107,38 +106,38 @@ async function findHolder(
     if (principal) return principal.userId;
   }
   const keys = await createCaller(services, { kind: "operator" }).keys.list({});
-  return keys.find(({ label }) => label === LABEL)?.userId ?? newUser(services, "demo.host", "Demo Host");
+  return keys.find(({ label }) => label === LABEL)?.userId ?? createUser(services, "demo.host", "Demo Host");
 }
 
-async function newUser(services: Services, local: string, name: string): Promise<string> {
+async function createUser(services: Services, local: string, name: string): Promise<string> {
   const { users } = createCaller(services, { kind: "operator" });
   try {
     return (await users.create({ email: `${local}@example.com`, name })).id;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
-    // The address is taken, by a start that was cut short or by somebody else's user.
+    // The address is taken by an interrupted start or another user.
     const email = `${local}.${randomBytes(4).toString("hex")}@example.com`;
     return (await users.create({ email, name })).id;
   }
 }
 
-async function demoListings(services: Services, holderId: string): Promise<Listing[]> {
+async function prepareListings(services: Services, holderId: string): Promise<Listing[]> {
   const operator = createCaller(services, { kind: "operator" });
   const holder = createCaller(services, { kind: "user", userId: holderId });
   const { items } = await holder.listings.list({ limit: 100 });
   if (items.length === 0) await addNeighbour(services, holderId);
   const listings: Listing[] = [];
-  for (const wanted of LISTINGS) {
-    const known = items.find(({ title }) => title === wanted.title);
-    listings.push(known ?? (await operator.listings.create({ ownerId: holderId, ...wanted })));
+  for (const definition of LISTINGS) {
+    const existing = items.find(({ title }) => title === definition.title);
+    listings.push(existing ?? (await operator.listings.create({ ownerId: holderId, ...definition })));
   }
   return listings;
 }
 
-/** Another host, on one of whose listings the demo holder is but a reader: both are out of the keys' scope. */
+/** Another host with two listings. The demo key holder is a reader of one; both are out of scope of the demo keys. */
 async function addNeighbour(services: Services, holderId: string): Promise<void> {
   const operator = createCaller(services, { kind: "operator" });
-  const userId = await newUser(services, "demo.neighbour", "Demo Neighbour");
+  const userId = await createUser(services, "demo.neighbour", "Demo Neighbour");
   const place = { city: "Wien", country: "Austria", zipCode: "1070", timezone: "Europe/Vienna" };
   for (const [title, address] of Object.entries({
     "Garden flat next door": "Gartengasse 3",
@@ -148,7 +147,7 @@ async function addNeighbour(services: Services, holderId: string): Promise<void>
     if (title.startsWith("Studio")) {
       await operator.members.set({ listingId: listing.id, userId: holderId, role: "READER" });
     }
-    await createCaller(services, { kind: "user", userId }).forms.create(stay(listing, 8, 2, 2));
+    await createCaller(services, { kind: "user", userId }).forms.create(formInput(listing, 8, 2, 2));
   }
 }
 
@@ -158,13 +157,13 @@ async function addStays(services: Services, holderId: string, listing: Listing):
   const { items } = await forms.list({ listingId: listing.id, limit: 1 });
   if (items.length > 0) return;
   for (const { from, nights, guests, status } of STAYS[listing.title] ?? []) {
-    const form = await forms.create(stay(listing, from, nights, guests));
+    const form = await forms.create(formInput(listing, from, nights, guests));
     if (status) await operator.forms.setStatus({ id: form.id, status, force: true });
   }
 }
 
-/** A create body: in at 15:00 UTC on the day so many days from today, out at 10:00 after so many nights. */
-export function stay(listing: { id: string }, from: number, nights: number, guests: number) {
+/** Form input with check-in at 15:00 UTC `from` days from today, and check-out at 10:00 after `nights`. */
+export function formInput(listing: { id: string }, from: number, nights: number, guests: number) {
   const day = (offset: number) => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
   return {
     listingId: listing.id,

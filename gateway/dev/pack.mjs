@@ -1,5 +1,5 @@
-// `npm run release`: the service as a tarball, whose only packages are those it runs on. `npm ci` installs them where it
-// is unpacked, as package-lock.json has them: npm packs a lock file under the name npm-shrinkwrap.json alone.
+// `npm run release`: packs the service as a tarball without development dependencies. Run `npm ci` in the unpacked folder
+// to install the locked versions. The lock file is renamed because npm packs only npm-shrinkwrap.json.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ try {
     if (path !== "npm-shrinkwrap.json") cpSync(join(root, path), join(draft, path), { recursive: true });
   }
   writeFileSync(join(draft, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  // Drops the developers' packages from the lock file and keeps the versions of all others.
+  // Removes development dependencies from the lock file and keeps all other versions.
   npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--silent");
   renameSync(join(draft, "package-lock.json"), join(draft, "npm-shrinkwrap.json"));
   npm("pack", "--silent", "--pack-destination", resolve(process.argv[2] ?? root));

@@ -1,7 +1,7 @@
 import { maskEmail } from "../../server/notifications/compose.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 
-/** Prints messages in place of sending them. Not through the logger: the guest's link must never be in a log. */
+/** Prints messages instead of sending them. Bypasses the logger because a guest's link must never be logged. */
 export const terminalMailer = (print: (text: string) => void): Mailer => ({
   from: "Guest forms <no-reply@example.com>",
   formUrlTemplate: "https://your-app.example.com/register/{publicId}",

@@ -1,34 +1,33 @@
 import type { Settings } from "../../server/config.js";
 import type { Db } from "../../server/db.js";
 
-/** What a check found, as a sentence, and what to do about it. */
-export interface Finding {
+export interface CheckResult {
   status: "ok" | "warning" | "failed";
+  /** What was found and, unless ok, what to do. */
   message: string;
 }
 
-export const ok = (message: string): Finding => ({ status: "ok", message });
-export const warning = (message: string): Finding => ({ status: "warning", message });
-export const failed = (message: string): Finding => ({ status: "failed", message });
+export const ok = (message: string): CheckResult => ({ status: "ok", message });
+export const warning = (message: string): CheckResult => ({ status: "warning", message });
+export const failed = (message: string): CheckResult => ({ status: "failed", message });
 
-/** What the checks look at. */
-export interface Examined {
+export interface CheckContext {
   settings: Settings;
   env: Record<string, string | undefined>;
   /** Gateway processes that share the database. */
   processes: number;
-  /** Whether each of them sends notifications too. */
+  /** Whether each of them also sends notifications. */
   worker: boolean;
 }
 
-/** A check rejects for whatever it did not foresee, which counts as failed. It may take as long as it likes. */
+/** A rejection counts as failed. The caller enforces the timeout. */
 export interface Check {
   name: string;
-  run(examined: Examined): Promise<Finding> | Finding;
+  run(context: CheckContext): Promise<CheckResult> | CheckResult;
 }
 
-/** A check that is skipped where the database cannot be reached. */
+/** A check that is skipped if the database check failed. */
 export interface DatabaseCheck {
   name: string;
-  run(examined: Examined, db: Db): Promise<Finding>;
+  run(context: CheckContext, db: Db): Promise<CheckResult>;
 }

@@ -1,17 +1,19 @@
 import { openTransport } from "../../server/notifications/mailer.js";
 import { type Check, ok, warning } from "./check.js";
-import { reach } from "./reach.js";
+import { checkConnection } from "./check-connection.js";
 
 export const mailServerCheck: Check = {
   name: "mail server",
   async run({ settings }) {
     const { SMTP_URL, NODE_ENV } = settings;
     if (!SMTP_URL) {
-      const wait = "SMTP_URL is not set: notifications wait, except in `dev`.";
-      return NODE_ENV === "production" ? warning(`${wait} Set SMTP_URL.`) : ok(wait);
+      const notSent = "SMTP_URL is not set: notifications are not sent, except that `dev` prints them.";
+      return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
     }
     const transport = openTransport(SMTP_URL, settings);
-    // Connects and logs in, and sends nothing.
-    return reach("The mail server", SMTP_URL, () => transport.verify()).finally(() => transport.close());
+    // Connects and logs in without sending mail.
+    return checkConnection("The mail server", SMTP_URL, () => transport.verify()).finally(() =>
+      transport.close(),
+    );
   },
 };

@@ -10,14 +10,13 @@ export const secretsCheck: DatabaseCheck = {
       return isKnown || !hasStored
         ? ok(isKnown ? "The database knows APP_SECRETS." : "The next start registers APP_SECRETS.")
         : warning(
-            "The database stores a secret and knows no APP_SECRETS yet: stop all processes before you set it.",
+            "The database stores a secret and does not know APP_SECRETS yet: stop all processes before you set it.",
           );
     }
     if (!hasStored) {
-      return failed("There is no secret: set APP_SECRETS, or run `guest-forms migrate`, which stores one.");
+      return failed("There is no secret: set APP_SECRETS, or run `guest-forms migrate` to store one.");
     }
-    const stored =
-      "APP_SECRETS is not set: the secret is stored in the database, and dumps of it contain it.";
+    const stored = "APP_SECRETS is not set: the secret is stored in the database and contained in its dumps.";
     return settings.NODE_ENV === "production" ? warning(`${stored} Set APP_SECRETS.`) : ok(stored);
   },
 };

@@ -87,7 +87,7 @@ describe("doctor", () => {
     for (const [index, name] of misspelt.entries()) {
       const { settings } = await find({ [name]: "x".repeat(40) });
       expect(settings).toBe(
-        `warning: Nothing reads ${name} (did you mean ${meant[index]}?): rename or unset it.`,
+        `warning: Unknown settings: ${name} (did you mean ${meant[index]}?). Rename or unset them.`,
       );
     }
     const others = [
@@ -121,7 +121,7 @@ describe("doctor", () => {
       ],
     ];
     const { settings } = await find(Object.fromEntries(others.map((name) => [name, "x"])));
-    expect(settings).toBe("ok: All values can be used.");
+    expect(settings).toBe("ok: All settings are valid.");
   });
 
   test("fails where migrations are pending, and warns of those of a newer version", async () => {
@@ -140,7 +140,7 @@ describe("doctor", () => {
       [rows[0].last],
     );
     expect((await find()).schema).toMatch(
-      /^warning: A newer version has migrated it \(29990101000000_newer\)/,
+      /^warning: A newer version of guest-forms migrated the database \(29990101000000_newer\)/,
     );
     await sql("DELETE FROM _prisma_migrations WHERE migration_name = '29990101000000_newer'");
     expect((await find()).schema).toMatch(/^ok/);
@@ -165,16 +165,20 @@ describe("doctor", () => {
 
   test("counts the connections of all processes against those that Postgres allows", async () => {
     const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
-    expect((await find(sizes)).connections).toMatch(/^ok: 1 process opens at most 25 of \d+\.$/);
+    expect((await find(sizes)).connections).toMatch(
+      /^ok: 1 process opens at most 25 connections, Postgres allows \d+\.$/,
+    );
     expect((await find(sizes, { processes: 2, worker: false })).connections).toMatch(
-      /^ok: 2 processes open at most 40 of \d+\.$/,
+      /^ok: 2 processes open at most 40 connections, Postgres allows \d+\.$/,
     );
     expect((await find(sizes, { processes: 400 })).connections).toMatch(
-      /^warning: 400 processes open at most 10000 of \d+: .*DATABASE_POOL_SIZE/,
+      /^warning: 400 processes open at most 10000 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
     );
     const { rows } = await sql("SELECT current_database() AS name");
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT 24`);
-    expect((await find(sizes)).connections).toMatch(/^warning: 1 process opens at most 25 of 24: /);
+    expect((await find(sizes)).connections).toMatch(
+      /^warning: 1 process opens at most 25 connections, Postgres allows 24: /,
+    );
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT -1`);
   });
 
@@ -205,7 +209,7 @@ describe("doctor", () => {
     await add("failed", null, null);
     await add("failed", null, null);
     expect((await find()).notifications).toMatch(
-      /^warning: 1 overdue for over a minute: .* 1 left by a stale worker: .* 2 failed: see `guest-forms notifications`/,
+      /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms notifications`/,
     );
   });
 
@@ -243,7 +247,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const lines = stdout.trimEnd().split("\n");
     expect(lines.map((line) => line.slice(9, 24).trim())).toEqual(CHECKS);
-    expect(lines[6]).toMatch(/^warning {2}settings +Nothing reads RATE_LIMIT_MX /);
+    expect(lines[6]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
   });
 
   test("servers that never answer end it with exit code 1, without a secret in what it says", async () => {

@@ -118,7 +118,7 @@ describe("the commands that read", () => {
     const first = await json("forms", "list", "--limit", "2");
     expect(first.items).toHaveLength(2);
     const said = await text("forms", "list", "--limit", "2");
-    expect(said).toMatch(/\n\nThere are more: repeat this with --after [\w-]+\n$/);
+    expect(said).toMatch(/\n\nMore results: run this again with --after [\w-]+\n$/);
     const cursor = said.trim().split(" ").at(-1) ?? "";
     expect(await json("forms", "list", "--limit", "2", "--after", cursor)).toEqual(page(forms[0]));
     expect(await failure("users", "list", "--after", cursor)).toEqual([

@@ -14,8 +14,8 @@ const HEAD = `\
 #POSTGRES_PASSWORD=
 `;
 
-const entry = ({ name, description, may, standard = "" }: Setting) =>
-  `${wrapped(description)}\n# (${may})\n#${name}=${standard}\n`;
+const entry = ({ name, description, allowed, defaultValue = "" }: Setting) =>
+  `${wrapped(description)}\n# (${allowed})\n#${name}=${defaultValue}\n`;
 
 function wrapped(text: string): string {
   const lines = ["#"];

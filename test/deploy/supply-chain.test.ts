@@ -15,7 +15,7 @@ interface Locked {
   link?: boolean;
 }
 
-test.each(["package-lock.json", ".ci/judges/package-lock.json"])(
+test.each(["package-lock.json", ".ci/openapi-checks/package-lock.json"])(
   "%s holds every package to one version from the registry, by its SHA-512",
   (name) => {
     const { packages } = JSON.parse(read(name)) as { packages: Record<string, Locked> };

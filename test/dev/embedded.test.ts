@@ -67,7 +67,7 @@ test("of processes starting at once one serves, and the others say in one line t
   const folder = await newFolder();
   const children = [1, 2, 3].map(() => startInProcess(folder));
   const outcomes = await Promise.all(children.map((child) => child.waitForLine(/^(serving|refused: .*)/)));
-  const refusal = `refused: The database in ${folder} is in use by another process: stop that one first.`;
+  const refusal = `refused: The database in ${folder} is in use by another process: stop that process first.`;
   expect(outcomes.map(([line]) => line).sort()).toEqual([refusal, refusal, "serving"]);
   await Promise.all(children.map((child) => child.stop("SIGKILL")));
 });
@@ -176,7 +176,9 @@ test("a folder of other things is left alone", async () => {
   const folder = await newFolder();
   await writeFile(join(folder, "diary.txt"), "private");
   const before = await stat(folder);
-  await expect(start({ dataDir: folder })).rejects.toThrow(`${folder} holds other things than a database`);
+  await expect(start({ dataDir: folder })).rejects.toThrow(
+    `${folder} contains files that are not part of a database`,
+  );
   expect(await readdir(folder)).toEqual(["diary.txt"]);
   expect((await stat(folder)).mode).toBe(before.mode);
 });

@@ -1,6 +1,6 @@
 import { type Logger, pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bringUpToDate } from "../../gateway/commands/bring-up-to-date.js";
+import { prepareDatabase } from "../../gateway/commands/prepare-database.js";
 import { type Gateway, startGateway } from "../../gateway/serve.js";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
@@ -36,7 +36,7 @@ const settingsOf = (
 
 const migrateIt = async (pooled: Pick<Pooled, "url" | "directUrl">) => {
   const said: string[] = [];
-  const { applied } = await bringUpToDate(settingsOf(pooled), (line) => said.push(line));
+  const { applied } = await prepareDatabase(settingsOf(pooled), (line) => said.push(line));
   return { applied, said };
 };
 

@@ -128,7 +128,7 @@ it("settings are refused before any worker starts, and a port that is taken ends
   const taken = await runCli(["serve", "--workers", "2", "--port", port], { env: world.env });
   expect([taken.code, taken.stderr]).toEqual([
     1,
-    `error: Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another with PORT.\n`,
+    `error: Port ${port} on 127.0.0.1 is in use: stop the process that listens there, or set PORT to another port.\n`,
   ]);
 });
 

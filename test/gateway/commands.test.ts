@@ -363,7 +363,7 @@ describe.concurrent("migrate", PATIENT, () => {
     const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout).applied);
     expect(applied.length).toBeGreaterThan(0);
     expect(new Set(applied).size).toBe(applied.length);
-    expect((await cli(["migrate"], { DATABASE_URL })).stdout).toBe("The database was up to date.\n");
+    expect((await cli(["migrate"], { DATABASE_URL })).stdout).toBe("The database is already up to date.\n");
   });
 });
 
@@ -499,7 +499,7 @@ describe.concurrent("serve and worker", PATIENT, () => {
     await once(listener, "listening");
     const { port } = listener.address() as { port: number };
     const failed = await cli(["serve", "--port", String(port)], { LOG_LEVEL: "error" });
-    expectFailure(failed, 1, new RegExp(`Port ${port} on 127.0.0.1 is taken`));
+    expectFailure(failed, 1, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
     listener.close();
   });
 });

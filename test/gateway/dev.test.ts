@@ -59,15 +59,15 @@ describe("dev on its own Postgres", () => {
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);
     for (const step of [
       "Starting Postgres",
-      "Bringing the database",
+      "Migrating the database",
       "Preparing the demo",
       "Starting the gateway",
     ]) {
       expect(dev.stdout).toContain(step);
     }
     const said = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
-    const [address, writeKey, readKey] = [said("Address"), said("Read-write key"), said("Read-only key")];
-    expect(said("Reference")).toBe(`${address}/docs`);
+    const [address, writeKey, readKey] = [said("URL"), said("Read-write key"), said("Read-only key")];
+    expect(said("API reference")).toBe(`${address}/docs`);
     const [create, list, listing] = [...dev.stdout.matchAll(/^ {2}curl [\s\S]*?(?=\n\n)/gm)].map(
       ([line]) => line,
     );
@@ -233,10 +233,10 @@ describe.concurrent("dev on a given database", () => {
     const port = Number(new URL(url).port);
     expect(port).toBeGreaterThan(3003);
     expect(port).toBeLessThanOrEqual(3100);
-    expect(first.stderr).toContain("Port 3000 is taken: trying 3001.\nPort 3001 is taken: trying 3003.\n");
+    expect(first.stderr).toContain("Port 3000 is in use: trying 3001.\nPort 3001 is in use: trying 3003.\n");
     const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL: database }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
-    expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is taken[^\\n]*\\n$`));
+    expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is in use[^\\n]*\\n$`));
     expect((await first.stop()).code).toBe(0);
     for (const server of taken) server.close();
   });

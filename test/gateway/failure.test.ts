@@ -53,8 +53,8 @@ async function expectAll(works: (() => Promise<unknown>)[], url: string, sentenc
 
 test("what PostgreSQL refuses is told in PostgreSQL's words, with its code", async () => {
   for (const [sql, sentence] of [
-    ["SELECT 1/0", /^The database at 127\S+ refuses this: division by zero \(22012\)\.$/],
-    ["SELECT nothing()", /refuses this: function nothing\(\) does not exist \(42883\)/],
+    ["SELECT 1/0", /^The database at 127\S+ returned an error: division by zero \(22012\)\.$/],
+    ["SELECT nothing()", /returned an error: function nothing\(\) does not exist \(42883\)/],
     ["INSERT INTO users (email) VALUES ('ana@example.com') RETURNING id", /duplicate key value .* \(23505\)/],
   ] as const) {
     await expectAll(ways(db, sql), database.url, sentence);
@@ -69,11 +69,11 @@ test("a user without rights, and one without connections", async () => {
   [url.username, url.password] = [ROLE, "pass%25word"];
   const one = open(url.href);
   const reads = [...ways(one, "SELECT * FROM users"), () => one.prisma.user.findFirst()];
-  await expectAll(reads, url.href, /refuses this: permission denied for table users \(42501\)/);
+  await expectAll(reads, url.href, /returned an error: permission denied for table users \(42501\)/);
   await db.pool.query(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
   const crowded = open(url.href);
   const none = [...ways(crowded, "SELECT 1"), () => crowded.prisma.user.findFirst()];
-  await expectAll(none, url.href, /^The database at 127\S+ takes no more connections\.$/);
+  await expectAll(none, url.href, /^The database at 127\S+ has no free connections\.$/);
   url.password = "wrong";
   for (const secret of ["wrong", "pass%word"]) {
     expect(await said(() => open(url.href).query("one", "SELECT 1", []), url.href)).not.toContain(secret);
@@ -88,23 +88,25 @@ test("a database that is read-only, slow, or not there", async () => {
     ...ways(standby, "UPDATE users SET name = 'x'"),
     () => standby.prisma.user.create({ data: { email: "ben@example.com" } }),
   ];
-  await expectAll(writes, database.url, /^The database at 127\S+ is read-only: is it a standby\?$/);
+  await expectAll(
+    writes,
+    database.url,
+    /^The database at 127\S+ is read-only: check that it is not a standby\.$/,
+  );
 
   const slow = open(database.url, { statementTimeout: 50 });
   const waits = ways(slow, "SELECT pg_sleep(10)::text");
-  await expectAll(waits, database.url, /^The database at 127\S+ is too slow to answer\.$/);
+  await expectAll(waits, database.url, /^The database at 127\S+ did not answer in time\.$/);
 
   const url = `postgres://ana:secret@127.0.0.1:${await freePort()}/forms`;
   const gone = open(url);
   const asks = [...ways(gone, "SELECT 1"), () => gone.prisma.user.findFirst()];
-  await expectAll(asks, url, /^The database at 127\S+ cannot be reached, or is too slow to answer/);
+  await expectAll(asks, url, /^The database at 127\S+ cannot be reached or did not answer in time/);
 });
 
 test("a fault of the program is said to be one", () => {
   const fault = Object.assign(new Error("\nInvalid call\n\nUnknown argument"), {
     name: "PrismaClientValidationError",
   });
-  expect(explain(fault).message).toBe(
-    "This is a fault of guest-forms itself, please report it: Unknown argument",
-  );
+  expect(explain(fault).message).toBe("This is a bug in guest-forms, please report it: Unknown argument");
 });

@@ -40,7 +40,7 @@ it("migrate changes nothing in a database that does not know its secret", PATIEN
   const without = await runCli(["migrate"], { env: envOf(database, "") });
   expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with it/);
   expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
-    "The database was up to date.\n",
+    "The database is already up to date.\n",
   );
 });
 

@@ -80,7 +80,7 @@ describe("the operator's commands", { timeout: 360_000 }, () => {
     for (const more of [[], ["--workers", "2"]]) {
       const second = await runCli(["serve", "--no-worker", ...more], { env: inner });
       expect(second.code).toBe(1);
-      expect(second.stderr).toContain(`port ${port}, for internal tools (EADDRINUSE)`);
+      expect(second.stderr).toContain(`port ${port} for internal tools (EADDRINUSE)`);
       expect(second.stderr).not.toContain(TOKEN);
     }
     await first.stop();

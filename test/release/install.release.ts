@@ -14,10 +14,10 @@ const MAX_MEGABYTES = 120;
 let folder: string;
 let installed: string;
 
-// As README.md, "Installing it", says.
+// Follows README.md, "Installing it".
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "guest-forms-installed-"));
-  // As root, an embedded Postgres would run as another user.
+  // If run as root, an embedded Postgres runs as another user.
   await chmod(folder, 0o755);
   installed = join(folder, "guest-forms");
   await mkdir(installed);
@@ -38,7 +38,7 @@ const lock = async (path: string) => JSON.parse(await readFile(path, "utf8")) as
 const guestForms = (args: string[], env: Record<string, string> = {}) =>
   spawnNode([join(installed, "gateway/guest-forms.cjs"), ...args], { env, cwd: folder });
 
-/** What a command prints with --json. */
+/** The output of a command with --json. */
 async function json<Result>(args: string[], env: Record<string, string>): Promise<Result> {
   const { stdout, stderr, code } = await guestForms([...args, "--json"], env).done;
   expect(code, stderr).toBe(0);
@@ -54,7 +54,7 @@ async function bytesIn(path: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-test("an installation holds the locked packages that the service runs on, and no tool of its developers", async () => {
+test("an installation contains only the locked production dependencies", async () => {
   const { packages } = await lock(join(installed, "node_modules/.package-lock.json"));
   const locked = (await lock(join(packageRoot(), "package-lock.json"))).packages;
   expect(Object.keys(packages).length).toBeGreaterThan(50);
@@ -86,7 +86,7 @@ test("an installation migrates an empty database, serves, and creates a form", a
   );
   const service = guestForms(["serve", "--port", "0"], { ...env, NODE_ENV: "production" });
   const [, address] = await service.waitForLine(/"url":"(http:[^"]+)"/);
-  const answer = await fetch(`${address}/v1/forms`, {
+  const response = await fetch(`${address}/v1/forms`, {
     method: "POST",
     headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
     body: JSON.stringify({
@@ -96,15 +96,15 @@ test("an installation migrates an empty database, serves, and creates a form", a
       numberOfGuests: 2,
     }),
   });
-  expect(answer.status).toBe(201);
-  expect(await answer.json()).toMatchObject({ listingId: listing.id, status: "SENT", numberOfGuests: 2 });
+  expect(response.status).toBe(201);
+  expect(await response.json()).toMatchObject({ listingId: listing.id, status: "SENT", numberOfGuests: 2 });
   for (const path of ["/readyz", "/docs", "/openapi.json"]) {
     expect((await fetch(address + path)).status, path).toBe(200);
   }
   expect((await service.stop()).code).toBe(0);
 });
 
-test("`dev` of an installation says how to install the embedded Postgres", async () => {
+test("`dev` in an installation reports how to install the embedded Postgres", async () => {
   const { code, stderr } = await guestForms(["dev"]).done;
   expect(code).toBe(1);
   expect(stderr.trim().split("\n").at(-1)).toMatch(
@@ -112,7 +112,7 @@ test("`dev` of an installation says how to install the embedded Postgres", async
   );
 });
 
-test("asked for traces, an installation without OpenTelemetry says how to install it", async () => {
+test("with tracing enabled, an installation without OpenTelemetry reports how to install it", async () => {
   const { url } = await freshDatabase();
   const env = { DATABASE_URL: url, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" };
   const { code, stderr } = await guestForms(["serve", "--port", "0"], env).done;

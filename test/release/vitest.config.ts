@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-// Installs the release from the registry: `.ci/release` runs this, `npm test` does not.
+// Installs packages from the registry, so it is not part of `npm test`: `.ci/release` runs this.
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL("../..", import.meta.url)),

@@ -1,21 +1,21 @@
-/** The candidate that `word` most likely was meant to be, if one is near enough. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
+/** The candidate closest to `word`, or the only one that starts with it. Undefined if none is close enough. */
+export function closestMatch(word: string, candidates: readonly string[]): string | undefined {
   const typed = word.toLowerCase();
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(typed, candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
   const [best] = ranked;
-  if (best && best.distance <= tolerance(typed)) return best.candidate;
-  const begun = candidates.filter((candidate) => candidate.toLowerCase().startsWith(typed));
-  return typed.length >= SHORTEST_BEGINNING && begun.length === 1 ? begun[0] : undefined;
+  if (best && best.distance <= maxDistance(typed)) return best.candidate;
+  const completions = candidates.filter((candidate) => candidate.toLowerCase().startsWith(typed));
+  return typed.length >= MIN_PREFIX_LENGTH && completions.length === 1 ? completions[0] : undefined;
 }
 
-const SHORTEST_BEGINNING = 3;
+const MIN_PREFIX_LENGTH = 3;
 
-/** One slip in a short word, two in a longer one: more turn it into another word. */
-const tolerance = (word: string) => (word.length < 8 ? 1 : 2);
+/** One typo in a short word, two in a longer one. */
+const maxDistance = (word: string) => (word.length < 8 ? 1 : 2);
 
-/** Characters to insert, delete, replace or swap with their neighbour (optimal string alignment). */
+/** Optimal string alignment distance: insertions, deletions, replacements and swaps of neighbours. */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [];
   const at = (i: number, j: number) => rows[i]?.[j] ?? 0;

@@ -4,15 +4,15 @@ import { openDb } from "../../server/db.js";
 import { sessionSettings } from "../../server/pool.js";
 import { checkSecrets, registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
-import type { WithDatabase } from "./environment.js";
+import type { SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain } from "./failure.js";
 
 /**
- * Migrates the database, stores our session settings for its role if it is behind a pooler, and registers the secrets. A
- * failure is one line.
+ * Migrates the database, stores the session settings for its role if it is behind a pooler, and registers the secrets.
+ * Throws a CommandFailure.
  */
-export async function bringUpToDate(
-  settings: WithDatabase,
+export async function prepareDatabase(
+  settings: SettingsWithDatabase,
   onProgress: (line: string) => void,
   { acceptNewSecret = false } = {},
 ): Promise<{ applied: string[] }> {
@@ -23,10 +23,10 @@ export async function bringUpToDate(
       onProgress,
       storeSecret: APP_SECRETS.length === 0,
       check: (database) => (acceptNewSecret ? Promise.resolve() : checkSecrets(database, APP_SECRETS)),
-    }).catch(advise);
+    }).catch(explainMigrationError);
     if (!DATABASE_PREPARED) {
-      const wanted = sessionSettings(dbSettings(settings));
-      await storeRoleSettings({ directUrl, pooledUrl, settings: wanted, onProgress });
+      const roleSettings = sessionSettings(dbSettings(settings));
+      await storeRoleSettings({ directUrl, pooledUrl, settings: roleSettings, onProgress });
     }
     const db = openDb(dbSettings(settings));
     await registerSecrets(db, APP_SECRETS, { acceptNewest: acceptNewSecret }).finally(() => db.close());
@@ -36,15 +36,15 @@ export async function bringUpToDate(
   }
 }
 
-/** Says what to do about what `migrate` has found. */
-function advise(error: Error): never {
+/** Adds what to do to an error of `migrate`. */
+function explainMigrationError(error: Error): never {
   if (error.cause instanceof SecretsRefused) throw error.cause;
   if (/through a connection pooler/.test(error.message)) {
     throw new CommandFailure(`${error.message} Set DATABASE_DIRECT_URL to that.`);
   }
   if (error.cause instanceof UnknownMigrations) {
     throw new CommandFailure(
-      `${error.message}: run a newer version, or start afresh with an empty database, which \`guest-forms dev --fresh\` does in .data/.`,
+      `${error.message}: run a newer version of guest-forms, or start with an empty database (\`guest-forms dev --fresh\` empties the one in .data/).`,
     );
   }
   throw error;

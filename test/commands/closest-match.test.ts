@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nearest } from "../../gateway/commands/nearest.js";
+import { closestMatch } from "../../gateway/commands/closest-match.js";
 
 const COMMANDS = ["users", "people", "notifications", "set-status", "set-party", "list"];
 
@@ -12,9 +12,9 @@ test.each([
   ["notif", "notifications"],
   ["set-satuts", "set-status"],
 ])("%s was meant to be %s", (word, meant) => {
-  expect(nearest(word, COMMANDS)).toBe(meant);
+  expect(closestMatch(word, COMMANDS)).toBe(meant);
 });
 
 test.each(["nope", "pople-s", "set-", "us", "", "lost-and-found"])("%j is near to nothing", (word) => {
-  expect(nearest(word, COMMANDS)).toBeUndefined();
+  expect(closestMatch(word, COMMANDS)).toBeUndefined();
 });
