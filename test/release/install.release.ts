@@ -14,7 +14,7 @@ const MAX_MEGABYTES = 120;
 let folder: string;
 let installed: string;
 
-// As README.md, "Installing it", says.
+// As gateway/docs/operating.md#install-a-release says.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "guest-forms-installed-"));
   // As root, an embedded Postgres would run as another user.
