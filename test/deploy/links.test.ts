@@ -74,7 +74,7 @@ const COMMENTS: [files: RegExp, comment: RegExp][] = [
   [/(\.(ya?ml|cfg|service|example)|Dockerfile|^\.ci\/[\w-]+|\/run|^\.\w+)$/, /(?:^|\s)# (.*)$/gm],
 ];
 
-/** `some/file.md`, `some/file.md#section` or `some/file.md, "Section"`. */
+/** A path of a document, and its section after "#" or as a title in quotes. */
 const CITATION = /(?<![\w/.*<-])([\w-][\w./-]*\.md)(?:#([\w-]+)|,? "([^"]+)")?/g;
 
 const comments = files.flatMap((source) => {
