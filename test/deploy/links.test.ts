@@ -90,6 +90,16 @@ describe("documents", () => {
     expect(broken).toEqual([]);
   });
 
+  test("every file and folder of the repository that Markdown names exists", () => {
+    const named = documents.flatMap((source) =>
+      [...prose(source).matchAll(/`((?:\.ci|deploy|gateway|prisma|sdk|server|test)\/[\w./-]*)`/g)].map(
+        ([, path = ""]) => ({ source, path }),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    expect(named.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
   test("every Markdown file that a comment cites exists, and has the cited section", () => {
     const cited = comments.flatMap(({ source, text }) =>
       [...text.matchAll(CITATION)].map(([, path = "", anchor, title]) => ({
