@@ -10,12 +10,12 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY prisma/cli-stub prisma/cli-stub
 RUN npm ci
-COPY README.md LICENSE .env.example tsconfig.json tsconfig.build.json prisma.config.ts ./
+COPY README.md CHANGELOG.md SECURITY.md LICENSE .env.example tsconfig.json tsconfig.build.json prisma.config.ts ./
 COPY prisma prisma
 COPY server server
 COPY gateway gateway
 COPY deploy deploy
-# From here on, the steps of README.md, "Installing it".
+# The following steps are those of gateway/docs/operating.md#install-a-release.
 RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
 WORKDIR /opt/guest-forms
 # `--build-arg OMIT=--omit=peer` adds OpenTelemetry for tracing.

@@ -31,7 +31,7 @@ export async function attack(url: string, args: string[]): Promise<Attack> {
     .map((line) => line.split(",").map(Number));
   const connected = rows.map(([second = 0, , , open = 0]) => ({ second, open }));
   const most = Math.max(...connected.map(({ open }) => open));
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the tool colours its words even into a pipe, and the escape is what is taken out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the tool colors its words even into a pipe, and the escape is what is taken out.
   const words = said.replace(/\x1b\[[\d;]*[A-Za-z]/g, "");
   return {
     most,

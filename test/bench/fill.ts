@@ -2,7 +2,7 @@ import type pg from "pg";
 import { progress } from "./progress.js";
 import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./shape.js";
 
-/** To be raised with every change of what is filled in, so that databases of earlier runs are filled anew. */
+/** Raise it with every change of what is filled in, so that databases of earlier runs are filled again. */
 const VERSION = 4;
 const BATCH = 50_000;
 

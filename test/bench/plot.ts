@@ -114,27 +114,27 @@ function legend(connections: number): string {
 
 const fixed = (value: number) => value.toFixed(1);
 
-interface Colours {
+interface Colors {
   ink: string;
   faint: string;
   paper: string;
   lines: Record<ServerName, string>;
 }
 
-const LIGHT: Colours = {
+const LIGHT: Colors = {
   ink: "#1f2328",
   faint: "#d0d7de",
   paper: "#ffffff",
   lines: { service: "#0969da", L: "#1a7f37", T: "#bc4c00" },
 };
-const DARK: Colours = {
+const DARK: Colors = {
   ink: "#e6edf3",
   faint: "#30363d",
   paper: "#0d1117",
   lines: { service: "#58a6ff", L: "#3fb950", T: "#f0883e" },
 };
 
-const style = ({ ink, faint, paper, lines }: Colours) =>
+const style = ({ ink, faint, paper, lines }: Colors) =>
   [
     `text { fill: ${ink} } .grid { stroke: ${faint} } .paper { fill: ${paper} }`,
     ...SERVERS.map(

@@ -84,7 +84,7 @@ const counted = (fields: number) =>
 const nested = (depth: number) => `{"deep":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
 const many = (amount: number, name: string) => Array.from({ length: amount }, (_, n) => `${name}${n}`);
 
-/** decisions, "Order of checks": each request breaks two neighbouring checks, and the earlier one answers. */
+/** gateway/docs/contract.md#order-of-checks: each request fails two neighboring checks, and the first one answers. */
 const order: Entry[] = [
   { it: "OPTIONS on a known path before the key", method: "OPTIONS", key: null, status: 204 },
   { it: "OPTIONS on a known path before a bad key", method: "OPTIONS", key: "revoked", status: 204 },

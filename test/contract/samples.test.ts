@@ -8,13 +8,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { makeForm, makeListing } from "../factories.js";
 import { startTestGateway } from "../gateway-harness.js";
-import { documentSamples, guideSamples, type Sample, SHOWN_FORM, SHOWN_LISTING } from "./samples.js";
+import {
+  documentSamples,
+  guideSamples,
+  readmeSample,
+  type Sample,
+  SHOWN_FORM,
+  SHOWN_LISTING,
+} from "./samples.js";
 
 const run = promisify(execFile);
 const SDK = join(packageRoot(), "sdk", "src", "index.ts");
 
 /** What each prints; a sample without a line here fails. */
 const PRINTS: Record<string, RegExp> = {
+  "README.md sh 1": /"status":"SENT"/,
   "1-first-request.md sh 1": /"title":"Loft by the canal"/,
   "1-first-request.md ts 1": /^Loft by the canal$/,
   "1-first-request.md js 1": /^Loft by the canal$/,
@@ -44,7 +52,8 @@ const PRINTS: Record<string, RegExp> = {
 /** Those that print every form, oldest first. */
 const LIST_FORMS = ["3-paging.md js 1", "3-paging.md ts 1", "listForms ts"];
 
-const samples = [...guideSamples(), ...documentSamples()];
+const readme = readmeSample();
+const samples = [readme.request, ...guideSamples(), ...documentSamples()];
 
 /** The programs that run them, where they are installed. */
 const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
@@ -131,6 +140,11 @@ describe("a sample that an integrator copies works", () => {
       }
     });
   }
+
+  it("and the README's has a response with the fields that the README shows", async () => {
+    const printed = await print(readme.request);
+    expect(Object.keys(JSON.parse(printed))).toEqual(Object.keys(JSON.parse(readme.response)));
+  });
 
   it("and the TypeScript ones compile under strict", { timeout: 180_000 }, async () => {
     const typescript = samples.filter(({ language }) => language === "ts");

@@ -104,13 +104,13 @@ describe("Dockerfile", () => {
     for (const path of copied) expect(ignored).toContain(`!${path.split("/")[0]}`);
   });
 
-  test("runs as no root, on one build of Node.js 24, with what README.md installs", () => {
+  test("runs as no root, on one build of Node.js 24, with what operating.md installs", () => {
     expect(arg("NODE_IMAGE")).toMatch(/^node:24[\w.-]*-slim@sha256:[0-9a-f]{64}$/);
     const images = lines.filter((line) => line.startsWith("FROM "));
     for (const image of images) expect(image).toMatch(/^FROM \$\{NODE_IMAGE\}( AS build)?$/);
     const flags = String(arg("OMIT")).replaceAll('"', "");
     expect(text).toMatch(/^RUN npm ci \$\{OMIT\} --ignore-scripts$/m);
-    expect(read("README.md")).toContain(`npm ci ${flags} --ignore-scripts`);
+    expect(read("gateway/docs/operating.md")).toContain(`npm ci ${flags} --ignore-scripts`);
     expect(lines.indexOf("USER node")).toBeGreaterThan(0);
     expect(lines.at(-1)).toBe('CMD ["serve"]');
   });

@@ -12,13 +12,14 @@ const value = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1
 const ROOT = "/opt/guest-forms";
 const canVerify = spawnSync("systemd-analyze", ["--version"]).status === 0;
 
-test("the unit runs the command that the installation in README.md makes, and migrates first", () => {
+test("the unit runs the command that the installation in operating.md makes, and migrates first", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
   const command = join(ROOT, String(bin["guest-forms"]));
   expect(value("ExecStartPre")).toBe(`${command} migrate`);
   expect(value("ExecStart")).toBe(`${command} serve --workers auto`);
-  expect(read("README.md")).toContain(ROOT);
-  expect(read("README.md")).toContain("deploy/guest-forms.service");
+  const page = read("gateway/docs/operating.md");
+  expect(page).toContain(ROOT);
+  expect(page).toContain("deploy/guest-forms.service");
 });
 
 test("the unit gives the service the time that it takes to stop", () => {

@@ -19,11 +19,11 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("the README's sample creates a form as a user, in a program that has installed the package", async () => {
+test("the sample in internal-tools.md creates a form as a user, in a program that has installed the package", async () => {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId);
-  const readme = await readFile(join(packageRoot(), "README.md"), "utf8");
-  const [, sample = ""] = /```ts\n(import \{ createCaller[\s\S]*?)```/.exec(readme) ?? [];
+  const page = await readFile(join(packageRoot(), "gateway/docs/internal-tools.md"), "utf8");
+  const [, sample = ""] = /```ts\n(import \{ createCaller[\s\S]*?)```/.exec(page) ?? [];
   expect(sample).toContain("openServices");
   const given = {
     userId,

@@ -14,7 +14,7 @@ const MAX_MEGABYTES = 120;
 let folder: string;
 let installed: string;
 
-// Follows README.md, "Installing it".
+// Follows gateway/docs/operating.md#install-a-release.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "guest-forms-installed-"));
   // If run as root, an embedded Postgres runs as another user.

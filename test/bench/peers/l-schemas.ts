@@ -1,4 +1,4 @@
-// What Fastify compiles into validators and serialisers; properties in the order of the service's JSON.
+// What Fastify compiles into validators and serializers; properties in the order of the service's JSON.
 
 export const STATUSES = [
   "SENT",
