@@ -16,7 +16,7 @@ import { type Demo, prepareDemo, stay } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { onNpmEnd } from "../dev/npm-parent.js";
 import { terminalMailer } from "../dev/terminal-mailer.js";
-import { createLog, written } from "../process/log.js";
+import { createLog, flushLogs } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { bringUpToDate } from "./bring-up-to-date.js";
 import { portIsChosen, type WithDatabase } from "./environment.js";
@@ -53,7 +53,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const gateway = await listen(settings, log, portIsChosen() || options.port !== undefined);
     undo.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSING_SECONDS, gateway.stop()));
     stop.check();
-    await written();
+    await flushLogs();
     const ready = describe(gateway.url, demo);
     print(command, ready, asText(ready));
     await stop.asked;

@@ -6,7 +6,7 @@ import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
-import { createLog, written } from "../process/log.js";
+import { createLog, flushLogs } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { settingsWithDatabase } from "./environment.js";
 import { type Address, addressed, CLOSING_SECONDS, listening, opening } from "./listening.js";
@@ -38,7 +38,7 @@ async function serveAlone(settings: Settings, log: Logger, worker: boolean, comm
   const isPending = await warnIfPending(settings, log);
   const gateway = await listening(settings, log, worker);
   await warnAtStart(settings, log, { processes: 1, worker });
-  await written();
+  await flushLogs();
   print(command, { url: gateway.url }, greeting(gateway.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => leaveAndStop(gateway, settings));
 }
@@ -58,7 +58,7 @@ async function serveByWorkers(
   const started = await startFleet({ size, settings, log });
   fleet = started;
   await warnAtStart(settings, log, { processes: size, worker });
-  await written();
+  await flushLogs();
   print(command, { url: started.url, workers: size }, greeting(started.url));
   await askedOrRefused(stop.asked, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSING_SECONDS, internal?.stop() ?? Promise.resolve());
@@ -74,7 +74,7 @@ async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): 
 const greeting = (url: string) => `Listening on ${url}; reference at ${url}/docs`;
 
 async function leaveAndStop(gateway: Gateway, settings: Settings): Promise<void> {
-  gateway.leave();
+  gateway.markUnready();
   await sleep(settings.DRAIN_DELAY_SECONDS * 1000);
   await stopInTime(gateway, settings);
 }
