@@ -5,9 +5,9 @@ import { type FieldError, invalid, ServiceError } from "../../server/errors.js";
 import type { Input } from "./input.js";
 
 /**
- * Reads a JSON object, checking in this order: content type and encoding (415), size (413), JSON (400), number of fields
- * and depth (413). Not `express.json()`, because it accepts invalid UTF-8, and rejects a body that is too large only
- * after all of it has arrived.
+ * Reads a JSON object, checking in this order: content type and encoding (415), size (413), JSON (400), number of
+ * fields and depth (413). Not `express.json()`, because it accepts invalid UTF-8, and rejects a body that is too large
+ * only after all of it has arrived.
  */
 export function readBody(settings: Settings): RequestHandler {
   return async (req, res, next) => {

@@ -12,9 +12,9 @@ export interface Lifecycle {
 }
 
 /**
- * `GET /livez`: the process responds. `GET /readyz`: it can serve, because it is not shutting down, the database responds
- * within `timeoutMs`, and no migration is pending. A process that cannot send notifications is ready too; the response
- * has the reason in `notifications`.
+ * `GET /livez`: the process responds. `GET /readyz`: it is not shutting down, the database responds within `timeoutMs`,
+ * and no migration is pending. A process that cannot send notifications is ready too, and gives the reason in
+ * `notifications`.
  */
 export function health(
   db: Db,

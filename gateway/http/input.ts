@@ -60,8 +60,8 @@ function readHeaders({ requestHeaders }: Operation, sent: NodeJS.Dict<string[]>)
 const MAX_UNKNOWN_PARAMETERS = 20;
 
 /**
- * The parameters of a query; unknown and repeated ones are faults. A number that is not written as an integer stays text,
- * for the schema to reject.
+ * The parameters of a query. Unknown and repeated ones are faults. A number that is not written as an integer stays
+ * text, so that the schema rejects it.
  */
 function readQuery(query: string, { fields, params }: Pick<Operation, "fields" | "params">): Input {
   const values: Record<string, unknown> = {};

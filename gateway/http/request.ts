@@ -12,8 +12,8 @@ import { HEALTH_CHECKS, loggedRoute } from "./logged-route.js";
 export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
 
 /**
- * Gives each request an id, sent in `X-Correlation-Id`. At the end of the request it stops the deadline and logs one line,
- * at debug level for health checks.
+ * Gives each request an id, sent in `X-Correlation-Id`. When the request ends, stops the deadline and logs one line (at
+ * debug level for health checks).
  */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
@@ -47,9 +47,9 @@ export function correlate(log: Logger): RequestHandler {
 }
 
 /**
- * A listener that passes requests to an Express application with the path and query in `req.url` exactly as sent. Removes
- * the scheme and authority of an absolute target, and encodes `#`. Otherwise Express calls `url.parse`, which drops
- * everything after a `#`, and throws on an invalid authority, which Express answers in HTML.
+ * Passes requests to an Express application with the path and query in `req.url` exactly as sent. Removes the scheme and
+ * authority of an absolute target, and encodes `#`. Otherwise Express calls `url.parse`, which drops everything after a
+ * `#`, and throws on an invalid authority, which Express answers in HTML.
  */
 export const withExactTarget =
   (app: Express) =>

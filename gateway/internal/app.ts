@@ -36,8 +36,8 @@ export interface InternalDeps {
 
 /**
  * The internal application: every procedure at `/trpc`, over tRPC's HTTP protocol (for `@trpc/client`, with the type
- * `AppRouter` of `guest-forms/router`), and `/metrics`. Requires `Authorization: Bearer <INTERNAL_TOKEN>` on every path.
- * A call acts as the user in `X-User-Id`, or as the operator without it.
+ * `AppRouter` of `guest-forms/router`), and `/metrics`. Every path requires `Authorization: Bearer <INTERNAL_TOKEN>`. A
+ * call acts as the user in `X-User-Id`, or as the operator without it.
  */
 function createInternalApp(deps: InternalDeps): Express {
   const { services, log, token, metrics } = deps;

@@ -8,8 +8,8 @@ const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
 
 /**
- * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once per
- * process. Empty while the database is unreachable, so that the other metrics are still reported.
+ * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once
+ * per process. Empty while the database is unreachable, so that the other metrics are still reported.
  */
 export async function readDatabaseMetrics(services: Services): Promise<Sample> {
   const registry = new Registry();

@@ -29,8 +29,8 @@ export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
 }
 
 /**
- * Runs in the primary: returns a function that reads the samples of all workers. Includes the counts of workers that have
- * ended, so that a counter never goes down.
+ * Runs in the primary: returns a function that reads the samples of all workers. Includes the counts of workers that
+ * have ended, so that a counter never goes down.
  */
 export function collectWorkerMetrics(): () => Promise<Sample[]> {
   const latest = new Map<number, Sample>();
