@@ -29,6 +29,6 @@ export function readGuides(): Guide[] {
     });
 }
 
-/** Turns links to guide files into links to their pages, or with the suffix `.md` to their Markdown. */
+/** Turns links to files of guides into links to pages, or with the suffix `.md` to their Markdown. */
 export const linkPages = (source: string, suffix: "" | ".md"): string =>
   source.replace(/\]\(\d+-([\w-]+)\.md/g, `](/docs/$1${suffix}`);
