@@ -11,31 +11,31 @@ import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
 import { bridge } from "./http/bridge.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
-import { answerTime, limitTime, stopIfAnswered } from "./http/deadline.js";
+import { enforceTimeout, requestTimeoutMs, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
 import { health, type Lifecycle } from "./http/health.js";
 import "./http/locals.js";
 import { answerOptions, refuseMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
+import { handleProtocolErrors } from "./http/protocol-errors.js";
 import { LocalStore, limitRate } from "./http/rate-limit.js";
-import { envelopeRefusals } from "./http/refusals.js";
-import { correlate, demandHost, withExactTarget } from "./http/request.js";
+import { correlate, requireHost, withExactTarget } from "./http/request.js";
 import type { Metrics } from "./internal/metrics.js";
-import { LIMITS } from "./process/listening.js";
+import { SERVER_OPTIONS } from "./process/listening.js";
 
 export interface AppDeps {
   services: Services;
   log: Logger;
   lifecycle?: Lifecycle;
-  /** Why this process lets notifications wait, if it does: /readyz reports it. */
-  notificationsWait?: string | undefined;
-  /** Stores for the rate limits, by key prefix. By default they are in this process's memory. */
-  counters?: ((prefix: string) => Store) | undefined;
+  /** Why this process does not send notifications, if so. Reported by /readyz. */
+  notificationsWaitReason?: string | undefined;
+  /** Creates the store of a rate limit, given its key prefix. By default it is in this process's memory. */
+  createStore?: ((prefix: string) => Store) | undefined;
   metrics?: Metrics | undefined;
   traceRequests?: RequestHandler | undefined;
 }
 
-/** The public side of the service. Never listens: `serve.ts` does. */
+/** The public application. It does not listen: `serve.ts` does. */
 export function createApp(deps: AppDeps): Express {
   const { services, log, lifecycle = { stage: "serving" } } = deps;
   const { settings } = services;
@@ -44,21 +44,21 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
-  app.use(closeConnectionsOf(lifecycle), correlate(log), securityHeaders, demandHost);
-  // Whatever could pass for a path below /v1 asks for a key before it is an unknown path.
-  app.use((req, res, next) => (COULD_BE_V1.test(req.path) ? v1(req, res, next) : next()));
-  app.use(health(services.db, lifecycle, answerTime(settings), deps.notificationsWait));
+  app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), securityHeaders, requireHost);
+  // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
+  app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
+  app.use(health(services.db, lifecycle, requestTimeoutMs(settings), deps.notificationsWaitReason));
   app.use(documentation());
-  app.use(...observers, refusePath);
+  app.use(...observers, refuseUnknownPath);
   app.use(sendEnvelope(log));
   return app;
 }
 
-const COULD_BE_V1 = /^[/\\]+v1(?![\w-])/i;
+const LOOKS_LIKE_V1 = /^[/\\]+v1(?![\w-])/i;
 
-/** The REST interface. The order of the checks is part of its contract. */
+/** The REST API. See gateway/docs/contract.md#order-of-checks. */
 function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHandler[] }) {
-  const { services, log, lifecycle, observers, metrics, counters = () => new LocalStore() } = deps;
+  const { services, log, lifecycle, observers, metrics, createStore = () => new LocalStore() } = deps;
   const { settings } = services;
   const call = bridge(services);
   const v1 = express.Router();
@@ -69,22 +69,22 @@ function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHand
   v1.use(
     (req, res, next) => (req.method === "OPTIONS" ? options(req, res, next) : next()),
     refuseWhileDraining(lifecycle),
-    limitTime(settings, log),
-    authenticate(services, counters("guest-forms:bad-key:"), metrics?.onKeyLookUp),
-    limitRate(settings, counters("guest-forms:key:")),
+    enforceTimeout(settings, log),
+    authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
+    limitRate(settings, createStore("guest-forms:key:")),
     stopIfAnswered,
   );
   for (const { pattern, allow, operations } of ROUTES) {
     const route = v1.route(pattern);
     for (const operation of operations) {
-      const handlers = [named(operation)];
-      if (operation.writes) handlers.push(demandWriteMode);
-      if (operation.reads === "body") handlers.push(readBody(settings));
+      const handlers = [setOperation(operation)];
+      if (operation.isWrite) handlers.push(requireReadWriteKey);
+      if (operation.inputSource === "body") handlers.push(readBody(settings));
       route[operation.verb](...handlers, call(operation));
     }
     route.all(refuseMethod(allow));
   }
-  v1.use(refusePath);
+  v1.use(refuseUnknownPath);
   return v1;
 }
 
@@ -106,8 +106,8 @@ const noStore: RequestHandler = (_req, res, next) => {
   next();
 };
 
-/** Makes clients of a stopping process open their next connection to another. */
-const closeConnectionsOf =
+/** Makes clients of a process that is shutting down open their next connection to another process. */
+const closeConnectionsOnShutdown =
   (lifecycle: Lifecycle): RequestHandler =>
   (_req, res, next) => {
     if (lifecycle.stage !== "serving") res.setHeader("Connection", "close");
@@ -122,41 +122,41 @@ const refuseWhileDraining =
     throw new ServiceError("INTERNAL_ERROR", {
       status: 503,
       retryAfter: 1,
-      message: "This instance is stopping: try again.",
+      message: "This instance is shutting down. Retry the request.",
     });
   };
 
-/** Names the operation to logs, metrics and traces. */
-const named =
+/** Sets the operation, for logs, metrics and traces. */
+const setOperation =
   (operation: Operation): RequestHandler =>
   (_req, res, next) => {
     res.locals.operation = operation;
     next();
   };
 
-const demandWriteMode: RequestHandler = (_req, res, next) => {
+const requireReadWriteKey: RequestHandler = (_req, res, next) => {
   demandWriter(res.locals.principal);
   next();
 };
 
-const refusePath: RequestHandler = () => {
+const refuseUnknownPath: RequestHandler = () => {
   throw new ServiceError("RESOURCE_NOT_FOUND", {
     message: "Unknown path, or an id in it is not a UUID: see /openapi.json.",
   });
 };
 
-/** The HTTP server of the application; does not listen yet. */
-export function serverOf(app: Express): Server {
-  const server = createServer({ ...LIMITS, ...classesOf(app) }, withExactTarget(app));
-  envelopeRefusals(server);
+/** The HTTP server of the application. It does not listen yet. */
+export function createHttpServer(app: Express): Server {
+  const server = createServer({ ...SERVER_OPTIONS, ...createMessageClasses(app) }, withExactTarget(app));
+  handleProtocolErrors(server);
   return server;
 }
 
 /**
- * Request and response classes that have the application's prototypes from the start. Express would otherwise change
- * the prototype of every request and response, which makes them slow in V8: .47 of the throughput, as measured.
+ * Request and response classes with the application's prototypes. Otherwise Express changes the prototype of every
+ * request and response, which makes them slow in V8 (0.47 × the throughput).
  */
-function classesOf(app: Express) {
+function createMessageClasses(app: Express) {
   class Request extends IncomingMessage {}
   class Response<Req extends IncomingMessage> extends ServerResponse<Req> {}
   app.request = Object.setPrototypeOf(Request.prototype, app.request);

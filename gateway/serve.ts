@@ -6,26 +6,26 @@ import { type Settings, SettingsError } from "../server/config.js";
 import type { Mailer } from "../server/notifications/mailer.js";
 import { openServices } from "../server/services.js";
 import { startWorker, whyNotificationsWait } from "../server/worker.js";
-import { createApp, serverOf } from "./app.js";
+import { createApp, createHttpServer } from "./app.js";
 import type { Lifecycle } from "./http/health.js";
 import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
+import { answerMetricsRequests, sendMetricsToPrimary } from "./internal/fleet-metrics.js";
 import { createMetrics } from "./internal/metrics.js";
-import { answerPrimary, tellPrimary } from "./internal/metrics-fleet.js";
 import { drain, listen } from "./process/listening.js";
 import { openRedis } from "./process/redis.js";
 
 export interface Gateway {
-  /** Where it listens, such as http://127.0.0.1:3000. */
+  /** The address it listens on, such as http://127.0.0.1:3000. */
   url: string;
-  /** From now on /readyz says 503 and every answer ends its connection; all else goes on. */
-  leave(): void;
+  /** From now on /readyz returns 503 and every response closes its connection. Requests are still served. */
+  markUnready(): void;
   /**
-   * Leaves to other processes what is new: takes no more connections, but serves what arrives on those there are,
-   * until they are gone or DRAIN_SECONDS are over. `stop` remains to be called.
+   * Accepts no new connections, but serves requests on the open ones until they are closed, for DRAIN_SECONDS at most.
+   * Call `stop` afterwards.
    */
-  retire(): Promise<void>;
-  /** Stops taking requests, lets the running ones finish (DRAIN_SECONDS at most), then closes everything. */
+  drainConnections(): Promise<void>;
+  /** Refuses new requests, lets the running ones finish (DRAIN_SECONDS at most), then closes everything. */
   stop(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function startGateway(options: {
   settings: Settings;
   log: Logger;
   worker: boolean;
-  /** Takes the messages in place of the mail server of SMTP_URL. */
+  /** Used instead of the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
 }): Promise<Gateway> {
   const { settings, log } = options;
@@ -52,19 +52,19 @@ export async function startGateway(options: {
     services,
     log,
     lifecycle,
-    notificationsWait: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
-    counters: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
+    notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
+    createStore: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
     metrics,
     traceRequests: tracing?.traceRequests,
   });
-  const server = serverOf(app);
+  const server = createHttpServer(app);
   let internal: Awaited<ReturnType<typeof startInternal>>;
   try {
-    // The first requests count with the others, unless Redis is lost.
-    await redis?.tried;
+    // Connect first, so that the first requests are counted in Redis too.
+    await redis?.firstAttempt;
     const url = await listen(server, settings.HOST, settings.PORT);
-    // Of several processes, the primary opens the internal port for all.
-    if (metrics && cluster.isWorker) answerPrimary(metrics);
+    // With several processes, the primary opens the internal port for all of them.
+    if (metrics && cluster.isWorker) answerMetricsRequests(metrics);
     else if (metrics)
       internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     const worker = options.worker
@@ -73,17 +73,17 @@ export async function startGateway(options: {
     log.info({ url }, "listening");
     return {
       url,
-      leave() {
-        lifecycle.stage = "leaving";
+      markUnready() {
+        lifecycle.stage = "unready";
       },
-      retire() {
-        lifecycle.stage = "leaving";
-        return retire(server, settings.DRAIN_SECONDS * 1000);
+      drainConnections() {
+        lifecycle.stage = "unready";
+        return drainConnections(server, settings.DRAIN_SECONDS * 1000);
       },
       async stop() {
         lifecycle.stage = "draining";
         await Promise.all([drain(server, settings.DRAIN_SECONDS * 1000), worker?.stop(), internal?.stop()]);
-        if (metrics && cluster.isWorker) await tellPrimary(metrics);
+        if (metrics && cluster.isWorker) await sendMetricsToPrimary(metrics);
         redis?.close();
         await tracing?.stop();
         await close();
@@ -110,18 +110,18 @@ async function loadTracing() {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new SettingsError(
-      "Traces are asked for (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
+      "Tracing is enabled (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
     );
   }
 }
 
-/** Resolves when the last connection has gone, or when time is up. */
-function retire(server: Server, ms: number): Promise<void> {
+/** Resolves when the last connection is closed, or after the timeout. */
+function drainConnections(server: Server, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(resolve, ms);
-    // That of HTTP servers ends idle connections too, on which a client may be sending just now.
+    const timer = setTimeout(resolve, timeoutMs);
+    // The HTTP server's own `close` also closes idle connections, on which a client may just be sending a request.
     TcpServer.prototype.close.call(server, () => {
-      clearTimeout(cut);
+      clearTimeout(timer);
       resolve();
     });
   });

@@ -16,7 +16,7 @@ import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { onNpmExit } from "../dev/npm-parent.js";
 import { terminalMailer } from "../dev/terminal-mailer.js";
-import { createLog, written } from "../process/log.js";
+import { createLog, flushLogs } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { isPortSet, type SettingsWithDatabase } from "./environment.js";
 import { CommandFailure } from "./failure.js";
@@ -58,7 +58,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const gateway = await listenOnFreePort(settings, log, isPortSet() || options.port !== undefined);
     cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
     stop.throwIfRequested();
-    await written();
+    await flushLogs();
     const ready = describeService(gateway.url, demo);
     print(command, ready, formatReady(ready));
     await stop.requested;

@@ -6,7 +6,7 @@ import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
 import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
-import { createLog, written } from "../process/log.js";
+import { createLog, flushLogs } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { readSettingsWithDatabase } from "./environment.js";
 import { waitForStop, warnIfPending } from "./pending-migrations.js";
@@ -49,7 +49,7 @@ async function serveSingleProcess(
   const isPending = await warnIfPending(settings, log);
   const gateway = await startListening(settings, log, worker);
   await warnAtStart(settings, log, { processes: 1, worker });
-  await written();
+  await flushLogs();
   print(command, { url: gateway.url }, listeningMessage(gateway.url));
   await waitForStop(stop.requested, isPending, settings).finally(() => drainAndStop(gateway, settings));
 }
@@ -69,7 +69,7 @@ async function serveCluster(
   const started = await startFleet({ size, settings, log });
   fleet = started;
   await warnAtStart(settings, log, { processes: size, worker });
-  await written();
+  await flushLogs();
   print(command, { url: started.url, workers: size }, listeningMessage(started.url));
   await waitForStop(stop.requested, isPending, settings).finally(() => started.stop());
   await waitAtMost(CLOSE_TIMEOUT_SECONDS, internal?.stop() ?? Promise.resolve());
@@ -85,7 +85,7 @@ async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): 
 const listeningMessage = (url: string) => `Listening on ${url}; API reference at ${url}/docs`;
 
 async function drainAndStop(gateway: Gateway, settings: Settings): Promise<void> {
-  gateway.leave();
+  gateway.markUnready();
   await sleep(settings.DRAIN_DELAY_SECONDS * 1000);
   await stopWithTimeout(gateway, settings);
 }

@@ -36,9 +36,9 @@ export function browserFiles(): Record<string, Asset> {
   );
 }
 
-/** Answers with the asset, compressed for clients that accept it. */
+/** Sends the asset, compressed if the client accepts that. */
 export function sendAsset({ type, gzipped }: Asset, headers: Record<string, string>): RequestHandler {
-  // Decompressed once, not per request: anyone can ask for it.
+  // Decompressed once, so that clients cannot cause this work per request.
   let plain: Buffer | undefined;
   return (req, res) => {
     const compressed = req.acceptsEncodings("gzip") === "gzip";

@@ -1,31 +1,31 @@
 import { createHash } from "node:crypto";
 import { type RequestHandler, Router } from "express";
 import { notFound } from "../../server/errors.js";
-import { serveAt } from "../http/read-only-route.js";
+import { serveAt } from "../http/serve-at.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
 import { VERSION } from "../openapi/version.js";
 import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
-import type { Described } from "./described.js";
 import { layout, PAGE_POLICY, type Site } from "./layout.js";
+import type { OpenApiDocument } from "./openapi-types.js";
 import { buildPages } from "./pages.js";
 import { llmsText, searchIndex } from "./text-files.js";
 
 const REVALIDATE = { "Cache-Control": "no-cache" };
-const KEEP = { "Cache-Control": "public, max-age=31536000, immutable" };
-const PAGE = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
+const IMMUTABLE = { "Cache-Control": "public, max-age=31536000, immutable" };
+const PAGE_HEADERS = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
 
-/** The documentation: `/docs` and the pages below it, `/llms.txt` and `/openapi.json`. Everything is built once. */
+/** Serves `/docs` and the pages below it, `/llms.txt` and `/openapi.json`. Everything is built once, at the start. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   const printed = printDocument(buildDocument(VERSION));
-  const document: Described = JSON.parse(printed);
+  const document: OpenApiDocument = JSON.parse(printed);
   const pages = buildPages(document, PROSE);
   const index = textAsset("json", JSON.stringify(searchIndex(pages)));
   const files = serveFiles(router, { ...browserFiles(), "search.json": index });
   const site: Site = { title: document.info.title, version: document.info.version, pages, files };
   for (const page of pages) {
-    serveAt(router, page.path, sendAsset(textAsset("html", layout(site, page).text), PAGE));
+    serveAt(router, page.path, sendAsset(textAsset("html", layout(site, page).text), PAGE_HEADERS));
     serveAt(router, `${page.path}/`, (_req, res) => res.redirect(308, page.path));
     if (page.markdown)
       serveAt(router, `${page.path}.md`, sendAsset(textAsset("md", page.markdown), REVALIDATE));
@@ -36,17 +36,17 @@ export function documentation(): RequestHandler {
   return router;
 }
 
-/** Serves files in a folder whose name changes with any of them, so caches keep them for ever. Returns the folder. */
+/** Serves files in a folder named after a hash of them, so caches can keep them forever. Returns the folder. */
 function serveFiles(router: Router, files: Record<string, Asset>): string {
   const hash = createHash("sha256");
   for (const { gzipped } of Object.values(files)) hash.update(gzipped);
   const folder = `/docs/${hash.digest("hex").slice(0, 16)}`;
   for (const [name, asset] of Object.entries(files))
-    serveAt(router, `${folder}/${name}`, sendAsset(asset, KEEP));
+    serveAt(router, `${folder}/${name}`, sendAsset(asset, IMMUTABLE));
   return folder;
 }
 
-/** Redirects browsers, which ask for HTML by name. For every other client the path is unknown. */
+/** Redirects browsers, which name HTML in `Accept`. For other clients `/` is an unknown path. */
 const redirectBrowsers: RequestHandler = (req, res) => {
   res.vary("Accept");
   if (req.accepts(["json", "html"]) !== "html") throw notFound();

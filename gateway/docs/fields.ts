@@ -1,6 +1,6 @@
-import { nameOf, type Schema } from "./described.js";
 import { type Html, html } from "./html.js";
 import type { Markdown } from "./markdown.js";
+import { nameOf, type Schema } from "./openapi-types.js";
 
 export interface Field {
   name: string;

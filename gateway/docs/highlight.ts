@@ -3,7 +3,7 @@ import { type Html, html } from "./html.js";
 const TOKEN =
   /(?<comment>(?<=^|\s)(?:#|\/\/) .*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|(?<keyword>(?<![\w.$-])(?:async|await|const|def|echo|export|for|from|function|if|import|new|of|return|throw|with)(?![\w-]))/gm;
 
-/** Marks comments, strings and keywords: enough to scan the samples, in any of their languages. */
+/** Marks comments, strings and keywords, in all languages of the samples. */
 export function highlight(source: string): Html {
   const parts: Html[] = [];
   let end = 0;

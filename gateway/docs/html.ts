@@ -1,4 +1,4 @@
-/** Markup that needs no more escaping. */
+/** Escaped markup. */
 export class Html {
   readonly text: string;
 
@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-/** Absent and false values, and those of lists, print nothing. */
+/** `undefined` and `false` print nothing. */
 type Value = Html | string | number | false | undefined | readonly Value[];
 
 const ENTITIES: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { type Html, html } from "./html.js";
 import type { Section } from "./markdown.js";
 
-/** Everything from this server, no inline script or style, no eval. */
+/** Only resources of this server. No inline script or style, no eval. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -18,7 +18,7 @@ export interface Page {
   title: string;
   summary: string;
   content: Html;
-  /** The headings, and the text below each for the search. */
+  /** The headings, each with its text for the search. */
   sections: Section[];
   /** The Markdown that the page was made from. */
   markdown?: string;
@@ -66,9 +66,9 @@ data-index="${site.files}/search.json"><div id="results" hidden></div></search>
 <nav id="pages" popover aria-label="Pages">${site.pages.map((other) => navigationEntry(other, page))}</nav>
 <main id="content" tabindex="-1"${page.path === REFERENCE && html` class="reference"`}>
 ${page.content}
-${neighbours(site, page)}
+${pageFooter(site, page)}
 </main>
-${contents(page)}
+${tableOfContents(page)}
 </body>
 </html>
 `;
@@ -87,16 +87,16 @@ const navigationEntry = ({ path, title, sections }: Page, current: Page): Html =
 }`;
 
 /** "On this page", for guides. */
-function contents({ path, sections }: Page): Html {
-  const shown = sections.filter(({ level }) => level === 2);
-  if (path === REFERENCE || shown.length < 2) return html``;
-  return html`<aside aria-labelledby="on-this-page"><p id="on-this-page">On this page</p><ul>${shown.map(
+function tableOfContents({ path, sections }: Page): Html {
+  const headings = sections.filter(({ level }) => level === 2);
+  if (path === REFERENCE || headings.length < 2) return html``;
+  return html`<aside aria-labelledby="on-this-page"><p id="on-this-page">On this page</p><ul>${headings.map(
     ({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`,
   )}</ul></aside>`;
 }
 
-/** Links to the page before and after, and to the Markdown. */
-function neighbours({ pages }: Site, { path, markdown }: Page): Html {
+/** Links to the previous page, the next page and the Markdown. */
+function pageFooter({ pages }: Site, { path, markdown }: Page): Html {
   const index = pages.findIndex((page) => page.path === path);
   const before = index > 0 && pages[index - 1];
   const after = pages[index + 1];

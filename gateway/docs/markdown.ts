@@ -13,14 +13,14 @@ export interface Section {
 
 export interface Markdown {
   page(source: string): { content: Html; sections: Section[] };
-  /** One paragraph, without its tags. */
+  /** One paragraph, without the `<p>`. */
   inline(source: string): Html;
 }
 
-/** As GitHub does it, so links between the guides work in both places. */
+/** Like GitHub's, so that links between the guides work there too. */
 const slug = (title: string) => title.toLowerCase().replace(/[^\w]+/g, "-");
 
-/** Code in a text that is one of `links` becomes a link. */
+/** Inline code that is a key of `links` becomes a link. */
 export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
   const marked = new Marked({
     renderer: {

@@ -1,13 +1,13 @@
 import { ERRORS } from "../../server/errors.js";
-import { type Described, operationsOf } from "./described.js";
 import { type Guide, linkPages, readGuides } from "./guides.js";
 import { type Html, html } from "./html.js";
 import { type Page, REFERENCE } from "./layout.js";
 import { createMarkdown, type Markdown } from "./markdown.js";
+import { type OpenApiDocument, operationsOf } from "./openapi-types.js";
 import { buildReference } from "./reference.js";
 
 /** Every page, in the order of the navigation. */
-export function buildPages(document: Described, introduction: string): Page[] {
+export function buildPages(document: OpenApiDocument, introduction: string): Page[] {
   const markdown = createMarkdown(linksOf(document));
   const guides = readGuides();
   const { summary } = document.info;
@@ -29,8 +29,8 @@ export function buildPages(document: Described, introduction: string): Page[] {
   ];
 }
 
-/** What code in a text links to: the section of an error code, and the reference of an operation. */
-function linksOf(document: Described): Map<string, string> {
+/** Links for inline code: an error code to its section, an operation to its reference. */
+function linksOf(document: OpenApiDocument): Map<string, string> {
   const codes = Object.keys(ERRORS).map((code) => [code, `/docs/errors#${code.toLowerCase()}`] as const);
   const endpoints = operationsOf(document).map(
     ({ method, path, operation }) => [`${method} ${path}`, `${REFERENCE}#${operation.operationId}`] as const,
@@ -46,7 +46,7 @@ const guidePage = ({ path, title, summary, source }: Guide, markdown: Markdown):
   markdown: linkPages(source, ".md"),
 });
 
-const overview = (document: Described, guides: readonly Guide[], introduction: Html): Html => html`
+const overview = (document: OpenApiDocument, guides: readonly Guide[], introduction: Html): Html => html`
 <h1>${document.info.title}</h1>
 <p class="lead">${document.info.summary}</p>
 ${introduction}
@@ -61,5 +61,5 @@ ${introduction}
   ({ method, path, title, operation }) => html`
 <tr><td><a href="${REFERENCE}#${operation.operationId}">${title}</a></td><td><code>${method} ${path}</code></td></tr>`,
 )}</tbody></table></div>
-<p>Tools read the same as an <a href="/openapi.json">OpenAPI document</a>, and as Markdown from
-<a href="/llms.txt">llms.txt</a>.</p>`;
+<p>For tools: the <a href="/openapi.json">OpenAPI document</a>, and <a href="/llms.txt">llms.txt</a>, which lists the guides
+as Markdown.</p>`;

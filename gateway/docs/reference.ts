@@ -1,32 +1,32 @@
+import { type Field, fieldList, fieldsOf } from "./fields.js";
+import { type Html, html } from "./html.js";
+import { codeBlock, type Markdown, type Section } from "./markdown.js";
 import {
-  type Described,
   type Endpoint,
   nameOf,
+  type OpenApiDocument,
   OTHER_TAG,
   operationsOf,
   type Parameter,
   type Response,
   type Schema,
-} from "./described.js";
-import { type Field, fieldList, fieldsOf } from "./fields.js";
-import { type Html, html } from "./html.js";
-import { codeBlock, type Markdown, type Section } from "./markdown.js";
+} from "./openapi-types.js";
 import { keyField, tryForm } from "./try-form.js";
 
 /** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
 export function buildReference(
-  document: Described,
+  document: OpenApiDocument,
   markdown: Markdown,
 ): { content: Html; sections: Section[] } {
   const groups = groupsOf(document);
   const content = html`<h1>API reference</h1>
 <p>${document.info.summary} All paths are relative to the address of this server. Requests and responses are JSON.
-The same as a document: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1, version ${document.info.version}).</p>
+The OpenAPI 3.1 document is <a href="/openapi.json">/openapi.json</a> (version ${document.info.version}).</p>
 <h2 id="authentication"><a href="#authentication">Authentication</a></h2>
 <p>Send your API key with every request, as <code>Authorization: Bearer &lt;key&gt;</code> or as
 <code>X-API-Key: &lt;key&gt;</code>. Enter it here to use your own listings and forms in the samples and to send
 requests from this page. The key stays in the memory of this page: reload it and the key is gone.</p>
-<form class="key">${keyField("key")}<p role="status" class="said"></p></form>
+<form class="key">${keyField("key")}<p role="status" class="status"></p></form>
 <datalist id="listings"></datalist><datalist id="forms"></datalist>
 ${groups.map(
   ({ name, description, endpoints, objects }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
@@ -52,8 +52,8 @@ const INTRODUCTION: Section[] = [
   },
 ];
 
-/** The operations by tag, each group with the objects that it returns. */
-function groupsOf(document: Described) {
+/** The operations by tag, each group with the objects that its operations return. */
+function groupsOf(document: OpenApiDocument) {
   const all = operationsOf(document);
   const untagged = all.filter(({ tag }) => document.tags.every(({ name }) => name !== tag));
   const others = untagged.length > 0 ? [{ name: OTHER_TAG, description: "" }] : [];
@@ -64,7 +64,7 @@ function groupsOf(document: Described) {
 }
 
 /** Names of the schemas that the operations return. */
-function objectsOf({ components }: Described, endpoints: Endpoint[]): string[] {
+function objectsOf({ components }: OpenApiDocument, endpoints: Endpoint[]): string[] {
   const refs = endpoints.map(({ operation }) => successOf(operation.responses).body?.schema.$ref);
   return Object.keys(components.schemas).filter((name) => refs.some((ref) => ref && nameOf(ref) === name));
 }
@@ -74,13 +74,16 @@ function successOf(responses: Record<string, Response>) {
   return { status, response, body: response?.content?.["application/json"] };
 }
 
-/** Schema of the request body, without the reference. */
-function bodyOf({ components }: Described, { operation }: Endpoint): Schema {
+/** Schema of the request body, with the reference resolved. */
+function bodyOf({ components }: OpenApiDocument, { operation }: Endpoint): Schema {
   const schema = operation.requestBody?.content["application/json"]?.schema ?? {};
   return schema.$ref ? (components.schemas[nameOf(schema.$ref)] ?? {}) : schema;
 }
 
-function errorsOf({ components }: Described, { operation }: Endpoint): { status: string; code: string }[] {
+function errorsOf(
+  { components }: OpenApiDocument,
+  { operation }: Endpoint,
+): { status: string; code: string }[] {
   return Object.entries(operation.responses).flatMap(([status, { $ref }]) => {
     const response = $ref ? components.responses[nameOf($ref)] : undefined;
     const codes = Object.keys(response?.content?.["application/json"]?.examples ?? {});
@@ -95,7 +98,7 @@ const asField = ({ name, schema, description, required }: Parameter): Field => (
   required,
 });
 
-function endpointArticle(document: Described, markdown: Markdown, endpoint: Endpoint): Html {
+function endpointArticle(document: OpenApiDocument, markdown: Markdown, endpoint: Endpoint): Html {
   const { method, path, title, operation } = endpoint;
   const { status, response, body } = successOf(operation.responses);
   const fields = (where: Parameter["in"]) =>
@@ -141,8 +144,8 @@ ${tryForm(endpoint, input)}
 </article>`;
 }
 
-/** Headers that this operation has beside those of every response. */
-function ownHeaders({ components }: Described, response: Response | undefined): Field[] {
+/** Response headers of this operation, without those that every response has. */
+function ownHeaders({ components }: OpenApiDocument, response: Response | undefined): Field[] {
   return Object.entries(response?.headers ?? {})
     .filter(([name]) => !["X-Correlation-Id", "RateLimit", "RateLimit-Policy"].includes(name))
     .map(([name, header]) => {
@@ -153,7 +156,7 @@ function ownHeaders({ components }: Described, response: Response | undefined): 
     });
 }
 
-function objectArticle({ components }: Described, markdown: Markdown, name: string): Html {
+function objectArticle({ components }: OpenApiDocument, markdown: Markdown, name: string): Html {
   const schema = components.schemas[name] ?? {};
   return html`<article class="object">
 <h3 id="${name}"><a href="#${name}">${name}</a></h3>
@@ -165,7 +168,7 @@ ${fieldList(markdown, "Fields", fieldsOf(schema), false)}
 const words = (fields: readonly Field[]) =>
   fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
 
-function endpointSection(document: Described, endpoint: Endpoint): Section {
+function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section {
   const { method, path, title, operation } = endpoint;
   const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
   const parameters = (operation.parameters ?? []).map(asField);
@@ -179,7 +182,7 @@ function endpointSection(document: Described, endpoint: Endpoint): Section {
   return { id: operation.operationId, title, level: 3, text: [...parts, ...errors].join(" ") };
 }
 
-function objectSection({ components }: Described, name: string): Section {
+function objectSection({ components }: OpenApiDocument, name: string): Section {
   const schema = components.schemas[name] ?? {};
   return { id: name, title: name, level: 3, text: `${schema.description} ${words(fieldsOf(schema))}` };
 }

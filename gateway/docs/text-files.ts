@@ -1,14 +1,14 @@
-import type { Described } from "./described.js";
 import type { Page } from "./layout.js";
+import type { OpenApiDocument } from "./openapi-types.js";
 
-/** What the search looks through: every heading of every page with the text below it (browser/search.js). */
+/** The search index: every heading of every page, with the text below it (browser/search.js). */
 export const searchIndex = (pages: readonly Page[]) =>
   pages.flatMap(({ path, title: page, sections }) =>
     sections.map(({ id, title, text }) => ({ url: id ? `${path}#${id}` : path, page, title, text })),
   );
 
 /** `/llms.txt` (https://llmstxt.org): the documentation for language models. */
-export const llmsText = ({ info }: Described, introduction: string, pages: readonly Page[]): string =>
+export const llmsText = ({ info }: OpenApiDocument, introduction: string, pages: readonly Page[]): string =>
   `# ${info.title}
 
 > ${info.summary}

@@ -1,8 +1,8 @@
-import type { Endpoint, Parameter, Schema } from "./described.js";
 import { fieldsOf } from "./fields.js";
 import { type Html, html } from "./html.js";
+import type { Endpoint, Parameter, Schema } from "./openapi-types.js";
 
-/** The field for the API key: the page has several, and they always hold the same. */
+/** A field for the API key. All such fields of the page have the same value. */
 export const keyField = (id: string): Html => html`<label for="${id}">API key</label>
 <input id="${id}" class="api-key" type="password" placeholder="grf_…" autocomplete="off" spellcheck="false">`;
 
@@ -46,7 +46,7 @@ ${inputs.map((input) => {
   }${example !== undefined && !input.required && html` placeholder="${String(example)}"`}>`;
 })}
 <button type="submit">Send request</button>
-<p class="said" role="status"></p>
+<p class="status" role="status"></p>
 <pre class="answer" hidden></pre>
 </form></details>`;
 }

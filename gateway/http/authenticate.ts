@@ -3,11 +3,11 @@ import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
 import type { Services } from "../../server/context.js";
 import { ServiceError } from "../../server/errors.js";
 import { isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
-import { refuse } from "./rate-limit.js";
+import { rejectRateLimited } from "./rate-limit.js";
 
 /**
- * Sets the principal of a request by its API key. A malformed key is refused at once. A well-formed one that is unknown,
- * revoked or expired also counts against the client's address.
+ * Sets the principal of a request from its API key. A well-formed key that is unknown, revoked or expired also counts
+ * against the client's address: see gateway/docs/contract.md#rate-limits.
  */
 export function authenticate(
   services: Services,
@@ -21,7 +21,7 @@ export function authenticate(
     legacyHeaders: false,
     validate: false,
     keyGenerator: (req) => ipKeyGenerator(req.ip ?? ""),
-    handler: refuse,
+    handler: rejectRateLimited,
     store,
   });
   const authenticateKey = keyAuthenticator(services, onLookUp);

@@ -5,26 +5,26 @@ import { type FieldError, invalid, ServiceError } from "../../server/errors.js";
 import type { Input } from "./input.js";
 
 /**
- * Reads a JSON object, strictly and in this order: content type and encoding (415), size (413), JSON (400), number of
- * fields and depth (413). `express.json()` answers a body that is too large only when all of it has arrived, and takes
- * invalid UTF-8.
+ * Reads a JSON object, checking in this order: content type and encoding (415), size (413), JSON (400), number of
+ * fields and depth (413). Not `express.json()`, because it accepts invalid UTF-8, and rejects a body that is too large
+ * only after all of it has arrived.
  */
 export function readBody(settings: Settings): RequestHandler {
   return async (req, res, next) => {
     const { deadline } = res.locals;
-    demandJson(req.headersDistinct);
-    // The pace of a body is the client's own.
+    requireJson(req.headersDistinct);
+    // The time that the client takes to send the body does not count.
     deadline.pause();
-    const bytes = await receive(req, res, settings.BODY_MAX_BYTES);
+    const bytes = await receiveBody(req, res, settings.BODY_MAX_BYTES);
     deadline.start();
-    res.locals.body = measure(parse(bytes), settings);
+    res.locals.body = checkFields(parse(bytes), settings);
     next();
   };
 }
 
 const unsupported = (field: string, issue: string) => invalid([{ field, issue }], { status: 415 });
 
-function demandJson(headers: NodeJS.Dict<string[]>): void {
+function requireJson(headers: NodeJS.Dict<string[]>): void {
   const types = headers["content-type"] ?? [];
   if (types.length !== 1 || !isJson(types[0] ?? "")) {
     throw unsupported("Content-Type", "must be application/json, in UTF-8");
@@ -33,10 +33,10 @@ function demandJson(headers: NodeJS.Dict<string[]>): void {
   if (encodings.some((encoding) => encoding.toLowerCase() !== "identity")) {
     throw unsupported("Content-Encoding", "compressed bodies are not accepted");
   }
-  // Node decodes `chunked` alone, and ignores the rest.
+  // Node decodes only `chunked`, and ignores any other value.
   const transfers = headers["transfer-encoding"] ?? [];
   if (transfers.some((transfer) => transfer.toLowerCase() !== "chunked")) {
-    throw unsupported("Transfer-Encoding", "must be chunked, where there is one");
+    throw unsupported("Transfer-Encoding", "must be chunked, if present");
   }
 }
 
@@ -51,29 +51,29 @@ function isJson(header: string): boolean {
 
 const badBody = (issue: string) => invalid([{ field: "body", issue }]);
 
-/** The bytes of a body. Too many are refused as soon as that is known, and the rest is discarded as it arrives. */
-function receive(req: Request, res: Response, limit: number): Promise<Buffer> {
+/** The bytes of a body. Rejects as soon as it is known to be too large, and discards the rest as it arrives. */
+function receiveBody(req: Request, res: Response, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const take = (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > limit) refuse();
+      if (bytes > limit) rejectTooLarge();
       else chunks.push(chunk);
     };
-    const refuse = () => {
-      req.off("data", take).resume();
+    const rejectTooLarge = () => {
+      req.off("data", onData).resume();
       reject(new ServiceError("PAYLOAD_TOO_LARGE"));
     };
-    if (Number(req.headers["content-length"]) > limit) return refuse();
+    if (Number(req.headers["content-length"]) > limit) return rejectTooLarge();
     if (req.headers.expect && req.httpVersion === "1.1") res.writeContinue();
-    req.on("data", take);
-    const cut = () => reject(badBody("did not arrive whole"));
+    req.on("data", onData);
+    const onClose = () => reject(badBody("is incomplete"));
     req.once("end", () => {
-      req.off("close", cut);
+      req.off("close", onClose);
       resolve(Buffer.concat(chunks));
     });
-    req.once("close", cut);
+    req.once("close", onClose);
   });
 }
 
@@ -81,10 +81,10 @@ function parse(bytes: Buffer): Record<string, unknown> {
   if (bytes.length === 0) throw badBody("must be a JSON object, but is empty");
   let value: unknown;
   try {
-    // Fatal, because a replacement character would stand in for what was sent. A byte order mark is skipped.
+    // Without `fatal`, invalid bytes become replacement characters. A byte order mark is skipped.
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    throw badBody("is not JSON in UTF-8");
+    throw badBody("is not valid JSON in UTF-8");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw badBody("must be a JSON object");
@@ -94,14 +94,14 @@ function parse(bytes: Buffer): Record<string, unknown> {
 const FORBIDDEN_NAMES = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
- * Counts properties and array elements at all depths and refuses too many, or too deep (PAYLOAD_TOO_LARGE). Removes
- * the properties that could reach an object's prototype, and reports them as faults.
+ * Limits the number of properties and array elements at all depths, and the depth (PAYLOAD_TOO_LARGE). Removes the
+ * properties that could change an object's prototype, and reports them as faults.
  */
-function measure(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX_FIELDS }: Settings): Input {
+function checkFields(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX_FIELDS }: Settings): Input {
   const faults: FieldError[] = [];
-  const open: { value: object; path: string; depth: number }[] = [{ value: values, path: "", depth: 1 }];
+  const stack: { value: object; path: string; depth: number }[] = [{ value: values, path: "", depth: 1 }];
   let fields = 0;
-  for (let next = open.pop(); next; next = open.pop()) {
+  for (let next = stack.pop(); next; next = stack.pop()) {
     if (next.depth > BODY_MAX_DEPTH) {
       throw new ServiceError("PAYLOAD_TOO_LARGE", { message: "The request body is nested too deeply." });
     }
@@ -111,7 +111,7 @@ function measure(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX_FIE
         throw new ServiceError("PAYLOAD_TOO_LARGE", { message: "The request body has too many fields." });
       }
       const path = next.path === "" ? name : `${next.path}.${name}`;
-      if (typeof value === "object" && value !== null) open.push({ value, path, depth: next.depth + 1 });
+      if (typeof value === "object" && value !== null) stack.push({ value, path, depth: next.depth + 1 });
       if (!Array.isArray(next.value) && FORBIDDEN_NAMES.has(name)) {
         Reflect.deleteProperty(next.value, name);
         faults.push({ field: path, issue: "is not an allowed property name" });

@@ -8,11 +8,11 @@ import { OPERATIONS, type Operation } from "./operations.js";
 import { sendJson } from "./request.js";
 
 /**
- * The one way from a request to its procedure, through trpc-to-openapi.
+ * Calls the procedure of a request, through trpc-to-openapi.
  *
- * The layers above have matched the path and method and read the query, body and headers. trpc-to-openapi therefore
- * gets a stand-in for the request that holds the values, and writes to a stand-in for the response: it never reads from
- * the connection, and its error bodies, which quote internal messages, are dropped in favour of ours.
+ * The middleware has already matched the path and read the input. So trpc-to-openapi gets a stand-in for the request
+ * with the values, and writes to a stand-in for the response. It never reads from the connection, and its error bodies,
+ * which quote internal messages, are discarded.
  */
 export function bridge(services: Services): (operation: Operation) => RequestHandler {
   const handle = createHandler();
@@ -31,7 +31,7 @@ export function bridge(services: Services): (operation: Operation) => RequestHan
     const reply = new Reply();
     await handle(call, reply);
     if (call.error) throw call.error;
-    // The deadline may have answered meanwhile.
+    // The deadline may already have sent a response.
     if (res.headersSent) return;
     sendJson(res.status(reply.statusCode).setHeaders(reply.headers), reply.body);
   };
@@ -41,7 +41,7 @@ type Handler = (call: Call, reply: Reply) => Promise<void>;
 
 function createHandler(): Handler {
   const operations = new Map(OPERATIONS.map((operation) => [operation.name, operation]));
-  // Its types ask for all of Node's request and response, but it uses only what `Call` and `Reply` have.
+  // Typed for Node's request and response, but uses only the members of `Call` and `Reply`.
   return createOpenApiNodeHttpHandler<AppRouter, Call & IncomingMessage, Reply & ServerResponse>({
     router: appRouter,
     createContext: ({ req }) => req.context,
@@ -63,7 +63,7 @@ function createHandler(): Handler {
   }) as Handler;
 }
 
-/** The path with each `{name}` replaced by that property of the result. */
+/** Replaces each `{name}` of a path with that property of the result. */
 const fill = (template: string, result: unknown) =>
   template.replace(/\{(\w+)\}/g, (_, name) => String((result as Record<string, unknown>)[name]));
 
@@ -77,7 +77,7 @@ class Call {
   readonly url: string;
   readonly headers = { get: () => "application/json" };
   readonly body: Record<string, unknown>;
-  /** Each value in a list, because trpc-to-openapi drops values that are 0 or empty. */
+  /** Each value in an array, because trpc-to-openapi drops values that are 0 or empty. */
   readonly query: Record<string, [unknown]> = {};
   readonly context: Context;
   readonly signal = NEVER;
@@ -90,7 +90,7 @@ class Call {
     this.context = context;
   }
 }
-// Makes `instanceof Request` true, so trpc-to-openapi does not convert the call to a real Request, which costs 20 µs.
+// Makes `instanceof Request` true, so trpc-to-openapi skips a conversion that costs 20 µs.
 Object.setPrototypeOf(Call.prototype, Request.prototype);
 
 /** A response as trpc-to-openapi writes it. */

@@ -3,7 +3,7 @@ import type { RequestHandler } from "express";
 import type { Settings } from "../../server/config.js";
 import { OPERATIONS } from "./operations.js";
 
-/** Lets pages of the configured origins (CORS_ORIGINS) call the interface; by default there are none. */
+/** Allows browser pages of the origins in CORS_ORIGINS to call the API. By default none. */
 export function allowOrigins({ CORS_ORIGINS }: Settings): RequestHandler[] {
   if (!CORS_ORIGINS) return [];
   return [
@@ -26,7 +26,7 @@ export function allowOrigins({ CORS_ORIGINS }: Settings): RequestHandler[] {
         "RateLimit-Policy",
       ],
       maxAge: 600,
-      // `answerOptions` answers instead, because it sends `Allow` too.
+      // `answerOptions` responds instead, with `Allow`.
       preflightContinue: true,
     }),
   ];
@@ -36,7 +36,7 @@ const METHODS = new Set(OPERATIONS.map(({ method }) => method).filter((method) =
 const REQUEST_HEADERS = new Set(OPERATIONS.flatMap(({ requestHeaders }) => Object.keys(requestHeaders)));
 const RESPONSE_HEADERS = new Set(OPERATIONS.flatMap(({ responseHeaders }) => Object.keys(responseHeaders)));
 
-/** Answers the preflight request for an unknown path, so that a page may then see the 404. */
+/** Answers the preflight request for an unknown path, so that the page can read the 404. */
 export const answerPreflight: RequestHandler = (req, res, next) => {
   const isPreflight = req.method === "OPTIONS" && req.headers["access-control-request-method"];
   if (isPreflight && res.hasHeader("Access-Control-Allow-Origin")) res.status(204).end();

@@ -5,54 +5,54 @@ import { ServiceError } from "../../server/errors.js";
 import { type StopSignal, Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
-/** What a request may take in addition to its longest wait for the database. */
+/** Time a request has in addition to its longest wait for the database. */
 const MARGIN_MS = 300;
 
-/** Time limit of a request in milliseconds: enough for one long wait for the database, not for several in a row. */
-export const answerTime = (settings: Settings): number =>
+/** Timeout of a request: enough for one long wait for the database, not for several in a row. */
+export const requestTimeoutMs = (settings: Settings): number =>
   Math.max(settings.DATABASE_CONNECT_TIMEOUT_MS, settings.DATABASE_STATEMENT_TIMEOUT_MS) + MARGIN_MS;
 
 /**
- * A timeout that can be paused. It is its own `StopSignal`, because an AbortSignal per request costs 5 µs: when time is
- * up, a statement that runs may still take effect, but no further one begins.
+ * A timeout that can be paused. After it, no further statement starts, but a running one may still take effect.
+ * Implements `StopSignal` itself, because an AbortSignal per request costs 5 µs.
  */
 export class Deadline implements StopSignal {
-  #isOver = false;
+  #isExpired = false;
   readonly #onTimeout: () => void;
-  #left: number;
+  #remainingMs: number;
   #startedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(milliseconds: number, onTimeout: () => void) {
-    this.#left = milliseconds;
+  constructor(timeoutMs: number, onTimeout: () => void) {
+    this.#remainingMs = timeoutMs;
     this.#onTimeout = onTimeout;
   }
 
   throwIfAborted(): void {
-    if (this.#isOver) throw new Unavailable("the request took too long");
+    if (this.#isExpired) throw new Unavailable("the request took too long");
   }
 
   start(): void {
     this.#startedAt = performance.now();
     this.#timer = setTimeout(() => {
-      this.#isOver = true;
+      this.#isExpired = true;
       this.#onTimeout();
-    }, this.#left);
+    }, this.#remainingMs);
   }
 
   pause(): void {
     clearTimeout(this.#timer);
-    this.#left -= performance.now() - this.#startedAt;
+    this.#remainingMs -= performance.now() - this.#startedAt;
   }
 }
 
-/** Answers a request 503 when its time is up. `correlate` ends the time when the response has ended. */
-export function limitTime(settings: Settings, log: Logger): RequestHandler {
-  const limit = answerTime(settings);
-  const answer = sendEnvelope(log);
+/** Answers 503 when the timeout expires. `correlate` stops the timer when the response has ended. */
+export function enforceTimeout(settings: Settings, log: Logger): RequestHandler {
+  const timeoutMs = requestTimeoutMs(settings);
+  const sendError = sendEnvelope(log);
   return (req, res, next) => {
-    const deadline = new Deadline(limit, () => {
-      if (!res.headersSent && !res.destroyed) answer(tooLate(), req, res, next);
+    const deadline = new Deadline(timeoutMs, () => {
+      if (!res.headersSent && !res.destroyed) sendError(timeoutError(), req, res, next);
     });
     res.locals.deadline = deadline;
     deadline.start();
@@ -60,7 +60,7 @@ export function limitTime(settings: Settings, log: Logger): RequestHandler {
   };
 }
 
-const tooLate = () =>
+const timeoutError = () =>
   new ServiceError("INTERNAL_ERROR", {
     status: 503,
     retryAfter: 1,
@@ -68,7 +68,7 @@ const tooLate = () =>
     cause: new Error("the request took too long"),
   });
 
-/** Ends here if the deadline has already answered: nothing further begins. */
+/** Skips the remaining handlers if the deadline has already sent a response. */
 export const stopIfAnswered: RequestHandler = (_req, res, next) => {
   if (!res.headersSent) next();
 };

@@ -19,15 +19,15 @@ export const envelope = (error: ServiceError, correlationId: string): Envelope =
   ...(error.errors && { errors: error.errors }),
 });
 
-/** Answers any failure with the envelope. The cause is logged, never sent. */
+/** Answers any error with the envelope. The cause is logged, never sent. */
 export function sendEnvelope(log: Logger): ErrorRequestHandler {
   return (failure, _req, res, _next) => {
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
     const isOutage = error.status === 503;
-    // The deadline has already answered, so an outage is nothing new.
+    // The deadline has already answered and logged 503.
     if (res.writableEnded && isOutage) return;
-    // An outage fails many requests for the same reason; a stack would not explain it.
+    // No stack: an outage fails many requests for the same reason.
     if (isOutage) {
       const level = needsOperator(error) ? "error" : "warn";
       log[level]({ correlationId, reason: reasonOf(error) }, "unavailable");
@@ -44,6 +44,6 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
   };
 }
 
-// Only the last line: Prisma's messages begin with the call and its place in the code.
+// Only the last line, because Prisma's messages begin with a code excerpt of the call.
 const reasonOf = ({ cause, message }: ServiceError) =>
   (cause instanceof Error ? cause.message : message).trim().split("\n").at(-1);

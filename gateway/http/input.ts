@@ -3,15 +3,15 @@ import { z } from "zod";
 import { type FieldError, faultsOf, invalid } from "../../server/errors.js";
 import type { Operation } from "./operations.js";
 
-/** Values that a request sends, and what is wrong with them beside what the schema finds. */
+/** The values of a request, and the faults that the schema does not check for. */
 export interface Input {
   values: Record<string, unknown>;
   faults: FieldError[];
 }
 
 /**
- * The query or body of a request, and the headers that the operation declares, by their names in lower case. Throws
- * VALIDATION_ERROR with all faults at once, those of the schema included.
+ * The query or body of a request, and the headers that the operation declares, by lower-case name. Throws one
+ * VALIDATION_ERROR with all faults, including those that the schema finds.
  */
 export function readInput(operation: Operation, req: Request, body: Input | undefined) {
   const { values, faults } = readFields(operation, req, body);
@@ -25,12 +25,12 @@ export function readInput(operation: Operation, req: Request, body: Input | unde
 }
 
 function readFields(operation: Operation, req: Request, body: Input | undefined): Input {
-  if (operation.reads === "query") {
+  if (operation.inputSource === "query") {
     const mark = req.url.indexOf("?");
     return readQuery(mark === -1 ? "" : req.url.slice(mark + 1), operation);
   }
   if (!body) return { values: {}, faults: [] };
-  // The path's parameters would hide properties of the same name.
+  // Otherwise path parameters would silently override properties of the same name.
   const values = { ...body.values };
   const faults = [...body.faults];
   for (const name of operation.params) {
@@ -40,7 +40,7 @@ function readFields(operation: Operation, req: Request, body: Input | undefined)
   return { values, faults };
 }
 
-/** The headers an operation declares, each of them sent at most once and as its schema says. */
+/** The headers that an operation declares. Each may be sent once, and must match its schema. */
 function readHeaders({ requestHeaders }: Operation, sent: NodeJS.Dict<string[]>) {
   const values: Record<string, string> = {};
   const faults: FieldError[] = [];
@@ -56,18 +56,18 @@ function readHeaders({ requestHeaders }: Operation, sent: NodeJS.Dict<string[]>)
   return { values, faults };
 }
 
-/** Unknown parameters that one response names: they cost a client three bytes each, and us an entry of `errors[]`. */
+/** Limits the size of the response: an unknown parameter of 3 bytes adds a whole entry to `errors`. */
 const MAX_UNKNOWN_PARAMETERS = 20;
 
 /**
- * The parameters of a query, each at most once and none that the operation does not know. Integers are read as
- * numbers if they are written as such, and stay text otherwise: the schema decides whether a value is valid.
+ * The parameters of a query. Unknown and repeated ones are faults. A number that is not written as an integer stays
+ * text, so that the schema rejects it.
  */
 function readQuery(query: string, { fields, params }: Pick<Operation, "fields" | "params">): Input {
   const values: Record<string, unknown> = {};
   const faults: FieldError[] = [];
   const unknown = new Set<string>();
-  // URLSearchParams takes one question mark off the front.
+  // URLSearchParams removes one leading question mark.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const field = params.includes(name) ? undefined : fields.get(name);
     if (!field) {

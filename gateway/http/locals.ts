@@ -5,22 +5,22 @@ import type { Operation } from "./operations.js";
 
 declare global {
   namespace Express {
-    /** What the middleware of one request share. Each is set in one place. */
+    /** State of one request, and the middleware that sets it. */
     interface Locals {
       /** `correlate` */
       correlationId: string;
-      /** `limitTime` */
+      /** `enforceTimeout` */
       deadline: Deadline;
       /** `authenticate` */
       principal: KeyPrincipal;
-      /** The route that matched; for logs, metrics and traces. */
+      /** `setOperation`; absent if no route matched. For logs, metrics and traces. */
       operation?: Operation;
-      /** `readBody`; absent if the operation takes no body. */
+      /** `readBody`; absent if the operation has no body. */
       body?: Input;
       /** Internal port: the principal a call is made as. */
       actor?: InAppPrincipal;
-      /** Internal port: the procedure that is called, "batch" or "none". */
-      called?: string;
+      /** Internal port: name of the called procedure, "batch" or "none". */
+      procedure?: string;
     }
   }
 }

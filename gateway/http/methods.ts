@@ -9,13 +9,13 @@ export const answerOptions =
     res.status(204).end();
   };
 
-/** Refuses a method that a known path does not take. */
+/** Refuses a method that a known path does not support. */
 export const refuseMethod =
   (allow: string): RequestHandler =>
   (_req, res) => {
     res.setHeader("Allow", allow);
     throw new ServiceError("RESOURCE_NOT_FOUND", {
       status: 405,
-      message: "This path does not take this method.",
+      message: "This path does not support this method: see the Allow header.",
     });
   };

@@ -10,35 +10,34 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** One REST operation, as its procedure's type, schemas and meta declare it. */
 export interface Operation extends Pick<RestMeta, "status" | "codes"> {
-  /** Path of the procedure in the router, such as `forms.create`; the name in logs and metrics. */
+  /** Path of the procedure in the router, such as `forms.create`. Used in logs and metrics. */
   name: string;
   method: Method;
-  /** The method of an Express route. */
+  /** Method of an Express route. */
   verb: (typeof VERBS)[Method];
   path: string;
   location: RestMeta["location"];
   example: RestMeta["example"];
   /** Whether it needs a read-write key. */
-  writes: boolean;
+  isWrite: boolean;
   input: z.ZodObject;
   /** Names of the path's parameters. */
   params: readonly string[];
   /** The fields of the input, as JSON Schema. */
   fields: ReadonlyMap<string, JsonSchema>;
-  /** Where the fields that are not in the path come from; undefined if there are none. */
-  reads: "query" | "body" | undefined;
-  /** Whether unknown fields are refused. */
-  isClosed: boolean;
+  /** Where the fields that are not in the path come from. Undefined if all are in the path. */
+  inputSource: "query" | "body" | undefined;
+  rejectsUnknownFields: boolean;
   requestHeaders: Readonly<Record<string, z.core.$ZodType>>;
   responseHeaders: Readonly<Record<string, z.core.$ZodType>>;
 }
 
 /** A path with its operations. */
 interface Route {
-  /** Matches the whole path. A malformed id makes an unknown path: 404, whatever else the request carries. */
+  /** Matches the whole path. A malformed id makes it an unknown path. */
   pattern: RegExp;
   operations: Operation[];
-  /** Value of the `Allow` header: HEAD wherever there is GET, and OPTIONS everywhere. */
+  /** Value of the `Allow` header: includes HEAD if there is GET, and always OPTIONS. */
   allow: string;
 }
 
@@ -49,12 +48,13 @@ const patternOf = (template: string) =>
 
 function readOperations(): Operation[] {
   const operations: Operation[] = [];
-  // tRPC has no public list of a router's procedures, and trpc-to-openapi takes this one.
+  // tRPC has no public list of a router's procedures; trpc-to-openapi uses this one too.
   forEachOpenApiProcedure<RestMeta>(appRouter._def.procedures, ({ path: name, type, procedure, meta }) => {
     const { openapi, status, location, codes, example } = meta;
     const { method, path, requestHeaders, responseHeaders } = openapi;
     const { inputParser: input } = getInputOutputParsers(procedure);
-    if (!(input instanceof z.ZodObject)) throw new Error(`${name}: the input of an operation is an object`);
+    if (!(input instanceof z.ZodObject))
+      throw new Error(`${name}: the input of an operation must be an object`);
     const params = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => String(param));
     const { properties = {}, additionalProperties } = z.toJSONSchema(input, { io: "input" });
     const fields = Object.entries(properties).map(
@@ -70,12 +70,16 @@ function readOperations(): Operation[] {
       location,
       codes,
       example,
-      writes: type === "mutation",
+      isWrite: type === "mutation",
       input,
       params,
       fields: new Map(fields),
-      reads: fields.every(isInPath) ? undefined : method === "GET" || method === "DELETE" ? "query" : "body",
-      isClosed: additionalProperties === false,
+      inputSource: fields.every(isInPath)
+        ? undefined
+        : method === "GET" || method === "DELETE"
+          ? "query"
+          : "body",
+      rejectsUnknownFields: additionalProperties === false,
       requestHeaders: requestHeaders?.shape ?? {},
       responseHeaders: responseHeaders?.shape ?? {},
     });
@@ -92,8 +96,8 @@ function groupByPath(operations: readonly Operation[]): Route[] {
   });
 }
 
-/** All operations of the REST interface, in the order of the router. */
+/** All operations of the REST API, in the order of the router. */
 export const OPERATIONS: readonly Operation[] = readOperations();
 
-/** The same, by their paths. */
+/** All operations, grouped by path. */
 export const ROUTES: readonly Route[] = groupByPath(OPERATIONS);

@@ -6,14 +6,14 @@ import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
 import { HEALTH_CHECKS, loggedRoute } from "./logged-route.js";
 
-// What happens first and last to every request, on the public port and on the internal one.
+// The first and last steps of every request, on the public port and the internal one.
 
-/** The responses of a connection that have not ended, in the order they are sent. */
+/** The unfinished responses of each connection, in the order in which they are sent. */
 export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
 
 /**
- * Gives each request an id, sent in `X-Correlation-Id`. When the request ends, its deadline does, and one line is logged:
- * that of a health check at debug level.
+ * Gives each request an id, sent in `X-Correlation-Id`. When the request ends, stops the deadline and logs one line (at
+ * debug level for health checks).
  */
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
@@ -25,7 +25,7 @@ export function correlate(log: Logger): RequestHandler {
     unfinishedResponses.set(req.socket, responses.add(res));
     res.once("close", () => {
       responses.delete(res);
-      // A client that is gone no longer needs the deadline, but what it asked for still does.
+      // If the client has disconnected, the handler is still running: keep its deadline.
       if (res.writableFinished) locals.deadline?.pause();
       const { operation } = locals;
       const about = operation ? { route: operation.path, operation: operation.name } : loggedRoute(req, res);
@@ -47,10 +47,9 @@ export function correlate(log: Logger): RequestHandler {
 }
 
 /**
- * The listener that hands requests to an Express application, with `req.url` as the path and query exactly as sent. An
- * absolute target loses its scheme and authority, and `#` is encoded: otherwise Express would use `url.parse` before any
- * middleware runs. It drops what follows a `#`, which matches another path, and throws if it cannot read the authority,
- * which Express answers in HTML.
+ * Passes requests to an Express application with the path and query in `req.url` exactly as sent. Removes the scheme and
+ * authority of an absolute target, and encodes `#`. Otherwise Express calls `url.parse`, which drops everything after a
+ * `#`, and throws on an invalid authority, which Express answers in HTML.
  */
 export const withExactTarget =
   (app: Express) =>
@@ -60,8 +59,8 @@ export const withExactTarget =
     app(req, res);
   };
 
-/** Demands one Host header. Node's own check answers outside the envelope. */
-export const demandHost: RequestHandler = (req, res, next) => {
+/** Requires one Host header. Node's own check does not respond with the envelope. */
+export const requireHost: RequestHandler = (req, res, next) => {
   const hosts = req.headersDistinct.host?.length ?? 0;
   if (hosts > 1 || (hosts === 0 && req.httpVersion === "1.1")) {
     res.setHeader("Connection", "close");
@@ -70,11 +69,11 @@ export const demandHost: RequestHandler = (req, res, next) => {
   next();
 };
 
-/** Ends a response with JSON text; a HEAD request gets the same headers and no body. */
+/** Ends a response with JSON text. A HEAD request gets the same headers and no body. */
 export function sendJson(res: Response, json: string): void {
   res.setHeader("Content-Type", "application/json; charset=utf-8");
   const bytes = Buffer.byteLength(json);
   res.setHeader("Content-Length", bytes);
-  // Pure ASCII is sent faster as latin1.
+  // ASCII is sent faster as latin1.
   res.end(json, bytes === json.length ? "latin1" : "utf8");
 }

@@ -3,7 +3,7 @@ import { RedisStore } from "rate-limit-redis";
 import type { Redis } from "../process/redis.js";
 import { LocalStore } from "./rate-limit.js";
 
-/** Counts hits in Redis, for all processes together, and in this process's memory while Redis is lost. */
+/** Counts hits of all processes in Redis, and in this process's memory while Redis is lost. */
 export class SharedStore implements Store {
   readonly localKeys = false;
   readonly prefix: string;
@@ -24,10 +24,10 @@ export class SharedStore implements Store {
 
   init(options: Options): void {
     this.#memory.init(options);
-    this.#redis.onFound(async () => {
-      // A restarted Redis has forgotten the scripts.
+    this.#redis.onConnect(async () => {
+      // Load the scripts again: a restarted Redis has lost them.
       await this.#shared.init(options);
-      // One that is full, loading or a replica answers, but does not count.
+      // A Redis that is full, loading or a replica responds, but cannot count.
       await this.#shared.increment("probe");
     });
   }
@@ -37,7 +37,7 @@ export class SharedStore implements Store {
       try {
         return await this.#shared.increment(key);
       } catch {
-        // Lost: this hit is counted here, and Redis is tried again when it answers.
+        // Redis is lost: count this hit in memory.
       }
     }
     this.#onFallback();

@@ -12,32 +12,32 @@ import { appRouter } from "../../server/router.js";
 import { correlateOrphan, fromTrpcError } from "../../server/trpc.js";
 import { sendEnvelope } from "../http/envelope.js";
 import { correlate, sendJson, withExactTarget } from "../http/request.js";
-import { drain, LIMITS, listen } from "../process/listening.js";
+import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
 import "../http/locals.js";
-import { envelopeRefusals } from "../http/refusals.js";
+import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
-import { type Metrics, merge, type Sample } from "./metrics.js";
+import { type Metrics, mergeSamples, type Sample } from "./metrics.js";
 
-/** Bytes a call, or a batch of them, may have. */
-const MAX_BYTES = 65_536;
-const MAX_CALLS = 50;
+/** Of a call or a batch of calls. */
+const MAX_BODY_BYTES = 65_536;
+const MAX_BATCH_CALLS = 50;
 
 export interface InternalDeps {
   services: Services;
   log: Logger;
-  /** Whoever has it is the operator, or any user they name. */
+  /** INTERNAL_TOKEN. It allows acting as the operator and as any user. */
   token: string;
   metrics: Metrics;
-  /** What the other processes of this service counted. */
-  others?: (() => Promise<Sample[]>) | undefined;
-  /** Spans of requests; none where absent. */
+  /** Reads the metrics of the other processes of this service. */
+  readOthers?: (() => Promise<Sample[]>) | undefined;
+  /** Creates the spans of requests. */
   traceRequests?: RequestHandler | undefined;
 }
 
 /**
- * The internal side: every procedure over tRPC's HTTP at `/trpc`, typed for `@trpc/client` by
- * `import type { AppRouter } from "guest-forms/router"`, and `/metrics`. Asks for `Authorization: Bearer
- * <INTERNAL_TOKEN>` on every path. With `X-User-Id` a call is made in that user's name, else as the operator.
+ * The internal application: every procedure at `/trpc`, over tRPC's HTTP protocol (for `@trpc/client`, with the type
+ * `AppRouter` of `guest-forms/router`), and `/metrics`. Every path requires `Authorization: Bearer <INTERNAL_TOKEN>`. A
+ * call acts as the user in `X-User-Id`, or as the operator without it.
  */
 function createInternalApp(deps: InternalDeps): Express {
   const { services, log, token, metrics } = deps;
@@ -45,14 +45,14 @@ function createInternalApp(deps: InternalDeps): Express {
   app.disable("x-powered-by").disable("etag").set("query parser", false);
   app.use(correlate(log), noStore);
   app.use("/trpc", metrics.observe, ...(deps.traceRequests ? [deps.traceRequests] : []));
-  app.use(demandToken(token));
+  app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
-    const others = deps.others?.() ?? [];
-    const all = merge([await metrics.read(), ...(await others), await readDatabaseMetrics(services)]);
+    const others = deps.readOthers?.() ?? [];
+    const all = mergeSamples([await metrics.read(), ...(await others), await readDatabaseMetrics(services)]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });
-  app.use("/trpc", findActor(services), callProcedures(services, log));
+  app.use("/trpc", setActor(services), callProcedures(services, log));
   app.use("/trpc", sendTrpcError(services, log));
   app.use(() => {
     throw notFound();
@@ -68,11 +68,11 @@ const noStore: RequestHandler = (_req, res, next) => {
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
-function demandToken(token: string): RequestHandler {
+function requireToken(token: string): RequestHandler {
   const expected = digest(token);
   return (req, _res, next) => {
-    const sent = /^Bearer +(\S+)$/i.exec(only(req, "authorization") ?? "")?.[1];
-    // Of digests, so that neither time nor length tells anything about the token.
+    const sent = /^Bearer +(\S+)$/i.exec(singleHeader(req, "authorization") ?? "")?.[1];
+    // Compare digests, so that timing does not leak the token or its length.
     if (sent === undefined || !timingSafeEqual(digest(sent), expected)) {
       throw new ServiceError("UNAUTHENTICATED", { message: "The internal token is missing or wrong." });
     }
@@ -80,16 +80,16 @@ function demandToken(token: string): RequestHandler {
   };
 }
 
-/** The value of a header; undefined where it is absent. UNAUTHENTICATED or VALIDATION_ERROR where it is repeated. */
-function only({ headersDistinct }: Request, name: string): string | undefined {
+/** The value of a header; undefined if absent. VALIDATION_ERROR if it was sent more than once. */
+function singleHeader({ headersDistinct }: Request, name: string): string | undefined {
   const [value, ...more] = headersDistinct[name] ?? [];
   if (more.length > 0) throw invalid([{ field: name, issue: "must be sent once" }]);
   return value;
 }
 
-function findActor(services: Services): RequestHandler {
+function setActor(services: Services): RequestHandler {
   return async (req, res, next) => {
-    const userId = only(req, "x-user-id");
+    const userId = singleHeader(req, "x-user-id");
     res.locals.actor = userId === undefined ? { kind: "operator" } : await actAs(services, userId);
     next();
   };
@@ -101,14 +101,14 @@ const PROCEDURES = new Set(Object.keys(appRouter._def.procedures));
 function callProcedures(services: Services, log: Logger): RequestHandler {
   return createExpressMiddleware({
     router: appRouter,
-    maxBodySize: MAX_BYTES,
-    maxBatchSize: MAX_CALLS,
+    maxBodySize: MAX_BODY_BYTES,
+    maxBatchSize: MAX_BATCH_CALLS,
     createContext: ({ req, res, info: { calls } }) => {
       const [path = ""] = calls.map((call) => call.path);
-      res.locals.called = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
+      res.locals.procedure = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
       return createContext(services, res.locals.actor ?? null, {
         correlationId: res.locals.correlationId,
-        idempotencyKey: only(req, "idempotency-key"),
+        idempotencyKey: singleHeader(req, "idempotency-key"),
       });
     },
     responseMeta: ({ ctx, errors }) => {
@@ -128,7 +128,7 @@ function callProcedures(services: Services, log: Logger): RequestHandler {
   });
 }
 
-/** Answers what is refused before tRPC sees it, in the shape that its client reads. */
+/** Answers errors that occur before tRPC is called, in the format of tRPC's client. */
 function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
   return (failure, _req, res, _next) => {
     const error = toServiceError(failure);
@@ -139,7 +139,7 @@ function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
       return;
     }
     const shape = getTRPCErrorShape({
-      // Its callers pass this on: tRPC has no public name for it.
+      // tRPC has no public name for it.
       config: appRouter._def._config,
       error,
       type: "unknown",
@@ -153,14 +153,17 @@ function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
   };
 }
 
-/** Opens the internal port; nothing where INTERNAL_TOKEN is unset. */
+/** Opens the internal port. Does nothing if INTERNAL_TOKEN is unset. */
 export async function startInternal(
   deps: Omit<InternalDeps, "token">,
 ): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
   if (!INTERNAL_TOKEN) return undefined;
-  const server = createServer(LIMITS, withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })));
-  envelopeRefusals(server);
+  const server = createServer(
+    SERVER_OPTIONS,
+    withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })),
+  );
+  handleProtocolErrors(server);
   const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
   deps.log.info({ url }, "listening for internal tools");
   return { url, stop: () => drain(server, DRAIN_SECONDS * 1000) };

@@ -8,8 +8,8 @@ const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
 
 /**
- * What the database knows: the same for all processes, so it is read once per scrape and not per process. Empty while the
- * database is out of reach: the other metrics are reported nevertheless.
+ * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once
+ * per process. Empty while the database is unreachable, so that the other metrics are still reported.
  */
 export async function readDatabaseMetrics(services: Services): Promise<Sample> {
   const registry = new Registry();
@@ -39,7 +39,7 @@ export async function readDatabaseMetrics(services: Services): Promise<Sample> {
       labelNames: ["outcome"],
       registers,
     });
-    // A counter that is absent until it counts hides its first increase.
+    // Start at 0: Prometheus misses the first increase of a counter that was absent.
     for (const outcome of OUTCOMES)
       attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
     const heartbeat = new Gauge({
@@ -56,12 +56,12 @@ export async function readDatabaseMetrics(services: Services): Promise<Sample> {
     if (retention) {
       new Gauge({
         name: `${PREFIX}retention_last_run_timestamp_seconds`,
-        help: "When addresses that were due were last erased, in Unix time; absent before the first run",
+        help: "Unix time when due addresses were last erased; absent before the first run",
         registers,
       }).set(retention.lastAt);
     }
   } catch {
     return [];
   }
-  return (await registry.getMetricsAsJSON()) as Sample;
+  return registry.getMetricsAsJSON();
 }

@@ -2,13 +2,13 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { startInternal } from "./app.js";
+import { collectWorkerMetrics } from "./fleet-metrics.js";
 import { createMetrics } from "./metrics.js";
-import { watchWorkers } from "./metrics-fleet.js";
 
-/** Few tools call at a time; the workers need the connections. */
+/** Small, because only a few tools call at a time, and the workers need the connections. */
 const POOL_SIZE = 3;
 
-/** Of the primary of several processes: opens the internal port for all; nothing where INTERNAL_TOKEN is unset. */
+/** Runs in the primary: opens the internal port for all workers. Does nothing if INTERNAL_TOKEN is unset. */
 export async function startFleetInternal(
   settings: Settings,
   log: Logger,
@@ -20,7 +20,7 @@ export async function startFleetInternal(
   });
   metrics.watchPool(services.db.pool);
   try {
-    const internal = await startInternal({ services, log, metrics, others: watchWorkers() });
+    const internal = await startInternal({ services, log, metrics, readOthers: collectWorkerMetrics() });
     return internal && { url: internal.url, stop: () => internal.stop().finally(close) };
   } catch (error) {
     await close();

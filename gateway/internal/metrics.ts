@@ -13,23 +13,23 @@ import {
 } from "prom-client";
 import type { Failure } from "../../server/failures.js";
 
-/** What one process counted, in a form that goes from process to process. */
+/** The metrics of one process, as JSON that can be sent between processes. */
 export type Sample = MetricObjectWithValues<MetricValue<string>>[];
 
-/** What a process counts and measures. Labels are few and fixed: never a key, an id or an address. */
+/** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
 export interface Metrics {
-  /** Counts and times every request by its operation and status. */
+  /** Counts and times every request. */
   observe: RequestHandler;
   onKeyLookUp(cached: boolean): void;
-  /** A request was counted in memory because Redis is lost. */
+  /** Called if a request is counted in memory because Redis is lost. */
   onFallback(): void;
   onDatabaseError(failure: Failure): void;
-  /** From now on the connections of this pool are reported. */
+  /** Reports the connections of this pool from now on. */
   watchPool(pool: Pool): void;
   read(): Promise<Sample>;
 }
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 export const PREFIX = "guest_forms_";
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 const { version: VERSION } = createRequire(import.meta.url)("guest-forms/package.json");
@@ -37,7 +37,7 @@ const { version: VERSION } = createRequire(import.meta.url)("guest-forms/package
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  // Event-loop lag, memory and garbage collection among them.
+  // Includes event-loop lag, memory and garbage collection.
   collectDefaultMetrics({ register: registry });
   const requests = new Counter({
     name: `${PREFIX}requests_total`,
@@ -47,12 +47,12 @@ export function createMetrics(): Metrics {
   });
   const seconds = new Histogram({
     name: `${PREFIX}request_seconds`,
-    help: "Seconds from a request's arrival to the end of its answer, by operation",
+    help: "Seconds from a request's arrival to the end of its response, by operation",
     labelNames: ["operation"],
-    buckets: SECONDS,
+    buckets: BUCKETS_SECONDS,
     registers,
   });
-  // The same of all processes, so the first one's is taken instead of the sum.
+  // The same in all processes: take the first, not the sum.
   new Gauge({
     name: `${PREFIX}build_info`,
     help: "The version of the service and of Node.js; always 1",
@@ -68,27 +68,27 @@ export function createMetrics(): Metrics {
   });
   const keyLookUps = new Counter({
     name: `${PREFIX}key_look_ups_total`,
-    help: "Look-ups of well-formed keys, by whether the process had the answer at hand (hit, miss)",
+    help: "Look-ups of well-formed keys, by result of the process's cache (hit, miss)",
     labelNames: ["cache"],
     registers,
   });
   const refusals = new Counter({
     name: `${PREFIX}rate_limit_refusals_total`,
-    help: "Requests refused with 429, by the limit they met (key, bad_key)",
+    help: "Requests refused with 429, by limit (key, bad_key)",
     labelNames: ["limit"],
     registers,
   });
   const fallbacks = new Counter({
     name: `${PREFIX}rate_limit_fallbacks_total`,
-    help: "Requests whose rate was counted in memory because Redis was lost",
+    help: "Requests counted in memory because Redis was lost",
     registers,
   });
   const replays = new Counter({
     name: `${PREFIX}replays_total`,
-    help: "Creates answered with an earlier request's form",
+    help: "Creates answered with a replay",
     registers,
   });
-  // A counter that is absent until it counts hides its first increase.
+  // Start at 0: Prometheus misses the first increase of a counter that was absent.
   for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
   for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
@@ -96,7 +96,7 @@ export function createMetrics(): Metrics {
     observe(_req, res, next) {
       const began = performance.now();
       res.once("close", () => {
-        const operation = res.locals.operation?.name ?? res.locals.called ?? "none";
+        const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
         requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
         seconds.observe({ operation }, (performance.now() - began) / 1000);
         if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
@@ -120,17 +120,17 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    read: () => registry.getMetricsAsJSON() as Promise<Sample>,
+    read: () => registry.getMetricsAsJSON(),
   };
 }
 
-/** Several samples as one: counters added up. */
-export const merge = (samples: Sample[]): Registry => AggregatorRegistry.aggregate(samples);
+/** Merges samples, adding up counters. */
+export const mergeSamples = (samples: Sample[]): Registry => AggregatorRegistry.aggregate(samples);
 
-/** What remains to be counted of a process that has ended. */
-export async function keepCounts(samples: Sample[]): Promise<Sample> {
+/** Sums the counters and histograms of samples; drops gauges, which end with their process. */
+export async function sumCounters(samples: Sample[]): Promise<Sample> {
   const counted = samples.map((sample) =>
     sample.filter(({ type }) => String(type) === "counter" || String(type) === "histogram"),
   );
-  return (await merge(counted).getMetricsAsJSON()) as Sample;
+  return mergeSamples(counted).getMetricsAsJSON();
 }

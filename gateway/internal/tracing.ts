@@ -18,11 +18,11 @@ import type { Logger } from "pino";
 import type { ObserveStatement } from "../../server/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 
-/** Spans of requests and of the statements they run, sent by OTLP. Loaded only where OTEL_* settings ask for it. */
+/** Spans of requests and of their statements, sent by OTLP. Loaded only if OTEL_* settings enable it. */
 export interface Tracing {
   traceRequests: RequestHandler;
   observeStatement: ObserveStatement;
-  /** Sends what is left, and ends. */
+  /** Sends the remaining spans and stops. */
   stop(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ const SHUTDOWN_SECONDS = 2;
 
 /** Starts tracing in this process. */
 export function startTracing(log: Logger): Tracing {
-  diag.setLogger(complaints(log), DiagLogLevel.WARN);
+  diag.setLogger(diagLogger(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
       detectResources({ detectors: [envDetector] }),
@@ -52,21 +52,21 @@ export function startTracing(log: Logger): Tracing {
   };
 }
 
-const COMPLAIN_EVERY_MS = 60_000;
+const WARN_INTERVAL_MS = 60_000;
 
-/** Spans that cannot be sent are no reason to fill the log. */
-function complaints(log: Logger) {
-  let last = Number.NEGATIVE_INFINITY;
+/** Logs warnings of OpenTelemetry, at most one per interval. */
+function diagLogger(log: Logger) {
+  let lastWarnedAt = Number.NEGATIVE_INFINITY;
   const warn = (reason: string) => {
-    if (performance.now() - last < COMPLAIN_EVERY_MS) return;
-    last = performance.now();
+    if (performance.now() - lastWarnedAt < WARN_INTERVAL_MS) return;
+    lastWarnedAt = performance.now();
     log.warn({ reason }, "traces cannot be sent");
   };
   const ignore = () => {};
   return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** A span for each request, in the trace that its `traceparent` names; named after the operation once that is known. */
+/** A span per request, in the trace of its `traceparent`. Named after the operation once it is known. */
 function traceRequests(tracer: Tracer): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
@@ -77,7 +77,7 @@ function traceRequests(tracer: Tracer): RequestHandler {
     };
     const span = tracer.startSpan("request", { kind: SpanKind.SERVER, attributes }, caller);
     res.once("close", () => {
-      const operation = locals.operation?.name ?? locals.called;
+      const operation = locals.operation?.name ?? locals.procedure;
       if (operation) span.updateName(operation).setAttribute("guest_forms.operation", operation);
       if (locals.principal) span.setAttribute("guest_forms.key_id", locals.principal.keyId);
       span.setAttribute("http.response.status_code", res.statusCode);
@@ -88,7 +88,7 @@ function traceRequests(tracer: Tracer): RequestHandler {
   };
 }
 
-/** A span for each statement that a request runs. It has the statement's text, never a value. */
+/** A span per statement of a request, with the statement's text and no values. */
 function observeStatements(tracer: Tracer): ObserveStatement {
   return (text) => {
     if (!trace.getActiveSpan()) return () => {};
@@ -99,12 +99,12 @@ function observeStatements(tracer: Tracer): ObserveStatement {
       "db.query.text": text,
     };
     const span = tracer.startSpan(operation, { kind: SpanKind.CLIENT, attributes });
-    return (error) => (error === undefined ? span.end() : fail(span, error));
+    return (error) => (error === undefined ? span.end() : endWithError(span, error));
   };
 }
 
-function fail(span: Span, error: unknown): void {
-  // The message may quote what was sent.
+function endWithError(span: Span, error: unknown): void {
+  // Only the code: the message may quote values.
   const { code } = error as { code?: string };
   if (code) span.setAttribute("db.response.status_code", code);
   span.setStatus({ code: SpanStatusCode.ERROR }).end();

@@ -10,21 +10,21 @@ import { headerComponents, successResponse } from "./success.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
 
 /**
- * The OpenAPI 3.1 document: paths, parameters and schemas as trpc-to-openapi reads them off the router; responses,
- * headers and samples from the procedures' meta and the error table.
+ * The OpenAPI 3.1 document. trpc-to-openapi generates paths, parameters and schemas from the router. Responses, headers and
+ * samples come from the procedures' meta and the error table.
  */
 export function buildDocument(version: string): Json {
   const generated = generateOpenApiDocument(appRouter, { title: "", version: "", baseUrl: "/" });
-  const paths = generated.paths as Record<string, Record<string, Described>>;
+  const paths = generated.paths as Record<string, Record<string, GeneratedOperation>>;
   const schemas: Record<string, Json> = {};
   for (const [name, schema] of Object.entries(generated.components?.schemas ?? {})) {
-    // Its own error bodies, which are never sent.
+    // The generator's own error schemas, which are never sent.
     if (!name.startsWith("error.")) schemas[name] = tidyResponse(schema);
   }
   for (const operation of OPERATIONS) {
-    const described = paths[operation.path]?.[operation.verb];
-    if (!described) throw new Error(`${operation.name} is missing from the generated document`);
-    complete(described, operation, schemas);
+    const target = paths[operation.path]?.[operation.verb];
+    if (!target) throw new Error(`${operation.name} is missing from the generated document`);
+    complete(target, operation, schemas);
   }
   return {
     openapi: "3.1.0",
@@ -32,7 +32,7 @@ export function buildDocument(version: string): Json {
       title: "Guest forms API",
       version,
       summary: SUMMARY,
-      description: `${SUMMARY}\n\n${PROSE}\n\nGuides are served at \`/docs\`, their Markdown is listed in \`/llms.txt\`.`,
+      description: `${SUMMARY}\n\n${PROSE}\n\nGuides are served at \`/docs\`. Their Markdown is listed in \`/llms.txt\`.`,
       contact: { name: "The operator of this service" },
       license: { name: "MIT", identifier: "MIT" },
     },
@@ -57,7 +57,7 @@ export function buildDocument(version: string): Json {
 export const printDocument = (document: Json): string => `${JSON.stringify(document, null, 2)}\n`;
 
 /** An operation of the generated document. */
-interface Described extends Json {
+interface GeneratedOperation extends Json {
   parameters?: Parameter[];
   requestBody?: { content: Record<string, { schema: Json }> };
   responses: Record<string, Json>;
@@ -68,24 +68,24 @@ interface Parameter extends Json {
   schema: Json;
 }
 
-/** Adds to a generated operation what the generator cannot know. */
-function complete(described: Described, operation: Operation, schemas: Record<string, Json>): void {
-  // The document's own `security` applies to all.
-  delete described.security;
-  for (const parameter of described.parameters ?? []) completeParameter(parameter, operation);
-  const body = described.requestBody?.content["application/json"];
+/** Completes a generated operation. */
+function complete(generated: GeneratedOperation, operation: Operation, schemas: Record<string, Json>): void {
+  // The `security` of the document applies to all operations.
+  delete generated.security;
+  for (const parameter of generated.parameters ?? []) completeParameter(parameter, operation);
+  const body = generated.requestBody?.content["application/json"];
   if (body) body.schema = nameBody(tidyRequest(body.schema), operation, schemas);
-  // The generator knows no other success than 200.
-  const success = tidyResponse(described.responses["200"] ?? {});
+  // The generator always uses 200 for success.
+  const success = tidyResponse(generated.responses["200"] ?? {});
   addExample(success, operation, schemas);
-  described.responses = {
+  generated.responses = {
     ...successResponse(operation, success),
     ...errorResponses(operation),
   };
-  described["x-codeSamples"] = codeSamples(operation);
+  generated["x-codeSamples"] = codeSamples(operation);
 }
 
-/** An example response that agrees with what the code samples send. */
+/** Adds an example response that matches the request of the code samples. */
 function addExample(success: Json, operation: Operation, schemas: Record<string, Json>): void {
   const { "application/json": json } = success.content as Record<string, Json>;
   const example = json && responseExample(json.schema as Json, schemas, sampleOf(operation).fields);
@@ -97,13 +97,17 @@ function completeParameter(parameter: Parameter, { fields }: Operation): void {
   parameter.schema = tidyRequest(parameter.schema);
   if (description) parameter.description = description;
   if (fallback !== undefined) parameter.schema.default = fallback;
-  // Said once, beside the schema.
+  // The parameter itself has the description.
   delete parameter.schema.description;
 }
 
-/** A body whose schema has a title becomes the component of that name. */
-function nameBody({ title, ...body }: Json, { isClosed }: Operation, schemas: Record<string, Json>): Json {
-  const schema = isClosed ? { ...body, additionalProperties: false } : body;
+/** Moves a body's schema with a title to a component of that name. */
+function nameBody(
+  { title, ...body }: Json,
+  { rejectsUnknownFields }: Operation,
+  schemas: Record<string, Json>,
+): Json {
+  const schema = rejectsUnknownFields ? { ...body, additionalProperties: false } : body;
   if (typeof title !== "string") return schema;
   schemas[title] = schema;
   return { $ref: `#/components/schemas/${title}` };

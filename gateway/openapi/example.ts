@@ -1,11 +1,11 @@
 import type { Json } from "./json.js";
 
 /**
- * An example of a response body: the examples of its fields, except that a field which the request sent has the value
- * sent. Undefined if a field has no example.
+ * An example of a response body. A field that the request sends has the value sent, any other its own example. Undefined
+ * if a field has no example.
  */
 export function responseExample(schema: Json, schemas: Record<string, Json>, sent: Json): unknown {
-  const { $ref, example, items, properties } = schema as Partial<Described>;
+  const { $ref, example, items, properties } = schema as Partial<SchemaObject>;
   if ($ref) return responseExample(schemas[$ref.split("/").at(-1) ?? ""] ?? {}, schemas, sent);
   if (example !== undefined) return example;
   if (items) return list(responseExample(items, schemas, sent));
@@ -17,7 +17,7 @@ export function responseExample(schema: Json, schemas: Record<string, Json>, sen
   return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
 }
 
-interface Described {
+interface SchemaObject {
   $ref: string;
   example: unknown;
   items: Json;

@@ -1,4 +1,4 @@
-/** A part of the document; JSON by nature. */
+/** A JSON object of the document. */
 export interface Json {
   [name: string]: unknown;
 }

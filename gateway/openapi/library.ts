@@ -1,4 +1,4 @@
-// The build bundles what this file exports (gateway/dev/bundle.mjs), without the adapters for other frameworks.
+// The build bundles these exports without the adapters for other frameworks (gateway/dev/bundle.mjs).
 export {
   createOpenApiNodeHttpHandler,
   forEachOpenApiProcedure,

@@ -45,7 +45,7 @@ const HEADERS: Record<string, Json> = {
   },
 };
 
-/** References to headers of the components, by name. */
+/** References to header components, by name. */
 export const headerRefs = (names: readonly string[]): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
@@ -108,7 +108,7 @@ const ERROR: Json = {
   },
 };
 
-/** The components: what the operations declare, and what no procedure has a schema for. */
+/** The components: those of the operations, and those that no procedure has a schema for. */
 export const components = (schemas: Record<string, Json>, headers: Record<string, Json>): Json => ({
   schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
   headers: { ...HEADERS, ...headers },

@@ -3,26 +3,26 @@ import { OPERATIONS, type Operation } from "../http/operations.js";
 import type { Json } from "./json.js";
 import { headerRefs } from "./parts.js";
 
-/** What any operation can return, whatever its own codes. */
+/** Codes that any operation can return. */
 const COMMON: readonly ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];
 
-/** An error response: the codes that one status of an operation can carry. */
+/** The error codes of one status of an operation. */
 interface ErrorResponse {
   status: number;
   codes: ErrorCode[];
-  takesBody: boolean;
+  hasBody: boolean;
 }
 
 function errorsOf(operation: Operation): ErrorResponse[] {
-  const takesBody = operation.reads === "body";
+  const hasBody = operation.inputSource === "body";
   const responses = new Map<number, ErrorResponse>();
   const add = (status: number, code: ErrorCode) => {
-    const response = responses.get(status) ?? { status, codes: [], takesBody };
+    const response = responses.get(status) ?? { status, codes: [], hasBody };
     response.codes.push(code);
     responses.set(status, response);
   };
   for (const code of [...operation.codes, ...COMMON]) add(ERRORS[code].status, code);
-  if (takesBody) add(415, "VALIDATION_ERROR");
+  if (hasBody) add(415, "VALIDATION_ERROR");
   add(503, "INTERNAL_ERROR");
   return [...responses.values()];
 }
@@ -36,14 +36,14 @@ export const errorResponses = (operation: Operation): Record<string, Json> =>
     ]),
   );
 
-/** The components that `errorResponses` refers to, by status. */
+/** The components that `errorResponses` refers to, sorted by status. */
 export function responseComponents(): Record<string, Json> {
   const all = OPERATIONS.flatMap(errorsOf).map((response) => [nameOf(response), response] as const);
   const sorted = all.sort(([a, { status }], [b, other]) => status - other.status || a.localeCompare(b));
   return Object.fromEntries(sorted.map(([name, response]) => [name, describe(response)]));
 }
 
-/** Names that the codes alone do not give. */
+/** Component names, if not made from the codes. */
 const NAMES: Record<string, string> = {
   "400 VALIDATION_ERROR": "InvalidParameters",
   "400 INVALID_CURSOR VALIDATION_ERROR": "InvalidQuery",
@@ -52,9 +52,9 @@ const NAMES: Record<string, string> = {
   "503 INTERNAL_ERROR": "Unavailable",
 };
 
-function nameOf({ status, codes, takesBody }: ErrorResponse): string {
+function nameOf({ status, codes, hasBody }: ErrorResponse): string {
   const key = [status, ...codes.toSorted()].join(" ");
-  if (takesBody && key === "400 VALIDATION_ERROR") return "InvalidBody";
+  if (hasBody && key === "400 VALIDATION_ERROR") return "InvalidBody";
   return NAMES[key] ?? codes.toSorted().map(pascalCase).join("Or");
 }
 
@@ -83,16 +83,16 @@ function describe(response: ErrorResponse): Json {
   };
 }
 
-function exampleFault({ status, takesBody }: ErrorResponse): Json {
+function exampleFault({ status, hasBody }: ErrorResponse): Json {
   if (status === 415) return { field: "Content-Type", issue: "must be application/json, in UTF-8" };
-  if (takesBody) return { field: "checkOutDate", issue: "must be after checkInDate" };
+  if (hasBody) return { field: "checkOutDate", issue: "must be after checkInDate" };
   return { field: "limit", issue: "must be an integer" };
 }
 
-const RATE = ["RateLimit", "RateLimit-Policy"];
+const RATE_LIMIT_HEADERS = ["RateLimit", "RateLimit-Policy"];
 
 function headersOf(status: number): string[] {
   if (status === 401) return ["WWW-Authenticate"];
   if (status === 503) return ["Retry-After"];
-  return status === 429 ? ["Retry-After", ...RATE] : RATE;
+  return status === 429 ? ["Retry-After", ...RATE_LIMIT_HEADERS] : RATE_LIMIT_HEADERS;
 }

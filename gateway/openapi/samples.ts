@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Operation } from "../http/operations.js";
 import type { Json } from "./json.js";
 
-/** `x-codeSamples` of an operation. They read GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY from the environment. */
+/** The `x-codeSamples` of an operation. They use the variables GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY. */
 export function codeSamples(operation: Operation): Json[] {
   const sample = sampleOf(operation);
   return [
@@ -11,7 +11,7 @@ export function codeSamples(operation: Operation): Json[] {
   ];
 }
 
-/** What a sample sends. */
+/** The request of a sample. */
 export interface Sample {
   params: unknown[];
   /** The query or body. */
@@ -21,12 +21,12 @@ export interface Sample {
 
 /** The operation's own example, or the examples of its fields. */
 export function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
-  const shown = [...fields].flatMap(([name, { example }]) =>
+  const examples = [...fields].flatMap(([name, { example }]) =>
     example === undefined || params.includes(name) ? [] : [[name, example] as const],
   );
   return {
     params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
-    fields: example ?? Object.fromEntries(shown),
+    fields: example ?? Object.fromEntries(examples),
     headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
       const { example } = z.toJSONSchema(schema);
       return example === undefined ? [] : [[name, example]];
@@ -34,17 +34,17 @@ export function sampleOf({ params, fields, example, requestHeaders }: Operation)
   };
 }
 
-function curl({ method, path, params, reads }: Operation, sample: Sample): string {
+function curl({ method, path, params, inputSource }: Operation, sample: Sample): string {
   let url = `$GUEST_FORMS_BASE_URL${path}`;
   for (const [index, name] of params.entries()) url = url.replace(`{${name}}`, String(sample.params[index]));
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(sample.fields)) query.set(name, String(value));
-  if (reads === "query" && query.size > 0) url += `?${query}`;
-  // curl itself sends POST if there is a body, and else GET.
-  const flag = method === (reads === "body" ? "POST" : "GET") ? "" : `-X ${method} `;
+  if (inputSource === "query" && query.size > 0) url += `?${query}`;
+  // curl sends POST if there is a body, otherwise GET.
+  const flag = method === (inputSource === "body" ? "POST" : "GET") ? "" : `-X ${method} `;
   const lines = [`curl -sS ${flag}"${url}"`, '-H "Authorization: Bearer $GUEST_FORMS_API_KEY"'];
   for (const [name, value] of sample.headers) lines.push(`-H "${name}: ${value}"`);
-  if (reads === "body") {
+  if (inputSource === "body") {
     lines.push('-H "Content-Type: application/json"');
     lines.push(`-d '${JSON.stringify(sample.fields, null, 2).replaceAll("\n", "\n  ")}'`);
   }
@@ -61,7 +61,7 @@ const typescript = (operation: Operation, sample: Sample): string =>
     ...(CALLS[operation.name] ?? plainCall(operation))(argumentsOf(operation, sample)),
   ].join("\n");
 
-/** How the SDK is called and its result used, if not as `plainCall` does it. */
+/** The SDK call and the use of its result, if different from `plainCall`. */
 const CALLS: Record<string, (args: string) => string[]> = {
   "forms.create": (args) => [
     `const form = await client.forms.create(${args}, { idempotencyKey: "booking-4711" });`,
@@ -93,9 +93,9 @@ const plainCall =
   (args: string) => [`const result = await client.${name}(${args});`, "console.log(result);"];
 
 /** The path's parameters, then the query or body. */
-function argumentsOf({ reads }: Operation, { params, fields }: Sample): string {
+function argumentsOf({ inputSource }: Operation, { params, fields }: Sample): string {
   const quoted = params.map((value) => JSON.stringify(value));
-  return [...quoted, ...(reads ? [objectLiteral(fields)] : [])].join(", ");
+  return [...quoted, ...(inputSource ? [objectLiteral(fields)] : [])].join(", ");
 }
 
 const objectLiteral = (value: object) =>

@@ -4,7 +4,7 @@ import { OPERATIONS, type Operation } from "../http/operations.js";
 import type { Json } from "./json.js";
 import { headerRefs } from "./parts.js";
 
-/** The success response of an operation, with what the generator does not know: its status and headers. */
+/** The generated success response of an operation, with its real status and headers. */
 export function successResponse(operation: Operation, generated: Json): Record<string, Json> {
   const { description, content } = generated;
   const own = Object.entries(headersOf(operation)).map(([name, header]) => {
@@ -17,7 +17,7 @@ export function successResponse(operation: Operation, generated: Json): Record<s
 
 const COMMON = ["X-Correlation-Id", "RateLimit", "RateLimit-Policy"];
 
-/** The headers that operations declare, beside those that every response has. */
+/** The headers of an operation's success response, without those that every response has. */
 function headersOf({ location, responseHeaders }: Operation): Record<string, Json> {
   const declared = Object.entries(responseHeaders).map(([name, schema]) => {
     const { $schema: _, description, example, ...json } = z.toJSONSchema(schema);
@@ -38,11 +38,11 @@ function locationHeader(template: string): Json {
   };
 }
 
-/** Of two operations' headers with one name, the first is a component; another definition stays with its operation. */
+/** One header per name, the first one declared. A different header of the same name stays inline in its operation. */
 const COMPONENTS: Record<string, Json> = {};
 for (const operation of OPERATIONS) {
   for (const [name, header] of Object.entries(headersOf(operation))) COMPONENTS[name] ??= header;
 }
 
-/** The operations' headers among the components. */
+/** The header components of the operations. */
 export const headerComponents: Readonly<Record<string, Json>> = COMPONENTS;

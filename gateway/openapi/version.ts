@@ -1,4 +1,4 @@
 import { createRequire } from "node:module";
 
-/** The one version of package, command, OpenAPI document and reference page. */
+/** Version of the package, the command, the OpenAPI document and the reference page. */
 export const VERSION: string = createRequire(import.meta.url)("guest-forms/package.json").version;

@@ -2,10 +2,10 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /**
- * Slow or silent clients may not hold a connection for long (milliseconds). Looked for often, so that of many that come
- * at once few are closed in one go, for which all others would wait.
+ * Timeouts in milliseconds, so that slow or silent clients do not hold connections. The short checking interval spreads
+ * out the closing of many connections, which would otherwise block all requests.
  */
-export const LIMITS = {
+export const SERVER_OPTIONS = {
   headersTimeout: 8_000,
   requestTimeout: 12_000,
   keepAliveTimeout: 65_000,
@@ -13,26 +13,26 @@ export const LIMITS = {
   requireHostHeader: false,
 };
 
-/** Listens there, and gives the address as a URL; rejects where the port is taken. */
+/** Listens, and resolves with the address as a URL. Rejects if the port is in use. */
 export function listen(server: Server, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => {
       server.off("error", reject);
-      const { address, port: taken, family } = server.address() as AddressInfo;
-      resolve(`http://${family === "IPv6" ? `[${address}]` : address}:${taken}`);
+      const { address, port: actualPort, family } = server.address() as AddressInfo;
+      resolve(`http://${family === "IPv6" ? `[${address}]` : address}:${actualPort}`);
     });
   });
 }
 
-/** Resolves when the last request is answered, or when time is up and what is left has been cut off. */
-export function drain(server: Server, ms: number): Promise<void> {
+/** Stops accepting connections. Resolves when the last request has ended; after the timeout, connections are cut. */
+export function drain(server: Server, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const sweep = setInterval(() => server.closeIdleConnections(), 50);
-    const cut = setTimeout(() => server.closeAllConnections(), ms);
+    const interval = setInterval(() => server.closeIdleConnections(), 50);
+    const timer = setTimeout(() => server.closeAllConnections(), timeoutMs);
     server.close(() => {
-      clearInterval(sweep);
-      clearTimeout(cut);
+      clearInterval(interval);
+      clearTimeout(timer);
       resolve();
     });
     server.closeIdleConnections();

@@ -93,7 +93,7 @@ it("a worker that crashes is replaced, while the others serve", async () => {
   await expect.poll(() => workersOf(host).length, { timeout: 10_000 }).toBe(2);
   expect(workersOf(host)).toContain(other);
   const said = log(host.process.stderr).filter(({ msg }) => msg === "a worker has ended");
-  expect(said).toMatchObject([{ worker: victim, reason: "ended by SIGKILL", replacedInMs: 100 }]);
+  expect(said).toMatchObject([{ worker: victim, reason: "killed by SIGKILL", replacedInMs: 100 }]);
 });
 
 it("a worker that cannot start is tried again ever more slowly, saying why, and SIGHUP leaves the others", async () => {

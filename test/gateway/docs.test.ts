@@ -262,7 +262,7 @@ describe.skipIf(why !== "")(`the pages in Chromium${why}`, () => {
   it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation, status) => {
     await visit(`/docs/reference#${operation}`, { viewport: PHONE }, async (page) => {
       const form = await pressSend(page, operation, demo.readWriteKey);
-      expect(await form.locator(".said strong").textContent()).toBe(status);
+      expect(await form.locator(".status strong").textContent()).toBe(status);
       expect(await form.locator(".answer").textContent()).toContain(demo.listings[0]?.id);
     });
   });

@@ -19,7 +19,5 @@ test("a Redis older than 6 is named as such once; limits are counted in the proc
   const list = async () => (await gateway.request({ path: "/v1/listings", key })).status;
   expect([await list(), await list(), await list()]).toEqual([200, 200, 429]);
   const lost = gateway.log.filter(({ msg }) => msg.startsWith("Redis is lost"));
-  expect(lost.map(({ reason }) => reason)).toEqual([
-    "it is older than Redis 6, which guest-forms needs at least",
-  ]);
+  expect(lost.map(({ reason }) => reason)).toEqual(["it is older than Redis 6, the minimum version"]);
 });

@@ -96,7 +96,7 @@ describe("while the database is out of reach", async () => {
       const ready = await within(3_000, { path: "/readyz" });
       expect([ready.status, ready.json]).toEqual([
         503,
-        { status: "unavailable", reason: "the database is out of reach" },
+        { status: "unavailable", reason: "the database is unreachable" },
       ]);
       proxy.mend();
       await expect.poll(async () => (await gateway.request({ path: "/readyz" })).status).toBe(200);

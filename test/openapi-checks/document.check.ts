@@ -9,7 +9,7 @@ import { type Holder, startTestGateway, stay, type TestGateway } from "../gatewa
 import { freePort, type Running, spawnNode } from "../harness.js";
 
 const root = packageRoot();
-const toolsFolder = join(root, ".ci", "judges");
+const toolsFolder = join(root, ".ci", "openapi-checks");
 const tool = (path: string) => join(toolsFolder, "node_modules", path);
 const REDOCLY = tool("@redocly/cli/bin/cli.js");
 const SPECTRAL = tool("@stoplight/spectral-cli/dist/index.js");

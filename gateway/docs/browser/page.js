@@ -1,11 +1,11 @@
-// On every page: the address of this server in the samples, copy buttons, the menu of small screens, the search.
+// On every page: fills the samples, and adds copy buttons, the menu for small screens and the search.
 import { fillSamples } from "./samples.js";
 import { startSearch } from "./search.js";
 
 fillSamples({});
 startSearch(document.querySelector("#search"), document.querySelector("#results"));
 
-// Browsers have a clipboard only on HTTPS and on the own machine.
+// Browsers provide the clipboard only on HTTPS and localhost.
 for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(code)") : []) {
   const button = document.createElement("button");
   button.className = "copy";
@@ -23,17 +23,17 @@ for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(cod
 const pages = document.querySelector("#pages");
 pages.addEventListener("click", ({ target }) => target.closest("a") && pages.hidePopover());
 
-// One choice of language for all samples of the page.
+// A choice of language applies to all samples of the page.
 document.addEventListener("change", ({ target }) => {
   if (target.type !== "radio") return;
   for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`))
     radio.checked = true;
 });
 
-if (document.querySelector(".reference")) followReading();
+if (document.querySelector(".reference")) markCurrentSection();
 
-/** Marks in the navigation the section that is being read. */
-function followReading() {
+/** Marks the section that is on screen in the navigation. */
+function markCurrentSection() {
   const links = [...pages.querySelectorAll("a[href*='#']")];
   const headings = links.map(({ hash }) => document.getElementById(hash.slice(1)));
   const mark = () => {

@@ -1,21 +1,21 @@
-// The samples as they come have made-up ids and no address: here they get real ones.
-const SHOWN = {
+// Example ids in the samples, which are replaced by real ones.
+const EXAMPLE_IDS = {
   form: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
   listing: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
 };
 
-/** The texts as they came. */
+/** The unchanged texts of the samples. */
 const originals = new Map();
 
-/** Puts the address of this server, and the given ids of a form and a listing, into every sample. */
-export function fillSamples({ form = SHOWN.form, listing = SHOWN.listing }) {
+/** Fills the address of this server and the given ids into every sample. */
+export function fillSamples({ form = EXAMPLE_IDS.form, listing = EXAMPLE_IDS.listing }) {
   const { origin } = location;
-  if (originals.size === 0) remember();
+  if (originals.size === 0) saveOriginals();
   for (const [text, original] of originals) {
     text.data = original
       .replaceAll("http://127.0.0.1:3000", origin)
-      .replaceAll(SHOWN.form, form)
-      .replaceAll(SHOWN.listing, listing);
+      .replaceAll(EXAMPLE_IDS.form, form)
+      .replaceAll(EXAMPLE_IDS.listing, listing);
     if (!text.parentElement.closest(".sample")) continue;
     text.data = text.data
       .replaceAll("process.env.GUEST_FORMS_BASE_URL", JSON.stringify(origin))
@@ -23,7 +23,7 @@ export function fillSamples({ form = SHOWN.form, listing = SHOWN.listing }) {
   }
 }
 
-function remember() {
+function saveOriginals() {
   for (const code of document.querySelectorAll("pre code")) {
     const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) originals.set(texts.currentNode, texts.currentNode.data);

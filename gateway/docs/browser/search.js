@@ -37,10 +37,10 @@ function find(sections, words) {
 }
 
 function scoreOf({ title, page, text }, words) {
-  const inTitle = title.toLowerCase();
-  const everywhere = `${title} ${page} ${text}`.toLowerCase();
-  if (!words.every((word) => everywhere.includes(word))) return 0;
-  return 1 + words.filter((word) => inTitle.includes(word)).length;
+  const lowerTitle = title.toLowerCase();
+  const allText = `${title} ${page} ${text}`.toLowerCase();
+  if (!words.every((word) => allText.includes(word))) return 0;
+  return 1 + words.filter((word) => lowerTitle.includes(word)).length;
 }
 
 function show(results, found, words) {
@@ -62,8 +62,10 @@ function link({ url, title, page, text }, words) {
 
 /** The text around the first word found, with the words marked. */
 function excerpt(text, words) {
-  const at = Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0));
-  const begin = Number.isFinite(at) ? Math.max(0, at - 40) : 0;
+  const first = Math.min(
+    ...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0),
+  );
+  const begin = Number.isFinite(first) ? Math.max(0, first - 40) : 0;
   const line = document.createElement("span");
   const escaped = words.map((word) => word.replace(/\W/g, "\\$&"));
   const parts = text.slice(begin, begin + 140).split(new RegExp(`(${escaped.join("|")})`, "i"));
@@ -76,15 +78,15 @@ function excerpt(text, words) {
   return line;
 }
 
-/** Arrow keys move through the results, Enter in the field opens the first. */
+/** Arrow keys move through the results. Enter in the field opens the first one. */
 function moveFocus(event, field, results) {
-  const stops = [field, ...results.querySelectorAll("a")];
-  const at = stops.indexOf(document.activeElement);
+  const targets = [field, ...results.querySelectorAll("a")];
+  const current = targets.indexOf(document.activeElement);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Escape") field.focus();
   if (results.hidden) return;
-  if (event.key === "Enter" && at === 0) stops[1]?.click();
+  if (event.key === "Enter" && current === 0) targets[1]?.click();
   if (step === undefined) return;
   event.preventDefault();
-  stops[Math.min(Math.max(at + step, 0), stops.length - 1)].focus();
+  targets[Math.min(Math.max(current + step, 0), targets.length - 1)].focus();
 }

@@ -1,12 +1,12 @@
-// Sends requests from the reference. The key is kept in this module alone: nothing is stored.
+// Sends requests from the reference page. The key is kept only in this module, and never stored.
 import { fillSamples } from "./samples.js";
 
 const KEY = /^grf_(rw|ro)_[0-9A-Za-z]{49}$/;
 
-const status = document.querySelector(".key .said");
+const status = document.querySelector(".key .status");
 let key = "";
-/** Settles when the listings and forms of the key are known. */
-let known = Promise.resolve();
+/** Settles when the listings and forms of the key are loaded. */
+let loaded = Promise.resolve();
 
 document.addEventListener("input", ({ target }) => {
   if (target.matches(".api-key")) useKey(target.value.trim());
@@ -24,7 +24,7 @@ function useKey(typed) {
     if (field.value.trim() !== key) field.value = key;
   }
   status.textContent = "";
-  if (KEY.test(key)) known = learn(key);
+  if (KEY.test(key)) loaded = loadScope(key);
 }
 
 const get = async (path) => {
@@ -32,28 +32,28 @@ const get = async (path) => {
   return { response, body: await response.json() };
 };
 
-/** Reads the key's listings and forms, and fills them into samples and fields. */
-async function learn(used) {
-  const answers = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(
+/** Reads the key's listings and forms, and fills them into the samples and fields. */
+async function loadScope(usedKey) {
+  const results = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(
     () => [],
   );
-  if (used !== key) return;
-  const failed = answers.find(({ response }) => !response.ok);
-  if (failed || answers.length === 0) {
+  if (usedKey !== key) return;
+  const failed = results.find(({ response }) => !response.ok);
+  if (failed || results.length === 0) {
     status.textContent = failed
       ? `${failed.response.status} ${failed.body.code}: ${failed.body.message}`
       : OFFLINE;
     return;
   }
-  const [listings, forms] = answers.map(({ body }) => body.items);
+  const [listings, forms] = results.map(({ body }) => body.items);
   status.textContent = "Key accepted. The samples now use your listings and forms.";
-  if (forms.length === 0) status.textContent = "Key accepted. There is no form yet: create one first.";
-  if (listings.length === 0) status.textContent = "Key accepted. No listing is in its scope.";
-  offer(
+  if (forms.length === 0) status.textContent = "Key accepted. There are no forms yet: create one first.";
+  if (listings.length === 0) status.textContent = "Key accepted, but no listing is in its scope.";
+  setOptions(
     "listings",
     listings.map(({ id, title }) => [id, title]),
   );
-  offer(
+  setOptions(
     "forms",
     forms.map(({ id, checkInDate, status }) => [id, `${checkInDate ?? ""} ${status}`]),
   );
@@ -64,16 +64,16 @@ async function learn(used) {
   fillFields(form, listing);
 }
 
-const OFFLINE = "The server cannot be reached.";
+const OFFLINE = "The server is unreachable.";
 
-function offer(list, choices) {
+function setOptions(listId, choices) {
   const options = choices.map(([value, label]) =>
     Object.assign(document.createElement("option"), { value, label }),
   );
-  document.getElementById(list).replaceChildren(...options);
+  document.getElementById(listId).replaceChildren(...options);
 }
 
-/** Fills required fields that the reader has not touched: an update repeats what the form has. */
+/** Fills required fields that the user has not changed. Those of an update get the form's values. */
 function fillFields(form, listing) {
   const max = listing?.maxPeopleInListing ?? Number.POSITIVE_INFINITY;
   for (const field of document.querySelectorAll(".try [required]")) {
@@ -90,29 +90,29 @@ function fillFields(form, listing) {
 }
 
 async function submit(form) {
-  const said = form.querySelector(".said");
+  const message = form.querySelector(".status");
   const keyField = form.querySelector(".api-key");
   if (key === "") {
-    said.textContent = "Enter your API key first.";
+    message.textContent = "Enter your API key first.";
     keyField.focus();
     return;
   }
-  await known;
+  await loaded;
   if (!form.reportValidity()) {
-    said.textContent = status.textContent;
+    message.textContent = status.textContent;
     return;
   }
   const button = form.querySelector("button");
   button.disabled = true;
   const { url, init } = requestOf(form);
-  const began = performance.now();
+  const startedAt = performance.now();
   try {
     const response = await fetch(url, init);
     const text = await response.text();
-    show(form, { url, init, response, text, ms: Math.round(performance.now() - began) });
-    if (response.status === 201) known = learn(key);
+    show(form, { url, init, response, text, ms: Math.round(performance.now() - startedAt) });
+    if (response.status === 201) loaded = loadScope(key);
   } catch {
-    said.textContent = OFFLINE;
+    message.textContent = OFFLINE;
   }
   button.disabled = false;
 }
@@ -140,17 +140,17 @@ function requestOf(form) {
 const SHOWN_HEADERS = ["Location", "Idempotent-Replayed", "Retry-After", "X-Correlation-Id"];
 
 function show(form, { url, init, response, text, ms }) {
-  const said = form.querySelector(".said");
+  const message = form.querySelector(".status");
   const code = document.createElement("strong");
   code.className = response.ok ? "good" : "bad";
   code.textContent = `${response.status} ${response.statusText}`.trim();
-  said.replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `);
+  message.replaceChildren(code, ` ${init.method} ${url} in ${ms} ms `);
   const error = response.ok ? undefined : /"code":"([A-Z_]+)"/.exec(text)?.[1];
   if (error) {
     const link = document.createElement("a");
     link.href = `/docs/errors#${error.toLowerCase()}`;
     link.textContent = `What ${error} means`;
-    said.append(link);
+    message.append(link);
   }
   const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name));
   const printed = headers.map((name) => `${name}: ${response.headers.get(name)}`);

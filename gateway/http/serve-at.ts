@@ -3,7 +3,7 @@ import { answerOptions, refuseMethod } from "./methods.js";
 
 const ALLOW = "GET, HEAD, OPTIONS";
 
-/** A path beside `/v1`, which is only read: GET and HEAD go to the handler, any other method is refused (405). */
+/** Adds a read-only path outside `/v1`: GET and HEAD go to the handler, other methods get 405. */
 export function serveAt(router: Router, path: string, handler: RequestHandler): void {
   router.route(path).get(handler).options(answerOptions(ALLOW)).all(refuseMethod(ALLOW));
 }

@@ -1,4 +1,4 @@
-// The parts of the OpenAPI document that the reference page shows.
+// The parts of the OpenAPI document that the documentation uses.
 
 export interface Schema {
   $ref?: string;
@@ -40,7 +40,7 @@ export interface Operation {
   "x-codeSamples": { lang: string; label: string; source: string }[];
 }
 
-export interface Described {
+export interface OpenApiDocument {
   info: { title: string; version: string; summary: string };
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
@@ -57,7 +57,7 @@ export const nameOf = (ref: string) => ref.slice(ref.lastIndexOf("/") + 1);
 export const OTHER_TAG = "Other";
 
 /** All operations with their method and path. */
-export const operationsOf = ({ paths }: Described) =>
+export const operationsOf = ({ paths }: OpenApiDocument) =>
   Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({
       method: method.toUpperCase(),

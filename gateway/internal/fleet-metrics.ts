@@ -1,0 +1,67 @@
+import cluster, { type Worker } from "node:cluster";
+import { type Metrics, type Sample, sumCounters } from "./metrics.js";
+
+/** Time a worker has to respond to a scrape. Then its last sample is used. */
+const WORKER_TIMEOUT_MS = 500;
+
+// Messages between primary and workers. Keep them compatible: see process/cluster.ts.
+interface MetricsRequest {
+  wanted: "metrics";
+}
+
+interface MetricsResponse {
+  metrics: Sample;
+}
+
+/** Runs in a worker: responds to the primary's requests for metrics. */
+export function answerMetricsRequests(metrics: Metrics): void {
+  process.on("message", async (message: Partial<MetricsRequest>) => {
+    if (message?.wanted === "metrics") await sendMetricsToPrimary(metrics);
+  });
+}
+
+/** Runs in a worker. Also sent before it ends, because its counts would be lost. */
+export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
+  const response: MetricsResponse = { metrics: await metrics.read() };
+  await new Promise((sent) =>
+    process.send ? process.send(response, undefined, undefined, sent) : sent(null),
+  );
+}
+
+/**
+ * Runs in the primary: returns a function that reads the samples of all workers. Includes the counts of workers that
+ * have ended, so that a counter never goes down.
+ */
+export function collectWorkerMetrics(): () => Promise<Sample[]> {
+  const latest = new Map<number, Sample>();
+  const waiting = new Map<number, () => void>();
+  let ended: Promise<Sample> = Promise.resolve([]);
+
+  cluster.on("message", ({ id }: Worker, message: Partial<MetricsResponse>) => {
+    if (!message?.metrics) return;
+    latest.set(id, message.metrics);
+    waiting.get(id)?.();
+  });
+  cluster.on("exit", ({ id }: Worker) => {
+    const last = latest.get(id);
+    latest.delete(id);
+    waiting.get(id)?.();
+    if (last) ended = ended.then((before) => sumCounters([before, last]));
+  });
+
+  const ask = (worker: Worker) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, WORKER_TIMEOUT_MS);
+      waiting.set(worker.id, () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      worker.send({ wanted: "metrics" } satisfies MetricsRequest, () => {});
+    });
+
+  return async () => {
+    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
+    await Promise.all(workers.map((worker) => worker && ask(worker)));
+    return [await ended, ...latest.values()];
+  };
+}
