@@ -35,9 +35,9 @@ describe("the contract's page agrees with the code on", () => {
   const operations = rows(section("Operations"));
 
   it("the method, path, key mode and success status of each operation", () => {
-    const declared = OPERATIONS.map(({ method, path, writes, status }) => [
+    const declared = OPERATIONS.map(({ method, path, isWrite, status }) => [
       `\`${method} ${path}\``,
-      writes ? "read-write" : "any",
+      isWrite ? "read-write" : "any",
       String(status),
     ]);
     expect(operations.map(([, ...facts]) => facts).sort()).toEqual(declared.sort());
