@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
-  EVERYTHING,
   migrationList,
   migrationsFolder,
+  NO_FILTERS,
   openSession,
   schemaFile,
   withEngine,
@@ -14,7 +14,7 @@ import {
  * migrations out in a temporary database on the server at `url`, whose role must be allowed to create one.
  */
 export async function diffSchema(url: string, schema?: string): Promise<string> {
-  const wanted = sameDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
+  const wanted = normalizeDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
   const session = openSession(url);
   try {
     const migrations = await migrationList();
@@ -24,7 +24,7 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
         to: { tag: "schemaDatamodel", files: [{ path: schemaFile(), content: wanted }] },
         script: true,
         exitCode: null,
-        filters: EVERYTHING,
+        filters: NO_FILTERS,
       }),
     );
     const sql = stdout?.trim() ?? "";
@@ -36,7 +36,7 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
 
 // The two make one and the same column default; they differ in who is asked for the instant of a new row. The engine
 // reads both back from a database as the second and would find a difference for ever.
-const sameDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
+const normalizeDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
 
 /** Writes the missing migration under prisma/migrations and gives its folder, or null where none is missing. */
 export async function writeMigration(url: string, name: string): Promise<string | null> {

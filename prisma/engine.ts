@@ -20,17 +20,17 @@ export const migrationsFolder = () => join(packageRoot(), "prisma", "migrations"
 export const schemaFile = () => join(packageRoot(), "prisma", "schema.prisma");
 
 /** Set in every session, so that a pooler which drops such settings shows: a lock would not last behind it. */
-export const MARK = "guest_forms.session";
+export const SESSION_MARKER = "guest_forms.session";
 // A role's time limits must not cut a migration short.
 const SETTINGS = {
   timezone: "UTC",
   statement_timeout: "0",
   idle_in_transaction_session_timeout: "0",
-  [MARK]: "own",
+  [SESSION_MARKER]: "own",
 };
 
 /** Milliseconds to wait for a connection. */
-const CONNECT_TIMEOUT = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** The names of the migrations in the folder, oldest first. */
 export async function migrationNames(folder = migrationsFolder()): Promise<string[]> {
@@ -61,7 +61,7 @@ export async function migrationList(folder = migrationsFolder()): Promise<Migrat
 }
 
 /** Nothing is managed outside Prisma's schema. */
-export const EVERYTHING = { externalTables: [], externalEnums: [] };
+export const NO_FILTERS = { externalTables: [], externalEnums: [] };
 
 /**
  * The one connection that does all the work on a database. What it holds, such as a lock, lives exactly as long as
@@ -73,7 +73,7 @@ export function openSession(connectionString: string): pg.Pool {
     ...withOptions(connectionString, SETTINGS),
     max: 1,
     idleTimeoutMillis: 0,
-    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: "guest-forms migrate",
     verify(_client, done) {
@@ -88,7 +88,7 @@ export function openSession(connectionString: string): pg.Pool {
   const query = async (...args: [pg.QueryArrayConfig]) => {
     const client = await session.connect();
     try {
-      return knownTypes(await client.query(...args));
+      return mapCharTypes(await client.query(...args));
     } finally {
       client.release();
     }
@@ -100,7 +100,7 @@ export function openSession(connectionString: string): pg.Pool {
 const CHAR = 18;
 const CHAR_ARRAY = 1002;
 
-function knownTypes<Result extends pg.QueryArrayResult>(result: Result): Result {
+function mapCharTypes<Result extends pg.QueryArrayResult>(result: Result): Result {
   for (const field of result.fields ?? []) {
     if (field.dataTypeID === CHAR) field.dataTypeID = CHAR_ARRAY;
   }
@@ -135,9 +135,9 @@ export async function withEngine<Result>(
  * transaction, unless it ends transactions itself or does what cannot be in one.
  */
 export const isAtomic = (script: string) =>
-  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(NO_STATEMENT, " "));
+  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(LITERALS_AND_COMMENTS, " "));
 // Function bodies, strings, quoted names and comments. Matched together, because each may contain the marks of another.
-const NO_STATEMENT =
+const LITERALS_AND_COMMENTS =
   /\$(\w*)\$[\s\S]*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\//gi;
 
 /** The names of the migrations of which either everything is there or nothing. */
@@ -148,7 +148,7 @@ export async function atomicMigrations(): Promise<string[]> {
 
 // In the transaction of the script, so that a migration whose client was killed is either finished or not there. The
 // engine's own update then finds it done. Only one is ever unfinished: the engine begins none before it is resolved.
-const FINISH =
+const MARK_FINISHED =
   "UPDATE _prisma_migrations SET finished_at = clock_timestamp() WHERE finished_at IS NULL AND rolled_back_at IS NULL";
 
 /** Prisma's adapter, over connections that are ours to close. */
@@ -166,7 +166,7 @@ class Adapters implements SqlMigrationAwareDriverAdapterFactory {
 
   connect(): Promise<SqlDriverAdapter> {
     return this.over(this.session, (script) =>
-      this.atomic.has(script) ? `${script}\n;\n${FINISH}` : script,
+      this.atomic.has(script) ? `${script}\n;\n${MARK_FINISHED}` : script,
     );
   }
 

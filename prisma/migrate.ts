@@ -4,14 +4,14 @@ import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
 import {
   atomicMigrations,
-  EVERYTHING,
-  MARK,
   migrationList,
   migrationNames,
+  NO_FILTERS,
   openSession,
+  SESSION_MARKER,
   withEngine,
 } from "./engine.js";
-import { refuseOldServer } from "./server-version.js";
+import { assertSupportedServer } from "./server-version.js";
 
 type Report = (line: string) => void;
 
@@ -35,15 +35,15 @@ export async function migrate(
 ): Promise<{ applied: string[] }> {
   const session = openSession(databaseUrl);
   try {
-    await demandOwnSession(session);
-    await refuseOldServer(session);
-    await takeLock(session, onProgress);
+    await assertDirectSession(session);
+    await assertSupportedServer(session);
+    await acquireLock(session, onProgress);
     await check(session);
     const applied = await applyMigrations(session, onProgress);
     if (storeSecret) await storeFirstSecret(session, onProgress);
     return { applied };
   } catch (error) {
-    throw new Error(withoutPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
+    throw new Error(redactPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
   } finally {
     // Ending the connection is what gives the lock up.
     await session.end().catch(() => {});
@@ -81,11 +81,11 @@ const UNDEFINED_TABLE = "42P01";
 
 const LOCK_POLL_MS = 200;
 
-async function demandOwnSession(session: pg.Pool): Promise<void> {
+async function assertDirectSession(session: pg.Pool): Promise<void> {
   try {
     const { rows } = await session.query<{ mark: string | null }>(
       "SELECT current_setting($1, true) AS mark",
-      [MARK],
+      [SESSION_MARKER],
     );
     if (rows[0]?.mark) return;
   } catch (error) {
@@ -98,7 +98,7 @@ async function demandOwnSession(session: pg.Pool): Promise<void> {
 
 // Asking again rather than waiting in Postgres: a statement that waits holds a snapshot, and a migration that builds
 // an index concurrently would wait for that in turn.
-async function takeLock(session: pg.Pool, onProgress: Report): Promise<void> {
+async function acquireLock(session: pg.Pool, onProgress: Report): Promise<void> {
   for (let tries = 0; ; tries++) {
     const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [
       MIGRATE,
@@ -120,7 +120,7 @@ export async function unknownMigrations(database: Queryable): Promise<string[]> 
 }
 
 // A database that a newer version has migrated lacks nothing of ours: a roll-back may run `migrate` too.
-async function refuseUnknown(session: pg.Pool): Promise<void> {
+async function assertNoUnknownMigrations(session: pg.Pool): Promise<void> {
   const unknown = await unknownMigrations(session);
   if (unknown.length === 0) return;
   throw new UnknownMigrations(
@@ -130,21 +130,21 @@ async function refuseUnknown(session: pg.Pool): Promise<void> {
 
 async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<string[]> {
   if ((await pendingMigrations(session)).length === 0) return [];
-  await refuseUnknown(session);
+  await assertNoUnknownMigrations(session);
   const migrationsList = await migrationList();
   return withEngine(session, async (engine) => {
-    for (const name of await cutShort(session)) {
+    for (const name of await interruptedMigrations(session)) {
       onProgress(`Migration ${name} was cut short and left nothing behind: it is applied again.`);
       await engine.markMigrationRolledBack({ migrationName: name });
     }
-    const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: EVERYTHING });
+    const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
     for (const name of appliedMigrationNames) onProgress(`Applied migration ${name}.`);
     return appliedMigrationNames;
   });
 }
 
 // Under the lock nobody else is at work, so an unfinished migration has failed or was killed.
-async function cutShort(session: pg.Pool): Promise<string[]> {
+async function interruptedMigrations(session: pg.Pool): Promise<string[]> {
   const unfinished = await migrationRows(session, "finished_at IS NULL AND rolled_back_at IS NULL");
   return (await atomicMigrations()).filter((name) => unfinished.has(name));
 }
@@ -169,12 +169,12 @@ function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");
   if (!(error instanceof Error)) return String(error);
   const migration = /migration_name="([^"]+)"/.exec(error.message)?.[1];
-  const [said = ""] = error.message.replace("external connector error\n", "").split(/\n\s*0: /);
-  const reason = said.replace(/\s+/g, " ").trim() || error.name;
+  const [message = ""] = error.message.replace("external connector error\n", "").split(/\n\s*0: /);
+  const reason = message.replace(/\s+/g, " ").trim() || error.name;
   return migration ? `migration ${migration} failed: ${reason}` : reason;
 }
 
-function withoutPassword(text: string, url: string): string {
+function redactPassword(text: string, url: string): string {
   const password = /^\w+:\/\/[^/@]*?:([^/]*)@/.exec(url)?.[1];
   return password ? text.replaceAll(password, "…") : text;
 }

@@ -21,10 +21,10 @@ export interface RoleSettingsOptions {
  */
 export async function storeRoleSettings(options: RoleSettingsOptions): Promise<string[]> {
   const { directUrl, pooledUrl, settings, onProgress = () => {} } = options;
-  const pooled = await lookBehind(pooledUrl);
+  const pooled = await identifyPooledSession(pooledUrl);
   const session = openSession(directUrl);
   try {
-    await demandSameDatabase(session, pooled);
+    await assertSameDatabase(session, pooled);
     const changed = await alterRole(session, pooled, settings);
     if (changed.length === 0) return [];
     // It began before, and would be the first that the service is given.
@@ -41,19 +41,19 @@ export async function storeRoleSettings(options: RoleSettingsOptions): Promise<s
   }
 }
 
-interface Behind {
+interface PooledSession {
   role: string;
   database: string;
   pid: number;
 }
 
 /** Which role, database and session are behind the pooler, whatever it calls them. */
-async function lookBehind(pooledUrl: string): Promise<Behind> {
+async function identifyPooledSession(pooledUrl: string): Promise<PooledSession> {
   const client = new pg.Client({ connectionString: pooledUrl, connectionTimeoutMillis: 10_000 });
   client.on("error", () => {});
   try {
     await client.connect();
-    const { rows } = await client.query<Behind>(
+    const { rows } = await client.query<PooledSession>(
       "SELECT current_user AS role, current_database() AS database, pg_backend_pid() AS pid",
     );
     if (!rows[0]) throw new Error("it answers nothing");
@@ -65,7 +65,7 @@ async function lookBehind(pooledUrl: string): Promise<Behind> {
   }
 }
 
-async function demandSameDatabase(session: pg.Pool, pooled: Behind): Promise<void> {
+async function assertSameDatabase(session: pg.Pool, pooled: PooledSession): Promise<void> {
   const { rows } = await session.query<{ same: boolean }>(
     `SELECT current_database() = $1 AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $2) AS same`,
     [pooled.database, pooled.pid],
@@ -73,7 +73,11 @@ async function demandSameDatabase(session: pg.Pool, pooled: Behind): Promise<voi
   if (!rows[0]?.same) throw new Error("DATABASE_DIRECT_URL and DATABASE_URL do not lead to one database");
 }
 
-async function alterRole(session: pg.Pool, pooled: Behind, settings: SessionSettings): Promise<string[]> {
+async function alterRole(
+  session: pg.Pool,
+  pooled: PooledSession,
+  settings: SessionSettings,
+): Promise<string[]> {
   const client = await session.connect();
   try {
     // Of two at once, one of the writers of a role's settings would fail.

@@ -5,7 +5,7 @@ const VERSION =
   "SELECT current_setting('server_version') AS text, current_setting('server_version_num')::int AS number";
 
 /** Throws, in one sentence, if the server is older than MIN_POSTGRES. */
-export async function refuseOldServer(database: {
+export async function assertSupportedServer(database: {
   query(text: string): Promise<{ rows: unknown[] }>;
 }): Promise<void> {
   const [version] = (await database.query(VERSION)).rows as { text: string; number: number }[];

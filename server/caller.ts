@@ -16,12 +16,12 @@ const factory = createCallerFactory(appRouter);
  * the principal it is given, with that principal's scope, and throws ServiceError.
  */
 export const createCaller = (services: Services, principal: Principal | null, options?: CallOptions) =>
-  factory(createContext(services, normalised(principal), options));
+  factory(createContext(services, normalize(principal), options));
 
 export type Caller = ReturnType<typeof createCaller>;
 
 /** Two spellings of one id are one holder; what is no id is nobody's. */
-function normalised(principal: Principal | null): Principal | null {
+function normalize(principal: Principal | null): Principal | null {
   if (!principal || principal.kind === "operator") return principal;
   return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;
 }

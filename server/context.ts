@@ -31,10 +31,10 @@ export interface OperatorPrincipal {
 }
 
 /** Whoever has a scope: the listings on which `userId` is owner or writer. */
-export type Holder = KeyPrincipal | UserPrincipal;
+export type ScopedPrincipal = KeyPrincipal | UserPrincipal;
 /** Whoever acts inside the application rather than through its public interface. */
 export type InAppPrincipal = UserPrincipal | OperatorPrincipal;
-export type Principal = Holder | OperatorPrincipal;
+export type Principal = ScopedPrincipal | OperatorPrincipal;
 
 /** One call of the core. */
 export interface Context {
@@ -51,7 +51,7 @@ export interface Context {
 }
 
 /** A call by somebody with a scope. */
-export type HolderContext = Context & { principal: Holder };
+export type ScopedContext = Context & { principal: ScopedPrincipal };
 /** A call from inside the application. */
 export type InAppContext = Context & { principal: InAppPrincipal };
 

@@ -4,7 +4,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
-import { type DbSettings, openPool, transactionTimeout } from "./pool.js";
+import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
 
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
@@ -63,18 +63,18 @@ export interface DbHooks {
 }
 
 export function openDb(settings: DbSettings, { onError, onFailure, observe }: DbHooks = {}): Db {
-  const { url, prepared = true, statementTimeout } = settings;
+  const { url, prepared = true, statementTimeoutMs } = settings;
   const { pool, end } = openPool(settings, {
     name: "guest-forms",
     max: settings.poolSize,
-    frozenAfterMs: statementTimeout + FROZEN_GRACE_MS,
+    frozenAfterMs: statementTimeoutMs + FROZEN_GRACE_MS,
     onError,
   });
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
     transactionOptions: {
-      maxWait: settings.connectTimeout,
-      timeout: transactionTimeout(settings),
+      maxWait: settings.connectTimeoutMs,
+      timeout: transactionTimeoutMs(settings),
     },
   });
   const report = (error: unknown) => {
@@ -232,7 +232,7 @@ async function onOwnConnection<Result>(
   }
 }
 
-const PAUSE_MS = 20;
+const MAX_RETRY_PAUSE_MS = 20;
 
 async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
@@ -241,7 +241,7 @@ async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<R
     } catch (error) {
       if (tries === MAX_ATTEMPTS || classify(error) !== "conflict") throw error;
       // A random pause, so that the transactions in conflict do not meet again.
-      await sleep(Math.random() * PAUSE_MS * tries);
+      await sleep(Math.random() * MAX_RETRY_PAUSE_MS * tries);
     }
   }
 }

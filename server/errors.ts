@@ -97,11 +97,11 @@ export class ServiceError extends TRPCError {
   }
 }
 
-/** The same answer whether the resource is missing or out of scope; names what the caller asked for. */
-export const notFound = (asked?: "form" | "listing") =>
+/** The same error whether the resource is missing or out of scope. `resource` is what the client asked for. */
+export const notFound = (resource?: "form" | "listing") =>
   new ServiceError(
     "RESOURCE_NOT_FOUND",
-    asked && { message: `There is no such ${asked}, or you have no access to it: check its id.` },
+    resource && { message: `There is no such ${resource}, or you have no access to it: check its id.` },
   );
 
 /** VALIDATION_ERROR carrying every fault, one entry a field: of several about one field the first counts. */

@@ -85,12 +85,12 @@ export function decodeCursor(keys: Keys, identity: ListIdentity, text: string): 
   const bytes = Buffer.from(text, "base64url");
   const body = bytes.subarray(0, BODY_BYTES);
   const signature = bytes.subarray(BODY_BYTES);
-  const intact =
+  const isIntact =
     bytes.length === BODY_BYTES + MAC_BYTES &&
     bytes.toString("base64url") === text &&
     body[0] === VERSION &&
     keys.some((key) => timingSafeEqual(mac(key, identity, body), signature));
-  if (!intact) throw new ServiceError("INVALID_CURSOR");
+  if (!isIntact) throw new ServiceError("INVALID_CURSOR");
   const hex = body.subarray(9).toString("hex");
   return {
     createdAt: Number(body.readBigInt64BE(1)),
@@ -107,7 +107,7 @@ export const keysetValues = (after: Position | undefined, take: number): KeysetV
     : ["-infinity", "00000000-0000-0000-0000-000000000000", take];
 
 /** The same for a list in descending order: `(created_at, id) < ($n, $n+1)`. */
-export const newestFirst = (after: Position | undefined, take: number): KeysetValues =>
+export const descendingKeysetValues = (after: Position | undefined, take: number): KeysetValues =>
   after ? keysetValues(after, take) : ["infinity", "ffffffff-ffff-ffff-ffff-ffffffffffff", take];
 
 export interface Page<Item> {
@@ -126,7 +126,7 @@ interface PageRequest<Row> {
    * If rows may still appear before the page's last one, waits until none can and returns true; else returns false. A
    * list without it may skip a row that becomes visible later than rows behind it.
    */
-  settle?: (last: Row) => Promise<boolean>;
+  waitForEarlierRows?: (last: Row) => Promise<boolean>;
 }
 
 const MAX_READS = 6;
@@ -135,20 +135,20 @@ const MAX_READS = 6;
 export async function readPage<Row extends { id: string; createdAt: string }>(
   request: PageRequest<Row>,
 ): Promise<Page<Row>> {
-  const { keys, identity, limit: size, read, settle } = request;
+  const { keys, identity, limit: size, read, waitForEarlierRows } = request;
   const after = request.cursor === undefined ? undefined : decodeCursor(keys, identity, request.cursor);
-  let settledUntil = "";
+  let completeUntil = "";
   for (let reads = 1; reads <= MAX_READS; reads++) {
     const rows = await read(after, size + 1);
     const items = rows.slice(0, size);
     const last = rows.length > size ? items.at(-1) : undefined;
     if (!last) return { items, nextCursor: null };
-    if (last.createdAt <= settledUntil || !(await settle?.(last))) {
+    if (last.createdAt <= completeUntil || !(await waitForEarlierRows?.(last))) {
       const position = { createdAt: Date.parse(last.createdAt), id: last.id };
       return { items, nextCursor: encodeCursor(keys, identity, position) };
     }
     // A cursor promises that nothing will appear before it, so what appeared during the wait has to be read.
-    settledUntil = last.createdAt;
+    completeUntil = last.createdAt;
   }
   // Rows that left the list have brought later ones to the page's end, time and again.
   throw new Unavailable("the list keeps changing");

@@ -13,29 +13,29 @@ export interface DbSettings {
   /** Maximum number of connections. */
   poolSize: number;
   /** Milliseconds to wait for a connection, new or free. */
-  connectTimeout: number;
+  connectTimeoutMs: number;
   /** Milliseconds a statement may run. */
-  statementTimeout: number;
+  statementTimeoutMs: number;
   /** Milliseconds a statement may wait for a lock. */
-  lockTimeout: number;
+  lockTimeoutMs: number;
 }
 
 /** A transaction may take as long as so many statements at their timeout. */
 const TRANSACTION_STATEMENTS = 4;
 
 /** Milliseconds a transaction may take. */
-export const transactionTimeout = ({ statementTimeout }: DbSettings) =>
-  statementTimeout * TRANSACTION_STATEMENTS;
+export const transactionTimeoutMs = ({ statementTimeoutMs }: DbSettings) =>
+  statementTimeoutMs * TRANSACTION_STATEMENTS;
 
 /** Settings that every session must have. */
-export const sessionSettings = ({ statementTimeout, lockTimeout }: DbSettings) => ({
+export const sessionSettings = ({ statementTimeoutMs, lockTimeoutMs }: DbSettings) => ({
   // Prisma's adapter writes and reads instants without an offset.
   TimeZone: "UTC",
   // A plan made for the scope of one holder can be very slow for the next.
   plan_cache_mode: "force_generic_plan",
-  statement_timeout: `${statementTimeout}`,
-  lock_timeout: `${lockTimeout}`,
-  idle_in_transaction_session_timeout: `${statementTimeout * TRANSACTION_STATEMENTS}`,
+  statement_timeout: `${statementTimeoutMs}`,
+  lock_timeout: `${lockTimeoutMs}`,
+  idle_in_transaction_session_timeout: `${statementTimeoutMs * TRANSACTION_STATEMENTS}`,
 });
 
 /** Connections, and how to close all of them. */
@@ -61,10 +61,10 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
   const pool = new pg.Pool({
     ...(prepared
       ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
-      : { connectionString: url, verify: setStyle }),
+      : { connectionString: url, verify: setDateSettings }),
     application_name: options.name,
     max: options.max,
-    connectionTimeoutMillis: settings.connectTimeout,
+    connectionTimeoutMillis: settings.connectTimeoutMs,
     keepAlive: true,
     pipeline: true,
   });
@@ -77,7 +77,7 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
 
 // PgBouncer restores the client's own time zone in every session, but remembers the one of sessions opened before the
 // role had ours. With another one, instants would be stored wrong without an error.
-const setStyle = (client: pg.PoolClient, done: (error?: Error) => void) =>
+const setDateSettings = (client: pg.PoolClient, done: (error?: Error) => void) =>
   void client.query("SET TimeZone TO 'UTC'; SET DateStyle TO ISO").then(() => done(), done);
 
 const SWEEP_MS = 250;
@@ -127,7 +127,7 @@ const bytesReadBy = ({ connection }: pg.Client): number =>
 const END_TIMEOUT_MS = 2_000;
 
 /** Ends a pool and resolves once its connections have ended: the pool's own promise resolves when they are told to. */
-function endOf(pool: pg.Pool, guard: { stop(): void }): () => Promise<void> {
+function endOf(pool: pg.Pool, sweep: { stop(): void }): () => Promise<void> {
   const open = new Set<pg.PoolClient>();
   pool.on("connect", (client) => open.add(client));
   pool.on("remove", (client) => open.delete(client));
@@ -135,7 +135,7 @@ function endOf(pool: pg.Pool, guard: { stop(): void }): () => Promise<void> {
     const ended = new Promise<void>((resolve) => pool.on("remove", () => open.size === 0 && resolve()));
     await pool.end();
     if (open.size > 0) await waitAtMost(END_TIMEOUT_MS / 1000, ended);
-    guard.stop();
+    sweep.stop();
     for (const client of open) if (client instanceof pg.Client) client.connection.stream.destroy();
   };
 }

@@ -23,7 +23,7 @@ export type SqlRow<Row> = {
 };
 
 /** Every field of a resource, null: what a row that was stored before a field existed says of it. */
-export const absentFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) =>
+export const nullFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) =>
   Object.fromEntries(Object.keys(schema.shape).map((field) => [field, null])) as {
     [Field in keyof Shape]: null;
   };

@@ -35,7 +35,7 @@ export async function checkSecrets(
   database: { query(text: string): Promise<{ rows: unknown[] }> },
   configured: readonly string[],
 ): Promise<boolean> {
-  const known = await unlessMissing(database.query(READ));
+  const known = await undefinedIfTableMissing(database.query(READ));
   if (!known) return false;
   check(known.rows as Known[], checkValues(configured));
   return known.rows.length > 0;
@@ -52,7 +52,7 @@ export async function registerSecrets(
   { acceptNewest = false } = {},
 ): Promise<boolean> {
   const listed = checkValues(configured);
-  const known = await unlessMissing(db.query<Known>("secret-checks", READ, []));
+  const known = await undefinedIfTableMissing(db.query<Known>("secret-checks", READ, []));
   if (!known) return false;
   if (!acceptNewest) {
     check(known, listed);
@@ -69,7 +69,7 @@ export async function registerSecrets(
 
 const UNDEFINED_TABLE = "42P01";
 
-const unlessMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
+const undefinedIfTableMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
   query.catch((error: { code?: string }) => {
     if (error.code !== UNDEFINED_TABLE) throw error;
     return undefined;

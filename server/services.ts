@@ -1,4 +1,4 @@
-import { refuseOldServer } from "../prisma/server-version.js";
+import { assertSupportedServer } from "../prisma/server-version.js";
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { type DbHooks, openDb } from "./db.js";
@@ -13,9 +13,9 @@ export function dbSettings(settings: Settings): DbSettings {
     url: settings.DATABASE_URL,
     prepared: settings.DATABASE_PREPARED,
     poolSize: settings.DATABASE_POOL_SIZE,
-    connectTimeout: settings.DATABASE_CONNECT_TIMEOUT_MS,
-    statementTimeout: settings.DATABASE_STATEMENT_TIMEOUT_MS,
-    lockTimeout: settings.DATABASE_LOCK_TIMEOUT_MS,
+    connectTimeoutMs: settings.DATABASE_CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: settings.DATABASE_STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: settings.DATABASE_LOCK_TIMEOUT_MS,
   };
 }
 
@@ -34,7 +34,7 @@ export async function openServices(
   });
   try {
     const configured = settings.APP_SECRETS ?? [];
-    await refuseOldServer(db.pool);
+    await assertSupportedServer(db.pool);
     await registerSecrets(db, configured);
     const keyring = await loadKeyring(configured, db);
     return { services: { db, keyring, settings }, close: () => db.close() };

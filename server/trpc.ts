@@ -1,6 +1,6 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import { ZodError, type ZodObject } from "zod";
-import type { Context, Holder, InAppPrincipal, OperatorPrincipal, Principal } from "./context.js";
+import type { Context, InAppPrincipal, OperatorPrincipal, Principal, ScopedPrincipal } from "./context.js";
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
@@ -92,27 +92,27 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 export const { router, createCallerFactory } = t;
 
 /** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
-function demandHolder(principal: Principal | null): asserts principal is Holder {
+function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
 }
 
 /** Throws FORBIDDEN for a read-only key too. */
-export function demandWriter(principal: Principal | null): asserts principal is Holder {
-  demandHolder(principal);
+export function assertCanWrite(principal: Principal | null): asserts principal is ScopedPrincipal {
+  assertHasScope(principal);
   if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
     throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
   }
 }
 
 /** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
-function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
+function assertInApp(principal: Principal | null): asserts principal is InAppPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
 }
 
 /** Throws unless the principal is the operator. */
-function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
+function assertOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind !== "operator") {
     throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
@@ -120,14 +120,14 @@ function demandOperator(principal: Principal | null): asserts principal is Opera
 }
 
 /**
- * A procedure for those whom `demand` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process
+ * A procedure for those whom `assertAllowed` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process
  * callers as for the gateway.
  */
 function procedureFor<Allowed extends Principal>(
-  demand: (principal: Principal | null) => asserts principal is Allowed,
+  assertAllowed: (principal: Principal | null) => asserts principal is Allowed,
 ) {
   return t.procedure.use(async ({ ctx, next }) => {
-    demand(ctx.principal);
+    assertAllowed(ctx.principal);
     const result = await next({ ctx: { principal: ctx.principal } });
     if (result.ok) return result;
     throw fromTrpcError(result.error);
@@ -135,13 +135,13 @@ function procedureFor<Allowed extends Principal>(
 }
 
 /** For anyone with a scope: a key of either mode, or a user. */
-export const readingProcedure = procedureFor(demandHolder);
+export const readingProcedure = procedureFor(assertHasScope);
 
 /** For read-write keys and users. */
-export const writingProcedure = procedureFor(demandWriter);
+export const writingProcedure = procedureFor(assertCanWrite);
 
 /** For the application's users and the operator, not for keys. */
-export const inAppProcedure = procedureFor(demandInApp);
+export const inAppProcedure = procedureFor(assertInApp);
 
 /** For the operator alone. */
-export const operatingProcedure = procedureFor(demandOperator);
+export const operatorProcedure = procedureFor(assertOperator);

@@ -19,8 +19,8 @@ export const resourceId = z
 
 const INSTANT =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
-const EARLIEST = 0;
-const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const MIN_INSTANT_MS = 0;
+const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
  * Milliseconds since 1970 of an ISO 8601 instant with seconds and an explicit offset, or undefined where it is
@@ -47,7 +47,7 @@ export function parseInstant(text: string): number | undefined {
   local.setUTCHours(hour, minute, second, millisecond);
   const sign = match[8] === "-" ? -1 : 1;
   const instant = local.getTime() - sign * (offsetHours * 60 + offsetMinutes) * 60_000;
-  return instant >= EARLIEST && instant <= LATEST ? instant : undefined;
+  return instant >= MIN_INSTANT_MS && instant <= MAX_INSTANT_MS ? instant : undefined;
 }
 
 /** An instant as text; the value stays text, so that every caller, typed or not, sends the same. */
@@ -137,7 +137,7 @@ export function canonicalEmail(address: string): string {
 }
 
 /** The properties that have a value; null is one. */
-export function defined<Given extends object>(given: Given) {
+export function omitUndefined<Given extends object>(given: Given) {
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Given]?: Exclude<Given[Name], undefined> };
 }

@@ -10,7 +10,7 @@ export type Activity =
   | "retention.run";
 
 /** What workers have done since the first migration. */
-export interface Done {
+export interface ActivityCount {
   count: number;
   /** Unix time, in seconds. */
   lastAt: number;
@@ -39,7 +39,7 @@ const READ = `
   FROM worker_activity`;
 
 /** What has never happened is absent. */
-export async function readActivity(db: Sql): Promise<Map<Activity, Done>> {
-  const rows = await db.query<Done & { name: Activity }>("read-activity", READ, []);
+export async function readActivity(db: Sql): Promise<Map<Activity, ActivityCount>> {
+  const rows = await db.query<ActivityCount & { name: Activity }>("read-activity", READ, []);
   return new Map(rows.map(({ name, ...done }) => [name, done]));
 }

@@ -4,7 +4,7 @@ import { type DbHooks, openDb } from "./db.js";
 import type { Log } from "./log.js";
 import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
-import { eraseDue } from "./people/retention.js";
+import { eraseDueEmails } from "./people/retention.js";
 import { repeat } from "./repeat.js";
 import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
@@ -37,7 +37,7 @@ export async function startWorker(
   { mailer = smtpMailer(services.settings), onDatabaseError }: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
-  // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
+  // A separate pool, because heartbeats must get through when requests use up the gateway's pool.
   const db = openDb(
     { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
@@ -49,12 +49,12 @@ export async function startWorker(
     await db.close();
     throw error;
   });
-  const own = { ...services, db };
-  const sending = startSending(own, mailer, log);
+  const workerServices = { ...services, db };
+  const sending = startSending(workerServices, mailer, log);
   const stopping = new AbortController();
   const erase = async () => {
-    await eraseDue(own, log, stopping.signal);
-    await recordActivity(own.db, "retention.run");
+    await eraseDueEmails(workerServices, log, stopping.signal);
+    await recordActivity(workerServices.db, "retention.run");
     return RETENTION_MS;
   };
   const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {

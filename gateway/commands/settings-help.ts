@@ -19,7 +19,7 @@ export function listSettings(): Setting[] {
     ([name, setting]) => ({
       name,
       description: String(setting.description),
-      may: String(setting.may),
+      may: String(setting.allowed),
       standard: unset.get(name) === undefined ? undefined : String(unset.get(name)),
     }),
   );

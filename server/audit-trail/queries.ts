@@ -18,22 +18,22 @@ const OF_CORRELATION = `${ENTRY}
   WHERE e.correlation_id = $1::uuid
   ORDER BY e.id`;
 
-const AFTER_ALL = "9223372036854775807";
+const MAX_ENTRY_ID = "9223372036854775807";
 
 /** What happened to a form, a listing, a key or a user, newest first; nothing where the id is unknown. */
-export async function trailOf(
+export async function listAuditEntries(
   { services }: Context,
   { subjectId, before, limit }: z.output<typeof trailInput>,
 ): Promise<AuditEntry[]> {
   return services.db.query<AuditEntry>("audit-of-subject", OF_SUBJECT, [
     subjectId,
-    before ?? AFTER_ALL,
+    before ?? MAX_ENTRY_ID,
     limit,
   ]);
 }
 
 /** What one request or call did, in order; nothing where it only read, failed, or never was. */
-export async function traceOf({ services }: Context, correlationId: string): Promise<Trace> {
+export async function getTrace({ services }: Context, correlationId: string): Promise<Trace> {
   const entries = await services.db.query<AuditEntry>("audit-of-correlation", OF_CORRELATION, [
     correlationId,
   ]);

@@ -124,7 +124,7 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
  * The create that the request repeats, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A new
  * key with a body whose form has since been updated repeats nothing: it asks for a second stay.
  */
-export function findRepeated(
+export function findOriginal(
   { key }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
 ): EarlierCreate | undefined {

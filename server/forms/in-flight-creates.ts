@@ -9,7 +9,7 @@ import { type StopSignal, Unavailable } from "../failures.js";
 // holders of that lock. Nobody ever waits to acquire it: writers do not notice readers.
 
 /** SQL that marks a transaction as creating a form. */
-export const NOTE_CREATE = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
+export const MARK_IN_FLIGHT = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
 
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks

@@ -4,9 +4,9 @@ import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
 import { enqueueFormCreated } from "../notifications/queue.js";
 import type { KeysetValues } from "../paging.js";
-import { absentFields, type SqlRow, selectList } from "../resource.js";
+import { nullFields, type SqlRow, selectList } from "../resource.js";
 import { membershipInScope } from "../scope.js";
-import { NOTE_CREATE } from "./in-flight-creates.js";
+import { MARK_IN_FLIGHT } from "./in-flight-creates.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
@@ -97,19 +97,19 @@ const LOCK_ANY_LISTING = `SELECT ${LISTING_RULES} FROM listings l WHERE l.id = $
 
 /**
  * The listing, if the principal may write to it. Neither it nor the membership that grants it can change before the
- * transaction ends. `asked` is what the request names: the listing, or a form that is on it.
+ * transaction ends. `resource` is what the request names: the listing, or a form that is on it.
  */
 export async function lockListing(
   sql: Sql,
   principal: Principal,
   id: string,
-  asked: "form" | "listing" = "listing",
+  resource: "form" | "listing" = "listing",
 ): Promise<LockedListing> {
   const [listing] =
     principal.kind === "operator"
       ? await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id])
       : await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId]);
-  if (!listing) throw notFound(asked);
+  if (!listing) throw notFound(resource);
   return listing;
 }
 
@@ -160,7 +160,7 @@ const values = (state: FormState) => [
 // The lock marks the create as in flight (in-flight-creates.ts); it is taken before `created_at` gets its time.
 const INSERT = `
   WITH noted AS MATERIALIZED (
-    SELECT ${NOTE_CREATE}
+    SELECT ${MARK_IN_FLIGHT}
   ), form AS (
     INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
       number_of_pets, guest_email, fingerprint, public_id)
@@ -187,11 +187,11 @@ export type Answer = Omit<FormRow, "createdAt">;
 /** An answer that was stored before some of its fields existed. */
 export type StoredAnswer = Partial<Answer> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
 
-const ABSENT = absentFields(formV1);
+const NULL_FIELDS = nullFields(formV1);
 
 /** The form that a create was answered with. Fields that did not exist when it was stored are null. */
 export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
-  projectForm({ ...ABSENT, ...answer, createdAt });
+  projectForm({ ...NULL_FIELDS, ...answer, createdAt });
 
 /**
  * Inserts a form, the create request it came from with the answer to repeat, and the notification of the guest if there
@@ -203,7 +203,7 @@ export async function insertForm(
   { holderId, answer, correlationId }: { holderId: string; answer: Answer; correlationId: string },
 ): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer), correlationId];
-  return written(
+  return projectWritten(
     await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]),
   );
 }
@@ -218,10 +218,10 @@ const UPDATE = `
 
 /** Writes the state of a form that the transaction has locked. */
 export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormV1> {
-  return written(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
+  return projectWritten(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
 }
 
-function written([row]: FormRow[]): FormV1 {
+function projectWritten([row]: FormRow[]): FormV1 {
   if (!row) throw new Error("the statement wrote no form");
   return projectForm(row);
 }

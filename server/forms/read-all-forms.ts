@@ -1,7 +1,7 @@
 import type { Context } from "../context.js";
 import type { Sql } from "../db.js";
 import { notFound } from "../errors.js";
-import { type KeysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, type KeysetValues, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
 import type { FormV1 } from "./schema.js";
@@ -62,7 +62,7 @@ export async function listAllForms(
     identity: { list: "all forms", ...filter },
     // No index has all forms in order, because creates would pay for it: without a filter, a page reads them all and may
     // take longer than a statement may.
-    read: (after, take) => selectNewestForms(db, newestFirst(after, take), filter),
+    read: (after, take) => selectNewestForms(db, descendingKeysetValues(after, take), filter),
   });
   return { items: items.map(projectForm), nextCursor };
 }

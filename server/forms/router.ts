@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalid } from "../errors.js";
-import { inAppProcedure, operatingProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
-import { defined } from "../values.js";
+import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { omitUndefined } from "../values.js";
 import { getAnyForm, listAllForms } from "./read-all-forms.js";
 import { getForm, listForms } from "./read-forms.js";
 import { checkKnownStatus } from "./rules.js";
@@ -132,7 +132,7 @@ export const formsRouter = router({
     .query(({ ctx, input }) => getForm(ctx, input.id)),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatingProcedure
+  getAny: operatorProcedure
     .input(getInput)
     .output(formV1)
     .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
@@ -141,7 +141,7 @@ export const formsRouter = router({
    * All forms, or those on one listing or in one user's scope, newest first. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  listAll: operatingProcedure
+  listAll: operatorProcedure
     .input(listAllInput)
     .output(formPage)
     .query(({ ctx, input }) => listAllForms(ctx, input)),
@@ -166,5 +166,5 @@ export const formsRouter = router({
   setParty: inAppProcedure
     .input(setPartyInput)
     .output(formV1)
-    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, defined(party))),
+    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, omitUndefined(party))),
 });

@@ -16,8 +16,8 @@ export interface Party {
 }
 
 /** A form that is new to the listing, and the party it brings along if it is moved there. */
-interface Arrival {
-  isArriving: boolean;
+interface Placement {
+  isNewOnListing: boolean;
   party?: Party;
 }
 
@@ -25,10 +25,10 @@ interface Arrival {
 export function checkListingRules(
   listing: ListingRules,
   { numberOfGuests }: { numberOfGuests: number },
-  { isArriving, party }: Arrival,
+  { isNewOnListing, party }: Placement,
 ): void {
   const faults: FieldError[] = [];
-  if (isArriving && !listing.active) {
+  if (isNewOnListing && !listing.active) {
     faults.push({ field: "listingId", issue: "the listing is not active" });
   }
   const maxGuests = listing.maxPeopleInListing;
@@ -36,7 +36,7 @@ export function checkListingRules(
     faults.push({ field: "numberOfGuests", issue: `the listing takes at most ${maxGuests}` });
   }
   // A body has no vehicles or pets, so the field at fault is the listing that the form is moved to.
-  if (isArriving && party) {
+  if (isNewOnListing && party) {
     const broken = partyFaults(listing, party).map(({ field, issue }) => `the form's ${field}: ${issue}`);
     if (broken.length > 0) faults.push({ field: "listingId", issue: broken.join("; ") });
   }
@@ -74,8 +74,8 @@ export const isCorrection = (from: string, to: string): boolean =>
 export function checkStatusOrder(from: string, to: string): void {
   if (!isCorrection(from, to)) return;
   const next = nextStatuses(from);
-  const shown = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
-  const issue = `a form that is ${shown} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
+  const publicStatus = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
+  const issue = `a form that is ${publicStatus} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
   throw invalid([{ field: "status", issue }]);
 }
 

@@ -106,7 +106,7 @@ interface Stay {
 }
 
 // Judged whenever both instants can be read, whatever else is wrong with the body.
-function endsAfterItBegins({ checkInDate, checkOutDate }: Partial<Stay>): boolean {
+function isChronological({ checkInDate, checkOutDate }: Partial<Stay>): boolean {
   const begin = typeof checkInDate === "string" ? parseInstant(checkInDate) : undefined;
   const end = typeof checkOutDate === "string" ? parseInstant(checkOutDate) : undefined;
   return begin === undefined || end === undefined || end > begin;
@@ -124,7 +124,7 @@ const formInput = { title: "FormInput", description: "The stay, as sent by creat
 /** Body of a create. */
 export const createInput = z
   .strictObject(body)
-  .refine(endsAfterItBegins, stayOrder)
+  .refine(isChronological, stayOrder)
   .check(inFieldOrder(body))
   .meta(formInput);
 
@@ -136,7 +136,7 @@ const formId = resourceId.meta({
 /** Body of an update, and the form's id. */
 export const updateInput = z
   .strictObject({ id: formId, ...body })
-  .refine(endsAfterItBegins, stayOrder)
+  .refine(isChronological, stayOrder)
   .check(inFieldOrder({ id: formId, ...body }))
   .meta(formInput);
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { audit } from "../audit.js";
-import type { HolderContext, InAppContext } from "../context.js";
+import type { InAppContext, ScopedContext } from "../context.js";
 import { type Keys, open, seal } from "../secrets.js";
 import {
   bindKey,
@@ -9,7 +9,7 @@ import {
   type CreateRequest,
   canonicalBody,
   findEarlierCreates,
-  findRepeated,
+  findOriginal,
   fingerprints,
   releaseFingerprint,
   replay,
@@ -25,7 +25,7 @@ import type { FormBody, FormV1 } from "./schema.js";
 
 /** Creates a form, or answers with the form of an equal earlier create (`replayed`), which changes nothing. */
 export function createForm(
-  context: HolderContext,
+  context: ScopedContext,
   input: FormBody,
   key: string | undefined,
 ): Promise<{ form: FormV1; replayed: boolean }> {
@@ -43,10 +43,10 @@ export function createForm(
       lockListing(tx, principal, body.listingId),
       findEarlierCreates(tx, request),
     ]);
-    const repeated = findRepeated(request, earlier);
+    const repeated = findOriginal(request, earlier);
     if (repeated) return { form: await replay(tx, request, repeated), replayed: true };
 
-    checkListingRules(listing, body, { isArriving: true });
+    checkListingRules(listing, body, { isNewOnListing: true });
 
     const id = randomUUID();
     const answer = {
@@ -75,19 +75,19 @@ export function createForm(
 }
 
 /** Replaces a form's stay, or moves the form to another listing in scope. An absent address keeps the stored one. */
-export function updateFormStay(context: HolderContext, id: string, input: FormBody): Promise<FormV1> {
+export function updateFormStay(context: ScopedContext, id: string, input: FormBody): Promise<FormV1> {
   const { principal, services, signal } = context;
   const { keyring, db } = services;
   const body = canonicalBody(input);
   return db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
     const origin = await lockListing(tx, principal, stored.listingId, "form");
-    const isArriving = body.listingId !== origin.id;
-    const listing = isArriving ? await lockListing(tx, principal, body.listingId) : origin;
+    const isNewOnListing = body.listingId !== origin.id;
+    const listing = isNewOnListing ? await lockListing(tx, principal, body.listingId) : origin;
 
-    checkListingRules(listing, body, { isArriving, party: stored });
+    checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const guestEmail = body.guestEmail ?? openStored(keyring.email, stored.guestEmail, id);
+    const guestEmail = body.guestEmail ?? openStoredEmail(keyring.email, stored.guestEmail, id);
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
     const [form] = await Promise.all([
       updateForm(tx, id, {
@@ -99,7 +99,7 @@ export function updateFormStay(context: HolderContext, id: string, input: FormBo
       }),
       audit(tx, context, "form.updated", id, {
         listingId: listing.id,
-        ...(isArriving && { movedFrom: origin.id }),
+        ...(isNewOnListing && { movedFrom: origin.id }),
       }),
     ]);
     return form;
@@ -149,7 +149,7 @@ const stayOf = (body: CanonicalBody) =>
   }) satisfies Partial<FormState>;
 
 /** The stored address; null if there is none, or none of the secrets opens it. */
-function openStored(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
+function openStoredEmail(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
   try {
     return sealed && open(keys, sealed, id);
   } catch {

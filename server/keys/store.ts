@@ -4,7 +4,7 @@ import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
-import { demandUser } from "../people/store.js";
+import { assertUserExists } from "../people/store.js";
 import { parseInstant } from "../values.js";
 import { hash, mint, PREFIX_LENGTH } from "./authenticator.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
@@ -17,7 +17,7 @@ export function issueKey(context: Context, input: z.output<typeof issueInput>): 
   }
   return context.services.db.transaction(async (tx) => {
     const { userId } = input;
-    await demandUser(tx, userId, "userId");
+    await assertUserExists(tx, userId, "userId");
     const issued = await insert(tx, { userId, mode: input.mode, label: input.label ?? null, expiresAt });
     await audit(tx, context, "key.issued", issued.id, { userId, mode: issued.mode });
     return issued;

@@ -2,7 +2,7 @@ import { nanoid } from "nanoid";
 import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
-import { demandUser } from "../people/store.js";
+import { assertUserExists } from "../people/store.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { createInput, Listing } from "./schema.js";
 
@@ -10,7 +10,7 @@ import type { createInput, Listing } from "./schema.js";
 export function createListing(context: Context, input: z.output<typeof createInput>): Promise<Listing> {
   const { ownerId, ...fields } = input;
   return context.services.db.transaction(async (tx) => {
-    await demandUser(tx, ownerId, "ownerId");
+    await assertUserExists(tx, ownerId, "ownerId");
     const row = await tx.listing.create({
       data: {
         publicId: nanoid(),

@@ -1,6 +1,6 @@
-import type { Context, HolderContext } from "../context.js";
+import type { Context, ScopedContext } from "../context.js";
 import { notFound } from "../errors.js";
-import { keysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, keysetValues, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
 import { LISTING_COLUMNS, type ListingRow, projectListing } from "./projection.js";
 import type { Listing } from "./schema.js";
@@ -11,7 +11,7 @@ const GET = `
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
 
 /** The listing, if in scope. */
-export async function getListing({ services, principal }: HolderContext, id: string): Promise<Listing> {
+export async function getListing({ services, principal }: ScopedContext, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("listing", GET, [principal.userId, id]);
   if (!row) throw notFound("listing");
   return projectListing(row);
@@ -35,7 +35,7 @@ const LIST = `
  * appear before a cursor given out earlier: a client that must not miss one reads the list from its start.
  */
 export async function listListings(
-  { services, principal }: HolderContext,
+  { services, principal }: ScopedContext,
   input: { limit: number; cursor?: string | undefined },
 ): Promise<Page<Listing>> {
   const { db, keyring } = services;
@@ -84,9 +84,9 @@ export async function listAllListings(
     identity: { list: "all listings", userId },
     read: (after, take) =>
       userId === undefined
-        ? db.query<ListingRow>("newest-listings", NEWEST, newestFirst(after, take))
+        ? db.query<ListingRow>("newest-listings", NEWEST, descendingKeysetValues(after, take))
         : db.query<ListingRow>("newest-listings-of-user", NEWEST_OF_USER, [
-            ...newestFirst(after, take),
+            ...descendingKeysetValues(after, take),
             userId,
           ]),
   });

@@ -1,4 +1,4 @@
-import { operatingProcedure, readingProcedure, router } from "../trpc.js";
+import { operatorProcedure, readingProcedure, router } from "../trpc.js";
 import { createListing } from "./create.js";
 import { getAnyListing, getListing, listAllListings, listListings } from "./queries.js";
 import {
@@ -55,31 +55,31 @@ export const listingsRouter = router({
     .query(({ ctx, input }) => getListing(ctx, input.id)),
 
   /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatingProcedure
+  getAny: operatorProcedure
     .input(getInput)
     .output(listing)
     .query(({ ctx, input }) => getAnyListing(ctx, input.id)),
 
   /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
-  listAll: operatingProcedure
+  listAll: operatorProcedure
     .input(listAllInput)
     .output(listingPage)
     .query(({ ctx, input }) => listAllListings(ctx, input)),
 
   /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
-  create: operatingProcedure
+  create: operatorProcedure
     .input(createInput)
     .output(listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
   /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
-  update: operatingProcedure
+  update: operatorProcedure
     .input(updateInput)
     .output(listing)
     .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
 
   /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
-  deactivate: operatingProcedure
+  deactivate: operatorProcedure
     .input(deactivateInput)
     .output(listing)
     .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),

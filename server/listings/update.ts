@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { notFound } from "../errors.js";
-import { defined } from "../values.js";
+import { omitUndefined } from "../values.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { Listing, updateInput } from "./schema.js";
 
@@ -13,7 +13,7 @@ type Change = Omit<z.output<typeof updateInput>, "id">;
  * RESOURCE_NOT_FOUND where there is no such listing.
  */
 export function updateListing(context: Context, id: string, change: Change): Promise<Listing> {
-  const data = defined(change);
+  const data = omitUndefined(change);
   return context.services.db.transaction(async (tx) => {
     const [row] = await tx.listing.updateManyAndReturn({
       where: { id },

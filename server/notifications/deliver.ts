@@ -31,9 +31,9 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
     const isFinal = isLastAttempt(claimed) || (error instanceof MailRefused && error.isFinal);
     // A refusal or an outage is nothing that a stack explains.
     const isFault = !(error instanceof MailRefused) && classify(error) === "fault";
-    const told = { ...facts, attempts, reason, ...(isFault && { err: error }) };
-    if (isFinal) log.error(told, "notification given up");
-    else log.warn(told, "notification not sent");
+    const logFields = { ...facts, attempts, reason, ...(isFault && { err: error }) };
+    if (isFinal) log.error(logFields, "notification given up");
+    else log.warn(logFields, "notification not sent");
     await record(() => queue.markFailed(id, reason, isFinal), isFinal);
   }
 }

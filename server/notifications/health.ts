@@ -21,7 +21,7 @@ export interface QueueHealth {
   failed: number;
 }
 
-export async function examineQueue(db: Sql): Promise<QueueHealth> {
+export async function readQueueHealth(db: Sql): Promise<QueueHealth> {
   const values = [OVERDUE_AFTER_SECONDS, STALE_AFTER_SECONDS];
   const [health] = await db.query<QueueHealth>("examine-notifications", EXAMINE, values);
   if (!health) throw new Error("the statement counted nothing");

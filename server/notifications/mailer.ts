@@ -1,6 +1,6 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
-import { withoutEmail } from "./compose.js";
+import { redactEmail } from "./compose.js";
 
 /** How messages leave the service. */
 export interface Mailer {
@@ -36,7 +36,7 @@ export function smtpMailer(settings: Settings): Mailer | undefined {
         await transport.sendMail({ ...message, signal });
       } catch (error) {
         // A new error: several properties of the original contain the address, and the reason is logged and stored.
-        throw new MailRefused(withoutLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
+        throw new MailRefused(redactLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
       }
     },
   };
@@ -60,13 +60,13 @@ const MESSAGE_TIMEOUTS = 10;
 const MAX_REASON_CHARACTERS = 500;
 
 function reasonOf(error: unknown, to: string): string {
-  const said = withoutEmail(error instanceof Error ? error.message : String(error), to);
+  const said = redactEmail(error instanceof Error ? error.message : String(error), to);
   // Postgres refuses NUL.
   return said.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
 }
 
 /** Spam filters quote links that they refuse. Whoever has the guest's link can open the form. */
-function withoutLink(text: string, template: string): string {
+function redactLink(text: string, template: string): string {
   const [before = template] = template.split("{publicId}");
   const [first = "", ...rest] = text.split(before);
   return first + rest.map((part) => `[link]${part.replace(/^\S+/, "")}`).join("");

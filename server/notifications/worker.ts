@@ -16,7 +16,7 @@ const HEARTBEAT_MS = 5_000;
  * Heartbeats in a row before a worker judges others. After a database outage all workers look stale; those that live
  * have sent a heartbeat by then.
  */
-const STEADY_HEARTBEATS = 3;
+const HEARTBEATS_BEFORE_TAKEOVER = 3;
 
 /**
  * Sends notifications until stopped, WORKER_CONCURRENCY at once; without a mailer they wait. `stop` lets the running ones
@@ -43,18 +43,18 @@ export function startSending(
     return 0;
   };
 
-  let steady = 0;
+  let heartbeatsInARow = 0;
   let last = performance.now();
-  const beat = async () => {
+  const sendHeartbeat = async () => {
     const now = performance.now();
     // Late if the process was suspended: others may have taken over meanwhile.
-    const before = now - last < 2 * HEARTBEAT_MS ? steady : 0;
+    const before = now - last < 2 * HEARTBEAT_MS ? heartbeatsInARow : 0;
     last = now;
-    steady = 0;
+    heartbeatsInARow = 0;
     await queue.heartbeat([...inFlight]);
     await recordActivity(services.db, mailer ? "worker.sending" : "worker.waiting");
-    steady = before + 1;
-    const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
+    heartbeatsInARow = before + 1;
+    const released = heartbeatsInARow < HEARTBEATS_BEFORE_TAKEOVER ? [] : await queue.releaseStale();
     for (const { givenUp, ...facts } of released) {
       if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
       else log.warn(facts, "took over from a stale worker");
@@ -73,7 +73,7 @@ export function startSending(
         onFailure: (err) => log.warn({ err }, "cannot look for notifications"),
       }),
   );
-  const beating = repeat(beat, {
+  const heartbeats = repeat(sendHeartbeat, {
     signal: closing.signal,
     retryMs: HEARTBEAT_MS,
     onFailure: (err) => log.warn({ err }, "the worker cannot send its heartbeat"),
@@ -83,7 +83,7 @@ export function startSending(
       stopping.abort();
       await waitAtMost(DRAIN_SECONDS, Promise.all(sending));
       closing.abort();
-      await beating;
+      await heartbeats;
     },
   };
 }

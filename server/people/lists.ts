@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Context } from "../context.js";
-import { keysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, keysetValues, type Page, readPage } from "../paging.js";
 import type { listMembersInput, listUsersInput, Member, User } from "./schema.js";
 
 // The operator's lists of people.
@@ -21,7 +21,7 @@ export const listUsers = (
     ...input,
     keys: keyring.cursor,
     identity: { list: "users" },
-    read: (after, take) => db.query<User>("newest-users", USERS, newestFirst(after, take)),
+    read: (after, take) => db.query<User>("newest-users", USERS, descendingKeysetValues(after, take)),
   });
 
 /** A membership under the id of its other side: of the user, in the list of a listing. */

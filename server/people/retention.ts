@@ -6,7 +6,7 @@ import { BATCH, eraseAddresses } from "./erase.js";
  * Erases the addresses of guests who left RETENTION_DAYS ago. Each batch is its own transaction, so that no form is
  * locked for long. A form that is being written is left to the next run.
  */
-export async function eraseDue(
+export async function eraseDueEmails(
   { db, settings }: Services,
   log: { info(facts: object, message: string): void },
   signal?: AbortSignal,

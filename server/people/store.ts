@@ -60,7 +60,7 @@ const findUser = (tx: Sql | Transaction, id: string) =>
   queryIn<{ id: string }>(tx, "user", "SELECT id FROM users WHERE id = $1::uuid", [id]);
 
 /** Throws VALIDATION_ERROR about `field` unless the user exists. */
-export async function demandUser(tx: Sql | Transaction, id: string, field: string): Promise<void> {
+export async function assertUserExists(tx: Sql | Transaction, id: string, field: string): Promise<void> {
   const [found] = await findUser(tx, id);
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
 }
@@ -79,7 +79,7 @@ const REMOVE = `
 export function setMember(context: Context, input: z.output<typeof setMemberInput>): Promise<Membership> {
   const { userId, listingId, role } = input;
   return context.services.db.longTransaction(async (tx) => {
-    await demandUser(tx, userId, "userId");
+    await assertUserExists(tx, userId, "userId");
     // Before the insert's foreign key shares it: the trigger then takes it for update, and upgrading a lock deadlocks.
     const [listing] = await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
     if (!listing) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
