@@ -16,18 +16,17 @@ import { assertSupportedServer } from "./server-version.js";
 type Report = (line: string) => void;
 
 export interface MigrateOptions {
-  /** Called with one line for each thing worth telling a person. */
+  /** Called with one line per step, for humans. */
   onProgress?: Report;
-  /** Whether to keep a random root secret in the database where it has none: wanted where APP_SECRETS is unset. */
+  /** Whether to store a random root secret if the database has none. For use without APP_SECRETS. */
   storeSecret?: boolean;
-  /** Called before anything is changed; what it throws is the cause of the failure. */
+  /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */
   check?: (database: Queryable) => Promise<unknown>;
 }
 
 /**
- * Brings the database to the current schema: the migrations and the stored secret. Any
- * number of processes may call it at once. Gives the names of the migrations it applied. Throws an Error of one
- * sentence, without the password of the URL.
+ * Applies pending migrations and, if asked, stores a secret. Safe to call from several processes at once. Returns the names
+ * of the applied migrations. Throws an Error with a one-line message that never contains the URL's password.
  */
 export async function migrate(
   databaseUrl: string,
@@ -45,19 +44,18 @@ export async function migrate(
   } catch (error) {
     throw new Error(redactPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
   } finally {
-    // Ending the connection is what gives the lock up.
+    // Closing the connection releases the lock.
     await session.end().catch(() => {});
   }
 }
 
-/** Anything with pg's `query`. */
 export interface Queryable {
   query(text: string): Promise<{ rows: unknown[] }>;
 }
 
 /**
- * The migrations of the folder that the database has not finished; all of them where it has seen none. Those of a newer
- * version do not count: during a rolling upgrade the older one serves on.
+ * Returns the migrations of this version that the database has not finished. Migrations of a newer version are ignored:
+ * the old version keeps serving during a rolling upgrade.
  */
 export async function pendingMigrations(database: Queryable): Promise<string[]> {
   const names = await migrationNames();
@@ -91,13 +89,11 @@ async function assertDirectSession(session: pg.Pool): Promise<void> {
   } catch (error) {
     if (!/unsupported startup parameter/.test(reasonOf(error))) throw error;
   }
-  throw new Error(
-    "it is reached through a connection pooler: give migrate the address of PostgreSQL itself.",
-  );
+  throw new Error("it is reached through a connection pooler. Use the address of PostgreSQL itself.");
 }
 
-// Asking again rather than waiting in Postgres: a statement that waits holds a snapshot, and a migration that builds
-// an index concurrently would wait for that in turn.
+// Polls instead of waiting in Postgres: a waiting statement holds a snapshot, which CREATE INDEX CONCURRENTLY would wait
+// for (a deadlock).
 async function acquireLock(session: pg.Pool, onProgress: Report): Promise<void> {
   for (let tries = 0; ; tries++) {
     const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [
@@ -109,17 +105,17 @@ async function acquireLock(session: pg.Pool, onProgress: Report): Promise<void> 
   }
 }
 
-/** The cause of `migrate`'s error if the database has taken another path than this version's migrations. */
+/** Cause of `migrate`'s error if the database has migrations that this version does not have, and lacks some of its own. */
 export class UnknownMigrations extends Error {}
 
-/** The migrations of the database that this version does not have, oldest first. */
+/** Returns the migrations in the database that this version does not have, oldest first. */
 export async function unknownMigrations(database: Queryable): Promise<string[]> {
   const known = new Set(await migrationNames());
-  const begun = await migrationRows(database, "rolled_back_at IS NULL");
-  return [...begun].filter((name) => !known.has(name)).sort();
+  const started = await migrationRows(database, "rolled_back_at IS NULL");
+  return [...started].filter((name) => !known.has(name)).sort();
 }
 
-// A database that a newer version has migrated lacks nothing of ours: a roll-back may run `migrate` too.
+// Only called if migrations are pending, so `migrate` also succeeds after a rollback to an older version.
 async function assertNoUnknownMigrations(session: pg.Pool): Promise<void> {
   const unknown = await unknownMigrations(session);
   if (unknown.length === 0) return;
@@ -134,7 +130,7 @@ async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<st
   const migrationsList = await migrationList();
   return withEngine(session, async (engine) => {
     for (const name of await interruptedMigrations(session)) {
-      onProgress(`Migration ${name} was cut short and left nothing behind: it is applied again.`);
+      onProgress(`Migration ${name} was interrupted and rolled back: applying it again.`);
       await engine.markMigrationRolledBack({ migrationName: name });
     }
     const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
@@ -143,7 +139,7 @@ async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<st
   });
 }
 
-// Under the lock nobody else is at work, so an unfinished migration has failed or was killed.
+// This process holds the lock, so an unfinished migration has failed or was killed.
 async function interruptedMigrations(session: pg.Pool): Promise<string[]> {
   const unfinished = await migrationRows(session, "finished_at IS NULL AND rolled_back_at IS NULL");
   return (await atomicMigrations()).filter((name) => unfinished.has(name));
@@ -154,17 +150,17 @@ async function storeFirstSecret(session: pg.Pool, onProgress: Report): Promise<v
     "INSERT INTO stored_secrets (secret) SELECT $1 WHERE NOT EXISTS (SELECT FROM stored_secrets)",
     [randomBytes(32).toString("base64url")],
   );
-  if (rowCount) onProgress("Stored a random secret in the database, since APP_SECRETS is not set.");
+  if (rowCount) onProgress("Stored a random secret in the database because APP_SECRETS is not set.");
 }
 
 function explain(error: unknown, url: string): string {
-  if (!URL.canParse(url)) return "Cannot migrate: the address of the database is no postgres:// URL.";
+  if (!URL.canParse(url)) return "Cannot migrate: the database address is not a postgres:// URL.";
   const { host, pathname } = new URL(url);
   return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reasonOf(error)}`;
 }
 
-// A refused connection to a name with several addresses is an AggregateError without a message. The engine's messages
-// end in a trace of its own calls, which names the migration.
+// Connecting to a host name with several addresses fails with an AggregateError that has no message. The engine's
+// messages end in a stack trace that names the migration.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");
   if (!(error instanceof Error)) return String(error);

@@ -6,7 +6,7 @@ import type { DbSettings } from "./pool.js";
 import { registerSecrets } from "./secret-checks.js";
 import { loadKeyring } from "./secrets.js";
 
-/** Where the database is and how to use it; throws where there is none. */
+/** Returns the database settings. Throws if DATABASE_URL is not set. */
 export function dbSettings(settings: Settings): DbSettings {
   if (!settings.DATABASE_URL) throw new Error("DATABASE_URL is not set.");
   return {
@@ -20,8 +20,8 @@ export function dbSettings(settings: Settings): DbSettings {
 }
 
 /**
- * The database and the keys derived from the secrets. Throws if either is missing, and SecretsRefused if APP_SECRETS must
- * not be used on this database.
+ * Opens the database and derives the keys. Throws if the database or the secrets are missing, and SecretsRefused if
+ * APP_SECRETS do not match this database.
  */
 export async function openServices(
   settings: Settings,

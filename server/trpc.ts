@@ -5,8 +5,8 @@ import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
 /**
- * What trpc-to-openapi reads of a procedure. Its own type would make every user of our types compile its adapters, for
- * frameworks that are not installed.
+ * The metadata that trpc-to-openapi reads. Its own type would make users of these types compile its adapters for frameworks
+ * that are not installed.
  */
 interface OpenApi {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -15,10 +15,9 @@ interface OpenApi {
   tags?: string[];
   summary?: string;
   description?: string;
-  /** What a success carries. */
   successDescription?: string;
   requestHeaders?: ZodObject;
-  /** Those of a success, beside `Location`. */
+  /** Headers of a success, besides `Location`. */
   responseHeaders?: ZodObject;
 }
 
@@ -27,11 +26,11 @@ export type RestMeta = {
   openapi: OpenApi;
   /** HTTP status of a success. */
   status: 200 | 201 | 202;
-  /** Path for the `Location` header of a success; `{name}` stands for that property of the result. */
+  /** Template of the `Location` header of a success; `{name}` is replaced by that property of the result. */
   location?: `/${string}` | undefined;
-  /** Errors it can return, beside those that every operation can. */
+  /** Errors it can return, besides those common to all operations. */
   codes: readonly ErrorCode[];
-  /** Input shown in the code samples. By default, the examples of its fields. */
+  /** Input in the code samples. Default: the examples of its fields. */
   example?: Record<string, unknown> | undefined;
 };
 
@@ -41,7 +40,7 @@ export type Meta = RestMeta | { openapi?: never };
 /** Correlation ids of errors that came up before there was a context. */
 const orphans = new WeakMap<TRPCError, string>();
 
-/** Tells which call an error without a context belongs to. */
+/** Sets the correlation id of an error that has no context. */
 export const correlateOrphan = (error: TRPCError, correlationId: string) =>
   void orphans.set(error, correlationId);
 
@@ -65,7 +64,7 @@ const t = initTRPC
     },
   });
 
-/** Whatever tRPC reports as one of the service's errors: its own wording, and what it quotes, stay inside. */
+/** Converts tRPC's errors to ServiceErrors. Their own texts are not exposed. */
 export function fromTrpcError(error: TRPCError): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(faultsOf(error.cause));
@@ -75,11 +74,11 @@ export function fromTrpcError(error: TRPCError): ServiceError {
     case "METHOD_NOT_SUPPORTED":
       return new ServiceError("RESOURCE_NOT_FOUND", {
         status: 405,
-        message: "This procedure does not take this method.",
+        message: "This procedure does not support this method.",
       });
     case "BAD_REQUEST":
     case "PARSE_ERROR":
-      return invalid([{ field: "input", issue: "is not a call as tRPC's client makes it" }]);
+      return invalid([{ field: "input", issue: "must be a valid tRPC call" }]);
     case "UNSUPPORTED_MEDIA_TYPE":
       return invalid([{ field: "Content-Type", issue: "must be application/json" }], { status: 415 });
     case "PAYLOAD_TOO_LARGE":
@@ -91,13 +90,13 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 
 export const { router, createCallerFactory } = t;
 
-/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope. */
 function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
 }
 
-/** Throws FORBIDDEN for a read-only key too. */
+/** Like `assertHasScope`; also throws FORBIDDEN for a read-only key. */
 export function assertCanWrite(principal: Principal | null): asserts principal is ScopedPrincipal {
   assertHasScope(principal);
   if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
@@ -105,13 +104,13 @@ export function assertCanWrite(principal: Principal | null): asserts principal i
   }
 }
 
-/** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
+/** Throws UNAUTHENTICATED or, for API keys, FORBIDDEN. */
 function assertInApp(principal: Principal | null): asserts principal is InAppPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
 }
 
-/** Throws unless the principal is the operator. */
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal is the operator. */
 function assertOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind !== "operator") {
@@ -119,10 +118,7 @@ function assertOperator(principal: Principal | null): asserts principal is Opera
   }
 }
 
-/**
- * A procedure for those whom `assertAllowed` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process
- * callers as for the gateway.
- */
+/** Returns a procedure builder for the principals that `assertAllowed` accepts. All failures become ServiceErrors. */
 function procedureFor<Allowed extends Principal>(
   assertAllowed: (principal: Principal | null) => asserts principal is Allowed,
 ) {
@@ -134,14 +130,14 @@ function procedureFor<Allowed extends Principal>(
   });
 }
 
-/** For anyone with a scope: a key of either mode, or a user. */
+/** For keys of either mode and users. */
 export const readingProcedure = procedureFor(assertHasScope);
 
 /** For read-write keys and users. */
 export const writingProcedure = procedureFor(assertCanWrite);
 
-/** For the application's users and the operator, not for keys. */
+/** For users and the operator, not for keys. */
 export const inAppProcedure = procedureFor(assertInApp);
 
-/** For the operator alone. */
+/** For the operator only. */
 export const operatorProcedure = procedureFor(assertOperator);

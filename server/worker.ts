@@ -10,26 +10,26 @@ import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
 import { recordActivity } from "./worker-activity.js";
 
-/** Connections of a worker beside those that send: for its heartbeat and the erasure of addresses. */
+/** Connections of a worker for heartbeats and for erasing addresses, besides those for sending. */
 export const WORKER_EXTRA_CONNECTIONS = 2;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
-/** A frozen Postgres must not hold a process that stops. */
+/** A frozen Postgres must not block shutdown. */
 const CLOSE_TIMEOUT_SECONDS = 2;
 
 export interface WorkerOptions {
-  /** By default the mail server of SMTP_URL. */
+  /** Default: the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
   onDatabaseError?: DbHooks["onFailure"];
 }
 
-/** The reason that a worker with these settings lets notifications wait; undefined if it sends them. */
+/** Returns why notifications wait with these settings; undefined if they are sent. */
 export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined =>
   SMTP_URL ? undefined : "SMTP_URL is not set";
 
 /**
  * Starts the background work: sending notifications and erasing addresses that are due. Without a mailer, notifications
- * wait. Rejects if the database cannot be reached; later outages it survives.
+ * wait. Rejects if the database cannot be reached at the start; later outages are retried.
  */
 export async function startWorker(
   services: Services,
@@ -37,7 +37,7 @@ export async function startWorker(
   { mailer = smtpMailer(services.settings), onDatabaseError }: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
-  // A separate pool, because heartbeats must get through when requests use up the gateway's pool.
+  // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
   const db = openDb(
     { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
@@ -60,7 +60,7 @@ export async function startWorker(
   const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {
     signal: stopping.signal,
     retryMs: RETENTION_RETRY_MS,
-    onFailure: (err) => log.error({ err }, "cannot erase the addresses that are due"),
+    onFailure: (err) => log.error({ err }, "cannot erase the email addresses that are due"),
   });
   return {
     async stop() {

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Context } from "../context.js";
 import type { AuditEntry, Trace, trailInput } from "./schema.js";
 
-// The key's holder is looked up, for the entry keeps the key alone.
+// Entries store only the key, so its holder is joined.
 const ENTRY = `
   SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.action, e.subject_id AS "subjectId",
     e.correlation_id AS "correlationId", e.details,
@@ -20,7 +20,7 @@ const OF_CORRELATION = `${ENTRY}
 
 const MAX_ENTRY_ID = "9223372036854775807";
 
-/** What happened to a form, a listing, a key or a user, newest first; nothing where the id is unknown. */
+/** Entries of a form, listing, key or user, newest first; empty if the id is unknown. */
 export async function listAuditEntries(
   { services }: Context,
   { subjectId, before, limit }: z.output<typeof trailInput>,
@@ -32,7 +32,7 @@ export async function listAuditEntries(
   ]);
 }
 
-/** What one request or call did, in order; nothing where it only read, failed, or never was. */
+/** Changes made by one request, in order; empty if it only read, failed or never happened. */
 export async function getTrace({ services }: Context, correlationId: string): Promise<Trace> {
   const entries = await services.db.query<AuditEntry>("audit-of-correlation", OF_CORRELATION, [
     correlationId,

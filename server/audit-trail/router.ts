@@ -4,12 +4,12 @@ import { getTrace, listAuditEntries } from "./queries.js";
 import { auditEntry, trace, traceInput, trailInput } from "./schema.js";
 
 export const auditRouter = router({
-  /** What happened to a form, or to a listing, key or user; newest first. Operator. */
+  /** Audit entries of a form, listing, key or user, newest first. Operator. */
   trail: operatorProcedure
     .input(trailInput)
     .output(z.array(auditEntry))
     .query(({ ctx, input }) => listAuditEntries(ctx, input)),
-  /** What the request or call with this correlation id did. Operator. */
+  /** Changes made by the request with this correlation id, in order. Operator. */
   trace: operatorProcedure
     .input(traceInput)
     .output(trace)

@@ -21,7 +21,7 @@ import {
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
 export const formsRouter = router({
-  /** Creates a form, once for equal requests (server/README.md, "Idempotency"). */
+  /** Creates a form; equal requests are replayed (gateway/docs/contract.md#idempotency). */
   create: writingProcedure
     .meta({
       openapi: {
@@ -62,7 +62,7 @@ export const formsRouter = router({
       return form;
     }),
 
-  /** Replaces a form's stay, or moves it to another listing in scope. */
+  /** Replaces a form's stay; another `listingId` moves the form to that listing. */
   update: writingProcedure
     .meta({
       openapi: {
@@ -89,7 +89,7 @@ export const formsRouter = router({
     .output(formV1)
     .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
 
-  /** Forms on the listings in scope, oldest first (server/README.md, "Lists"). */
+  /** Forms in scope, oldest first (gateway/docs/contract.md#lists). */
   list: readingProcedure
     .meta({
       openapi: {
@@ -138,7 +138,7 @@ export const formsRouter = router({
     .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
 
   /**
-   * All forms, or those on one listing or in one user's scope, newest first. Operator.
+   * All forms, or those on one listing, in one user's scope, or both; newest first. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   listAll: operatorProcedure
@@ -147,8 +147,8 @@ export const formsRouter = router({
     .query(({ ctx, input }) => listAllForms(ctx, input)),
 
   /**
-   * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
-   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator sets any of these and, with `force`, one that is unknown.
+   * Sets a form's status. A user may only move a form in scope to the next stage: SENT, COMPLETED, ACCEPTED or REJECTED,
+   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator may set any of these and, with `force`, an unknown status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure
@@ -160,8 +160,8 @@ export const formsRouter = router({
     }),
 
   /**
-   * Sets how many vehicles and pets come, within the listing's maxVehicles and allowPets. A user, on a form in scope,
-   * or the operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   * Sets the numbers of vehicles and pets, within the listing's maxVehicles and allowPets. For the operator, and for users
+   * on a form in scope. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setParty: inAppProcedure
     .input(setPartyInput)

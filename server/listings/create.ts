@@ -6,7 +6,7 @@ import { assertUserExists } from "../people/store.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { createInput, Listing } from "./schema.js";
 
-/** A new listing with its owner's membership, audited. */
+/** Creates a listing and its owner's membership. */
 export function createListing(context: Context, input: z.output<typeof createInput>): Promise<Listing> {
   const { ownerId, ...fields } = input;
   return context.services.db.transaction(async (tx) => {

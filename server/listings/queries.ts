@@ -10,14 +10,14 @@ const GET = `
   FROM memberships m JOIN listings l ON l.id = m.listing_id
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
 
-/** The listing, if in scope. */
+/** The listing; RESOURCE_NOT_FOUND if it is out of scope. */
 export async function getListing({ services, principal }: ScopedContext, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("listing", GET, [principal.userId, id]);
   if (!row) throw notFound("listing");
   return projectListing(row);
 }
 
-// A membership repeats its listing's creation time, so that a page is one index range whatever the size of the scope.
+// A membership has its listing's creation time, so a page is one index range at any size of scope.
 const LIST = `
   SELECT ${LISTING_COLUMNS}
   FROM (
@@ -30,10 +30,7 @@ const LIST = `
   JOIN listings l ON l.id = mine.listing_id
   ORDER BY mine.listing_created_at, mine.listing_id`;
 
-/**
- * A page of the listings in scope. A listing enters a scope by a membership, at any time after its creation, so it may
- * appear before a cursor given out earlier: a client that must not miss one reads the list from its start.
- */
+/** A page of the listings in scope. A listing that enters the scope may appear before earlier cursors. */
 export async function listListings(
   { services, principal }: ScopedContext,
   input: { limit: number; cursor?: string | undefined },
@@ -51,7 +48,7 @@ export async function listListings(
 
 const GET_ANY = `SELECT ${LISTING_COLUMNS} FROM listings l WHERE l.id = $1::uuid`;
 
-/** For the operator: the listing with this id. */
+/** For the operator: any listing. */
 export async function getAnyListing({ services }: Context, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("any-listing", GET_ANY, [id]);
   if (!row) throw notFound("listing");

@@ -14,7 +14,7 @@ import {
 import { updateListing } from "./update.js";
 
 export const listingsRouter = router({
-  /** The listings in scope, oldest first. */
+  /** Listings in scope, oldest first. */
   list: readingProcedure
     .meta({
       openapi: {
@@ -66,19 +66,19 @@ export const listingsRouter = router({
     .output(listingPage)
     .query(({ ctx, input }) => listAllListings(ctx, input)),
 
-  /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
+  /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
   create: operatorProcedure
     .input(createInput)
     .output(listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
-  /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes the given fields of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   update: operatorProcedure
     .input(updateInput)
     .output(listing)
     .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
 
-  /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
+  /** Sets `active` to false: no new forms on the listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatorProcedure
     .input(deactivateInput)
     .output(listing)

@@ -9,8 +9,8 @@ import type { Listing, updateInput } from "./schema.js";
 type Change = Omit<z.output<typeof updateInput>, "id">;
 
 /**
- * Changes a listing, audited. Forms that are on it stay as they are, even where they would now break its rules.
- * RESOURCE_NOT_FOUND where there is no such listing.
+ * Changes a listing. Its forms are not changed, even if they now break its rules. RESOURCE_NOT_FOUND if there is no such
+ * listing.
  */
 export function updateListing(context: Context, id: string, change: Change): Promise<Listing> {
   const data = omitUndefined(change);

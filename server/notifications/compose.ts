@@ -12,13 +12,13 @@ interface Notice {
   listing: { title: string; address: string; city: string; country: string; timezone: string };
 }
 
-/** The message that asks a guest to fill in the form. Instants are shown in the listing's time zone. */
+/** Composes the email that asks a guest to fill in the form. Times are in the listing's time zone. */
 export function compose(notice: Notice): SendMailOptions {
   const title = notice.listing.title;
   const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
   const details = stayDetails(notice);
   return {
-    // The same for each attempt, so that mail clients can recognize a repeated message.
+    // The same for each attempt, so that mail clients can recognize duplicates.
     messageId: `<form-${notice.formId}@guest-forms>`,
     from: notice.from,
     to: { name: "", address: notice.to },
@@ -90,7 +90,6 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-/** Escapes HTML: titles and addresses are user input. */
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
 /** Masks an address for logs: `a***@e***.com`. */
@@ -100,7 +99,7 @@ export function maskEmail(address: string): string {
   return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${ending}`;
 }
 
-/** Masks the address in a mail server's reply: refusals quote it, or a part of it. */
+/** Masks the address in a mail server's reply, which may quote all or part of it. */
 export function redactEmail(text: string, address: string): string {
   const masked = text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
   const parts = address.split("@").map((part) => part.replace(/[^\w]/g, "\\$&"));

@@ -3,8 +3,6 @@ import type { Context } from "../context.js";
 import { descendingKeysetValues, keysetValues, type Page, readPage } from "../paging.js";
 import type { listMembersInput, listUsersInput, Member, User } from "./schema.js";
 
-// The operator's lists of people.
-
 const USERS = `
   SELECT id, email, name, created_at AS "createdAt"
   FROM users
@@ -24,7 +22,7 @@ export const listUsers = (
     read: (after, take) => db.query<User>("newest-users", USERS, descendingKeysetValues(after, take)),
   });
 
-/** A membership under the id of its other side: of the user, in the list of a listing. */
+/** `id` is the user in a listing's list and the listing in a user's list. */
 type MemberRow = Member & { id: string; createdAt: string };
 
 const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") => `
@@ -38,7 +36,7 @@ const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") 
 const MEMBERS_OF_LISTING = members("listing_id", "user_id");
 const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
 
-/** A page of a listing's members, or of a user's memberships, the oldest listing first. */
+/** A page of a listing's members or a user's memberships, oldest listing first. */
 export async function listMembers(
   { services: { db, keyring } }: Context,
   { limit, cursor, listingId, userId }: z.output<typeof listMembersInput>,

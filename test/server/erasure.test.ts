@@ -279,7 +279,7 @@ describe("the commands", { timeout: 270_000 }, () => {
     const again = await run("people", "erase", ADDRESS);
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
     const wrong = await run("people", "erase", "unmistakable@@");
-    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: "error: EMAIL: must be an e-mail address\n" });
+    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: "error: EMAIL: must be an email address\n" });
     expect((await run("people", "erase")).code).toBe(2);
   });
 
