@@ -75,7 +75,7 @@ interface EarlierCreate {
   isByKey: boolean;
   /** Whether its body equals the request's. */
   hasEqualBody: boolean;
-  /** Whether its form has not been updated since. */
+  /** Whether its form still matches that body. */
   isUnchanged: boolean;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
