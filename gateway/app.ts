@@ -5,7 +5,7 @@ import helmet from "helmet";
 import type { Logger } from "pino";
 import type { Services } from "../server/context.js";
 import { ServiceError } from "../server/errors.js";
-import { demandWriter } from "../server/trpc.js";
+import { assertCanWrite } from "../server/trpc.js";
 import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
@@ -135,7 +135,7 @@ const setOperation =
   };
 
 const requireReadWriteKey: RequestHandler = (_req, res, next) => {
-  demandWriter(res.locals.principal);
+  assertCanWrite(res.locals.principal);
   next();
 };
 

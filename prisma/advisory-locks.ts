@@ -1,13 +1,13 @@
-// Keys of Postgres advisory locks: arbitrary, one per purpose, and the same in every version of this package.
+// Keys of Postgres advisory locks. Arbitrary numbers, one per purpose; they must not change between versions.
 
 /** Held while a process migrates the database. */
 export const MIGRATE = 7_270_731_554;
 
-/** Held while the settings of the pooler's role are changed. */
+/** Held while changing the settings of the pooler's role. */
 export const ROLE_SETTINGS = 7_270_731_555;
 
-/** Held while secrets are registered. */
+/** Held while registering secrets. */
 export const SECRET_CHECKS = 7_270_731_556;
 
-/** Shared by transactions that create a form, so that readers can wait for them. Two keys of 32 bits. */
+/** Held in shared mode by transactions that create a form, so that readers can find them. Two 32-bit keys. */
 export const CREATING_FORM = "727073, 1";

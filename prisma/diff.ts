@@ -1,20 +1,20 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
-  EVERYTHING,
   migrationList,
   migrationsFolder,
+  NO_FILTERS,
   openSession,
   schemaFile,
   withEngine,
 } from "./engine.js";
 
 /**
- * The SQL that would bring the migrations to schema.prisma, or to the `schema` given; empty if they are equal. Tries the
- * migrations out in a temporary database on the server at `url`, whose role must be allowed to create one.
+ * Returns the SQL that brings the migrations up to schema.prisma, or to the given `schema`; empty if they are equal. Applies
+ * the migrations to a temporary database on the server at `url`, so the role needs CREATEDB.
  */
 export async function diffSchema(url: string, schema?: string): Promise<string> {
-  const wanted = sameDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
+  const wanted = normalizeDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
   const session = openSession(url);
   try {
     const migrations = await migrationList();
@@ -24,7 +24,7 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
         to: { tag: "schemaDatamodel", files: [{ path: schemaFile(), content: wanted }] },
         script: true,
         exitCode: null,
-        filters: EVERYTHING,
+        filters: NO_FILTERS,
       }),
     );
     const sql = stdout?.trim() ?? "";
@@ -34,18 +34,18 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
   }
 }
 
-// The two make one and the same column default; they differ in who is asked for the instant of a new row. The engine
-// reads both back from a database as the second and would find a difference for ever.
-const sameDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
+// Both produce the same column default, but with now() Prisma's client sends the time. The engine reads either back as
+// now() and would always report a difference.
+const normalizeDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
 
-/** Writes the missing migration under prisma/migrations and gives its folder, or null where none is missing. */
+/** Writes the missing migration to prisma/migrations and returns its folder, or null if none is missing. */
 export async function writeMigration(url: string, name: string): Promise<string | null> {
   if (!/^[a-z][a-z0-9_]*$/.test(name))
-    throw new Error("A migration's name is lower-case letters, digits and _.");
+    throw new Error("Invalid migration name. Use lower-case letters, digits and _, starting with a letter.");
   const sql = await diffSchema(url);
   if (!sql) return null;
-  const moment = new Date().toISOString().replace(/\D/g, "").slice(0, 14);
-  const folder = join(migrationsFolder(), `${moment}_${name}`);
+  const timestamp = new Date().toISOString().replace(/\D/g, "").slice(0, 14);
+  const folder = join(migrationsFolder(), `${timestamp}_${name}`);
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "migration.sql"), sql);
   return folder;

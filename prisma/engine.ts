@@ -19,20 +19,19 @@ export { packageRoot };
 export const migrationsFolder = () => join(packageRoot(), "prisma", "migrations");
 export const schemaFile = () => join(packageRoot(), "prisma", "schema.prisma");
 
-/** Set in every session, so that a pooler which drops such settings shows: a lock would not last behind it. */
-export const MARK = "guest_forms.session";
-// A role's time limits must not cut a migration short.
+/** Set in every session to detect poolers, which drop it. Session locks do not work through a pooler. */
+export const SESSION_MARKER = "guest_forms.session";
+// The role's timeouts must not interrupt a migration.
 const SETTINGS = {
   timezone: "UTC",
   statement_timeout: "0",
   idle_in_transaction_session_timeout: "0",
-  [MARK]: "own",
+  [SESSION_MARKER]: "own",
 };
 
-/** Milliseconds to wait for a connection. */
-const CONNECT_TIMEOUT = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
-/** The names of the migrations in the folder, oldest first. */
+/** Names of the migrations in the folder, oldest first. */
 export async function migrationNames(folder = migrationsFolder()): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   return entries
@@ -41,7 +40,7 @@ export async function migrationNames(folder = migrationsFolder()): Promise<strin
     .sort();
 }
 
-/** The migrations in the shape in which Prisma's engine takes them. */
+/** The migrations as Prisma's engine expects them. */
 export async function migrationList(folder = migrationsFolder()): Promise<MigrationList> {
   const names = await migrationNames(folder);
   const script = async (name: string) => ({
@@ -60,12 +59,12 @@ export async function migrationList(folder = migrationsFolder()): Promise<Migrat
   };
 }
 
-/** Nothing is managed outside Prisma's schema. */
-export const EVERYTHING = { externalTables: [], externalEnums: [] };
+/** No tables or enums are excluded. */
+export const NO_FILTERS = { externalTables: [], externalEnums: [] };
 
 /**
- * The one connection that does all the work on a database. What it holds, such as a lock, lives exactly as long as
- * what it runs: a server finishes the statement of a killed client. Once lost it is not made anew.
+ * A pool of exactly one connection, so a session lock lives as long as the work: the server finishes the statement of a
+ * killed client before it releases the lock. A lost connection is not reopened.
  */
 export function openSession(connectionString: string): pg.Pool {
   let opened = false;
@@ -73,7 +72,7 @@ export function openSession(connectionString: string): pg.Pool {
     ...withOptions(connectionString, SETTINGS),
     max: 1,
     idleTimeoutMillis: 0,
-    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: "guest-forms migrate",
     verify(_client, done) {
@@ -81,14 +80,14 @@ export function openSession(connectionString: string): pg.Pool {
       opened = true;
     },
   });
-  // Whoever uses the lost connection next is told; without listeners its loss would end the process.
+  // The next query rejects. Without listeners, losing the connection would crash the process.
   session.on("error", () => {});
   session.on("connect", (client) => client.on("error", () => {}));
-  // A pool's own `query` closes the connection after any error, be it a missing table.
+  // `Pool.query` closes the connection after any error, such as a missing table.
   const query = async (...args: [pg.QueryArrayConfig]) => {
     const client = await session.connect();
     try {
-      return knownTypes(await client.query(...args));
+      return mapCharTypes(await client.query(...args));
     } finally {
       client.release();
     }
@@ -96,11 +95,11 @@ export function openSession(connectionString: string): pg.Pool {
   return Object.assign(session, { query });
 }
 
-/** The type "char" of Postgres' catalogues, which Prisma's adapter does not know, and its array, which it does. */
+/** Postgres's internal type "char" is unknown to Prisma's adapter; its array type is supported. */
 const CHAR = 18;
 const CHAR_ARRAY = 1002;
 
-function knownTypes<Result extends pg.QueryArrayResult>(result: Result): Result {
+function mapCharTypes<Result extends pg.QueryArrayResult>(result: Result): Result {
   for (const field of result.fields ?? []) {
     if (field.dataTypeID === CHAR) field.dataTypeID = CHAR_ARRAY;
   }
@@ -130,28 +129,28 @@ export async function withEngine<Result>(
   }
 }
 
-/*
- * Whether a migration happens entirely or not at all: its script is sent whole, which Postgres runs as one
- * transaction, unless it ends transactions itself or does what cannot be in one.
+/**
+ * Whether a migration applies completely or not at all. Postgres runs a script that is sent whole as one transaction,
+ * unless it ends transactions itself or contains a statement that cannot run in one.
  */
 export const isAtomic = (script: string) =>
-  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(NO_STATEMENT, " "));
-// Function bodies, strings, quoted names and comments. Matched together, because each may contain the marks of another.
-const NO_STATEMENT =
+  !/\b(commit|end|concurrently|rollback|vacuum)\b/i.test(script.replace(LITERALS_AND_COMMENTS, " "));
+// Function bodies, strings, quoted names and comments. Matched together because each can contain the delimiters of another.
+const LITERALS_AND_COMMENTS =
   /\$(\w*)\$[\s\S]*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--.*|\/\*[\s\S]*?\*\//gi;
 
-/** The names of the migrations of which either everything is there or nothing. */
+/** Names of the migrations that apply completely or not at all. */
 export async function atomicMigrations(): Promise<string[]> {
   const { migrationDirectories } = await migrationList();
   return migrationDirectories.filter((migration) => isAtomic(scriptOf(migration))).map(({ path }) => path);
 }
 
-// In the transaction of the script, so that a migration whose client was killed is either finished or not there. The
-// engine's own update then finds it done. Only one is ever unfinished: the engine begins none before it is resolved.
-const FINISH =
+// Runs in the script's transaction, so that a migration whose client was killed is either marked as finished or not
+// applied. At most one row is unfinished: the engine starts no migration before the previous one is resolved.
+const MARK_FINISHED =
   "UPDATE _prisma_migrations SET finished_at = clock_timestamp() WHERE finished_at IS NULL AND rolled_back_at IS NULL";
 
-/** Prisma's adapter, over connections that are ours to close. */
+/** Prisma's adapter over connections that this module closes. */
 class Adapters implements SqlMigrationAwareDriverAdapterFactory {
   readonly provider = "postgres";
   readonly adapterName = "@prisma/adapter-pg";
@@ -166,7 +165,7 @@ class Adapters implements SqlMigrationAwareDriverAdapterFactory {
 
   connect(): Promise<SqlDriverAdapter> {
     return this.over(this.session, (script) =>
-      this.atomic.has(script) ? `${script}\n;\n${FINISH}` : script,
+      this.atomic.has(script) ? `${script}\n;\n${MARK_FINISHED}` : script,
     );
   }
 
@@ -187,8 +186,7 @@ class Adapters implements SqlMigrationAwareDriverAdapterFactory {
     }
   }
 
-  // The adapter would cut a script at every semicolon, those in strings and functions too, and run the parts one by
-  // one.
+  // The adapter's own executeScript splits at every semicolon, even in strings and functions.
   private async over(session: pg.Pool, prepare: (script: string) => string): Promise<SqlDriverAdapter> {
     const adapter = await new PrismaPg(session).connect();
     const queryRaw = adapter.queryRaw.bind(adapter);
@@ -204,7 +202,7 @@ class Adapters implements SqlMigrationAwareDriverAdapterFactory {
   }
 }
 
-/** The script of a migration; throws where the file could not be read. */
+/** Returns the script of a migration. Throws if the file could not be read. */
 function scriptOf({
   path,
   migrationFile: { content },

@@ -6,18 +6,18 @@ type Engine = typeof import("@prisma/schema-engine-wasm/schema_engine_bg");
 
 let loaded: Promise<Engine> | undefined;
 
-/** Prisma's schema engine as WebAssembly, loaded once. It needs no download, unlike the one that Prisma's CLI runs. */
+/** Loads Prisma's schema engine (WebAssembly) once. Unlike the binary of Prisma's CLI, it needs no download. */
 export function loadEngine(): Promise<Engine> {
   loaded ??= load();
   return loaded;
 }
 
-// Node declares it at run time, TypeScript only for browsers.
+// TypeScript declares WebAssembly only in its DOM library.
 declare const WebAssembly: {
   instantiate(code: Uint8Array, imports: object): Promise<{ instance: { exports: Record<string, unknown> } }>;
 };
 
-// By hand, because the package's entry imports the .wasm file as a module, which Node 20 does not support.
+// The package's entry imports the .wasm file as a module, which Node 20 does not support.
 async function load(): Promise<Engine> {
   const glue = await import("@prisma/schema-engine-wasm/schema_engine_bg");
   const entry = createRequire(import.meta.url).resolve("@prisma/schema-engine-wasm/schema_engine_bg");
@@ -32,15 +32,15 @@ async function load(): Promise<Engine> {
 }
 
 /**
- * The engine never clears the 10 s timeout of its lock, so a process that has migrated would end 10 s late. The name of
- * the imported function ends in a hash; if it changes, processes end late again and nothing else happens.
+ * The engine never clears the 10 s timeout of its lock, so the process would exit 10 s late. The name of the imported
+ * function ends in a hash. If the prefix changes, the only effect is the late exit.
  */
 function unrefTimers(glue: object): object {
   const name = Object.keys(glue).find((key) => key.startsWith("__wbg_setTimeout_"));
   return name ? { [name]: (run: () => void, ms: number) => setTimeout(run, ms >>> 0).unref() } : {};
 }
 
-// The engine's interface: it calls this global when it panics, and Prisma's CLI defines it too.
+// The engine calls this global when it panics.
 Object.assign(globalThis, {
   PRISMA_WASM_PANIC_REGISTRY: {
     set_message(message: string) {

@@ -8,8 +8,8 @@ const INSERT = `
   SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, $6::jsonb FROM unnest($4::uuid[]) AS subject_id`;
 
 /**
- * Records who did what to which subjects, one entry per subject, in the transaction that does it. `details` holds ids
- * and field names only.
+ * Writes one audit entry per subject. Call it in the transaction of the change. `details` must contain only ids and field
+ * names, never personal data.
  */
 export async function audit(
   tx: Sql | Transaction,

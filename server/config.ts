@@ -1,191 +1,192 @@
 import { z } from "zod";
 
-// In digits alone: JavaScript would also read "0x10", "1e3", "1.0" and a blank as numbers.
-const whole = (least: number, most: number, fallback: number) =>
+// Decimal digits only: Number() would also accept "0x10", "1e3", "1.0" and blanks.
+const integer = (min: number, max: number, defaultValue: number) =>
   z
     .string()
     .regex(/^\d+$/)
     .transform(Number)
-    .pipe(z.number().min(least).max(most))
-    .default(fallback)
-    .meta({ may: `an integer from ${least} to ${most}` });
+    .pipe(z.number().min(min).max(max))
+    .default(defaultValue)
+    .meta({ allowed: `an integer from ${min} to ${max}` });
 
-const address = (schemes: string[]) =>
+const url = (schemes: string[]) =>
   z
     .string()
     .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)))
-    .meta({ may: `an address such as ${schemes[0]}://…`, secret: true });
+    .meta({ allowed: `a URL such as ${schemes[0]}://…`, secret: true });
 
 const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
 
 /**
- * Every setting: environment variable, unit, default and reason. The only reader of the environment is
- * `readSettings`. `secret` settings are named in errors, never shown.
+ * Every environment variable with its unit, default and purpose. Only `readSettings` reads the environment. Errors never
+ * show the value of a `secret` setting.
  */
 export const settingsSchema = z.object({
-  DATABASE_URL: address(["postgres", "postgresql"])
+  DATABASE_URL: url(["postgres", "postgresql"])
     .optional()
-    .describe("Postgres to use. `dev` starts an embedded one where it is unset; all else demands it."),
-  DATABASE_DIRECT_URL: address(["postgres", "postgresql"])
+    .describe("Postgres database. Required, except by `dev`, which starts an embedded Postgres if unset."),
+  DATABASE_DIRECT_URL: url(["postgres", "postgresql"])
     .optional()
     .describe(
-      "The same database past a pooler such as PgBouncer, for migrations, which need a session. Unset: DATABASE_URL.",
+      "URL of the same database without the pooler (such as PgBouncer), for migrations. Default: DATABASE_URL.",
     ),
   DATABASE_PREPARED: z
     .enum(["true", "false"])
     .default("true")
     .transform((text) => text === "true")
-    .meta({ may: "true or false" })
+    .meta({ allowed: "true or false" })
     .describe(
-      "Whether connections keep prepared statements and settings. false behind PgBouncer in transaction mode: " +
+      "Whether to use prepared statements and session settings. Set false behind PgBouncer in transaction mode: " +
         "`guest-forms migrate` then stores the settings with the role.",
     ),
-  DATABASE_POOL_SIZE: whole(1, 1000, 10).describe(
-    "Most connections of one process, beside WORKER_CONCURRENCY + 2 for its worker.",
+  DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
+    "Maximum number of connections per process. Its worker opens WORKER_CONCURRENCY + 2 more.",
   ),
-  DATABASE_CONNECT_TIMEOUT_MS: whole(50, 60_000, 2_300).describe(
-    "Milliseconds a request waits for a connection, then it is answered 503.",
+  DATABASE_CONNECT_TIMEOUT_MS: integer(50, 60_000, 2_300).describe(
+    "Milliseconds a request waits for a connection before it gets a 503.",
   ),
-  DATABASE_STATEMENT_TIMEOUT_MS: whole(50, 600_000, 1_800).describe("Milliseconds one statement may run."),
-  DATABASE_LOCK_TIMEOUT_MS: whole(50, 600_000, 1_700).describe(
-    "Milliseconds a statement may wait for a lock: the longest that equal creates wait for each other.",
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe("Milliseconds a statement may run."),
+  DATABASE_LOCK_TIMEOUT_MS: integer(50, 600_000, 1_700).describe(
+    "Milliseconds a statement may wait for a lock. Also limits how long equal creates wait for each other.",
   ),
   HOST: z
     .string()
     .min(1)
     .default("127.0.0.1")
-    .meta({ may: "a host name or address" })
-    .describe("Where to listen."),
-  PORT: whole(0, 65_535, 3000).describe("Port to listen on; 0 takes a free one."),
+    .meta({ allowed: "a host name or IP address" })
+    .describe("Address to listen on."),
+  PORT: integer(0, 65_535, 3000).describe("Port to listen on; 0 picks a free one."),
   INTERNAL_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]{32,}$/)
     .optional()
-    .meta({ may: "a secret of at least 32 characters, without spaces", secret: true })
+    .meta({ allowed: "a secret of at least 32 characters, without spaces", secret: true })
     .describe(
-      "Opens the internal port, for tools that call tRPC and for Prometheus: whoever sends it is the operator. " +
-        "Unset: there is no such port.",
+      "Bearer token of the internal port (tRPC and Prometheus metrics). It grants full operator access. Unset: the " +
+        "internal port is not opened.",
     ),
   INTERNAL_HOST: z
     .string()
     .min(1)
     .default("127.0.0.1")
-    .meta({ may: "a host name or address" })
-    .describe("Where the internal port listens."),
-  INTERNAL_PORT: whole(0, 65_535, 3001).describe("The internal port; 0 takes a free one."),
+    .meta({ allowed: "a host name or IP address" })
+    .describe("Address the internal port listens on."),
+  INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   APP_SECRETS: z
     .string()
     .transform((text) => text.split(",").map((secret) => secret.trim()))
     .pipe(z.array(z.string().min(32)).min(1))
     .optional()
-    .meta({ may: "comma-separated secrets of at least 32 characters each, newest first", secret: true })
+    .meta({ allowed: "comma-separated secrets of at least 32 characters each, newest first", secret: true })
     .describe(
-      "Root secrets of cursors, fingerprints and sealed e-mail addresses; any of them is recognised. Make one once, with " +
-        "`openssl rand -base64 48`, and set the same on all processes: one that the database does not know is refused. To " +
-        "change it, list the new one second on all processes, restart them, then put it first. To set it for the first " +
-        "time, stop all processes: they know only the secret that is stored.",
+      "Root secrets for cursors, fingerprints and encrypted email addresses. The first is used; the others are still " +
+        "accepted. Generate one with `openssl rand -base64 48` and set it on all processes: a process with a secret " +
+        "that the database does not know refuses to start. To rotate, list the new secret second on all processes, " +
+        "restart them, then put it first. To set APP_SECRETS for the first time, stop all processes first: they only " +
+        "know the secret stored in the database.",
     ),
-  SMTP_URL: address(["smtp", "smtps"])
+  SMTP_URL: url(["smtp", "smtps"])
     .optional()
     .describe(
-      "Mail server of the notification: smtps:// is TLS from the start, smtp:// turns to it where the server offers " +
-        "STARTTLS (?requireTLS=true insists). Its certificate is verified; ?tls.rejectUnauthorized=false trusts any. " +
-        "Unset: notifications wait; only `dev` prints them in its terminal.",
+      "Mail server for notifications. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
+        "(?requireTLS=true requires it). Certificates are verified unless ?tls.rejectUnauthorized=false. Unset: " +
+        "notifications wait, except in `dev`, which prints them.",
     ),
   SMTP_FROM: z
     .string()
     .min(3)
     .optional()
-    .meta({ may: "a mail address, with or without a name" })
-    .describe("Sender of the notification. Required with SMTP_URL."),
+    .meta({ allowed: "an email address, with or without a name" })
+    .describe("Sender of notifications. Required with SMTP_URL."),
   FORM_URL_TEMPLATE: z
     .string()
     .refine((text) => text.includes("{publicId}") && /^https?:\/\//i.test(text) && URL.canParse(text))
     .optional()
-    .meta({ may: "a web address containing {publicId}" })
+    .meta({ allowed: "an http or https URL containing {publicId}" })
     .describe(
-      "The guest's link in the notification: the page of your application where guests fill in their form, such as " +
+      "Link in the notification: the page of your application where guests fill in their form, such as " +
         "https://app.example.com/register/{publicId}. Required with SMTP_URL.",
     ),
-  SMTP_TIMEOUT_SECONDS: whole(1, 600, 120).describe(
-    "Seconds the mail server may take to be reached, and to answer each command. A message that takes ten times as " +
-      "long is given up and tried again.",
+  SMTP_TIMEOUT_SECONDS: integer(1, 600, 120).describe(
+    "Seconds to wait for a connection to the mail server, and for its reply to each command. A message that takes ten " +
+      "times as long is aborted and retried.",
   ),
-  RETENTION_DAYS: whole(0, 36_500, 90).describe(
-    "Days after check-out when a form's e-mail address is erased, by the worker, hourly. 0: never.",
+  RETENTION_DAYS: integer(0, 36_500, 90).describe(
+    "Days after check-out until the worker erases a form's email address; it checks hourly. 0: never.",
   ),
-  WORKER_CONCURRENCY: whole(1, 100, 2).describe("Notifications one process sends at once."),
-  LIST_SETTLE_SECONDS: whole(0, 3600, 5).describe(
+  WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications a process sends at the same time."),
+  LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
     "A page that ends in forms younger than this waits for creates in flight, so that a cursor never skips a form. " +
-      "A form whose commit takes longer may be missed by a cursor given out meanwhile.",
+      "A form whose commit takes longer can be missed.",
   ),
-  RATE_LIMIT_MAX: whole(1, 1_000_000_000, 600).describe("Requests a key may make in a window."),
-  RATE_LIMIT_WINDOW_SECONDS: whole(1, 86_400, 60).describe("Length of that window, in seconds."),
-  REDIS_URL: address(["redis", "rediss"])
+  RATE_LIMIT_MAX: integer(1, 1_000_000_000, 600).describe("Requests per key and window."),
+  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400, 60).describe("Length of the window, in seconds."),
+  REDIS_URL: url(["redis", "rediss"])
     .optional()
-    .describe("Redis that counts the limits for all processes together. Unset: each process counts its own."),
-  BAD_KEY_LIMIT_MAX: whole(1, 1_000_000_000, 100).describe(
-    "Requests a minute with unknown, revoked or expired keys before a client address gets 429.",
+    .describe("Redis that shares the rate limits between processes. Unset: each process counts on its own."),
+  BAD_KEY_LIMIT_MAX: integer(1, 1_000_000_000, 100).describe(
+    "Requests per minute with unknown, revoked or expired keys before a client address gets 429.",
   ),
-  TRUST_PROXY: whole(0, 32, 0).describe("How many proxies in front to believe about the client's address."),
+  TRUST_PROXY: integer(0, 32, 0).describe("Number of trusted reverse proxies (Express `trust proxy`)."),
   CORS_ORIGINS: z
     .string()
     .transform((list) => list.split(",").map((origin) => origin.trim()))
     .pipe(z.array(z.string().refine((origin) => origin === "*" || isOrigin(origin))).min(1))
     .optional()
-    .meta({ may: 'comma-separated origins such as https://app.example.com, or "*"' })
-    .describe("Web origins whose pages may call the interface. Unset: none."),
-  BODY_MAX_BYTES: whole(1, 10_000_000, 16_384).describe("Bytes a request body may have."),
-  BODY_MAX_FIELDS: whole(1, 100_000, 32).describe(
-    "Properties and array elements a body may have, at all depths.",
+    .meta({ allowed: 'comma-separated origins such as https://app.example.com, or "*"' })
+    .describe("Web origins that may call the API. Unset: none."),
+  BODY_MAX_BYTES: integer(1, 10_000_000, 16_384).describe("Maximum size of a request body, in bytes."),
+  BODY_MAX_FIELDS: integer(1, 100_000, 32).describe(
+    "Maximum number of properties and array elements in a body, at every depth.",
   ),
-  BODY_MAX_DEPTH: whole(1, 1000, 8).describe("How deep a body may nest; the body itself is 1."),
-  DRAIN_DELAY_SECONDS: whole(0, 600, 0).describe(
-    "How long a stopping process goes on serving, /readyz already saying 503, for load balancers to turn away from it.",
+  BODY_MAX_DEPTH: integer(1, 1000, 8).describe("Maximum nesting depth of a body; the body itself is 1."),
+  DRAIN_DELAY_SECONDS: integer(0, 600, 0).describe(
+    "Seconds a stopping process keeps serving while /readyz answers 503, so load balancers stop routing to it.",
   ),
-  DRAIN_SECONDS: whole(0, 600, 10).describe("How long a stopping process lets running requests finish."),
-  OTEL_EXPORTER_OTLP_ENDPOINT: address(["http", "https"])
+  DRAIN_SECONDS: integer(0, 600, 10).describe("Seconds a stopping process gives running requests to finish."),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(["http", "https"])
     .optional()
     .describe(
-      "Where OpenTelemetry traces go, by OTLP over HTTP (protobuf). Unset, like OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: " +
-        "nothing is traced. OpenTelemetry's other OTEL_* settings count too.",
+      "Endpoint for OpenTelemetry traces, OTLP over HTTP (protobuf). Tracing is off if this and " +
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are unset. The other OTEL_* variables are supported too.",
     ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: address(["http", "https"])
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url(["http", "https"])
     .optional()
-    .describe("The same for traces alone, with the whole path."),
+    .describe("Endpoint for traces only, with the full path."),
   OTEL_SDK_DISABLED: z
     .string()
     .regex(/^(true|false)$/i)
     .transform((text) => text.toLowerCase() === "true")
     .optional()
-    .meta({ may: "true or false" })
-    .describe("true turns tracing off, whatever else is set."),
+    .meta({ allowed: "true or false" })
+    .describe("true turns tracing off."),
   NODE_ENV: z
     .string()
     .optional()
-    .meta({ may: "production, or anything else for development" })
+    .meta({ allowed: "production, or anything else for development" })
     .describe(
-      "production: the commands demand DATABASE_URL, also where a `dev` runs in the current folder, and `guest-forms doctor` " +
-        "warns of what only suits development.",
+      "production: commands require DATABASE_URL even if `dev` runs in the current folder, and `guest-forms doctor` " +
+        "warns about settings that only suit development.",
     ),
   LOG_LEVEL: z
     .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"])
     .default("info")
-    .meta({ may: "fatal, error, warn, info, debug, trace or silent" })
-    .describe("Least severe level that is logged."),
+    .meta({ allowed: "fatal, error, warn, info, debug, trace or silent" })
+    .describe("Minimum level to log."),
 });
 
 export type Settings = z.infer<typeof settingsSchema>;
 
-/** A setting that cannot be used: its message is one line that names it, what it was and what it may be. */
+/** Invalid or missing settings. The message has one line per setting: its name, what it was and what is allowed. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** Without a default, because it would mail guests a link to nowhere. */
+/** These have no default: a wrong link would be mailed to guests. */
 const REQUIRED_WITH_SMTP_URL = ["SMTP_FROM", "FORM_URL_TEMPLATE"] as const;
 
-/** Settings of the environment; empty variables count as unset. Throws SettingsError, one line a bad or missing value. */
+/** Reads the settings from the environment. Empty variables count as unset. Throws SettingsError. */
 export function readSettings(env: Record<string, string | undefined> = process.env): Settings {
   const given = Object.fromEntries(
     Object.keys(settingsSchema.shape).flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
@@ -195,19 +196,19 @@ export function readSettings(env: Record<string, string | undefined> = process.e
   if (parsed.success && missing.length === 0) return parsed.data;
   const bad = new Set(parsed.error?.issues.map(({ path }) => String(path[0])));
   const lines = [
-    ...[...bad].map((name) => complaint(name, env[name] ?? "")),
-    ...missing.map((name) => `${name} is not set, but SMTP_URL requires it: ${factsOf(name).may}.`),
+    ...[...bad].map((name) => describeInvalid(name, env[name] ?? "")),
+    ...missing.map((name) => `${name} is not set, but SMTP_URL requires it: ${metadataOf(name).allowed}.`),
   ];
   throw new SettingsError(lines.join("\n"));
 }
 
-function complaint(name: string, value: string): string {
-  const { may, secret } = factsOf(name);
+function describeInvalid(name: string, value: string): string {
+  const { allowed, secret } = metadataOf(name);
   const was = secret ? `a value of ${value.length} characters` : JSON.stringify(value);
-  return `${name} is ${was}, but must be ${may}.`;
+  return `${name} is ${was}, but must be ${allowed}.`;
 }
 
-function factsOf(name: string): z.core.JSONSchema.BaseSchema {
+function metadataOf(name: string): z.core.JSONSchema.BaseSchema {
   const { properties } = z.toJSONSchema(settingsSchema, { io: "input" });
   return { ...(properties?.[name] as z.core.JSONSchema.BaseSchema) };
 }

@@ -4,7 +4,7 @@ import type { Db } from "./db.js";
 import type { StopSignal } from "./failures.js";
 import type { Keyring } from "./secrets.js";
 
-/** What the core needs to run; made once a process. */
+/** What the core needs to run. Created once per process. */
 export interface Services {
   db: Db;
   keyring: Keyring;
@@ -25,40 +25,38 @@ export interface UserPrincipal {
   userId: string;
 }
 
-/** The operator of the service: the commands and internal tools. Has no listings of its own. */
+/** The operator of the service: the commands and internal tools. Has no scope. */
 export interface OperatorPrincipal {
   kind: "operator";
 }
 
-/** Whoever has a scope: the listings on which `userId` is owner or writer. */
-export type Holder = KeyPrincipal | UserPrincipal;
-/** Whoever acts inside the application rather than through its public interface. */
+/** A principal with a scope: the listings on which `userId` is owner or writer. */
+export type ScopedPrincipal = KeyPrincipal | UserPrincipal;
+/** A principal that does not use the public API. */
 export type InAppPrincipal = UserPrincipal | OperatorPrincipal;
-export type Principal = Holder | OperatorPrincipal;
+export type Principal = ScopedPrincipal | OperatorPrincipal;
 
 /** One call of the core. */
 export interface Context {
   services: Services;
   principal: Principal | null;
-  /** Ties the answer, the log lines and the audit rows of one request together; a UUID. */
+  /** UUID in the response, log lines and audit entries of one request. */
   correlationId: string;
-  /** The client's Idempotency-Key; read by `forms.create` alone. */
+  /** The client's Idempotency-Key; only `forms.create` reads it. */
   idempotencyKey: string | undefined;
-  /** Told about the answer beside its body. */
+  /** Set by the call: facts about the result that are not in its body. */
   outcome: { replayed: boolean };
-  /** Aborts when the caller has been told to retry: nothing further may be begun. */
+  /** Aborts once the caller has been told to retry: start nothing after that. */
   signal: StopSignal;
 }
 
-/** A call by somebody with a scope. */
-export type HolderContext = Context & { principal: Holder };
-/** A call from inside the application. */
+export type ScopedContext = Context & { principal: ScopedPrincipal };
 export type InAppContext = Context & { principal: InAppPrincipal };
 
 export interface CallOptions {
   correlationId?: string;
   idempotencyKey?: string | undefined;
-  /** Filled in by the call: `replayed` tells that a create was answered with an earlier request's form. */
+  /** Set by the call. `replayed`: a create returned the form of an earlier request. */
   outcome?: { replayed: boolean };
   signal?: StopSignal;
 }

@@ -4,14 +4,14 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../prisma/client/client.js";
 import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
-import { type DbSettings, openPool, transactionTimeout } from "./pool.js";
+import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
 
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
 
 /**
  * Runs prepared SQL; `name` identifies the text. Instants are read as ISO 8601 text with milliseconds, in UTC. Statements
- * of one transaction that are sent without awaiting each other travel together and run in the order they were sent.
+ * of one transaction that are sent without awaiting each other are pipelined and run in the order they were sent.
  */
 export interface Sql {
   query<Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]>;
@@ -26,55 +26,55 @@ export const queryIn = <Row extends object>(
 ): Promise<Row[]> =>
   "query" in tx ? tx.query<Row>(name, text, values) : tx.$queryRawUnsafe<Row[]>(text, ...values);
 
-/** Access to the database: Prisma's client, and prepared SQL over the pool that Prisma's adapter uses. */
+/** Access to the database: Prisma's client, and prepared SQL on the same pool. */
 export interface Db extends Sql {
   /** Contains the password. */
   url: string;
   prisma: PrismaClient;
   pool: pg.Pool;
-  /** Runs `work` in a transaction of Prisma's client, at READ COMMITTED, and again from the start after a conflict. */
+  /** Runs `work` in a READ COMMITTED transaction of Prisma's client. Retries it from the start after a conflict. */
   transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
   /**
-   * The same in prepared SQL. No statement is sent after `signal` aborts, COMMIT neither: rejects with its reason. The
-   * first statements must not write (`inTransaction`).
+   * The same in prepared SQL. After `signal` aborts, no statement is sent, not even COMMIT, and it rejects with the signal's
+   * reason. The first statements must not write (see `inTransaction`).
    */
   sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: StopSignal): Promise<Result>;
-  /** The same on a connection of its own, for an operator's work that takes longer than a request may. */
+  /** The same on a separate connection, for operator calls that take longer than a request may. */
   longTransaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
 const MAX_ATTEMPTS = 4;
-/** How long after its statement timeout a server counts as frozen. */
+/** Grace period after the statement timeout before a server counts as frozen. */
 const FROZEN_GRACE_MS = 500;
 const LONG_STATEMENT_MS = 600_000;
 const LONG_LOCK_MS = 30_000;
 
-/** Called when a statement is sent; the function it returns is called when the statement has ended. */
+/** Called when a statement is sent. Returns a function that is called when the statement has ended. */
 export type ObserveStatement = (text: string) => (error?: unknown) => void;
 
 export interface DbHooks {
-  /** A connection was lost. */
+  /** Called when a connection is lost. */
   onError?: (error: Error) => void;
-  /** For prepared SQL. Statements of Prisma's client are not reported. */
+  /** Observes prepared SQL, but not statements of Prisma's client. */
   observe?: ObserveStatement | undefined;
-  /** Of a prepared statement, or of an attempt at a transaction of either kind. */
+  /** Called when a prepared statement or an attempt at a transaction fails. */
   onFailure?: ((failure: Failure) => void) | undefined;
 }
 
 export function openDb(settings: DbSettings, { onError, onFailure, observe }: DbHooks = {}): Db {
-  const { url, prepared = true, statementTimeout } = settings;
+  const { url, prepared = true, statementTimeoutMs } = settings;
   const { pool, end } = openPool(settings, {
     name: "guest-forms",
     max: settings.poolSize,
-    frozenAfterMs: statementTimeout + FROZEN_GRACE_MS,
+    frozenAfterMs: statementTimeoutMs + FROZEN_GRACE_MS,
     onError,
   });
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool, prepared ? { statementNameGenerator: ({ sql }) => statementName(sql) } : {}),
     transactionOptions: {
-      maxWait: settings.connectTimeout,
-      timeout: transactionTimeout(settings),
+      maxWait: settings.connectTimeoutMs,
+      timeout: transactionTimeoutMs(settings),
     },
   });
   const report = (error: unknown) => {
@@ -107,14 +107,14 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
   };
 }
 
-// Explicit, because a role may have another default.
+// Explicit because the role may have another default.
 const READ_COMMITTED = { isolationLevel: "ReadCommitted" } as const;
 const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 const names = new Map<string, string>();
 const MAX_NAMES = 500;
 
-// Postgres plans a named statement once per connection instead of at every call.
+// Postgres plans a named statement once per connection instead of on every call.
 function statementName(sql: string): string {
   const known = names.get(sql);
   if (known) return known;
@@ -123,7 +123,7 @@ function statementName(sql: string): string {
   return name;
 }
 
-// `pool.query` rather than connect, query and release: those keep each answer in memory until a major collection.
+// `pool.query` instead of connect, query and release, which keep each result in memory until a major GC.
 const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: unknown[]) {
     signal?.throwIfAborted();
@@ -155,15 +155,15 @@ const TYPES: pg.CustomTypesConfig = {
       : pg.types.getTypeParser(type, format),
 };
 
-/** `2026-11-21 10:15:30.12+00`, Postgres's text of an instant in UTC, as ISO 8601, without the cost of a Date. */
+/** Converts Postgres's `2026-11-21 10:15:30.12+00` to ISO 8601 without the cost of a Date. */
 function instantOf(text: string): string {
   if (text.length > 26 || text[10] !== " " || !text.endsWith("+00")) return new Date(text).toISOString();
   return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, "0")}Z`;
 }
 
 /**
- * Runs `work` between BEGIN and COMMIT. BEGIN travels with the first statements of `work`, so those must not write: if
- * BEGIN fails, they run outside of a transaction, and no further one is sent.
+ * Runs `work` between BEGIN and COMMIT. BEGIN is pipelined with the first statements of `work`, so those must not write: if
+ * BEGIN fails, they run outside a transaction. No statement is sent after that.
  */
 async function inTransaction<Result>(
   client: pg.PoolClient,
@@ -171,7 +171,7 @@ async function inTransaction<Result>(
   work: (tx: Sql) => Promise<Result>,
 ): Promise<Result> {
   const { signal } = options;
-  // The first failure is the reason of the transaction's: statements sent behind it fail because of it.
+  // Only the first failure is the cause: the statements pipelined behind it fail as a consequence.
   let failure: { error: unknown } | undefined;
   const onFailure = (error: unknown) => {
     failure ??= { error };
@@ -198,7 +198,7 @@ async function inTransaction<Result>(
   }
 }
 
-/** Sends what is sent in this turn of the event loop in one system call instead of one each. */
+/** Sends all statements of this event-loop turn in one system call. */
 function send(client: pg.ClientBase, statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
   if (client instanceof pg.Client) {
     const { stream } = client.connection;
@@ -208,7 +208,7 @@ function send(client: pg.ClientBase, statement: string | pg.QueryConfig): Promis
   return client.query(statement);
 }
 
-// For this transaction only, so that it also works behind a pooler.
+// Local to the transaction, so that it also works behind a pooler.
 const LONG_LIMITS = `SELECT set_config('statement_timeout', '${LONG_STATEMENT_MS}', true),
   set_config('lock_timeout', '${LONG_LOCK_MS}', true)`;
 
@@ -232,7 +232,7 @@ async function onOwnConnection<Result>(
   }
 }
 
-const PAUSE_MS = 20;
+const MAX_RETRY_PAUSE_MS = 20;
 
 async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
@@ -240,8 +240,8 @@ async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<R
       return await attempt();
     } catch (error) {
       if (tries === MAX_ATTEMPTS || classify(error) !== "conflict") throw error;
-      // A random pause, so that the transactions in conflict do not meet again.
-      await sleep(Math.random() * PAUSE_MS * tries);
+      // Jitter, so that the conflicting transactions do not collide again.
+      await sleep(Math.random() * MAX_RETRY_PAUSE_MS * tries);
     }
   }
 }

@@ -1,6 +1,6 @@
-/** What an error says about itself, by whichever names pg, Prisma or its adapter give it. */
+/** What is known about an error, whether it comes from pg, Prisma or its adapter. */
 export interface ErrorFacts {
-  /** Codes, and the name of a violated constraint. */
+  /** Error codes, and the name of the violated constraint. */
   codes: string[];
   /** The database's own message first. */
   messages: string[];
@@ -12,7 +12,7 @@ export interface ErrorFacts {
 
 const MAX_DEPTH = 5;
 
-/** The facts of an error and of the errors that it wraps, outermost first. */
+/** Returns the facts of an error and of the errors it wraps, outermost first. */
 export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
   if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
   const of = error as Record<string, unknown>;

@@ -4,14 +4,14 @@ import type { z } from "zod";
 type TrpcCode = ConstructorParameters<typeof TRPCError>[0]["code"];
 
 /**
- * Every error code of the service with its HTTP status and its default message. The gateway, the OpenAPI
- * document and the SDK's error classes all follow this one table.
+ * Every error code with its HTTP status and default message. The gateway, the OpenAPI document and the SDK's error classes
+ * derive from this table.
  */
 export const ERRORS = {
   UNAUTHENTICATED: {
     status: 401,
     trpc: "UNAUTHORIZED",
-    message: "A valid API key is required: it is missing, malformed, unknown, revoked or expired.",
+    message: "The API key is missing, malformed, unknown, revoked or expired. Send a valid key.",
   },
   FORBIDDEN: {
     status: 403,
@@ -26,7 +26,7 @@ export const ERRORS = {
   INVALID_CURSOR: {
     status: 400,
     trpc: "BAD_REQUEST",
-    message: "The cursor is not one that this list, with this filter, has given out.",
+    message: "Invalid cursor. Use a `nextCursor` returned by this endpoint with the same filters.",
   },
   VALIDATION_ERROR: {
     status: 400,
@@ -41,44 +41,44 @@ export const ERRORS = {
   IDEMPOTENCY_KEY_REUSED: {
     status: 422,
     trpc: "UNPROCESSABLE_CONTENT",
-    message: "This Idempotency-Key was already used with a different body.",
+    message: "This Idempotency-Key was already used with a different request body.",
   },
   RATE_LIMITED: {
     status: 429,
     trpc: "TOO_MANY_REQUESTS",
-    message: "Too many requests: wait as long as Retry-After says.",
+    message: "Too many requests. Wait the number of seconds in Retry-After, then retry.",
   },
   INTERNAL_ERROR: {
     status: 500,
     trpc: "INTERNAL_SERVER_ERROR",
-    message: "Something went wrong on our side.",
+    message: "Internal error. Retry later; if it persists, report the correlationId.",
   },
 } as const satisfies Record<string, { status: number; trpc: TrpcCode; message: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** One rejected field of a body, query or header, and what was wrong with it. */
+/** A rejected property, parameter or header, and what is wrong with it. */
 export interface FieldError {
   field: string;
   issue: string;
 }
 
 interface ServiceErrorOptions {
-  /** Public text; never carries SQL, library wording or secrets. */
+  /** Public text. Must not contain SQL, messages of libraries or secrets. */
   message?: string;
   /** The rejected fields; for VALIDATION_ERROR only. */
   errors?: FieldError[];
-  /** HTTP status where it differs from the code's own (405, 415, 503). */
+  /** HTTP status, if it differs from the code's default (405, 415, 503). */
   status?: number;
-  /** Seconds after which a retry makes sense; at least 1. */
+  /** Seconds until a retry makes sense; at least 1. */
   retryAfter?: number;
   /** The internal cause: logged, never sent. */
   cause?: unknown;
 }
 
 /**
- * The one error that leaves the core: a stable code (`serviceCode`), a public message and, apart from them, the cause.
- * `name` and `code` are those of tRPC's class.
+ * The only error that the core throws: a stable code (`serviceCode`), a public message and an internal `cause`. `name` and
+ * `code` are those of tRPC's class.
  */
 export class ServiceError extends TRPCError {
   readonly serviceCode: ErrorCode;
@@ -97,21 +97,21 @@ export class ServiceError extends TRPCError {
   }
 }
 
-/** The same answer whether the resource is missing or out of scope; names what the caller asked for. */
-export const notFound = (asked?: "form" | "listing") =>
+/** The same error whether the resource is missing or out of scope. `resource` is what the client asked for. */
+export const notFound = (resource?: "form" | "listing") =>
   new ServiceError(
     "RESOURCE_NOT_FOUND",
-    asked && { message: `There is no such ${asked}, or you have no access to it: check its id.` },
+    resource && { message: `There is no such ${resource}, or you have no access to it: check its id.` },
   );
 
-/** VALIDATION_ERROR carrying every fault, one entry a field: of several about one field the first counts. */
+/** Returns a VALIDATION_ERROR with one entry per field: the first fault of each. */
 export function invalid(faults: FieldError[], options: { status?: number } = {}): ServiceError {
   const seen = new Set<string>();
   const errors = faults.filter(({ field }) => !seen.has(field) && seen.add(field));
   return new ServiceError("VALIDATION_ERROR", { ...options, errors });
 }
 
-/** What a schema found wrong, one entry an issue. */
+/** Converts the issues of a zod error. */
 export function faultsOf(error: z.core.$ZodError): FieldError[] {
   return error.issues.flatMap((issue): FieldError[] =>
     issue.code === "unrecognized_keys"
@@ -124,6 +124,6 @@ export function faultsOf(error: z.core.$ZodError): FieldError[] {
   );
 }
 
-/** The wording every schema uses for a value that is absent or of the wrong type. */
+/** Issue text of every schema for a value that is absent or of the wrong type. */
 export const expected = (what: string) => (issue: { input?: unknown }) =>
   issue.input === undefined ? "is required" : `must be ${what}`;

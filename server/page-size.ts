@@ -1,5 +1,5 @@
-// Apart from paging.ts, for the commands' help, which loads nothing of the core.
+// Separate from paging.ts so that the commands' help can import it without loading the core.
 
-/** Items of a page where no limit is given. */
+/** Items per page. */
 export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 100;

@@ -5,7 +5,7 @@ import { Unavailable } from "./failures.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "./page-size.js";
 import type { Keys } from "./secrets.js";
 
-/** Page size: any integer, clamped to 1..100, 50 where absent. */
+/** Page size: an integer, clamped to 1..100; 50 if absent. */
 export const limit = z
   .number({ error: expected("an integer") })
   .refine(Number.isInteger, "must be an integer")
@@ -18,7 +18,7 @@ export const limit = z
     example: 50,
   });
 
-/** What clients may rely on to store and send a cursor. */
+/** Format of a cursor. */
 const token = { pattern: "^[A-Za-z0-9_-]+$", maxLength: 512 };
 
 export const cursor = z
@@ -38,27 +38,27 @@ export const nextCursor = z
     ...token,
   });
 
-/** How the items of a page are described. */
+/** OpenAPI metadata of a page's items. */
 export const pageItems = (what: string) => ({
   description: `${what} on this page, at most \`limit\`.`,
   maxItems: MAX_LIMIT,
 });
 
-/** A place in a list: after the row with this tuple. `createdAt` is milliseconds since 1970. */
+/** Position in a list: after this row. `createdAt` is in milliseconds since 1970. */
 export interface Position {
   createdAt: number;
   id: string;
 }
 
-/** The list, and the filter, that a cursor is good for. */
+/** The list and filters that a cursor belongs to. */
 export interface ListIdentity {
   list: "forms" | "listings" | OperatorList;
   listingId?: string | undefined;
-  /** For the operator's lists. */
+  /** Filter of the operator's lists. */
   userId?: string | undefined;
 }
 
-/** The operator's lists: of everything, whoever has it in scope. */
+/** The operator's lists, which are not limited by scope. */
 type OperatorList = "all forms" | "all listings" | "users" | "members";
 
 const VERSION = 1;
@@ -71,7 +71,7 @@ function mac(key: Buffer, identity: ListIdentity, body: Buffer): Buffer {
   return createHmac("sha256", key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
 }
 
-/** An opaque, versioned token, signed with the newest key and bound to its list and filter. */
+/** Returns an opaque, versioned token, signed with the newest key and bound to its list and filters. */
 export function encodeCursor(keys: Keys, identity: ListIdentity, { createdAt, id }: Position): string {
   const body = Buffer.alloc(BODY_BYTES);
   body.writeUInt8(VERSION, 0);
@@ -80,17 +80,17 @@ export function encodeCursor(keys: Keys, identity: ListIdentity, { createdAt, id
   return Buffer.concat([body, mac(keys[0], identity, body)]).toString("base64url");
 }
 
-/** The position a cursor stands for; INVALID_CURSOR unless it is, byte for byte, one that was given out. */
+/** Returns the position of a cursor. Throws INVALID_CURSOR unless it was issued for this list and is unaltered. */
 export function decodeCursor(keys: Keys, identity: ListIdentity, text: string): Position {
   const bytes = Buffer.from(text, "base64url");
   const body = bytes.subarray(0, BODY_BYTES);
   const signature = bytes.subarray(BODY_BYTES);
-  const intact =
+  const isIntact =
     bytes.length === BODY_BYTES + MAC_BYTES &&
     bytes.toString("base64url") === text &&
     body[0] === VERSION &&
     keys.some((key) => timingSafeEqual(mac(key, identity, body), signature));
-  if (!intact) throw new ServiceError("INVALID_CURSOR");
+  if (!isIntact) throw new ServiceError("INVALID_CURSOR");
   const hex = body.subarray(9).toString("hex");
   return {
     createdAt: Number(body.readBigInt64BE(1)),
@@ -98,7 +98,7 @@ export function decodeCursor(keys: Keys, identity: ListIdentity, text: string): 
   };
 }
 
-/** SQL parameters of `(created_at, id) > ($n, $n+1) … LIMIT $n+2`; before the first row if there is no cursor. */
+/** SQL parameters of `(created_at, id) > ($n, $n+1) … LIMIT $n+2`; without a cursor, from the first row. */
 export type KeysetValues = [createdAt: string, id: string, take: number];
 
 export const keysetValues = (after: Position | undefined, take: number): KeysetValues =>
@@ -106,8 +106,8 @@ export const keysetValues = (after: Position | undefined, take: number): KeysetV
     ? [new Date(after.createdAt).toISOString(), after.id, take]
     : ["-infinity", "00000000-0000-0000-0000-000000000000", take];
 
-/** The same for a list in descending order: `(created_at, id) < ($n, $n+1)`. */
-export const newestFirst = (after: Position | undefined, take: number): KeysetValues =>
+/** The same for descending order: `(created_at, id) < ($n, $n+1)`. */
+export const descendingKeysetValues = (after: Position | undefined, take: number): KeysetValues =>
   after ? keysetValues(after, take) : ["infinity", "ffffffff-ffff-ffff-ffff-ffffffffffff", take];
 
 export interface Page<Item> {
@@ -123,33 +123,33 @@ interface PageRequest<Row> {
   /** Reads at most `take` rows after the position, in order. */
   read: (after: Position | undefined, take: number) => Promise<Row[]>;
   /**
-   * If rows may still appear before the page's last one, waits until none can and returns true; else returns false. A
-   * list without it may skip a row that becomes visible later than rows behind it.
+   * If rows may still appear before `last`, waits until none can and returns true; otherwise returns false. Without it, a
+   * list may skip a row that becomes visible later than the rows after it.
    */
-  settle?: (last: Row) => Promise<boolean>;
+  waitForEarlierRows?: (last: Row) => Promise<boolean>;
 }
 
 const MAX_READS = 6;
 
-/** One page. It reads one row more than asked for, so that the last page is known without another query. */
+/** Reads a page, with one extra row to detect the last page without another query. */
 export async function readPage<Row extends { id: string; createdAt: string }>(
   request: PageRequest<Row>,
 ): Promise<Page<Row>> {
-  const { keys, identity, limit: size, read, settle } = request;
+  const { keys, identity, limit: size, read, waitForEarlierRows } = request;
   const after = request.cursor === undefined ? undefined : decodeCursor(keys, identity, request.cursor);
-  let settledUntil = "";
+  let completeUntil = "";
   for (let reads = 1; reads <= MAX_READS; reads++) {
     const rows = await read(after, size + 1);
     const items = rows.slice(0, size);
     const last = rows.length > size ? items.at(-1) : undefined;
     if (!last) return { items, nextCursor: null };
-    if (last.createdAt <= settledUntil || !(await settle?.(last))) {
+    if (last.createdAt <= completeUntil || !(await waitForEarlierRows?.(last))) {
       const position = { createdAt: Date.parse(last.createdAt), id: last.id };
       return { items, nextCursor: encodeCursor(keys, identity, position) };
     }
-    // A cursor promises that nothing will appear before it, so what appeared during the wait has to be read.
-    settledUntil = last.createdAt;
+    // Nothing may appear before a cursor, so read again to include the rows that appeared during the wait.
+    completeUntil = last.createdAt;
   }
-  // Rows that left the list have brought later ones to the page's end, time and again.
+  // After each wait the page ended in a later row, because rows had left the list.
   throw new Unavailable("the list keeps changing");
 }

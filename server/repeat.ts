@@ -2,13 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export interface RepeatOptions {
   signal: AbortSignal;
-  /** Pause after a failure. */
   retryMs: number;
-  /** Called with the first failure of a series. */
+  /** Called with the first of consecutive failures. */
   onFailure(error: unknown): void;
 }
 
-/** Runs `work` until `signal` aborts, pausing after each run for the milliseconds it resolves to. */
+/** Runs `work` repeatedly until `signal` aborts. `work` resolves to the pause before the next run, in milliseconds. */
 export async function repeat(
   work: () => Promise<number>,
   { signal, retryMs, onFailure }: RepeatOptions,

@@ -7,9 +7,8 @@ import { membersRouter, peopleRouter, usersRouter } from "./people/router.js";
 import { router } from "./trpc.js";
 
 /**
- * Every procedure of the service. The six with an `openapi` meta are the public operations; all others are the
- * operator's, and a few of them the application's users' too. Failures are ServiceErrors (`errors.ts`), for
- * in-process callers and over HTTP alike.
+ * Every procedure of the service. The six with `openapi` metadata are the public operations. The others are for the
+ * operator, some also for users of the application. All failures are ServiceErrors (`errors.ts`).
  */
 export const appRouter = router({
   forms: formsRouter,

@@ -2,19 +2,19 @@ import { SECRET_CHECKS } from "../prisma/advisory-locks.js";
 import type { Db } from "./db.js";
 import { deriveKey } from "./secrets.js";
 
-/** The configured APP_SECRETS must not be used on this database. */
+/** The configured APP_SECRETS do not match this database. */
 export class SecretsRefused extends Error {
   override readonly name = "SecretsRefused";
 }
 
-/** A secret that a process has used or announced on this database, by its check value in hex. */
+/** A secret registered in this database, by its check value in hex. */
 interface Known {
   value: string;
-  /** Whether a process has started with it as its newest; otherwise it was only announced. */
+  /** Whether a process has started with it as its newest secret; otherwise it was only listed behind another. */
   wasNewest: boolean;
 }
 
-// The secret in use comes first: the one that became the newest last.
+// The secret in use comes first: it became the newest last.
 const READ = `
   SELECT encode(value, 'hex') AS value, newest_since IS NOT NULL AS "wasNewest"
   FROM secret_checks ORDER BY newest_since DESC NULLS LAST`;
@@ -28,23 +28,23 @@ const REGISTER = `
     ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
 /**
- * Throws SecretsRefused unless the secrets, newest first, may be used on this database. Returns whether the database knows
- * any secret; if not, or if it has not been migrated, nothing is refused.
+ * Throws SecretsRefused if the secrets, newest first, do not match this database. Returns false without a check if the
+ * database knows no secret or has not been migrated.
  */
 export async function checkSecrets(
   database: { query(text: string): Promise<{ rows: unknown[] }> },
   configured: readonly string[],
 ): Promise<boolean> {
-  const known = await unlessMissing(database.query(READ));
+  const known = await undefinedIfTableMissing(database.query(READ));
   if (!known) return false;
   check(known.rows as Known[], checkValues(configured));
   return known.rows.length > 0;
 }
 
 /**
- * As `checkSecrets`, and registers the secrets that are new: all of them on a database that knows none, otherwise those
- * listed behind the newest. With `acceptNewest` it registers them whatever the database knows. Returns false if the
- * database has not been migrated. Any number of processes may call it at once.
+ * Checks the secrets like `checkSecrets` and registers new ones: all if the database knows none, otherwise those listed
+ * behind the newest. With `acceptNewest` it registers all without a check. Returns false if the database has not been
+ * migrated. Safe to call from several processes at once.
  */
 export async function registerSecrets(
   db: Db,
@@ -52,7 +52,7 @@ export async function registerSecrets(
   { acceptNewest = false } = {},
 ): Promise<boolean> {
   const listed = checkValues(configured);
-  const known = await unlessMissing(db.query<Known>("secret-checks", READ, []));
+  const known = await undefinedIfTableMissing(db.query<Known>("secret-checks", READ, []));
   if (!known) return false;
   if (!acceptNewest) {
     check(known, listed);
@@ -69,18 +69,17 @@ export async function registerSecrets(
 
 const UNDEFINED_TABLE = "42P01";
 
-const unlessMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
+const undefinedIfTableMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
   query.catch((error: { code?: string }) => {
     if (error.code !== UNDEFINED_TABLE) throw error;
     return undefined;
   });
 
-/** Only who has the secret can compute its check value, and nothing else is derived for this purpose. */
+/** Check values reveal nothing about the secrets or the keys derived for other purposes. */
 const checkValues = (secrets: readonly string[]) => [
   ...new Set(secrets.map((secret) => deriveKey(secret, "check").toString("hex"))),
 ];
 
-/** Whether there is nothing to register. */
 const isRegistered = (known: readonly Known[], listed: readonly string[]) =>
   listed.every((wanted, index) =>
     known.some(({ value, wasNewest }) => value === wanted && (index > 0 || wasNewest)),
@@ -94,15 +93,15 @@ function check([inUse, ...others]: readonly Known[], listed: readonly string[]):
   if (!listed.includes(inUse.value)) throw new SecretsRefused(DROPPED);
 }
 
-const SAME = "set the value that the other processes on this database have";
+const SAME = "set the value that the other processes on this database use";
 const LOST =
-  "If that secret is lost, `guest-forms migrate --accept-new-secret` gives up what depends on it: e-mail addresses " +
-  "sealed with it stay closed, and repeated creates make second forms.";
+  "If that secret is lost, run `guest-forms migrate --accept-new-secret`. Email addresses encrypted with it stay " +
+  "unreadable, and retried creates create second forms.";
 
-const NOT_SET = `APP_SECRETS is not set, but this database is used with it: ${SAME}. ${LOST}`;
+const NOT_SET = `APP_SECRETS is not set, but this database is used with a secret: ${SAME}. ${LOST}`;
 const UNKNOWN =
-  `The first of APP_SECRETS is unknown to this database. If it is mistyped, ${SAME}. To rotate, first list the new ` +
+  `The first secret in APP_SECRETS is unknown to this database. If it is mistyped, ${SAME}. To rotate, first list the new ` +
   `secret second on all processes and restart them, then put it first. ${LOST}`;
 const DROPPED =
-  `APP_SECRETS lacks the secret that this database is used with. If a value is out of date or mistyped, ${SAME}. To ` +
-  `drop a secret, first put its successor before it on all processes and restart them. ${LOST}`;
+  `APP_SECRETS lacks the secret that this database is used with. If a value is outdated or mistyped, ${SAME}. To ` +
+  `remove a secret, first list its successor before it on all processes and restart them. ${LOST}`;

@@ -1,4 +1,4 @@
-import { refuseOldServer } from "../prisma/server-version.js";
+import { assertSupportedServer } from "../prisma/server-version.js";
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { type DbHooks, openDb } from "./db.js";
@@ -6,22 +6,22 @@ import type { DbSettings } from "./pool.js";
 import { registerSecrets } from "./secret-checks.js";
 import { loadKeyring } from "./secrets.js";
 
-/** Where the database is and how to use it; throws where there is none. */
+/** Returns the database settings. Throws if DATABASE_URL is not set. */
 export function dbSettings(settings: Settings): DbSettings {
   if (!settings.DATABASE_URL) throw new Error("DATABASE_URL is not set.");
   return {
     url: settings.DATABASE_URL,
     prepared: settings.DATABASE_PREPARED,
     poolSize: settings.DATABASE_POOL_SIZE,
-    connectTimeout: settings.DATABASE_CONNECT_TIMEOUT_MS,
-    statementTimeout: settings.DATABASE_STATEMENT_TIMEOUT_MS,
-    lockTimeout: settings.DATABASE_LOCK_TIMEOUT_MS,
+    connectTimeoutMs: settings.DATABASE_CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: settings.DATABASE_STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: settings.DATABASE_LOCK_TIMEOUT_MS,
   };
 }
 
 /**
- * The database and the keys derived from the secrets. Throws if either is missing, and SecretsRefused if APP_SECRETS must
- * not be used on this database.
+ * Opens the database and derives the keys. Throws if the database or the secrets are missing, and SecretsRefused if
+ * APP_SECRETS do not match this database.
  */
 export async function openServices(
   settings: Settings,
@@ -34,7 +34,7 @@ export async function openServices(
   });
   try {
     const configured = settings.APP_SECRETS ?? [];
-    await refuseOldServer(db.pool);
+    await assertSupportedServer(db.pool);
     await registerSecrets(db, configured);
     const keyring = await loadKeyring(configured, db);
     return { services: { db, keyring, settings }, close: () => db.close() };

@@ -1,4 +1,4 @@
-/** Waits until `work` has settled, but at most `seconds`. Rejects only if `work` does so in time. */
+/** Waits for `work`, but at most `seconds`. Rejects only if `work` rejects in time. */
 export async function waitAtMost(seconds: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

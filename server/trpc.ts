@@ -1,12 +1,12 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import { ZodError, type ZodObject } from "zod";
-import type { Context, Holder, InAppPrincipal, OperatorPrincipal, Principal } from "./context.js";
+import type { Context, InAppPrincipal, OperatorPrincipal, Principal, ScopedPrincipal } from "./context.js";
 import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
 /**
- * What trpc-to-openapi reads of a procedure. Its own type would make every user of our types compile its adapters, for
- * frameworks that are not installed.
+ * The metadata that trpc-to-openapi reads. Its own type would make users of these types compile its adapters for frameworks
+ * that are not installed.
  */
 interface OpenApi {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -15,10 +15,9 @@ interface OpenApi {
   tags?: string[];
   summary?: string;
   description?: string;
-  /** What a success carries. */
   successDescription?: string;
   requestHeaders?: ZodObject;
-  /** Those of a success, beside `Location`. */
+  /** Headers of a success, besides `Location`. */
   responseHeaders?: ZodObject;
 }
 
@@ -27,11 +26,11 @@ export type RestMeta = {
   openapi: OpenApi;
   /** HTTP status of a success. */
   status: 200 | 201 | 202;
-  /** Path for the `Location` header of a success; `{name}` stands for that property of the result. */
+  /** Template of the `Location` header of a success; `{name}` is replaced by that property of the result. */
   location?: `/${string}` | undefined;
-  /** Errors it can return, beside those that every operation can. */
+  /** Errors it can return, besides those common to all operations. */
   codes: readonly ErrorCode[];
-  /** Input shown in the code samples. By default, the examples of its fields. */
+  /** Input in the code samples. Default: the examples of its fields. */
   example?: Record<string, unknown> | undefined;
 };
 
@@ -41,7 +40,7 @@ export type Meta = RestMeta | { openapi?: never };
 /** Correlation ids of errors that came up before there was a context. */
 const orphans = new WeakMap<TRPCError, string>();
 
-/** Tells which call an error without a context belongs to. */
+/** Sets the correlation id of an error that has no context. */
 export const correlateOrphan = (error: TRPCError, correlationId: string) =>
   void orphans.set(error, correlationId);
 
@@ -65,7 +64,7 @@ const t = initTRPC
     },
   });
 
-/** Whatever tRPC reports as one of the service's errors: its own wording, and what it quotes, stay inside. */
+/** Converts tRPC's errors to ServiceErrors. Their own texts are not exposed. */
 export function fromTrpcError(error: TRPCError): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(faultsOf(error.cause));
@@ -75,11 +74,11 @@ export function fromTrpcError(error: TRPCError): ServiceError {
     case "METHOD_NOT_SUPPORTED":
       return new ServiceError("RESOURCE_NOT_FOUND", {
         status: 405,
-        message: "This procedure does not take this method.",
+        message: "This procedure does not support this method.",
       });
     case "BAD_REQUEST":
     case "PARSE_ERROR":
-      return invalid([{ field: "input", issue: "is not a call as tRPC's client makes it" }]);
+      return invalid([{ field: "input", issue: "must be a valid tRPC call" }]);
     case "UNSUPPORTED_MEDIA_TYPE":
       return invalid([{ field: "Content-Type", issue: "must be application/json" }], { status: 415 });
     case "PAYLOAD_TOO_LARGE":
@@ -91,57 +90,54 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 
 export const { router, createCallerFactory } = t;
 
-/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope to read. */
-function demandHolder(principal: Principal | null): asserts principal is Holder {
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope. */
+function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
 }
 
-/** Throws FORBIDDEN for a read-only key too. */
-export function demandWriter(principal: Principal | null): asserts principal is Holder {
-  demandHolder(principal);
+/** Like `assertHasScope`; also throws FORBIDDEN for a read-only key. */
+export function assertCanWrite(principal: Principal | null): asserts principal is ScopedPrincipal {
+  assertHasScope(principal);
   if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
     throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
   }
 }
 
-/** Throws FORBIDDEN for API keys: what the application offers its users and the operator is not theirs. */
-function demandInApp(principal: Principal | null): asserts principal is InAppPrincipal {
+/** Throws UNAUTHENTICATED or, for API keys, FORBIDDEN. */
+function assertInApp(principal: Principal | null): asserts principal is InAppPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
 }
 
-/** Throws unless the principal is the operator. */
-function demandOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
+/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal is the operator. */
+function assertOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
   if (principal.kind !== "operator") {
     throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
   }
 }
 
-/**
- * A procedure for those whom `demand` lets pass. Whatever goes wrong below leaves as a ServiceError, for in-process
- * callers as for the gateway.
- */
+/** Returns a procedure builder for the principals that `assertAllowed` accepts. All failures become ServiceErrors. */
 function procedureFor<Allowed extends Principal>(
-  demand: (principal: Principal | null) => asserts principal is Allowed,
+  assertAllowed: (principal: Principal | null) => asserts principal is Allowed,
 ) {
   return t.procedure.use(async ({ ctx, next }) => {
-    demand(ctx.principal);
+    assertAllowed(ctx.principal);
     const result = await next({ ctx: { principal: ctx.principal } });
     if (result.ok) return result;
     throw fromTrpcError(result.error);
   });
 }
 
-/** For anyone with a scope: a key of either mode, or a user. */
-export const readingProcedure = procedureFor(demandHolder);
+/** For keys of either mode and users. */
+export const readingProcedure = procedureFor(assertHasScope);
 
 /** For read-write keys and users. */
-export const writingProcedure = procedureFor(demandWriter);
+export const writingProcedure = procedureFor(assertCanWrite);
 
-/** For the application's users and the operator, not for keys. */
-export const inAppProcedure = procedureFor(demandInApp);
+/** For users and the operator, not for keys. */
+export const inAppProcedure = procedureFor(assertInApp);
 
-/** For the operator alone. */
-export const operatingProcedure = procedureFor(demandOperator);
+/** For the operator only. */
+export const operatorProcedure = procedureFor(assertOperator);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { expected } from "./errors.js";
 
-/** A UUID of any version in either case; lower-cased, as Postgres prints it. */
+/** A UUID of any version, lower-cased as Postgres prints it. */
 export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -11,7 +11,7 @@ export const isUuid = (text: string) => UUID.test(text);
 /** No row has this id. */
 const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
-/** The id of a resource, lower-cased. A malformed one becomes an id that no resource has, so that it is not found. */
+/** The id of a resource, lower-cased. A malformed id becomes the nil UUID, so that the resource is not found. */
 export const resourceId = z
   .string({ error: expected("a string") })
   .transform((id) => (isUuid(id) ? id.toLowerCase() : NIL_UUID))
@@ -19,12 +19,12 @@ export const resourceId = z
 
 const INSTANT =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
-const EARLIEST = 0;
-const LATEST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const MIN_INSTANT_MS = 0;
+const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * Milliseconds since 1970 of an ISO 8601 instant with seconds and an explicit offset, or undefined where it is
- * not one: no real calendar date, outside 1970..9999 in UTC. Finer fractions are cut.
+ * Parses an ISO 8601 instant with seconds and an offset to milliseconds since 1970; finer fractions are cut. Returns
+ * undefined if it is malformed, not a real date or outside 1970..9999 in UTC.
  */
 export function parseInstant(text: string): number | undefined {
   const match = INSTANT.exec(text);
@@ -47,10 +47,10 @@ export function parseInstant(text: string): number | undefined {
   local.setUTCHours(hour, minute, second, millisecond);
   const sign = match[8] === "-" ? -1 : 1;
   const instant = local.getTime() - sign * (offsetHours * 60 + offsetMinutes) * 60_000;
-  return instant >= EARLIEST && instant <= LATEST ? instant : undefined;
+  return instant >= MIN_INSTANT_MS && instant <= MAX_INSTANT_MS ? instant : undefined;
 }
 
-/** An instant as text; the value stays text, so that every caller, typed or not, sends the same. */
+/** An instant in an input. It stays text, so that all callers send the same type. */
 export const instant = z
   .string({ error: expected("an ISO 8601 instant") })
   .refine((text) => parseInstant(text) !== undefined, {
@@ -58,27 +58,27 @@ export const instant = z
   })
   .meta({ format: "date-time", maxLength: 35 });
 
-/** An instant on its way out: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+/** An instant in an output: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const instantOut = z.string().meta({ format: "date-time", maxLength: 24 });
 
-/** An instant as it goes out, of one that Prisma's client or prepared SQL has read. */
+/** Converts an instant read by Prisma's client or by prepared SQL to output text. */
 export const instantText = <Value extends Date | string | null>(value: Value) =>
   (value instanceof Date ? value.toISOString() : value) as Exclude<Value, Date> | string;
 
 export const INT32_MAX = 2_147_483_647;
 
-/** A nullable 32-bit integer on its way out. */
+/** A 32-bit integer in an output. */
 export const int32Out = z.int32().meta({ format: "int32" });
 
 /**
- * A number that trpc-to-openapi cannot set to coerce: it does so to every bare number schema it meets, in place,
- * and would then read "3", true and null as numbers for all callers.
+ * Protects a number from coercion: trpc-to-openapi sets every plain number schema to coerce, in place, which would accept
+ * "3", true and null from all callers.
  */
 export const uncoerced = (schema: z.ZodNumber) => schema.pipe(z.number());
 
 /**
- * A check that puts an object's issues into the order of its fields, unknown properties last: faults found by
- * comparing fields would otherwise come after all others.
+ * A check that sorts an object's issues in the order of its fields, unknown properties last. Otherwise issues of
+ * cross-field checks would come after all others.
  */
 export function inFieldOrder(shape: Record<string, unknown>) {
   const fields = Object.keys(shape);
@@ -91,53 +91,53 @@ export function inFieldOrder(shape: Record<string, unknown>) {
   });
 }
 
-/** How the public slugs of forms and listings are described. */
+/** OpenAPI metadata of public slugs. */
 export const slug = { pattern: "^[A-Za-z0-9_-]{21}$", maxLength: 21 };
 
-/** How a `text` of at most so many characters is described on its way out. */
-export const line = (most: number) => ({
+/** OpenAPI metadata of a `text` in an output. */
+export const line = (max: number) => ({
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
-  maxLength: most,
+  maxLength: max,
 });
 
-/** A 32-bit integer of at least `least`. */
-export const count = (least: number) =>
+/** A 32-bit integer of at least `min`. */
+export const count = (min: number) =>
   uncoerced(
     z
       .int({ error: expected("an integer") })
-      .min(least, `must be at least ${least}`)
+      .min(min, `must be at least ${min}`)
       .max(INT32_MAX, `must be at most ${INT32_MAX}`),
   ).meta({ format: "int32" });
 
-/** Text of 1 to `most` characters, without the characters that no field of ours needs (Postgres refuses NUL). */
-export const text = (most: number) =>
+/** Text of 1 to `max` characters without control characters (Postgres rejects NUL). */
+export const text = (max: number) =>
   z
     .string({ error: expected("a string") })
     .trim()
     .min(1, "must not be empty")
-    .max(most, `must be at most ${most} characters`)
+    .max(max, `must be at most ${max} characters`)
     .regex(/^\P{Cc}*$/u, "must not contain control characters");
 
-// A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers really accept.
+// A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers accept in practice.
 const EMAIL =
   /^(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z](?:[a-z\d-]{0,61}[a-z\d])$/i;
 
-/** An e-mail address of at most 254 characters. */
+/** An email address of at most 254 characters. */
 export const emailAddress = z
-  .string({ error: expected("an e-mail address") })
+  .string({ error: expected("an email address") })
   .trim()
   .max(254, "must be at most 254 characters")
-  .regex(EMAIL, "must be an e-mail address")
+  .regex(EMAIL, "must be an email address")
   .meta({ format: "email" });
 
-/** The address with its domain in lower case: the part that mail servers do not tell apart by case. */
+/** Lower-cases the domain of an address, which is case-insensitive. */
 export function canonicalEmail(address: string): string {
   const at = address.lastIndexOf("@");
   return address.slice(0, at) + address.slice(at).toLowerCase();
 }
 
-/** The properties that have a value; null is one. */
-export function defined<Given extends object>(given: Given) {
+/** Returns the properties that are not undefined; null is kept. */
+export function omitUndefined<Given extends object>(given: Given) {
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Given]?: Exclude<Given[Name], undefined> };
 }

@@ -1,16 +1,16 @@
 import type { Sql } from "./db.js";
 
-// What workers do is counted in the database, because they listen on no port: a gateway reads it for its metrics.
+// Worker activity is counted in the database because workers listen on no port. Gateways read it for their metrics.
 
-/** Heartbeats of workers that send and of those without a mailer, outcomes of attempts, and runs of the retention. */
+/** Heartbeats of workers with and without a mailer, outcomes of attempts, and retention runs. */
 export type Activity =
   | "worker.sending"
   | "worker.waiting"
   | `notification.${"sent" | "retrying" | "failed" | "crashed"}`
   | "retention.run";
 
-/** What workers have done since the first migration. */
-export interface Done {
+/** Count since the first migration. */
+export interface ActivityCount {
   count: number;
   /** Unix time, in seconds. */
   lastAt: number;
@@ -19,8 +19,8 @@ export interface Done {
 }
 
 /**
- * SQL that counts each row of `rows` as an activity, whose name is the SQL expression `name`. It belongs into the statement
- * that makes the rows, so that both happen or neither.
+ * SQL that counts each row of `rows` as an activity; `name` is an SQL expression for its name. Use it in the statement that
+ * produces the rows, so that both happen or neither.
  */
 export const countSql = (name: string, rows: string): string => `
   INSERT INTO worker_activity AS known (name, count, last_at)
@@ -38,8 +38,8 @@ const READ = `
     extract(epoch FROM now() - last_at)::float8 AS age
   FROM worker_activity`;
 
-/** What has never happened is absent. */
-export async function readActivity(db: Sql): Promise<Map<Activity, Done>> {
-  const rows = await db.query<Done & { name: Activity }>("read-activity", READ, []);
+/** Activities that never happened are absent. */
+export async function readActivity(db: Sql): Promise<Map<Activity, ActivityCount>> {
+  const rows = await db.query<ActivityCount & { name: Activity }>("read-activity", READ, []);
   return new Map(rows.map(({ name, ...done }) => [name, done]));
 }

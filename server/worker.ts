@@ -4,32 +4,32 @@ import { type DbHooks, openDb } from "./db.js";
 import type { Log } from "./log.js";
 import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
-import { eraseDue } from "./people/retention.js";
+import { eraseDueEmails } from "./people/retention.js";
 import { repeat } from "./repeat.js";
 import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
 import { recordActivity } from "./worker-activity.js";
 
-/** Connections of a worker beside those that send: for its heartbeat and the erasure of addresses. */
+/** Connections of a worker for heartbeats and for erasing addresses, besides those for sending. */
 export const WORKER_EXTRA_CONNECTIONS = 2;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
-/** A frozen Postgres must not hold a process that stops. */
+/** A frozen Postgres must not block shutdown. */
 const CLOSE_TIMEOUT_SECONDS = 2;
 
 export interface WorkerOptions {
-  /** By default the mail server of SMTP_URL. */
+  /** Default: the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
   onDatabaseError?: DbHooks["onFailure"];
 }
 
-/** The reason that a worker with these settings lets notifications wait; undefined if it sends them. */
+/** Returns why notifications wait with these settings; undefined if they are sent. */
 export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined =>
   SMTP_URL ? undefined : "SMTP_URL is not set";
 
 /**
  * Starts the background work: sending notifications and erasing addresses that are due. Without a mailer, notifications
- * wait. Rejects if the database cannot be reached; later outages it survives.
+ * wait. Rejects if the database cannot be reached at the start; later outages are retried.
  */
 export async function startWorker(
   services: Services,
@@ -37,7 +37,7 @@ export async function startWorker(
   { mailer = smtpMailer(services.settings), onDatabaseError }: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
-  // Its own connections, because heartbeats must get through when requests use up the gateway's pool.
+  // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
   const db = openDb(
     { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
@@ -49,18 +49,18 @@ export async function startWorker(
     await db.close();
     throw error;
   });
-  const own = { ...services, db };
-  const sending = startSending(own, mailer, log);
+  const workerServices = { ...services, db };
+  const sending = startSending(workerServices, mailer, log);
   const stopping = new AbortController();
   const erase = async () => {
-    await eraseDue(own, log, stopping.signal);
-    await recordActivity(own.db, "retention.run");
+    await eraseDueEmails(workerServices, log, stopping.signal);
+    await recordActivity(workerServices.db, "retention.run");
     return RETENTION_MS;
   };
   const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {
     signal: stopping.signal,
     retryMs: RETENTION_RETRY_MS,
-    onFailure: (err) => log.error({ err }, "cannot erase the addresses that are due"),
+    onFailure: (err) => log.error({ err }, "cannot erase the email addresses that are due"),
   });
   return {
     async stop() {

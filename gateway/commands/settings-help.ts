@@ -18,7 +18,7 @@ export function listSettings(): Setting[] {
     ([name, setting]) => ({
       name,
       description: String(setting.description),
-      allowed: String(setting.may),
+      allowed: String(setting.allowed),
       defaultValue: defaults.get(name) === undefined ? undefined : String(defaults.get(name)),
     }),
   );

@@ -1,10 +1,10 @@
-import { examineQueue } from "../../server/notifications/health.js";
+import { readQueueHealth } from "../../server/notifications/health.js";
 import { type DatabaseCheck, ok, warning } from "./check.js";
 
 export const notificationsCheck: DatabaseCheck = {
   name: "notifications",
   async run(_context, db) {
-    const { waiting, overdue, stale, failed } = await examineQueue(db);
+    const { waiting, overdue, stale, failed } = await readQueueHealth(db);
     const problems = [
       overdue > 0 &&
         `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,

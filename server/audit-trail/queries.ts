@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Context } from "../context.js";
 import type { AuditEntry, Trace, trailInput } from "./schema.js";
 
-// The key's holder is looked up, for the entry keeps the key alone.
+// Entries store only the key, so its holder is joined.
 const ENTRY = `
   SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.action, e.subject_id AS "subjectId",
     e.correlation_id AS "correlationId", e.details,
@@ -18,22 +18,22 @@ const OF_CORRELATION = `${ENTRY}
   WHERE e.correlation_id = $1::uuid
   ORDER BY e.id`;
 
-const AFTER_ALL = "9223372036854775807";
+const MAX_ENTRY_ID = "9223372036854775807";
 
-/** What happened to a form, a listing, a key or a user, newest first; nothing where the id is unknown. */
-export async function trailOf(
+/** Entries of a form, listing, key or user, newest first; empty if the id is unknown. */
+export async function listAuditEntries(
   { services }: Context,
   { subjectId, before, limit }: z.output<typeof trailInput>,
 ): Promise<AuditEntry[]> {
   return services.db.query<AuditEntry>("audit-of-subject", OF_SUBJECT, [
     subjectId,
-    before ?? AFTER_ALL,
+    before ?? MAX_ENTRY_ID,
     limit,
   ]);
 }
 
-/** What one request or call did, in order; nothing where it only read, failed, or never was. */
-export async function traceOf({ services }: Context, correlationId: string): Promise<Trace> {
+/** Changes made by one request, in order; empty if it only read, failed or never happened. */
+export async function getTrace({ services }: Context, correlationId: string): Promise<Trace> {
   const entries = await services.db.query<AuditEntry>("audit-of-correlation", OF_CORRELATION, [
     correlationId,
   ]);

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import { operatingProcedure, router } from "../trpc.js";
-import { traceOf, trailOf } from "./queries.js";
+import { operatorProcedure, router } from "../trpc.js";
+import { getTrace, listAuditEntries } from "./queries.js";
 import { auditEntry, trace, traceInput, trailInput } from "./schema.js";
 
 export const auditRouter = router({
-  /** What happened to a form, or to a listing, key or user; newest first. Operator. */
-  trail: operatingProcedure
+  /** Audit entries of a form, listing, key or user, newest first. Operator. */
+  trail: operatorProcedure
     .input(trailInput)
     .output(z.array(auditEntry))
-    .query(({ ctx, input }) => trailOf(ctx, input)),
-  /** What the request or call with this correlation id did. Operator. */
-  trace: operatingProcedure
+    .query(({ ctx, input }) => listAuditEntries(ctx, input)),
+  /** Changes made by the request with this correlation id, in order. Operator. */
+  trace: operatorProcedure
     .input(traceInput)
     .output(trace)
-    .query(({ ctx, input }) => traceOf(ctx, input.correlationId)),
+    .query(({ ctx, input }) => getTrace(ctx, input.correlationId)),
 });

@@ -1,19 +1,18 @@
 import { z } from "zod";
 import { instantOut, resourceId, uncoerced, uuid } from "../values.js";
 
-/** One thing that happened. */
 export const auditEntry = z.object({
-  /** Its place in the order of all entries. */
+  /** Increases with each entry. */
   id: z.string(),
   at: instantOut,
   actor: z.enum(["key", "user", "operator", "system"]),
-  /** The key's or the user's id. */
+  /** Id of the key or user. */
   actorId: z.guid().nullable(),
-  /** The user who acted, or who holds the key that did. */
+  /** The user who acted, or the holder of the key. */
   userId: z.guid().nullable(),
   /** Such as `form.status_set`. */
   action: z.string(),
-  /** What it happened to: a form, a listing, a key or a user. */
+  /** Id of the changed form, listing, key or user. */
   subjectId: z.guid(),
   correlationId: z.guid(),
   /** Ids, names of fields, statuses and roles; never personal data. */
@@ -24,7 +23,7 @@ export type AuditEntry = z.infer<typeof auditEntry>;
 
 const MAX_ENTRIES = 1000;
 
-/** The entries of a subject, newest first; `before` is the id of the last entry of the page before. */
+/** `before`: id of the last entry of the previous page. */
 export const trailInput = z.strictObject({
   subjectId: resourceId,
   before: z
@@ -41,7 +40,7 @@ export const trailInput = z.strictObject({
 
 export const traceInput = z.strictObject({ correlationId: uuid });
 
-/** `logField`: the field of the log lines that carries the id, on every line of that request or call. */
+/** `logField`: name of the log field that contains the id. */
 export const trace = z.object({
   correlationId: z.guid(),
   logField: z.literal("correlationId"),

@@ -7,7 +7,7 @@ import { canonicalEmail, parseInstant } from "../values.js";
 import { restoreForm, type StoredAnswer } from "./queries.js";
 import type { FormBody, FormV1 } from "./schema.js";
 
-/** The body of a create or update in its one canonical form; instants in milliseconds since 1970. */
+/** A normalized create or update body; instants are milliseconds since 1970. */
 export interface CanonicalBody {
   checkInDate: number;
   checkOutDate: number;
@@ -24,21 +24,17 @@ export const canonicalBody = (body: FormBody): CanonicalBody => ({
   numberOfGuests: body.numberOfGuests,
 });
 
-/**
- * The same text for equal bodies. Absent fields are left out, so that an optional field added later changes no text of a
- * body without it.
- */
+/** Returns the same text for equal bodies. Omits absent fields, so that adding an optional field changes no existing text. */
 function canonicalText(body: CanonicalBody): string {
   const present = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
   return JSON.stringify(Object.fromEntries(present.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/** First byte of a fingerprint: how it was made. To change the text or the HMAC, add a version and try both. */
+/** First byte of a fingerprint: its format. To change the text or the HMAC, add a version and try both. */
 const VERSION = 1;
 
 /**
- * The fingerprints by which an equal body is recognised, one per key, newest first: a version byte and HMAC-SHA-256 over
- * the canonical text.
+ * Returns the fingerprints of a body, one per key, newest first: a version byte and the HMAC-SHA-256 of the canonical text.
  */
 export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
   const text = canonicalText(body);
@@ -60,8 +56,8 @@ export interface CreateRequest {
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
 /**
- * Makes creates with an equal body, and those with the same Idempotency-Key, run one after the other: whatever the first
- * commits is seen by the next. Bodies are locked before keys, so that no two requests wait for each other.
+ * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed.
+ * Always locks the body before the key, to avoid deadlocks.
  */
 export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
   const locks = [lockId([holderId, "body", canonicalText(body)])];
@@ -69,7 +65,7 @@ export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: Cr
   await tx.query("serialize-equal-creates", LOCK, [locks]);
 }
 
-// Hashed here, so that neither the database nor its logs see what is in the body.
+// Hashed here, so that the body does not appear in database logs.
 const lockId = (of: readonly string[]) =>
   createHash("sha256").update(JSON.stringify(of)).digest().readBigInt64BE();
 
@@ -79,7 +75,7 @@ interface EarlierCreate {
   isByKey: boolean;
   /** Whether its body equals the request's. */
   hasEqualBody: boolean;
-  /** Whether its form is still as that body made it. */
+  /** Whether its form still matches that body. */
   isUnchanged: boolean;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
@@ -87,7 +83,7 @@ interface EarlierCreate {
   createdAt: string;
 }
 
-// The scope in a scalar subquery: an EXISTS may be answered by hashing the whole scope.
+// A scalar subquery: for EXISTS, the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
   f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
@@ -104,7 +100,7 @@ const FIND_EARLIER = `
     LIMIT 1
   )`;
 
-/** The creates that the request may repeat: the one its key is bound to, and the one with an equal body. */
+/** Creates that the request may replay: the one bound to its key, and the one with an equal body. */
 export interface EarlierCreates {
   byKey: EarlierCreate | undefined;
   byBody: EarlierCreate | undefined;
@@ -121,10 +117,10 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
 }
 
 /**
- * The create that the request repeats, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A new
- * key with a body whose form has since been updated repeats nothing: it asks for a second stay.
+ * Returns the create that the request replays, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A
+ * new key with the body of a form that was updated since is a new create (gateway/docs/contract.md#idempotency).
  */
-export function findRepeated(
+export function findOriginal(
   { key }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
 ): EarlierCreate | undefined {
@@ -133,7 +129,7 @@ export function findRepeated(
   return key !== undefined && byBody?.isUnchanged === false ? undefined : byBody;
 }
 
-/** The original answer of a repeated create, whose form must still be in scope; binds a new key to it. */
+/** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
   tx: Sql,
   { holderId, key }: CreateRequest,
@@ -156,7 +152,7 @@ export async function bindKey(tx: Sql, holderId: string, key: string, formId: st
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
 
-/** Makes room for a newer create with an equal body: from now on, its repeats without a key repeat that one. */
+/** From now on, equal requests without a key replay the newer create instead of this one. */
 export async function releaseFingerprint(tx: Sql, { formId }: EarlierCreate): Promise<void> {
   await tx.query("release-fingerprint", RELEASE, [formId]);
 }

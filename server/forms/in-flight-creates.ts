@@ -3,13 +3,13 @@ import { CREATING_FORM } from "../../prisma/advisory-locks.js";
 import type { Sql } from "../db.js";
 import { type StopSignal, Unavailable } from "../failures.js";
 
-// A create takes its time when it inserts and becomes visible when it commits. Between the two, a reader may already see
-// a later form and receive a cursor behind it, which would skip the create for good. So each create holds a shared
-// advisory lock from before it takes its time until it ends, and a page that ends in the newest forms waits for the
-// holders of that lock. Nobody ever waits to acquire it: writers do not notice readers.
+// A create gets its `created_at` at the insert but becomes visible at the commit. Between the two, a reader could see a later
+// form and get a cursor that skips the create for good. So each create holds a shared advisory lock from before its insert
+// until it ends, and a page that ends in recent forms waits for the holders of that lock. Acquiring it never blocks, so
+// creates do not wait for readers.
 
-/** SQL that marks a transaction as creating a form. */
-export const NOTE_CREATE = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
+/** SQL that marks the transaction as a create in flight. */
+export const MARK_IN_FLIGHT = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
 
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks
@@ -17,15 +17,14 @@ const IN_FLIGHT = `
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (classid::bigint, objid::bigint) = (${CREATING_FORM})`;
 
-/** Longer than the resolution of `created_at`: whoever inserts after this pause takes a later time than any row seen before. */
+/** Longer than the resolution of `created_at`: inserts after this pause get a later time than every row seen before it. */
 const TICK_MS = 2;
 const POLL_MS = 3;
 const MAX_WAIT_MS = 2_000;
 
 /**
- * Resolves once every create that has taken its time by now has committed or failed; creates that start later take a
- * later time. Measured without the database's clock, which may have been set back. Throws Unavailable if it takes too
- * long.
+ * Waits until every create that already has its `created_at` has committed or failed; later creates get a later time. Does
+ * not rely on the database's clock, which may be set back. Throws Unavailable after MAX_WAIT_MS.
  */
 export async function waitForInFlightCreates(sql: Sql, signal: StopSignal): Promise<void> {
   await sleep(TICK_MS);

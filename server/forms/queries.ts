@@ -4,29 +4,27 @@ import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
 import { enqueueFormCreated } from "../notifications/queue.js";
 import type { KeysetValues } from "../paging.js";
-import { absentFields, type SqlRow, selectList } from "../resource.js";
+import { nullFields, type SqlRow, selectList } from "../resource.js";
 import { membershipInScope } from "../scope.js";
-import { NOTE_CREATE } from "./in-flight-creates.js";
+import { MARK_IN_FLIGHT } from "./in-flight-creates.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
 
-// Every statement on forms that a request runs, one function each, and the projection of the rows to the public form.
-// Scope is part of each statement; only the operator's have none.
+// Every statement on forms that a request runs, one function each, and the projection to the public form. Every statement
+// checks scope, except the operator's.
 
-/** The columns of `forms f` that a projection needs: never the guest's e-mail. */
+/** Select list of the public form over `forms f`. Never contains the guest's email address. */
 export const FORM_COLUMNS = selectList(formV1, "f");
 
-/** A form as the database stores it; its status may be one that the interface does not know. */
+/** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
 const isPublic = (status: string): status is FormStatus =>
   (FORM_STATUSES as readonly string[]).includes(status);
 
-/** A stored status that the interface does not know is UNKNOWN to it. */
 export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
 
-/** The public form of a row. */
 export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
 
 const GET = `
@@ -40,14 +38,14 @@ export async function selectForm(sql: Sql, holderId: string, id: string): Promis
   return projectForm(row);
 }
 
-/** A row of a page; `isRecent` within the last LIST_SETTLE_SECONDS, by the database's clock. */
+/** `isRecent`: created within LIST_SETTLE_SECONDS, by the database's clock. */
 export type ListedForm = FormRow & { isRecent: boolean };
 
 const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int) AS "isRecent"`;
 
 /**
- * Forms on all listings in scope: one range of an index that has them in order for each holder. Triggers keep it, and
- * with it the scope, exact. The forms are looked up one by one, as far as the page goes: a join would read them all.
+ * Forms on all listings in scope: one range of the index of `scoped_forms`, which triggers keep exact. LATERAL with LIMIT
+ * looks forms up one by one until the page is full; a plain join could read them all.
  */
 const LIST = `
   SELECT ${LISTED}
@@ -78,7 +76,6 @@ export function selectForms(
     : sql.query("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
 }
 
-/** What the writer of a form has to know of its listing. */
 export interface LockedListing extends ListingRules {
   id: string;
 }
@@ -86,7 +83,7 @@ export interface LockedListing extends ListingRules {
 const LISTING_RULES = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
   l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
 
-// The listing before the membership: in the order in which a membership's end takes them.
+// Locks the listing before the membership, like the removal of a membership, to avoid deadlocks.
 const LOCK_LISTING = `
   SELECT ${LISTING_RULES}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
@@ -96,24 +93,24 @@ const LOCK_LISTING = `
 const LOCK_ANY_LISTING = `SELECT ${LISTING_RULES} FROM listings l WHERE l.id = $1::uuid FOR SHARE`;
 
 /**
- * The listing, if the principal may write to it. Neither it nor the membership that grants it can change before the
- * transaction ends. `asked` is what the request names: the listing, or a form that is on it.
+ * Locks and returns the listing if the principal may write to it. Neither the listing nor the membership can change before
+ * the transaction ends. `resource` is what the client asked for, for the error message.
  */
 export async function lockListing(
   sql: Sql,
   principal: Principal,
   id: string,
-  asked: "form" | "listing" = "listing",
+  resource: "form" | "listing" = "listing",
 ): Promise<LockedListing> {
   const [listing] =
     principal.kind === "operator"
       ? await sql.query<LockedListing>("lock-any-listing", LOCK_ANY_LISTING, [id])
       : await sql.query<LockedListing>("lock-listing", LOCK_LISTING, [id, principal.userId]);
-  if (!listing) throw notFound(asked);
+  if (!listing) throw notFound(resource);
   return listing;
 }
 
-/** Everything about a form that may change. */
+/** The mutable columns of a form. */
 export interface FormState {
   listingId: string;
   status: string;
@@ -122,9 +119,9 @@ export interface FormState {
   numberOfGuests: number | null;
   numberOfVehicles: number | null;
   numberOfPets: number | null;
-  /** Sealed. */
+  /** Encrypted (`seal`). */
   guestEmail: Uint8Array | null;
-  /** Of the body that would describe the form as it is now. */
+  /** Of the body that matches the current state. */
   fingerprint: Uint8Array;
 }
 
@@ -132,7 +129,7 @@ const STATE = `f.listing_id AS "listingId", f.status, f.check_in_date AS "checkI
   f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets",
   f.guest_email AS "guestEmail", f.fingerprint`;
 
-// A scalar subquery, because it is evaluated again on the row that a concurrent move leaves behind; a join is not.
+// A scalar subquery is evaluated again if a concurrent move changed the row; a join is not.
 const LOCK_FORM = `
   SELECT ${STATE}
   FROM forms f
@@ -142,7 +139,7 @@ const LOCK_FORM = `
 
 const LOCK_ANY_FORM = `SELECT ${STATE} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
 
-/** The form, if the principal may write it; locked against other writers. */
+/** Locks and returns the form if the principal may write to it. */
 export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<FormState> {
   const [form] =
     principal.kind === "operator"
@@ -157,16 +154,16 @@ const values = (state: FormState) => [
   ...[state.numberOfVehicles, state.numberOfPets, state.guestEmail, state.fingerprint],
 ];
 
-// The lock marks the create as in flight (in-flight-creates.ts); it is taken before `created_at` gets its time.
+// The advisory lock (in-flight-creates.ts) is taken before `created_at` gets its time.
 const INSERT = `
-  WITH noted AS MATERIALIZED (
-    SELECT ${NOTE_CREATE}
+  WITH in_flight AS MATERIALIZED (
+    SELECT ${MARK_IN_FLIGHT}
   ), form AS (
     INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
       number_of_pets, guest_email, fingerprint, public_id)
     SELECT $1::uuid, $2::uuid, $3::text, $4::timestamptz, $5::timestamptz, $6::int, $7::int, $8::int, $9::bytea,
       $10::bytea, $11::text
-    FROM noted
+    FROM in_flight
     RETURNING ${FORM_COLUMNS}
   ), creation AS (
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
@@ -181,29 +178,26 @@ export interface NewForm extends FormState {
   publicId: string;
 }
 
-/** The answer to a create, as it is kept for its repeats; `createdAt` is kept with the form. */
+/** The response to a create, stored for its replays. `createdAt` is stored with the form. */
 export type Answer = Omit<FormRow, "createdAt">;
 
-/** An answer that was stored before some of its fields existed. */
+/** A stored response, possibly older than some of the fields. */
 export type StoredAnswer = Partial<Answer> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
 
-const ABSENT = absentFields(formV1);
+const NULL_FIELDS = nullFields(formV1);
 
-/** The form that a create was answered with. Fields that did not exist when it was stored are null. */
+/** Restores a stored response. Fields that did not exist when it was stored are null. */
 export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
-  projectForm({ ...ABSENT, ...answer, createdAt });
+  projectForm({ ...NULL_FIELDS, ...answer, createdAt });
 
-/**
- * Inserts a form, the create request it came from with the answer to repeat, and the notification of the guest if there
- * is an address.
- */
+/** Inserts a form, its create request with the stored response, and a notification if there is an email address. */
 export async function insertForm(
   sql: Sql,
   { id, publicId, ...state }: NewForm,
   { holderId, answer, correlationId }: { holderId: string; answer: Answer; correlationId: string },
 ): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer), correlationId];
-  return written(
+  return projectWritten(
     await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]),
   );
 }
@@ -216,19 +210,19 @@ const UPDATE = `
   WHERE id = $1::uuid
   RETURNING ${FORM_COLUMNS}`;
 
-/** Writes the state of a form that the transaction has locked. */
+/** Updates a form that the transaction has locked. */
 export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormV1> {
-  return written(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
+  return projectWritten(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
 }
 
-function written([row]: FormRow[]): FormV1 {
+function projectWritten([row]: FormRow[]): FormV1 {
   if (!row) throw new Error("the statement wrote no form");
   return projectForm(row);
 }
 
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
 
-/** Erases the guests' addresses of forms that the transaction has locked. */
+/** Erases the guests' email addresses of forms that the transaction has locked. */
 export async function eraseGuestEmails(tx: Sql | Transaction, ids: string[]): Promise<void> {
   await queryIn(tx, "erase-guest-emails", ERASE, [ids]);
 }

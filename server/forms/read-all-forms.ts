@@ -1,12 +1,12 @@
 import type { Context } from "../context.js";
 import type { Sql } from "../db.js";
 import { notFound } from "../errors.js";
-import { type KeysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, type KeysetValues, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
 import type { FormV1 } from "./schema.js";
 
-// What the operator reads: forms whoever has them in scope.
+// Forms as the operator reads them, not limited by scope.
 
 interface Filter {
   listingId?: string | undefined;
@@ -43,14 +43,13 @@ function selectNewestForms(sql: Sql, page: KeysetValues, { listingId, userId }: 
   return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, values);
 }
 
-/** The form with this id. */
 export async function getAnyForm({ services }: Context, id: string): Promise<FormV1> {
   const [row] = await services.db.query<FormRow>("any-form", GET_ANY, [id]);
   if (!row) throw notFound("form");
   return projectForm(row);
 }
 
-/** A page of all forms, or of those on one listing or in one user's scope, newest first. */
+/** A page of all forms, or of those on one listing, in one user's scope, or both; newest first. */
 export async function listAllForms(
   { services: { db, keyring } }: Context,
   { limit, cursor, ...filter }: Filter & { limit: number; cursor?: string | undefined },
@@ -60,9 +59,9 @@ export async function listAllForms(
     cursor,
     keys: keyring.cursor,
     identity: { list: "all forms", ...filter },
-    // No index has all forms in order, because creates would pay for it: without a filter, a page reads them all and may
-    // take longer than a statement may.
-    read: (after, take) => selectNewestForms(db, newestFirst(after, take), filter),
+    // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit the
+    // statement timeout.
+    read: (after, take) => selectNewestForms(db, descendingKeysetValues(after, take), filter),
   });
   return { items: items.map(projectForm), nextCursor };
 }

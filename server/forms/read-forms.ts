@@ -1,16 +1,16 @@
-import type { HolderContext } from "../context.js";
+import type { ScopedContext } from "../context.js";
 import { keysetValues, type Page, readPage } from "../paging.js";
 import { waitForInFlightCreates } from "./in-flight-creates.js";
 import { projectForm, selectForm, selectForms } from "./queries.js";
 import type { FormV1 } from "./schema.js";
 
-/** The form, if it is on a listing in scope. */
-export const getForm = ({ services, principal }: HolderContext, id: string): Promise<FormV1> =>
+/** The form; RESOURCE_NOT_FOUND if it is out of scope. */
+export const getForm = ({ services, principal }: ScopedContext, id: string): Promise<FormV1> =>
   selectForm(services.db, principal.userId, id);
 
-/** A page of the forms in scope, or of those on one listing: empty if that is not in scope. */
+/** A page of the forms in scope, or of those on one listing; empty if that listing is out of scope. */
 export async function listForms(
-  { services, principal, signal }: HolderContext,
+  { services, principal, signal }: ScopedContext,
   { listingId, ...input }: { limit: number; cursor?: string | undefined; listingId?: string | undefined },
 ): Promise<Page<FormV1>> {
   const { db, keyring, settings } = services;
@@ -28,7 +28,7 @@ export async function listForms(
         listingId,
       );
     },
-    settle: async ({ isRecent }) => {
+    waitForEarlierRows: async ({ isRecent }) => {
       if (isRecent) await waitForInFlightCreates(db, signal);
       return isRecent;
     },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalid } from "../errors.js";
-import { inAppProcedure, operatingProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
-import { defined } from "../values.js";
+import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
+import { omitUndefined } from "../values.js";
 import { getAnyForm, listAllForms } from "./read-all-forms.js";
 import { getForm, listForms } from "./read-forms.js";
 import { checkKnownStatus } from "./rules.js";
@@ -21,7 +21,7 @@ import {
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
 export const formsRouter = router({
-  /** Creates a form, once for equal requests (server/README.md, "Idempotency"). */
+  /** Creates a form; equal requests are replayed (gateway/docs/contract.md#idempotency). */
   create: writingProcedure
     .meta({
       openapi: {
@@ -62,7 +62,7 @@ export const formsRouter = router({
       return form;
     }),
 
-  /** Replaces a form's stay, or moves it to another listing in scope. */
+  /** Replaces a form's stay; another `listingId` moves the form to that listing. */
   update: writingProcedure
     .meta({
       openapi: {
@@ -89,7 +89,7 @@ export const formsRouter = router({
     .output(formV1)
     .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
 
-  /** Forms on the listings in scope, oldest first (server/README.md, "Lists"). */
+  /** Forms in scope, oldest first (gateway/docs/contract.md#lists). */
   list: readingProcedure
     .meta({
       openapi: {
@@ -132,23 +132,23 @@ export const formsRouter = router({
     .query(({ ctx, input }) => getForm(ctx, input.id)),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatingProcedure
+  getAny: operatorProcedure
     .input(getInput)
     .output(formV1)
     .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
 
   /**
-   * All forms, or those on one listing or in one user's scope, newest first. Operator.
+   * All forms, or those on one listing, in one user's scope, or both; newest first. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  listAll: operatingProcedure
+  listAll: operatorProcedure
     .input(listAllInput)
     .output(formPage)
     .query(({ ctx, input }) => listAllForms(ctx, input)),
 
   /**
-   * Sets a form's status. A user takes a form in scope one stage on: SENT, COMPLETED, ACCEPTED or REJECTED,
-   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator sets any of these and, with `force`, one that is unknown.
+   * Sets a form's status. A user may only move a form in scope to the next stage: SENT, COMPLETED, ACCEPTED or REJECTED,
+   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator may set any of these and, with `force`, an unknown status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure
@@ -160,11 +160,11 @@ export const formsRouter = router({
     }),
 
   /**
-   * Sets how many vehicles and pets come, within the listing's maxVehicles and allowPets. A user, on a form in scope,
-   * or the operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   * Sets the numbers of vehicles and pets, within the listing's maxVehicles and allowPets. For the operator, and for users
+   * on a form in scope. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setParty: inAppProcedure
     .input(setPartyInput)
     .output(formV1)
-    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, defined(party))),
+    .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, omitUndefined(party))),
 });

@@ -1,7 +1,7 @@
 import { type FieldError, invalid } from "../errors.js";
 import { KNOWN_STATUSES, STAGES } from "./status.js";
 
-/** What a listing demands of its forms; null means no limit. */
+/** Limits of a listing; null means no limit. */
 export interface ListingRules {
   active: boolean;
   maxPeopleInListing: number | null;
@@ -9,41 +9,40 @@ export interface ListingRules {
   allowPets: boolean | null;
 }
 
-/** What a form says of its party beside the guests. */
 export interface Party {
   numberOfVehicles: number | null;
   numberOfPets: number | null;
 }
 
-/** A form that is new to the listing, and the party it brings along if it is moved there. */
-interface Arrival {
-  isArriving: boolean;
+/** `isNewOnListing`: the form is created on the listing or moved to it. `party` is that of a moved form. */
+interface Placement {
+  isNewOnListing: boolean;
   party?: Party;
 }
 
-/** Throws VALIDATION_ERROR with every rule of the listing that a stay breaks. */
+/** Throws VALIDATION_ERROR with every rule of the listing that the stay breaks. */
 export function checkListingRules(
   listing: ListingRules,
   { numberOfGuests }: { numberOfGuests: number },
-  { isArriving, party }: Arrival,
+  { isNewOnListing, party }: Placement,
 ): void {
   const faults: FieldError[] = [];
-  if (isArriving && !listing.active) {
+  if (isNewOnListing && !listing.active) {
     faults.push({ field: "listingId", issue: "the listing is not active" });
   }
   const maxGuests = listing.maxPeopleInListing;
   if (maxGuests !== null && numberOfGuests > maxGuests) {
-    faults.push({ field: "numberOfGuests", issue: `the listing takes at most ${maxGuests}` });
+    faults.push({ field: "numberOfGuests", issue: `must be at most ${maxGuests} on this listing` });
   }
-  // A body has no vehicles or pets, so the field at fault is the listing that the form is moved to.
-  if (isArriving && party) {
-    const broken = partyFaults(listing, party).map(({ field, issue }) => `the form's ${field}: ${issue}`);
+  // The body has no vehicles or pets, so report the listing that the form is moved to.
+  if (isNewOnListing && party) {
+    const broken = partyFaults(listing, party).map(({ field, issue }) => `the form's ${field} ${issue}`);
     if (broken.length > 0) faults.push({ field: "listingId", issue: broken.join("; ") });
   }
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** Throws VALIDATION_ERROR with every rule of the listing that the given part of a party breaks. */
+/** Throws VALIDATION_ERROR with every rule of the listing that the party breaks. */
 export function checkPartyRules(listing: ListingRules, party: Partial<Party>): void {
   const faults = partyFaults(listing, party);
   if (faults.length > 0) throw invalid(faults);
@@ -53,10 +52,10 @@ function partyFaults(listing: ListingRules, { numberOfVehicles, numberOfPets }: 
   const faults: FieldError[] = [];
   const { maxVehicles } = listing;
   if (maxVehicles !== null && numberOfVehicles && numberOfVehicles > maxVehicles) {
-    faults.push({ field: "numberOfVehicles", issue: `the listing takes at most ${maxVehicles}` });
+    faults.push({ field: "numberOfVehicles", issue: `must be at most ${maxVehicles} on this listing` });
   }
   if (listing.allowPets === false && numberOfPets) {
-    faults.push({ field: "numberOfPets", issue: "the listing takes no pets" });
+    faults.push({ field: "numberOfPets", issue: "must be 0: the listing does not allow pets" });
   }
   return faults;
 }
@@ -66,22 +65,22 @@ function nextStatuses(status: string): readonly string[] {
   return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
 }
 
-/** Whether a change of status leaves the order of the stages. */
+/** Whether a status change violates the order of the stages. */
 export const isCorrection = (from: string, to: string): boolean =>
   from !== to && !nextStatuses(from).includes(to);
 
-/** Throws VALIDATION_ERROR if a change of status leaves the order of the stages. */
+/** Throws VALIDATION_ERROR if a status change violates the order of the stages. */
 export function checkStatusOrder(from: string, to: string): void {
   if (!isCorrection(from, to)) return;
   const next = nextStatuses(from);
-  const shown = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
-  const issue = `a form that is ${shown} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not go on"}`;
+  const publicStatus = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
+  const issue = `a form that is ${publicStatus} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not change its status"}`;
   throw invalid([{ field: "status", issue }]);
 }
 
 /** Throws VALIDATION_ERROR if this version does not know the status. */
 export function checkKnownStatus(status: string): void {
   if (KNOWN_STATUSES.includes(status)) return;
-  const issue = `must be one of ${KNOWN_STATUSES.join(", ")}; any other is set only with force`;
+  const issue = `must be one of ${KNOWN_STATUSES.join(", ")}; to set another status, use force`;
   throw invalid([{ field: "status", issue }]);
 }

@@ -105,8 +105,8 @@ interface Stay {
   checkOutDate: string;
 }
 
-// Judged whenever both instants can be read, whatever else is wrong with the body.
-function endsAfterItBegins({ checkInDate, checkOutDate }: Partial<Stay>): boolean {
+// Checked if both instants are valid, even if other fields are not.
+function isChronological({ checkInDate, checkOutDate }: Partial<Stay>): boolean {
   const begin = typeof checkInDate === "string" ? parseInstant(checkInDate) : undefined;
   const end = typeof checkOutDate === "string" ? parseInstant(checkOutDate) : undefined;
   return begin === undefined || end === undefined || end > begin;
@@ -118,13 +118,12 @@ const stayOrder = {
   when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null,
 };
 
-/** The name of the bodies in the document. */
+/** OpenAPI metadata of the request bodies. */
 const formInput = { title: "FormInput", description: "The stay, as sent by create and update." };
 
-/** Body of a create. */
 export const createInput = z
   .strictObject(body)
-  .refine(endsAfterItBegins, stayOrder)
+  .refine(isChronological, stayOrder)
   .check(inFieldOrder(body))
   .meta(formInput);
 
@@ -133,10 +132,10 @@ const formId = resourceId.meta({
   example: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
 });
 
-/** Body of an update, and the form's id. */
+/** Body and form id of an update. */
 export const updateInput = z
   .strictObject({ id: formId, ...body })
-  .refine(endsAfterItBegins, stayOrder)
+  .refine(isChronological, stayOrder)
   .check(inFieldOrder({ id: formId, ...body }))
   .meta(formInput);
 
@@ -156,7 +155,6 @@ export const listInput = z.strictObject({
     .optional(),
 });
 
-/** Forms as the operator lists them: all, or those on one listing, in one user's scope, or both. */
 export const listAllInput = z.strictObject({
   limit,
   cursor,
@@ -177,21 +175,21 @@ export const idempotencyKey = z
     maxLength: 255,
   });
 
-/** Header of a response that repeats an earlier one. */
+/** Response header of a replay. */
 export const idempotentReplayed = z.enum(["true"]).optional().meta({
-  description: "Present, with the value true, if this is the response of an earlier equal request.",
+  description: "Present, with the value true, if this response is a replay.",
 });
 
 const partyField = count(0).nullish();
 
-/** Vehicles and pets of a form: absent leaves as it is, null unsets. */
+/** Vehicles and pets of a form. Absent fields are unchanged; null unsets. */
 export const setPartyInput = z
   .strictObject({ id: resourceId, numberOfVehicles: partyField, numberOfPets: partyField })
   .refine(
     ({ numberOfVehicles, numberOfPets }) => numberOfVehicles !== undefined || numberOfPets !== undefined,
     {
       path: ["numberOfVehicles"],
-      error: "is required, unless numberOfPets is given",
+      error: "is required unless numberOfPets is sent",
     },
   );
 
@@ -200,6 +198,6 @@ export const setStatusInput = z.strictObject({
   status: z
     .string({ error: expected("a string") })
     .regex(/^[A-Z_]{1,32}$/, "must be 1 to 32 of the characters A-Z and _"),
-  /** Of the operator: also a status that this version does not know. */
+  /** Operator only: allows a status that this version does not know. */
   force: z.boolean({ error: expected("true or false") }).optional(),
 });

@@ -1,4 +1,4 @@
-/** The stages of a form, in order: a form goes from any status of one stage to any of the next. */
+/** The stages of a form, in order. A form moves from any status of one stage to any of the next. */
 export const STAGES = [
   ["SENT"],
   ["COMPLETED"],
@@ -10,7 +10,7 @@ export const STAGES = [
 /** The statuses that this version knows. */
 export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
 
-/** The public statuses; any other stored value is shown as UNKNOWN. */
+/** The public statuses. Any other stored value is projected as UNKNOWN. */
 export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 
 export type FormStatus = (typeof FORM_STATUSES)[number];

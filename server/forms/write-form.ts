@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { audit } from "../audit.js";
-import type { HolderContext, InAppContext } from "../context.js";
+import type { InAppContext, ScopedContext } from "../context.js";
 import { type Keys, open, seal } from "../secrets.js";
 import {
   bindKey,
@@ -9,7 +9,7 @@ import {
   type CreateRequest,
   canonicalBody,
   findEarlierCreates,
-  findRepeated,
+  findOriginal,
   fingerprints,
   releaseFingerprint,
   replay,
@@ -19,13 +19,13 @@ import { type FormState, insertForm, lockForm, lockListing, updateForm } from ".
 import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
 import type { FormBody, FormV1 } from "./schema.js";
 
-// The only way to write a form, for API keys and the in-app flow alike. Each of the three functions is one transaction of
-// the same steps: load under scope and lock, answer a repeat (create only), check the listing's rules, write (a create
-// also enqueues the notification), audit. What they send with Promise.all travels together and runs in that order.
+// The only way to write a form, for API keys, users and the operator. Each function is one transaction with the same steps:
+// load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the notification),
+// audit. Statements in one Promise.all are pipelined and run in that order.
 
-/** Creates a form, or answers with the form of an equal earlier create (`replayed`), which changes nothing. */
+/** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
 export function createForm(
-  context: HolderContext,
+  context: ScopedContext,
   input: FormBody,
   key: string | undefined,
 ): Promise<{ form: FormV1; replayed: boolean }> {
@@ -43,10 +43,10 @@ export function createForm(
       lockListing(tx, principal, body.listingId),
       findEarlierCreates(tx, request),
     ]);
-    const repeated = findRepeated(request, earlier);
-    if (repeated) return { form: await replay(tx, request, repeated), replayed: true };
+    const original = findOriginal(request, earlier);
+    if (original) return { form: await replay(tx, request, original), replayed: true };
 
-    checkListingRules(listing, body, { isArriving: true });
+    checkListingRules(listing, body, { isNewOnListing: true });
 
     const id = randomUUID();
     const answer = {
@@ -74,46 +74,46 @@ export function createForm(
   }, signal);
 }
 
-/** Replaces a form's stay, or moves the form to another listing in scope. An absent address keeps the stored one. */
-export function updateFormStay(context: HolderContext, id: string, input: FormBody): Promise<FormV1> {
+/** Replaces a form's stay; another `listingId` moves the form. Without `guestEmail` it keeps the stored address. */
+export function updateFormStay(context: ScopedContext, id: string, input: FormBody): Promise<FormV1> {
   const { principal, services, signal } = context;
   const { keyring, db } = services;
   const body = canonicalBody(input);
   return db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
     const origin = await lockListing(tx, principal, stored.listingId, "form");
-    const isArriving = body.listingId !== origin.id;
-    const listing = isArriving ? await lockListing(tx, principal, body.listingId) : origin;
+    const isNewOnListing = body.listingId !== origin.id;
+    const listing = isNewOnListing ? await lockListing(tx, principal, body.listingId) : origin;
 
-    checkListingRules(listing, body, { isArriving, party: stored });
+    checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const guestEmail = body.guestEmail ?? openStored(keyring.email, stored.guestEmail, id);
+    const guestEmail = body.guestEmail ?? openStoredEmail(keyring.email, stored.guestEmail, id);
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
     const [form] = await Promise.all([
       updateForm(tx, id, {
         ...stored,
         ...stayOf(body),
-        // Sealed again, so that an address moves to the newest secret; one that cannot be opened stays as it is.
+        // Encrypt with the newest secret. An address that cannot be decrypted is kept as it is.
         guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
         fingerprint,
       }),
       audit(tx, context, "form.updated", id, {
         listingId: listing.id,
-        ...(isArriving && { movedFrom: origin.id }),
+        ...(isNewOnListing && { movedFrom: origin.id }),
       }),
     ]);
     return form;
   }, signal);
 }
 
-/** What only the application sets on a form; absent fields stay as they are, null unsets. */
+/** Fields that the public API cannot set. Absent fields are unchanged; null unsets. */
 export interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
 /**
- * Sets a form's status or party. A user is held to their scope and to the order of the statuses; the operator may set
- * any form to any status.
+ * Sets a form's status or party. For users the form must be in scope and the status must follow the order of the stages. The
+ * operator may set any form to any status.
  */
 export function changeForm(context: InAppContext, id: string, change: InAppChange): Promise<FormV1> {
   const { principal, services, signal } = context;
@@ -148,8 +148,8 @@ const stayOf = (body: CanonicalBody) =>
     numberOfGuests: body.numberOfGuests,
   }) satisfies Partial<FormState>;
 
-/** The stored address; null if there is none, or none of the secrets opens it. */
-function openStored(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
+/** Decrypts the stored address; null if there is none or no secret can decrypt it. */
+function openStoredEmail(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
   try {
     return sealed && open(keys, sealed, id);
   } catch {

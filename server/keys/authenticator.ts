@@ -11,21 +11,21 @@ const random = customAlphabet(BASE62, 43);
 const SHAPE = /^grf_(?:rw|ro)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/;
 const CHECKSUM_LENGTH = 6;
 
-/** How much of a key is kept in the clear, for people to tell keys apart. */
+/** Characters of a key that are stored in clear text, so that people can tell keys apart. */
 export const PREFIX_LENGTH = 12;
 
-/** A new key: `grf_rw_` or `grf_ro_`, 43 random base62 characters, 6 of checksum. */
+/** Generates a key: `grf_rw_` or `grf_ro_`, 43 random base62 characters and a checksum of 6. */
 export function mint(mode: "READ_WRITE" | "READ_ONLY"): string {
   const body = `grf_${mode === "READ_WRITE" ? "rw" : "ro"}_${random()}`;
   return body + checksum(body);
 }
 
-/** Whether the text can be a key at all, so that a mistyped one costs no look-up. */
+/** Checks format and checksum, so that a mistyped key needs no database query. */
 export function isWellFormed(key: string): boolean {
   return SHAPE.test(key) && checksum(key.slice(0, -CHECKSUM_LENGTH)) === key.slice(-CHECKSUM_LENGTH);
 }
 
-/** SHA-256: enough for a secret of 256 random bits, and all that is stored. */
+/** SHA-256, which is enough for a secret of 256 random bits. Only the hash is stored. */
 export const hash = (key: string): Buffer => crypto.hash("sha256", key, "buffer");
 
 function checksum(text: string): string {
@@ -38,7 +38,7 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** Resolves to the holder of a key; null if it is malformed (without a look-up), unknown, revoked or expired. */
+/** Resolves to the principal of a key; null if it is malformed (without a query), unknown, revoked or expired. */
 export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
 
 const SELECT = `
@@ -60,21 +60,21 @@ type KeyRow = SqlRow<
   }>
 >;
 
-/** A revocation must hold within a second; the rest is for the way to the database and back. */
+/** A revocation must take effect within 1 second; 100 ms are left for the query. */
 const CACHE_TTL_MS = 900;
 const MAX_CACHED = 10_000;
 const RECORD_USE_EVERY_MS = 60_000;
 
 /**
- * An authenticator that looks a key up at most about once per `CACHE_TTL_MS`, however busy the key is. A cached row is as
- * old as the start of its look-up. Failed look-ups and unknown keys are not cached.
+ * Returns an authenticator that queries each key about once per CACHE_TTL_MS at most. The TTL counts from the start of the
+ * query. Failed queries and unknown keys are not cached.
  */
 export function keyAuthenticator(
   { db }: Pick<Services, "db">,
   onLookUp: (cached: boolean) => void = () => {},
 ): Authenticator {
   const cache = new LRUCache<string, Promise<KeyRow | undefined>>({ max: MAX_CACHED, ttl: CACHE_TTL_MS });
-  /** Keys whose use this process has recorded lately. */
+  /** Keys whose use this process has recorded recently. */
   const recorded = new LRUCache<string, true>({ max: MAX_CACHED, ttl: RECORD_USE_EVERY_MS });
 
   const lookUp = (digest: Buffer) => {
@@ -92,7 +92,7 @@ export function keyAuthenticator(
     return row;
   };
 
-  // Not awaited: a use that goes unrecorded while the database is busy must not fail or delay the request.
+  // Not awaited: recording must not delay the request or make it fail.
   const recordUse = ({ id, lastUsedAt }: KeyRow) => {
     const since = new Date(Date.now() - RECORD_USE_EVERY_MS);
     if (recorded.has(id) || (lastUsedAt !== null && Date.parse(lastUsedAt) > since.getTime())) return;

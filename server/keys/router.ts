@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { operatingProcedure, router } from "../trpc.js";
+import { operatorProcedure, router } from "../trpc.js";
 import {
   issuedKey,
   issueInput,
@@ -12,23 +12,23 @@ import {
 import { issueKey, listKeys, revokeKey, rotateKey } from "./store.js";
 
 export const keysRouter = router({
-  /** Issues a key to a user; the answer shows it once. Operator. Errors: VALIDATION_ERROR. */
-  issue: operatingProcedure
+  /** Issues a key to a user. The key is returned only once. Operator. Errors: VALIDATION_ERROR. */
+  issue: operatorProcedure
     .input(issueInput)
     .output(issuedKey)
     .mutation(({ ctx, input }) => issueKey(ctx, input)),
-  /** Lists all keys, or one user's, without their secrets. Operator. */
-  list: operatingProcedure
+  /** Lists all keys or one user's, without the keys themselves. Operator. */
+  list: operatorProcedure
     .input(listInput)
     .output(z.array(keySummary))
     .query(({ ctx, input }) => listKeys(ctx, input.userId)),
-  /** Ends a key. Operator. Errors: RESOURCE_NOT_FOUND. */
-  revoke: operatingProcedure
+  /** Revokes a key. Operator. Errors: RESOURCE_NOT_FOUND. */
+  revoke: operatorProcedure
     .input(revokeInput)
     .output(keySummary)
     .mutation(({ ctx, input }) => revokeKey(ctx, input.id)),
-  /** Replaces a key; the old one lives on for a grace period. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
-  rotate: operatingProcedure
+  /** Replaces a key; the old one works for a grace period. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  rotate: operatorProcedure
     .input(rotateInput)
     .output(rotatedKey)
     .mutation(({ ctx, input }) => rotateKey(ctx, input)),

@@ -11,7 +11,7 @@ export const issueInput = z.strictObject({
   expiresAt: instant.nullish(),
 });
 
-/** A key as it is shown once, when issued. */
+/** A new key: the only response with `key`. */
 export const issuedKey = z.object({
   id: z.guid(),
   key: z.string(),
@@ -24,7 +24,6 @@ export type IssuedKey = z.infer<typeof issuedKey>;
 
 export const listInput = z.strictObject({ userId: resourceId.optional() });
 
-/** A key as it is shown ever after. */
 export const keySummary = issuedKey.omit({ key: true }).extend({
   userId: z.guid(),
   label: z.string().nullable(),
@@ -37,7 +36,7 @@ export type KeySummary = z.infer<typeof keySummary>;
 
 export const revokeInput = z.strictObject({ id: resourceId });
 
-/** The old key goes on working for `graceSeconds`; 24 hours where absent, at most a year. */
+/** The old key keeps working for `graceSeconds`: 24 hours by default, at most a year. */
 export const rotateInput = z.strictObject({
   id: resourceId,
   graceSeconds: uncoerced(
@@ -48,7 +47,7 @@ export const rotateInput = z.strictObject({
   ).default(86_400),
 });
 
-/** The new key, the id of the one it replaces, and when that one ends. */
+/** The new key, and the id and new expiry of the one it replaces. */
 export const rotatedKey = issuedKey.extend({
   replaces: z.object({ id: z.guid(), expiresAt: instantOut }),
 });

@@ -4,12 +4,12 @@ import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
-import { demandUser } from "../people/store.js";
+import { assertUserExists } from "../people/store.js";
 import { parseInstant } from "../values.js";
 import { hash, mint, PREFIX_LENGTH } from "./authenticator.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
 
-/** A new key for a user: the only time that it is shown. */
+/** Creates a key for a user and returns it for the only time. */
 export function issueKey(context: Context, input: z.output<typeof issueInput>): Promise<IssuedKey> {
   const expiresAt = input.expiresAt ? new Date(parseInstant(input.expiresAt) ?? Number.NaN) : null;
   if (expiresAt && expiresAt.getTime() <= Date.now()) {
@@ -17,7 +17,7 @@ export function issueKey(context: Context, input: z.output<typeof issueInput>): 
   }
   return context.services.db.transaction(async (tx) => {
     const { userId } = input;
-    await demandUser(tx, userId, "userId");
+    await assertUserExists(tx, userId, "userId");
     const issued = await insert(tx, { userId, mode: input.mode, label: input.label ?? null, expiresAt });
     await audit(tx, context, "key.issued", issued.id, { userId, mode: issued.mode });
     return issued;
@@ -57,7 +57,7 @@ const summarise = (row: Prisma.ApiKeyGetPayload<{ select: typeof SUMMARY }>): Ke
   lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
 });
 
-/** All keys, or one user's, oldest first; ended ones too. */
+/** All keys or one user's, oldest first, including revoked and expired ones. */
 export async function listKeys({ services }: Context, userId: string | undefined): Promise<KeySummary[]> {
   const rows = await services.db.prisma.apiKey.findMany({
     where: userId === undefined ? {} : { userId },
@@ -67,7 +67,7 @@ export async function listKeys({ services }: Context, userId: string | undefined
   return rows.map(summarise);
 }
 
-/** Ends a key for good; one already revoked keeps its time. RESOURCE_NOT_FOUND where there is none. */
+/** Revokes a key; one already revoked keeps its `revokedAt`. RESOURCE_NOT_FOUND if there is none. */
 export function revokeKey(context: Context, id: string): Promise<KeySummary> {
   return context.services.db.transaction(async (tx) => {
     const row = await lockKey(tx, id);
@@ -83,16 +83,16 @@ export function revokeKey(context: Context, id: string): Promise<KeySummary> {
 }
 
 /**
- * A new key with the old one's holder, mode, label and expiry; the old one ends after the grace period, or at its
- * own expiry where that is sooner. RESOURCE_NOT_FOUND where there is none; VALIDATION_ERROR where it has ended or was
- * rotated before.
+ * Creates a key with the old one's holder, mode, label and expiry. The old key expires after the grace period, or at its own
+ * expiry if that is sooner. RESOURCE_NOT_FOUND if there is none; VALIDATION_ERROR if it has ended or was already rotated.
  */
 export function rotateKey(context: Context, input: z.output<typeof rotateInput>): Promise<RotatedKey> {
   return context.services.db.transaction(async (tx) => {
     const old = await lockKey(tx, input.id);
-    if (hasEnded(old)) throw invalid([{ field: "id", issue: "the key has ended: issue a new one" }]);
+    if (hasEnded(old))
+      throw invalid([{ field: "id", issue: "the key is revoked or expired: issue a new one" }]);
     if (old.replacedBy)
-      throw invalid([{ field: "id", issue: `the key was replaced by ${old.replacedBy} already` }]);
+      throw invalid([{ field: "id", issue: `the key was already replaced by ${old.replacedBy}` }]);
     const { userId, mode, label, expiresAt: end } = old;
     const issued = await insert(tx, { userId, mode, label, expiresAt: end });
     const graceEnd = Date.now() + input.graceSeconds * 1000;

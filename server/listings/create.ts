@@ -2,15 +2,15 @@ import { nanoid } from "nanoid";
 import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
-import { demandUser } from "../people/store.js";
+import { assertUserExists } from "../people/store.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { createInput, Listing } from "./schema.js";
 
-/** A new listing with its owner's membership, audited. */
+/** Creates a listing and its owner's membership. */
 export function createListing(context: Context, input: z.output<typeof createInput>): Promise<Listing> {
   const { ownerId, ...fields } = input;
   return context.services.db.transaction(async (tx) => {
-    await demandUser(tx, ownerId, "ownerId");
+    await assertUserExists(tx, ownerId, "ownerId");
     const row = await tx.listing.create({
       data: {
         publicId: nanoid(),

@@ -3,7 +3,7 @@ import { type SqlRow, selectList, selectOf } from "../resource.js";
 import { instantText } from "../values.js";
 import { type Listing, listing } from "./schema.js";
 
-/** The columns of `listings l` that a projection needs. */
+/** Select list of the public listing over `listings l`. */
 export const LISTING_COLUMNS = selectList(listing, "l");
 
 /** The same for Prisma's client. */
@@ -13,7 +13,6 @@ type PrismaRow = Prisma.ListingGetPayload<{ select: typeof LISTING_SELECT }>;
 
 export type ListingRow = SqlRow<PrismaRow>;
 
-/** The public listing of a row. */
 export const projectListing = (row: ListingRow | PrismaRow): Listing => ({
   ...row,
   createdAt: instantText(row.createdAt),

@@ -1,6 +1,6 @@
-import type { Context, HolderContext } from "../context.js";
+import type { Context, ScopedContext } from "../context.js";
 import { notFound } from "../errors.js";
-import { keysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, keysetValues, type Page, readPage } from "../paging.js";
 import { membershipInScope } from "../scope.js";
 import { LISTING_COLUMNS, type ListingRow, projectListing } from "./projection.js";
 import type { Listing } from "./schema.js";
@@ -10,14 +10,14 @@ const GET = `
   FROM memberships m JOIN listings l ON l.id = m.listing_id
   WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
 
-/** The listing, if in scope. */
-export async function getListing({ services, principal }: HolderContext, id: string): Promise<Listing> {
+/** The listing; RESOURCE_NOT_FOUND if it is out of scope. */
+export async function getListing({ services, principal }: ScopedContext, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("listing", GET, [principal.userId, id]);
   if (!row) throw notFound("listing");
   return projectListing(row);
 }
 
-// A membership repeats its listing's creation time, so that a page is one index range whatever the size of the scope.
+// A membership has its listing's creation time, so a page is one index range at any size of scope.
 const LIST = `
   SELECT ${LISTING_COLUMNS}
   FROM (
@@ -30,12 +30,9 @@ const LIST = `
   JOIN listings l ON l.id = mine.listing_id
   ORDER BY mine.listing_created_at, mine.listing_id`;
 
-/**
- * A page of the listings in scope. A listing enters a scope by a membership, at any time after its creation, so it may
- * appear before a cursor given out earlier: a client that must not miss one reads the list from its start.
- */
+/** A page of the listings in scope. A listing that enters the scope may appear before earlier cursors. */
 export async function listListings(
-  { services, principal }: HolderContext,
+  { services, principal }: ScopedContext,
   input: { limit: number; cursor?: string | undefined },
 ): Promise<Page<Listing>> {
   const { db, keyring } = services;
@@ -51,7 +48,7 @@ export async function listListings(
 
 const GET_ANY = `SELECT ${LISTING_COLUMNS} FROM listings l WHERE l.id = $1::uuid`;
 
-/** For the operator: the listing with this id. */
+/** For the operator: any listing. */
 export async function getAnyListing({ services }: Context, id: string): Promise<Listing> {
   const [row] = await services.db.query<ListingRow>("any-listing", GET_ANY, [id]);
   if (!row) throw notFound("listing");
@@ -84,9 +81,9 @@ export async function listAllListings(
     identity: { list: "all listings", userId },
     read: (after, take) =>
       userId === undefined
-        ? db.query<ListingRow>("newest-listings", NEWEST, newestFirst(after, take))
+        ? db.query<ListingRow>("newest-listings", NEWEST, descendingKeysetValues(after, take))
         : db.query<ListingRow>("newest-listings-of-user", NEWEST_OF_USER, [
-            ...newestFirst(after, take),
+            ...descendingKeysetValues(after, take),
             userId,
           ]),
   });

@@ -1,4 +1,4 @@
-import { operatingProcedure, readingProcedure, router } from "../trpc.js";
+import { operatorProcedure, readingProcedure, router } from "../trpc.js";
 import { createListing } from "./create.js";
 import { getAnyListing, getListing, listAllListings, listListings } from "./queries.js";
 import {
@@ -14,7 +14,7 @@ import {
 import { updateListing } from "./update.js";
 
 export const listingsRouter = router({
-  /** The listings in scope, oldest first. */
+  /** Listings in scope, oldest first. */
   list: readingProcedure
     .meta({
       openapi: {
@@ -55,31 +55,31 @@ export const listingsRouter = router({
     .query(({ ctx, input }) => getListing(ctx, input.id)),
 
   /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatingProcedure
+  getAny: operatorProcedure
     .input(getInput)
     .output(listing)
     .query(({ ctx, input }) => getAnyListing(ctx, input.id)),
 
   /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
-  listAll: operatingProcedure
+  listAll: operatorProcedure
     .input(listAllInput)
     .output(listingPage)
     .query(({ ctx, input }) => listAllListings(ctx, input)),
 
-  /** Makes a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
-  create: operatingProcedure
+  /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
+  create: operatorProcedure
     .input(createInput)
     .output(listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
-  /** Changes what is given of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
-  update: operatingProcedure
+  /** Changes the given fields of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  update: operatorProcedure
     .input(updateInput)
     .output(listing)
     .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
 
-  /** Lets a listing take no new forms. Operator. Errors: RESOURCE_NOT_FOUND. */
-  deactivate: operatingProcedure
+  /** Sets `active` to false: no new forms on the listing. Operator. Errors: RESOURCE_NOT_FOUND. */
+  deactivate: operatorProcedure
     .input(deactivateInput)
     .output(listing)
     .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),

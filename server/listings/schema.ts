@@ -70,7 +70,6 @@ export const getInput = z.strictObject({
 
 export const listInput = z.strictObject({ limit, cursor });
 
-/** Listings as the operator lists them: all, or those in one user's scope. */
 export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optional() });
 
 function isTimezone(name: string): boolean {
@@ -98,7 +97,7 @@ const optional = {
   allowPets: z.boolean().nullish(),
 };
 
-/** A new listing, and the user who becomes its owner. */
+/** A new listing and the user id of its owner. */
 export const createInput = z.strictObject({
   ownerId: resourceId,
   ...required,
@@ -106,7 +105,7 @@ export const createInput = z.strictObject({
   ...optional,
 });
 
-/** What changes on a listing: absent leaves as it is, null unsets. */
+/** Changes to a listing. Absent fields are unchanged; null unsets. */
 export const updateInput = z.strictObject({
   id: resourceId,
   ...z.object(required).partial().shape,

@@ -2,18 +2,18 @@ import type { z } from "zod";
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { notFound } from "../errors.js";
-import { defined } from "../values.js";
+import { omitUndefined } from "../values.js";
 import { LISTING_SELECT, projectListing } from "./projection.js";
 import type { Listing, updateInput } from "./schema.js";
 
 type Change = Omit<z.output<typeof updateInput>, "id">;
 
 /**
- * Changes a listing, audited. Forms that are on it stay as they are, even where they would now break its rules.
- * RESOURCE_NOT_FOUND where there is no such listing.
+ * Changes a listing. Its forms are not changed, even if they now break its rules. RESOURCE_NOT_FOUND if there is no such
+ * listing.
  */
 export function updateListing(context: Context, id: string, change: Change): Promise<Listing> {
-  const data = defined(change);
+  const data = omitUndefined(change);
   return context.services.db.transaction(async (tx) => {
     const [row] = await tx.listing.updateManyAndReturn({
       where: { id },

@@ -12,33 +12,33 @@ interface Notice {
   listing: { title: string; address: string; city: string; country: string; timezone: string };
 }
 
-/** The message that asks a guest to fill in the form. Instants are shown in the listing's time zone. */
+/** Composes the email that asks a guest to fill in the form. Times are in the listing's time zone. */
 export function compose(notice: Notice): SendMailOptions {
   const title = notice.listing.title;
   const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
-  const facts = factsOf(notice);
+  const details = stayDetails(notice);
   return {
-    // The same for each attempt, so that mail clients can recognize a repeated message.
+    // The same for each attempt, so that mail clients can recognize duplicates.
     messageId: `<form-${notice.formId}@guest-forms>`,
     from: notice.from,
     to: { name: "", address: notice.to },
     subject: `Please register for your stay at ${title}`,
-    text: asText(title, facts, link),
-    html: asHtml(title, facts, link),
+    text: renderText(title, details, link),
+    html: renderHtml(title, details, link),
     headers: { "Auto-Submitted": "auto-generated" },
   };
 }
 
-type Fact = readonly [name: string, value: string];
+type Detail = readonly [name: string, value: string];
 
-function factsOf({ listing, checkInDate, checkOutDate, numberOfGuests }: Notice): Fact[] {
+function stayDetails({ listing, checkInDate, checkOutDate, numberOfGuests }: Notice): Detail[] {
   const { address, city, country, timezone } = listing;
   const when = new Intl.DateTimeFormat("en-GB", {
     dateStyle: "full",
     timeStyle: "short",
     timeZone: timezone,
   });
-  const instant = (name: string, at: Date | null): Fact[] =>
+  const instant = (name: string, at: Date | null): Detail[] =>
     at ? [[name, `${when.format(at)} (${timezone})`]] : [];
   return [
     ["Where", `${address}, ${city}, ${country}`],
@@ -50,33 +50,33 @@ function factsOf({ listing, checkInDate, checkOutDate, numberOfGuests }: Notice)
 
 const invitation = (title: string) => `your host asks you to register for your stay at ${title}.`;
 
-const asText = (title: string, facts: Fact[], link: string) =>
+const renderText = (title: string, details: Detail[], link: string) =>
   [
     "Hello,",
     "",
     invitation(title),
     "",
-    ...facts.map(([name, value]) => `${`${name}:`.padEnd(10)} ${value}`),
+    ...details.map(([name, value]) => `${`${name}:`.padEnd(10)} ${value}`),
     "",
     `Please fill in your registration form: ${link}`,
     "",
   ].join("\n");
 
-function asHtml(title: string, facts: Fact[], link: string): string {
-  const rows = facts.map(
-    ([name, value]) => `<tr><th align="left">${escaped(name)}</th><td>${escaped(value)}</td></tr>`,
+function renderHtml(title: string, details: Detail[], link: string): string {
+  const rows = details.map(
+    ([name, value]) => `<tr><th align="left">${escapeHtml(name)}</th><td>${escapeHtml(value)}</td></tr>`,
   );
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>${escaped(title)}</title></head>
+<head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
 <body>
 <p>Hello,</p>
-<p>${escaped(invitation(title))}</p>
+<p>${escapeHtml(invitation(title))}</p>
 <table cellpadding="4">
 ${rows.join("\n")}
 </table>
-<p><a href="${escaped(link)}">Fill in your registration form</a></p>
-<p>${escaped(link)}</p>
+<p><a href="${escapeHtml(link)}">Fill in your registration form</a></p>
+<p>${escapeHtml(link)}</p>
 </body>
 </html>
 `;
@@ -90,8 +90,7 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-/** Escapes HTML: titles and addresses are user input. */
-const escaped = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
 /** Masks an address for logs: `a***@e***.com`. */
 export function maskEmail(address: string): string {
@@ -100,8 +99,8 @@ export function maskEmail(address: string): string {
   return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${ending}`;
 }
 
-/** Masks the address in a mail server's reply: refusals quote it, or a part of it. */
-export function withoutEmail(text: string, address: string): string {
+/** Masks the address in a mail server's reply, which may quote all or part of it. */
+export function redactEmail(text: string, address: string): string {
   const masked = text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
   const parts = address.split("@").map((part) => part.replace(/[^\w]/g, "\\$&"));
   return masked.replace(new RegExp(`(?<![\\w.-])(?:${parts.join("|")})(?![\\w-])`, "gi"), "***");

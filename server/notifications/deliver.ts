@@ -9,7 +9,7 @@ interface Deps {
   queue: Queue;
   send: Send;
   log: Log;
-  /** Aborts when the worker no longer waits for outcomes to be recorded. */
+  /** Aborts when the worker stops waiting for outcomes to be recorded. */
   signal: AbortSignal;
 }
 
@@ -18,7 +18,7 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   const { queue, send, log } = deps;
   const { attempts, ...facts } = claimed;
   const { notificationId: id, formId } = facts;
-  /** `isFinal`: no further attempt follows, whether the outcome itself can be recorded or not. */
+  /** `isFinal`: make no further attempt, even if the outcome cannot be recorded. */
   const record = async (outcome: () => Promise<void>, isFinal: boolean) => {
     if (await untilRecorded(outcome, facts, deps)) return;
     await untilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
@@ -29,16 +29,16 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   } catch (error) {
     const reason = reasonOf(error);
     const isFinal = isLastAttempt(claimed) || (error instanceof MailRefused && error.isFinal);
-    // A refusal or an outage is nothing that a stack explains.
+    // A stack trace does not help with a refusal or an outage.
     const isFault = !(error instanceof MailRefused) && classify(error) === "fault";
-    const told = { ...facts, attempts, reason, ...(isFault && { err: error }) };
-    if (isFinal) log.error(told, "notification given up");
-    else log.warn(told, "notification not sent");
+    const logFields = { ...facts, attempts, reason, ...(isFault && { err: error }) };
+    if (isFinal) log.error(logFields, "notification given up");
+    else log.warn(logFields, "notification not sent");
     await record(() => queue.markFailed(id, reason, isFinal), isFinal);
   }
 }
 
-/** One line: Prisma's messages begin with the call and its place in the code. */
+/** Returns the last line: Prisma's messages start with a code excerpt. */
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
 
@@ -48,8 +48,8 @@ const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * Retries during an outage, until `signal` aborts: a message whose outcome is not recorded would be sent again. Resolves
- * to false after any other failure, which would fail again.
+ * Retries during a database outage until `signal` aborts, because a message whose outcome is not recorded is sent again.
+ * Resolves to false after any other failure.
  */
 async function untilRecorded(
   record: () => Promise<void>,

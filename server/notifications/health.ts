@@ -1,7 +1,7 @@
 import type { Sql } from "../db.js";
 import { STALE_AFTER_SECONDS } from "./queue.js";
 
-/** Longer than a running worker leaves a notification that is due, or that a stale worker held. */
+/** A running worker claims due notifications, and those of a stale worker, sooner than this. */
 const OVERDUE_AFTER_SECONDS = 60;
 
 const EXAMINE = `
@@ -14,14 +14,14 @@ const EXAMINE = `
 
 export interface QueueHealth {
   waiting: number;
-  /** Due for so long that no worker can be running. */
+  /** Due for so long that probably no worker is running. */
   overdue: number;
-  /** Being sent by a worker that no longer sends heartbeats. */
+  /** Claimed by a worker that stopped sending heartbeats. */
   stale: number;
   failed: number;
 }
 
-export async function examineQueue(db: Sql): Promise<QueueHealth> {
+export async function readQueueHealth(db: Sql): Promise<QueueHealth> {
   const values = [OVERDUE_AFTER_SECONDS, STALE_AFTER_SECONDS];
   const [health] = await db.query<QueueHealth>("examine-notifications", EXAMINE, values);
   if (!health) throw new Error("the statement counted nothing");

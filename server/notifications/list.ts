@@ -1,18 +1,18 @@
 import type { Context } from "../context.js";
 import { type Notification, STATES, type State } from "./schema.js";
 
-// The literal condition lets generic plans use the partial index.
+// A literal instead of a parameter, so that generic plans can use the partial index.
 const UNSENT = `
   SELECT id::text, form_id::text AS "formId", state, attempts, last_error AS "lastError", next_attempt_at AS "runAt"
   FROM notifications WHERE state <> 'sent'`;
 
 const COUNTS = "SELECT state, count(*)::int AS count FROM notifications WHERE state <> 'sent' GROUP BY state";
 
-/** The notifications not sent yet, oldest first. */
+/** Unsent notifications, oldest first. */
 export const listNotifications = ({ services }: Context): Promise<Notification[]> =>
   services.db.query("list-notifications", `${UNSENT} ORDER BY id`, []);
 
-/** The unsent notification with this id, a 64-bit integer. */
+/** The unsent notification with this id (a 64-bit integer). */
 export async function findNotification({ services }: Context, id: string): Promise<Notification | undefined> {
   const [found] = await services.db.query<Notification>(
     "find-notification",
@@ -26,13 +26,13 @@ const OVERDUE = `
   SELECT coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS seconds
   FROM notifications WHERE state IN ('waiting', 'retrying') AND next_attempt_at <= now()`;
 
-/** Seconds for which the notification that is due for longest has waited for a worker; 0 if none is due. */
+/** Seconds that the longest-waiting due notification has waited; 0 if none is due. */
 export async function longestWait({ services }: Context): Promise<number> {
   const [found] = await services.db.query<{ seconds: number }>("longest-wait", OVERDUE, []);
   return found?.seconds ?? 0;
 }
 
-/** How many notifications are in each state. */
+/** Number of notifications per state. */
 export async function countNotifications({ services }: Context): Promise<Record<State, number>> {
   const rows = await services.db.query<{ state: State; count: number }>("count-notifications", COUNTS, []);
   const counts = new Map(rows.map(({ state, count }) => [state, count]));

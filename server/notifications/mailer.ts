@@ -1,19 +1,18 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
-import { withoutEmail } from "./compose.js";
+import { redactEmail } from "./compose.js";
 
-/** How messages leave the service. */
 export interface Mailer {
   from: string;
-  /** The guest's link, with `{publicId}` in it. */
+  /** Template of the guest's link; contains `{publicId}`. */
   formUrlTemplate: string;
-  /** Rejects with a MailRefused if the message was not accepted. */
+  /** Rejects with MailRefused if the message was not accepted. */
   send(message: SendMailOptions, to: string): Promise<void>;
 }
 
-/** A message was not accepted. The reason is one line and never contains the address. */
+/** The message was not accepted. The reason is one line and never contains the address. */
 export class MailRefused extends Error {
-  /** The receiver refused the address or the message for good (a 5yz reply, RFC 5321). */
+  /** The address or message was rejected permanently (a 5yz reply, RFC 5321). */
   readonly isFinal: boolean;
 
   constructor(reason: string, isFinal: boolean) {
@@ -35,14 +34,14 @@ export function smtpMailer(settings: Settings): Mailer | undefined {
       try {
         await transport.sendMail({ ...message, signal });
       } catch (error) {
-        // A new error: several properties of the original contain the address, and the reason is logged and stored.
-        throw new MailRefused(withoutLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
+        // A new error without `cause`: the original contains the address, and the reason is logged and stored.
+        throw new MailRefused(redactLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
       }
     },
   };
 }
 
-/** nodemailer over SMTP; each of its waits lasts SMTP_TIMEOUT_SECONDS at most. */
+/** Opens a nodemailer SMTP transport with SMTP_TIMEOUT_SECONDS as each of its timeouts. */
 export function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<Settings, "SMTP_TIMEOUT_SECONDS">) {
   const timeout = SMTP_TIMEOUT_SECONDS * 1000;
   return createTransport({
@@ -54,25 +53,25 @@ export function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<Settin
   });
 }
 
-/** Limit of a whole message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
+/** Deadline of a message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
 const MESSAGE_TIMEOUTS = 10;
 
 const MAX_REASON_CHARACTERS = 500;
 
 function reasonOf(error: unknown, to: string): string {
-  const said = withoutEmail(error instanceof Error ? error.message : String(error), to);
-  // Postgres refuses NUL.
-  return said.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
+  const text = redactEmail(error instanceof Error ? error.message : String(error), to);
+  // Postgres rejects NUL.
+  return text.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
 }
 
-/** Spam filters quote links that they refuse. Whoever has the guest's link can open the form. */
-function withoutLink(text: string, template: string): string {
+/** Spam filters quote rejected links, and anyone with the guest's link can open the form. */
+function redactLink(text: string, template: string): string {
   const [before = template] = template.split("{publicId}");
   const [first = "", ...rest] = text.split(before);
   return first + rest.map((part) => `[link]${part.replace(/^\S+/, "")}`).join("");
 }
 
-/** Whether this message was refused for good. A refused login or sender is for the operator to fix, so it is retried. */
+/** Whether the rejection is permanent. A rejected login or sender is retried: the operator can fix it. */
 function isFinal(error: unknown): boolean {
   const { command, responseCode = 0 } = error as { command?: string; responseCode?: number };
   return (command === "RCPT TO" || command === "DATA") && responseCode >= 500 && responseCode < 600;

@@ -8,13 +8,13 @@ import type { Notification } from "./schema.js";
 const ID = /^[1-9]\d{0,17}$/;
 
 /**
- * Resets a notification to its first attempt, due now. One that is running is left to its current attempt.
- * RESOURCE_NOT_FOUND if there is no such notification or it was sent.
+ * Resets a notification to its first attempt, due now. One that is being sent is not changed. RESOURCE_NOT_FOUND if there is
+ * no such notification or it was sent.
  */
 export async function retryNotification(context: Context, id: string): Promise<Notification> {
   if (!ID.test(id)) throw notFound();
   const { db } = context.services;
-  // Returned from the update: a worker may have sent it before it could be read again.
+  // Use the updated row: a worker may send it before it could be read again.
   const retried = await db.transaction(async (tx) => {
     const [row] = await tx.$queryRaw<{ formId: string; lastError: string | null; nextAttemptAt: Date }[]>`
       UPDATE notifications SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()

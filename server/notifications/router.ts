@@ -1,20 +1,20 @@
 import { z } from "zod";
-import { operatingProcedure, router } from "../trpc.js";
+import { operatorProcedure, router } from "../trpc.js";
 import { countNotifications, listNotifications } from "./list.js";
 import { retryNotification } from "./retry.js";
 import { notification, notificationCounts, retryInput } from "./schema.js";
 
 export const notificationsRouter = router({
-  /** The notifications not sent yet, oldest first. Operator. */
-  list: operatingProcedure.output(z.array(notification)).query(({ ctx }) => listNotifications(ctx)),
+  /** Unsent notifications, oldest first. Operator. */
+  list: operatorProcedure.output(z.array(notification)).query(({ ctx }) => listNotifications(ctx)),
   /**
-   * Resets a notification to its first attempt, due now. One that is running is left to its current attempt. Operator.
+   * Resets a notification to its first attempt, due now. One that is being sent is not changed. Operator.
    * Errors: RESOURCE_NOT_FOUND (no such notification, or it was sent).
    */
-  retry: operatingProcedure
+  retry: operatorProcedure
     .input(retryInput)
     .output(notification)
     .mutation(({ ctx, input }) => retryNotification(ctx, input.id)),
-  /** How many of them are in each state. Operator. */
-  count: operatingProcedure.output(notificationCounts).query(({ ctx }) => countNotifications(ctx)),
+  /** Number of unsent notifications per state. Operator. */
+  count: operatorProcedure.output(notificationCounts).query(({ ctx }) => countNotifications(ctx)),
 });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { expected } from "../errors.js";
 import { instantOut } from "../values.js";
 
-/** `waiting`: not tried yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up. */
+/** `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up. */
 export const STATES = ["waiting", "running", "retrying", "failed"] as const;
 
 export type State = (typeof STATES)[number];
@@ -13,13 +13,13 @@ export const notification = z.object({
   state: z.enum(STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
-  /** When the next attempt is due, or the running one was; null once given up. */
+  /** When the next or current attempt is or was due; null once given up. */
   runAt: instantOut.nullable(),
 });
 
 export type Notification = z.infer<typeof notification>;
 
-/** Any string: a malformed id is not found. */
+/** A malformed id is RESOURCE_NOT_FOUND. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
 export const notificationCounts = z.record(z.enum(STATES), z.int());

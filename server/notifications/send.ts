@@ -5,8 +5,8 @@ import { compose, maskEmail } from "./compose.js";
 import type { Mailer } from "./mailer.js";
 
 /**
- * Sends the message about a form. Resolves to whether there was a recipient: the form or its address may be gone.
- * Rejects with a MailRefused if the message was not accepted.
+ * Sends the email about a form. Resolves to false if there is no recipient: the form or its address is gone. Rejects with
+ * MailRefused if the message was not accepted.
  */
 export type Send = (formId: string) => Promise<boolean>;
 

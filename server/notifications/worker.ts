@@ -13,15 +13,15 @@ import { makeSender, type Send } from "./send.js";
 const POLL_MS = 1_000;
 const HEARTBEAT_MS = 5_000;
 /**
- * Heartbeats in a row before a worker judges others. After a database outage all workers look stale; those that live
- * have sent a heartbeat by then.
+ * Consecutive heartbeats before a worker takes over from stale workers. After a database outage all workers look stale; this
+ * gives the running ones time to send a heartbeat.
  */
-const STEADY_HEARTBEATS = 3;
+const HEARTBEATS_BEFORE_TAKEOVER = 3;
 
 /**
- * Sends notifications until stopped, WORKER_CONCURRENCY at once; without a mailer they wait. `stop` lets the running ones
- * finish, for DRAIN_SECONDS at most. Delivery is at least once: a message is repeated only if its worker crashed, stopped
- * before the mail server had answered, or had no database for 20 seconds, between the mail server's 250 and recording it.
+ * Sends notifications until stopped, WORKER_CONCURRENCY at a time; without a mailer they wait. `stop` waits up to
+ * DRAIN_SECONDS for those being sent. Delivery is at least once: a message is sent twice if its worker crashes, stops or
+ * loses the database for 20 seconds after the mail server accepted it and before that is recorded.
  */
 export function startSending(
   services: Services,
@@ -43,18 +43,18 @@ export function startSending(
     return 0;
   };
 
-  let steady = 0;
+  let heartbeatsInARow = 0;
   let last = performance.now();
-  const beat = async () => {
+  const sendHeartbeat = async () => {
     const now = performance.now();
-    // Late if the process was suspended: others may have taken over meanwhile.
-    const before = now - last < 2 * HEARTBEAT_MS ? steady : 0;
+    // If the process was suspended, start over: other workers may have taken over meanwhile.
+    const before = now - last < 2 * HEARTBEAT_MS ? heartbeatsInARow : 0;
     last = now;
-    steady = 0;
+    heartbeatsInARow = 0;
     await queue.heartbeat([...inFlight]);
     await recordActivity(services.db, mailer ? "worker.sending" : "worker.waiting");
-    steady = before + 1;
-    const released = steady < STEADY_HEARTBEATS ? [] : await queue.releaseStale();
+    heartbeatsInARow = before + 1;
+    const released = heartbeatsInARow < HEARTBEATS_BEFORE_TAKEOVER ? [] : await queue.releaseStale();
     for (const { givenUp, ...facts } of released) {
       if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
       else log.warn(facts, "took over from a stale worker");
@@ -70,10 +70,10 @@ export function startSending(
       repeat(() => sendNext(send), {
         signal: stopping.signal,
         retryMs: POLL_MS,
-        onFailure: (err) => log.warn({ err }, "cannot look for notifications"),
+        onFailure: (err) => log.warn({ err }, "cannot claim notifications"),
       }),
   );
-  const beating = repeat(beat, {
+  const heartbeats = repeat(sendHeartbeat, {
     signal: closing.signal,
     retryMs: HEARTBEAT_MS,
     onFailure: (err) => log.warn({ err }, "the worker cannot send its heartbeat"),
@@ -83,7 +83,7 @@ export function startSending(
       stopping.abort();
       await waitAtMost(DRAIN_SECONDS, Promise.all(sending));
       closing.abort();
-      await beating;
+      await heartbeats;
     },
   };
 }

@@ -6,12 +6,12 @@ import { cancelNotifications } from "../notifications/cancel.js";
 import { type Keys, open } from "../secrets.js";
 import type { Erased } from "./schema.js";
 
-/** Forms that one transaction erases the address of, and that one statement reads. */
+/** Forms per transaction and per read. */
 export const BATCH = 200;
 
 /**
- * Erases the addresses of these forms, which the transaction has locked, and what waits to be sent to them; gives the
- * number of notifications that were dropped. The fingerprints stay, so that a repeat of the create is still known.
+ * Erases the addresses of these forms, which the transaction has locked, and cancels their unsent notifications. Returns the
+ * number of cancelled notifications. Keeps the fingerprints, so that the create can still be replayed.
  */
 export async function eraseAddresses(
   tx: Transaction,
@@ -31,9 +31,9 @@ interface Sealed {
 }
 
 /**
- * Erases an address from every form that has it, on a guest's request. Upper and lower case are one, of the whole
- * address: mail servers that tell them apart are a rarity, and what is left behind weighs more than what is erased.
- * Every stored address is opened for it, a batch at a time, for one that is sealed cannot be looked up.
+ * Erases an address from every form, on a guest's request. Ignores case in the whole address: case-sensitive mailboxes are
+ * rare, and leaving an address behind is worse than erasing too much. Decrypts all stored addresses in batches, because
+ * encrypted addresses cannot be searched.
  */
 export async function erasePerson(context: Context, email: string): Promise<Erased> {
   const { db, keyring } = context.services;
@@ -57,7 +57,7 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
   }
 }
 
-// An update may have put another address there since it was read.
+// Checks again: an update may have changed the address since it was read.
 async function eraseIfStillThere(tx: Transaction, context: Context, ids: string[], sought: string) {
   const rows = await tx.$queryRaw<Sealed[]>`
     SELECT id::text, guest_email FROM forms WHERE id = ANY(${ids}::uuid[]) AND guest_email IS NOT NULL
@@ -67,7 +67,7 @@ async function eraseIfStillThere(tx: Transaction, context: Context, ids: string[
   return { forms: same.length, notifications: await eraseAddresses(tx, context, same, "request") };
 }
 
-/** In lower case; undefined where none of the secrets opens it any more. */
+/** Decrypts and lower-cases the address; undefined if no secret can decrypt it. */
 function addressOf({ id, guest_email }: Sealed, keys: Keys): string | undefined {
   try {
     return open(keys, guest_email, id).toLowerCase();

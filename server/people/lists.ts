@@ -1,9 +1,7 @@
 import type { z } from "zod";
 import type { Context } from "../context.js";
-import { keysetValues, newestFirst, type Page, readPage } from "../paging.js";
+import { descendingKeysetValues, keysetValues, type Page, readPage } from "../paging.js";
 import type { listMembersInput, listUsersInput, Member, User } from "./schema.js";
-
-// The operator's lists of people.
 
 const USERS = `
   SELECT id, email, name, created_at AS "createdAt"
@@ -21,10 +19,10 @@ export const listUsers = (
     ...input,
     keys: keyring.cursor,
     identity: { list: "users" },
-    read: (after, take) => db.query<User>("newest-users", USERS, newestFirst(after, take)),
+    read: (after, take) => db.query<User>("newest-users", USERS, descendingKeysetValues(after, take)),
   });
 
-/** A membership under the id of its other side: of the user, in the list of a listing. */
+/** `id` is the user in a listing's list and the listing in a user's list. */
 type MemberRow = Member & { id: string; createdAt: string };
 
 const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") => `
@@ -38,7 +36,7 @@ const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") 
 const MEMBERS_OF_LISTING = members("listing_id", "user_id");
 const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
 
-/** A page of a listing's members, or of a user's memberships, the oldest listing first. */
+/** A page of a listing's members or a user's memberships, oldest listing first. */
 export async function listMembers(
   { services: { db, keyring } }: Context,
   { limit, cursor, listingId, userId }: z.output<typeof listMembersInput>,

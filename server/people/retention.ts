@@ -3,10 +3,10 @@ import type { Services } from "../context.js";
 import { BATCH, eraseAddresses } from "./erase.js";
 
 /**
- * Erases the addresses of guests who left RETENTION_DAYS ago. Each batch is its own transaction, so that no form is
- * locked for long. A form that is being written is left to the next run.
+ * Erases the addresses of guests who checked out RETENTION_DAYS ago. Each batch is a separate transaction, so that no form is
+ * locked for long. Skips forms that are being written until the next run.
  */
-export async function eraseDue(
+export async function eraseDueEmails(
   { db, settings }: Services,
   log: { info(facts: object, message: string): void },
   signal?: AbortSignal,
@@ -26,5 +26,5 @@ export async function eraseDue(
     forms += count;
     full = count === BATCH;
   }
-  if (forms > 0) log.info({ forms, correlationId: system.correlationId }, "e-mail addresses were erased");
+  if (forms > 0) log.info({ forms, correlationId: system.correlationId }, "email addresses were erased");
 }

@@ -1,4 +1,4 @@
-import { operatingProcedure, router } from "../trpc.js";
+import { operatorProcedure, router } from "../trpc.js";
 import { erasePerson } from "./erase.js";
 import { listMembers, listUsers } from "./lists.js";
 import {
@@ -19,44 +19,44 @@ import {
 import { createUser, findUserByEmail, getUser, removeMember, setMember } from "./store.js";
 
 export const usersRouter = router({
-  /** Makes a user. Operator. Errors: VALIDATION_ERROR (the address is malformed, or taken: by whom). */
-  create: operatingProcedure
+  /** Creates a user. Operator. Errors: VALIDATION_ERROR (the address is malformed, or taken; names the user's id). */
+  create: operatorProcedure
     .input(createUserInput)
     .output(user)
     .mutation(({ ctx, input }) => createUser(ctx, input)),
   /** A user by id. Operator. Errors: RESOURCE_NOT_FOUND. */
-  get: operatingProcedure
+  get: operatorProcedure
     .input(getUserInput)
     .output(user)
     .query(({ ctx, input }) => getUser(ctx, input.id)),
-  /** A user by e-mail address, in whatever case. Operator. Errors: RESOURCE_NOT_FOUND. */
-  find: operatingProcedure
+  /** A user by email address, ignoring case. Operator. Errors: RESOURCE_NOT_FOUND. */
+  find: operatorProcedure
     .input(findUserInput)
     .output(user)
     .query(({ ctx, input }) => findUserByEmail(ctx, input.email)),
   /** All users, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
-  list: operatingProcedure
+  list: operatorProcedure
     .input(listUsersInput)
     .output(userPage)
     .query(({ ctx, input }) => listUsers(ctx, input)),
 });
 
 export const membersRouter = router({
-  /** Gives a user a role on a listing. Operator. Errors: VALIDATION_ERROR (no such user or listing). */
-  set: operatingProcedure
+  /** Sets a user's role on a listing. Operator. Errors: VALIDATION_ERROR (no such user or listing). */
+  set: operatorProcedure
     .input(setMemberInput)
     .output(membership)
     .mutation(({ ctx, input }) => setMember(ctx, input)),
-  /** Takes a user's role on a listing away. Operator. Errors: RESOURCE_NOT_FOUND. */
-  remove: operatingProcedure
+  /** Removes a user's role on a listing. Operator. Errors: RESOURCE_NOT_FOUND. */
+  remove: operatorProcedure
     .input(removeMemberInput)
     .output(membership)
     .mutation(({ ctx, input }) => removeMember(ctx, input)),
   /**
-   * Who has which role on a listing, or which roles a user has; empty if there is no such listing or user. Operator.
+   * Members of a listing, or memberships of a user; empty if there is no such listing or user. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  list: operatingProcedure
+  list: operatorProcedure
     .input(listMembersInput)
     .output(memberPage)
     .query(({ ctx, input }) => listMembers(ctx, input)),
@@ -64,10 +64,10 @@ export const membersRouter = router({
 
 export const peopleRouter = router({
   /**
-   * Erases a guest's address from all forms, and what waits to be sent to it; users are not touched. Operator.
-   * Errors: VALIDATION_ERROR (no address).
+   * Erases a guest's address from all forms and cancels unsent notifications to it; users are not changed. Operator.
+   * Errors: VALIDATION_ERROR (malformed address).
    */
-  erase: operatingProcedure
+  erase: operatorProcedure
     .input(eraseInput)
     .output(erased)
     .mutation(({ ctx, input }) => erasePerson(ctx, input.email)),

@@ -31,7 +31,7 @@ export const setMemberInput = z.strictObject({
 
 export const removeMemberInput = z.strictObject(membershipKey);
 
-/** The members of a listing, or the listings that a user is a member of. */
+/** Members of a listing, or memberships of a user. */
 export const listMembersInput = z
   .strictObject({ limit, cursor, listingId: uuid.optional(), userId: uuid.optional() })
   .refine(({ listingId, userId }) => (listingId === undefined) !== (userId === undefined), {
@@ -43,7 +43,7 @@ export const membership = z.object({ listingId: z.guid(), userId: z.guid(), role
 
 export type Membership = z.infer<typeof membership>;
 
-/** A membership with what people call its user and its listing. */
+/** A membership with display names of its user and listing. */
 export const member = membership.extend({ userEmail: z.string(), listingTitle: z.string() });
 
 export type Member = z.infer<typeof member>;
@@ -52,7 +52,7 @@ export const memberPage = z.object({ items: z.array(member), nextCursor });
 
 export const eraseInput = z.strictObject({ email: emailAddress });
 
-/** `unreadable` counts addresses that none of the secrets opens any more, so that nobody can tell whose they are. */
+/** `unreadable`: addresses that no secret can decrypt, so it is unknown whose they are. */
 export const erased = z.object({ forms: z.int(), notifications: z.int(), unreadable: z.int() });
 
 export type Erased = z.infer<typeof erased>;

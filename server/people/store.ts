@@ -7,7 +7,7 @@ import { invalid, notFound, ServiceError } from "../errors.js";
 import { canonicalEmail, resourceId } from "../values.js";
 import type { createUserInput, Membership, removeMemberInput, setMemberInput, User } from "./schema.js";
 
-/** A new user; VALIDATION_ERROR, with the id of the user who has it, if the address is taken in whatever case. */
+/** Creates a user. VALIDATION_ERROR with the existing user's id if the address is taken, ignoring case. */
 export function createUser(context: Context, input: z.output<typeof createUserInput>): Promise<User> {
   return context.services.db.transaction(async (tx) => {
     const [row] = await tx.user.createManyAndReturn({
@@ -16,7 +16,7 @@ export function createUser(context: Context, input: z.output<typeof createUserIn
     });
     if (!row) {
       const [taken] = await findByEmail(tx, input.email);
-      throw invalid([{ field: "email", issue: `a user with this address exists already: ${taken?.id}` }]);
+      throw invalid([{ field: "email", issue: `a user with this address already exists: ${taken?.id}` }]);
     }
     await audit(tx, context, "user.created", row.id);
     return projectUser(row);
@@ -37,7 +37,7 @@ export async function getUser({ services }: Context, id: string): Promise<User> 
   return projectUser(row);
 }
 
-/** The user with this address, in whatever case; RESOURCE_NOT_FOUND if there is none. */
+/** The user with this address, ignoring case; RESOURCE_NOT_FOUND if there is none. */
 export async function findUserByEmail(context: Context, email: string): Promise<User> {
   const [found] = await findByEmail(context.services.db, email);
   if (!found) throw notFound();
@@ -49,7 +49,7 @@ const BY_EMAIL = `SELECT id FROM users WHERE lower(email COLLATE "C") = $1`;
 const findByEmail = (tx: Sql | Transaction, email: string) =>
   queryIn<{ id: string }>(tx, "user-by-email", BY_EMAIL, [email.toLowerCase()]);
 
-/** The user an internal tool acts for; UNAUTHENTICATED if there is none with this id. */
+/** The principal for an internal tool that acts for a user; UNAUTHENTICATED if there is no such user. */
 export async function actAs({ db }: Services, userId: string): Promise<UserPrincipal> {
   const [found] = await findUser(db, resourceId.parse(userId));
   if (!found) throw new ServiceError("UNAUTHENTICATED", { message: "There is no user with this id." });
@@ -60,7 +60,7 @@ const findUser = (tx: Sql | Transaction, id: string) =>
   queryIn<{ id: string }>(tx, "user", "SELECT id FROM users WHERE id = $1::uuid", [id]);
 
 /** Throws VALIDATION_ERROR about `field` unless the user exists. */
-export async function demandUser(tx: Sql | Transaction, id: string, field: string): Promise<void> {
+export async function assertUserExists(tx: Sql | Transaction, id: string, field: string): Promise<void> {
   const [found] = await findUser(tx, id);
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
 }
@@ -75,12 +75,13 @@ const SET = `
 const REMOVE = `
   DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
 
-/** Gives a user a role on a listing, in place of any they have. Takes seconds on a listing of many forms. */
+/** Sets a user's role on a listing, replacing any previous one. Takes seconds on a listing with many forms. */
 export function setMember(context: Context, input: z.output<typeof setMemberInput>): Promise<Membership> {
   const { userId, listingId, role } = input;
   return context.services.db.longTransaction(async (tx) => {
-    await demandUser(tx, userId, "userId");
-    // Before the insert's foreign key shares it: the trigger then takes it for update, and upgrading a lock deadlocks.
+    await assertUserExists(tx, userId, "userId");
+    // Lock FOR UPDATE first: the insert's foreign key takes a shared lock that the trigger would have to upgrade, which
+    // deadlocks.
     const [listing] = await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
     if (!listing) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
     await tx.query("set-member", SET, [userId, listingId, role]);
@@ -89,15 +90,15 @@ export function setMember(context: Context, input: z.output<typeof setMemberInpu
   });
 }
 
-/** Takes a user's role on a listing away; RESOURCE_NOT_FOUND if there is none. */
+/** Removes a user's role on a listing; RESOURCE_NOT_FOUND if there is none. */
 export function removeMember(
   context: Context,
   { listingId, userId }: z.output<typeof removeMemberInput>,
 ): Promise<Membership> {
   return context.services.db.longTransaction(async (tx) => {
-    // The listing before the membership, in the order in which writers of its forms take them.
+    // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
     await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
-    // One statement, so that of two removals at once the second finds nothing.
+    // One statement, so that the second of two concurrent removals finds nothing.
     const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
     if (!row) throw notFound();
     await audit(tx, context, "member.removed", listingId, { userId });

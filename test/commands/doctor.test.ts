@@ -150,7 +150,7 @@ describe("doctor", () => {
     expect((await find()).secrets).toMatch(/^ok: The database knows APP_SECRETS/);
     const other = "a-secret of another process: 32 characters";
     expect((await find({ APP_SECRETS: other })).secrets).toMatch(
-      /^failed: The first of APP_SECRETS is unknown/,
+      /^failed: The first secret in APP_SECRETS is unknown/,
     );
     expect((await find({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
     await sql("DELETE FROM secret_checks");

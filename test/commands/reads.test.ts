@@ -66,7 +66,7 @@ describe("the commands that read", () => {
     for (const user of ["nobody@example.com", NOBODY, "x"]) {
       expect(await failure("users", "find", user)).toEqual(missing);
     }
-    expect(await failure("users", "find", "a@b")).toEqual([2, "USER: must be an e-mail address"]);
+    expect(await failure("users", "find", "a@b")).toEqual([2, "USER: must be an email address"]);
   });
 
   test("listings list shows all, or those that a user's keys see; listings show one", async () => {

@@ -34,13 +34,13 @@ describe("a failure with --json is one JSON value on standard output", {
   });
 
   test("refused values have the code VALIDATION_ERROR and each option with its issue", async () => {
-    const email = { field: "--email", issue: "must be an e-mail address" };
+    const email = { field: "--email", issue: "must be an email address" };
     const name = { field: "--name", issue: "must not be empty" };
     expect(await fail(["users", "create", "--email", "x", "--name", ""])).toEqual({
       code: 2,
       error: {
         code: "VALIDATION_ERROR",
-        message: "--email: must be an e-mail address; --name: must not be empty",
+        message: "--email: must be an email address; --name: must not be empty",
         errors: [email, name],
       },
     });

@@ -101,7 +101,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
     it("refuses a direct address that leads to another database", async () => {
       const other = await freshDatabase();
       await expect(migrateIt({ url: pooled.url, directUrl: other.url })).rejects.toThrow(
-        /do not lead to one database/,
+        /do not point to the same database/,
       );
     });
   });

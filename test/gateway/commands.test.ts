@@ -95,7 +95,7 @@ describe.concurrent("the commands for data", PATIENT, () => {
     expectFailure(
       await cli(["users", "create", "--email", "ada@example.com"]),
       2,
-      new RegExp(`--email: a user with this address exists already: ${user.id}\\n`),
+      new RegExp(`--email: a user with this address already exists: ${user.id}\\n`),
     );
   });
 
@@ -251,7 +251,7 @@ describe.concurrent("wrong usage", PATIENT, () => {
     [["keys", "revoke"], /missing required argument 'id'/],
     [["users", "create"], /required option '--email <address>' not specified/],
     [["users", "create", "--email"], /argument missing/],
-    [["users", "create", "--email", "nobody"], /--email: must be an e-mail address/],
+    [["users", "create", "--email", "nobody"], /--email: must be an email address/],
     [["serve", "--port", "99999"], /--port.*0 to 65535/],
     [["forms", "set-status", NOBODY, "accepted"], /STATUS: must be 1 to 32 of/],
   ] as const)("%j is one line and exit code 2", async (args, message) => {

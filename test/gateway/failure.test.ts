@@ -4,7 +4,7 @@ import { type Db, openDb } from "../../server/db.js";
 import { toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
-const TIMES = { poolSize: 2, connectTimeout: 10_000, statementTimeout: 10_000, lockTimeout: 9_000 };
+const TIMES = { poolSize: 2, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000, lockTimeoutMs: 9_000 };
 const ROLE = `guest_forms_test_guest_${process.pid}`;
 
 let database: FreshDatabase;
@@ -94,7 +94,7 @@ test("a database that is read-only, slow, or not there", async () => {
     /^The database at 127\S+ is read-only: check that it is not a standby\.$/,
   );
 
-  const slow = open(database.url, { statementTimeout: 50 });
+  const slow = open(database.url, { statementTimeoutMs: 50 });
   const waits = ways(slow, "SELECT pg_sleep(10)::text");
   await expectAll(waits, database.url, /^The database at 127\S+ did not answer in time\.$/);
 

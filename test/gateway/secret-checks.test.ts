@@ -15,7 +15,7 @@ const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
 
 /** One line, which says what is wrong and what to do, in both cases in which it happens. */
 const REFUSAL =
-  /^error: The first of APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
+  /^error: The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
 
 const listens = (serve: Running) => serve.waitForLine(/^Listening on /);
 
@@ -38,7 +38,7 @@ it("migrate changes nothing in a database that does not know its secret", PATIEN
   const database = await freshDatabase();
   await runCli(["migrate"], { env: envOf(database, OLD) });
   const without = await runCli(["migrate"], { env: envOf(database, "") });
-  expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with it/);
+  expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
   expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
     "The database is already up to date.\n",
   );
@@ -80,6 +80,6 @@ it.each([[["serve"]], [["worker"]]])(
     expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
     const { code, stderr } = await early.done;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/\nerror: The first of APP_SECRETS is unknown to this database\./);
+    expect(stderr).toMatch(/\nerror: The first secret in APP_SECRETS is unknown to this database\./);
   },
 );

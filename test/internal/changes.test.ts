@@ -119,7 +119,7 @@ describe("the status of a form", () => {
       );
     for (const status of ["ACEPTED", "ON_HOLD", "UNKNOWN", "_"]) {
       expect(await issueOf(status)).toEqual([
-        `status must be one of ${STATUSES.join(", ")}; any other is set only with force`,
+        `status must be one of ${STATUSES.join(", ")}; to set another status, use force`,
       ]);
     }
     expect(await trailOf(id)).toEqual(before);
@@ -199,8 +199,8 @@ describe("vehicles and pets of a form", () => {
     for (const caller of [asUser(services, userId), asOperator(services)]) {
       const both = caller.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
       expect((await refusal(both)).errors).toEqual([
-        { field: "numberOfVehicles", issue: "the listing takes at most 1" },
-        { field: "numberOfPets", issue: "the listing takes no pets" },
+        { field: "numberOfVehicles", issue: "must be at most 1 on this listing" },
+        { field: "numberOfPets", issue: "must be 0: the listing does not allow pets" },
       ]);
       const most = await caller.forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 0 });
       expect([most.numberOfVehicles, most.numberOfPets]).toEqual([1, 0]);
@@ -229,7 +229,7 @@ describe("vehicles and pets of a form", () => {
       {
         field: "listingId",
         issue:
-          "the form's numberOfVehicles: the listing takes at most 1; the form's numberOfPets: the listing takes no pets",
+          "the form's numberOfVehicles must be at most 1 on this listing; the form's numberOfPets must be 0: the listing does not allow pets",
       },
     ]);
     await user.forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 0 });

@@ -62,7 +62,7 @@ describe("the operator's commands", { timeout: 360_000 }, () => {
     });
     expect(await refused("forms", "set-party", form.id, "--vehicles", "3")).toEqual([
       2,
-      "error: --vehicles: the listing takes at most 2\n",
+      "error: --vehicles: must be at most 2 on this listing\n",
     ]);
     expect((await json("forms", "set-status", form.id, "CHECKED_OUT")).status).toBe("CHECKED_OUT");
     await asUser(services, userId).forms.get({ id: form.id });

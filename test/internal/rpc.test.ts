@@ -305,7 +305,7 @@ describe("errors over HTTP", () => {
     expect(told).toMatchObject({
       serviceCode: "INTERNAL_ERROR",
       httpStatus: 500,
-      message: "Something went wrong on our side.",
+      message: "Internal error. Retry later; if it persists, report the correlationId.",
     });
     expect(JSON.stringify(told)).not.toMatch(/api_keys|prisma|stack/i);
     const lines = broken.lines.filter((line) => line.includes(told.correlationId ?? "-"));

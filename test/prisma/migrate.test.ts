@@ -153,9 +153,7 @@ test("a database out of reach is told in one sentence without its password", asy
 });
 
 test("an address that is no URL is told", async () => {
-  await expect(migrate("secret")).rejects.toThrow(
-    /^Cannot migrate: the address of the database is no postgres/,
-  );
+  await expect(migrate("secret")).rejects.toThrow(/^Cannot migrate: the database address is not a postgres/);
 });
 
 test("all migrations are pending in an empty database, none in a migrated one", async () => {

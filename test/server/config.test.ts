@@ -108,20 +108,20 @@ describe("a setting that cannot be used", () => {
     ["BODY_MAX_BYTES", "16k", "an integer from 1 to 10000000"],
     ["TRUST_PROXY", "true", "an integer from 0 to 32"],
     ["LOG_LEVEL", "loud", "fatal, error, warn, info, debug, trace or silent"],
-    ["FORM_URL_TEMPLATE", "https://x.example/", "a web address containing {publicId}"],
-    ["FORM_URL_TEMPLATE", "{publicId}", "a web address containing {publicId}"],
-    ["FORM_URL_TEMPLATE", "javascript:{publicId}", "a web address containing {publicId}"],
+    ["FORM_URL_TEMPLATE", "https://x.example/", "an http or https URL containing {publicId}"],
+    ["FORM_URL_TEMPLATE", "{publicId}", "an http or https URL containing {publicId}"],
+    ["FORM_URL_TEMPLATE", "javascript:{publicId}", "an http or https URL containing {publicId}"],
     ["CORS_ORIGINS", "https://a.example/", 'comma-separated origins such as https://app.example.com, or "*"'],
     ["CORS_ORIGINS", "a.example", 'comma-separated origins such as https://app.example.com, or "*"'],
-    ["SMTP_FROM", "x", "a mail address, with or without a name"],
+    ["SMTP_FROM", "x", "an email address, with or without a name"],
   ])("%s=%s is named in one line, with its value and what it may be", (name, value, may) => {
     expect(complaints({ [name]: value })).toEqual([`${name} is "${value}", but must be ${may}.`]);
   });
 
   test.each([
-    ["DATABASE_URL", "mysql://user:hunter2@db.example", "an address such as postgres://…"],
-    ["DATABASE_URL", "hunter2", "an address such as postgres://…"],
-    ["REDIS_URL", "hunter2:6379", "an address such as redis://…"],
+    ["DATABASE_URL", "mysql://user:hunter2@db.example", "a URL such as postgres://…"],
+    ["DATABASE_URL", "hunter2", "a URL such as postgres://…"],
+    ["REDIS_URL", "hunter2:6379", "a URL such as redis://…"],
     ["APP_SECRETS", "hunter2", "comma-separated secrets of at least 32 characters each, newest first"],
     [
       "APP_SECRETS",
@@ -145,9 +145,9 @@ describe("a setting that cannot be used", () => {
     [{ FORM_URL_TEMPLATE: "https://x.example/{publicId}", SMTP_FROM: "" }, ["SMTP_FROM"]],
   ])("SMTP_URL with %j names each setting that mail also requires", (env, missing) => {
     const lines = {
-      SMTP_FROM: "SMTP_FROM is not set, but SMTP_URL requires it: a mail address, with or without a name.",
+      SMTP_FROM: "SMTP_FROM is not set, but SMTP_URL requires it: an email address, with or without a name.",
       FORM_URL_TEMPLATE:
-        "FORM_URL_TEMPLATE is not set, but SMTP_URL requires it: a web address containing {publicId}.",
+        "FORM_URL_TEMPLATE is not set, but SMTP_URL requires it: an http or https URL containing {publicId}.",
     };
     expect(complaints({ SMTP_URL: "smtp://mail.example", ...env })).toEqual(
       missing.map((name) => lines[name as keyof typeof lines]),
@@ -162,7 +162,7 @@ describe("a setting that cannot be used", () => {
       FORM_URL_TEMPLATE: "https://x.example/{publicId}",
     };
     expect(complaints(mail)).toEqual([
-      `SMTP_URL is a value of ${url.length} characters, but must be an address such as smtp://….`,
+      `SMTP_URL is a value of ${url.length} characters, but must be a URL such as smtp://….`,
     ]);
   });
 

@@ -149,7 +149,7 @@ describe("a cursor", () => {
         serviceCode: "INVALID_CURSOR",
         code: "BAD_REQUEST",
         status: 400,
-        message: "The cursor is not one that this list, with this filter, has given out.",
+        message: "Invalid cursor. Use a `nextCursor` returned by this endpoint with the same filters.",
         errors: undefined,
         retryAfter: undefined,
       });

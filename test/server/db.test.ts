@@ -6,7 +6,7 @@ import { ServiceError } from "../../server/errors.js";
 import { classify, needsOperator, toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
-const PATIENT = { poolSize: 4, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };
+const PATIENT = { poolSize: 4, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
 
 let database: FreshDatabase;
 let db: Db;
@@ -153,18 +153,23 @@ describe("a conflict: the same again at once may succeed", () => {
 
 describe("unavailable: the same again later may succeed", () => {
   test.each(Object.keys(WAYS))("a statement that takes too long: %s", async (way) => {
-    await expectFailure(way, "unavailable", opened({ statementTimeout: 60 }), "SELECT pg_sleep(5)::text");
+    await expectFailure(way, "unavailable", opened({ statementTimeoutMs: 60 }), "SELECT pg_sleep(5)::text");
   });
 
   test.each(Object.keys(WAYS))("a lock that is not given in time: %s", async (way) => {
     await other.query("BEGIN; LOCK TABLE users");
-    await expectFailure(way, "unavailable", opened({ lockTimeout: 60 }), "SELECT count(*)::text FROM users");
+    await expectFailure(
+      way,
+      "unavailable",
+      opened({ lockTimeoutMs: 60 }),
+      "SELECT count(*)::text FROM users",
+    );
     await other.query("ROLLBACK");
   });
 
   test.each(Object.keys(TYPED))("a lock that is not given in time: %s", async (way) => {
     await other.query("BEGIN; LOCK TABLE users");
-    expect(classify(await failureOf(TYPED[way]?.(opened({ lockTimeout: 60 })) ?? Promise.resolve()))).toBe(
+    expect(classify(await failureOf(TYPED[way]?.(opened({ lockTimeoutMs: 60 })) ?? Promise.resolve()))).toBe(
       "unavailable",
     );
     await other.query("ROLLBACK");
@@ -235,7 +240,7 @@ describe("unavailable: the same again later may succeed", () => {
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const address = silent.address();
     const port = typeof address === "object" && address ? address.port : 0;
-    const one = opened({ url: `postgres://postgres@127.0.0.1:${port}/x`, connectTimeout: 60 });
+    const one = opened({ url: `postgres://postgres@127.0.0.1:${port}/x`, connectTimeoutMs: 60 });
     for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
       expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
     }
@@ -243,7 +248,7 @@ describe("unavailable: the same again later may succeed", () => {
   });
 
   test("a pool whose connections are all taken", async () => {
-    const one = opened({ poolSize: 1, connectTimeout: 700 });
+    const one = opened({ poolSize: 1, connectTimeoutMs: 700 });
     const taken = await one.pool.connect();
     for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
       expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");

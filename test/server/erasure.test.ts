@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { eraseDue } from "../../server/people/retention.js";
+import { eraseDueEmails } from "../../server/people/retention.js";
 import {
   asOperator,
   asUser,
@@ -59,8 +59,8 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     const [due, bare, early] = [await create(), await create(null), await create()];
     await age("90 days 1 minute", [due.id, bare.id]);
     await age("89 days 23 hours", [early.id]);
-    await eraseDue(services, log);
-    await eraseDue(services, log);
+    await eraseDueEmails(services, log);
+    await eraseDueEmails(services, log);
     expect(await withAddress()).toEqual([early.id]);
     expect(await erasures(due.id)).toEqual([
       expect.objectContaining({ actor: "system", actorId: null, details: { reason: "retention" } }),
@@ -81,10 +81,10 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     await writer.query("BEGIN");
     await writer.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
     const began = await counts();
-    await eraseDue(services, log);
+    await eraseDueEmails(services, log);
     expect(await withAddress()).toEqual([id]);
     await writer.query("COMMIT");
-    await eraseDue(services, log);
+    await eraseDueEmails(services, log);
     expect(await withAddress()).toEqual([]);
     expect((await counts()).erased - began.erased).toBe(451);
   });
@@ -115,7 +115,7 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     const request = body();
     const { form } = await holder.create(request, "key");
     await age("91 days");
-    await eraseDue(services, log);
+    await eraseDueEmails(services, log);
     for (const key of ["key", undefined, "another"]) {
       expect(await holder.create(request, key)).toEqual({ form, replayed: true });
     }
@@ -133,7 +133,7 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
   test("takes what waits to be sent with it, without a word to anyone", async () => {
     const [due, other] = [await create(), await create()];
     await age("91 days", [due.id]);
-    await eraseDue(services, log);
+    await eraseDueEmails(services, log);
     expect(await waiting()).toEqual([other.id]);
   });
 
@@ -279,7 +279,7 @@ describe("the commands", { timeout: 270_000 }, () => {
     const again = await run("people", "erase", ADDRESS);
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
     const wrong = await run("people", "erase", "unmistakable@@");
-    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: "error: EMAIL: must be an e-mail address\n" });
+    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: "error: EMAIL: must be an email address\n" });
     expect((await run("people", "erase")).code).toBe(2);
   });
 

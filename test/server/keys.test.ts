@@ -323,7 +323,7 @@ describe("revoking and rotating", () => {
     const first = await makeKey(services, userId);
     const successor = await keys.rotate({ id: first.id });
     expect((await refusal(keys.rotate({ id: first.id }))).errors).toEqual([
-      { field: "id", issue: `the key was replaced by ${successor.id} already` },
+      { field: "id", issue: `the key was already replaced by ${successor.id}` },
     ]);
     expect((await keys.rotate({ id: successor.id })).expiresAt).toBeNull();
   });
@@ -361,7 +361,7 @@ describe("revoking and rotating", () => {
     const made = outcomes.flatMap((of) => (of.status === "fulfilled" ? [of.value.id] : []));
     expect(made).toHaveLength(1);
     for (const of of outcomes.filter(({ status }) => status === "rejected")) {
-      const issue = `the key was replaced by ${made[0]} already`;
+      const issue = `the key was already replaced by ${made[0]}`;
       expect(of).toMatchObject({ reason: { errors: [{ field: "id", issue }] } });
     }
   });

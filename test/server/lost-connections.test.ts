@@ -7,7 +7,7 @@ import { openDb } from "../../server/db.js";
 import { classify } from "../../server/failures.js";
 import { freshDatabase } from "../harness.js";
 
-const PATIENT = { poolSize: 1, connectTimeout: 5_000, statementTimeout: 5_000, lockTimeout: 4_000 };
+const PATIENT = { poolSize: 1, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
 
 /** The way to the database, which can hold back what comes from it, and then let it arrive as one piece. */
 async function holdingWay(databaseUrl: string) {
@@ -84,9 +84,9 @@ test("a transaction whose answer is overdue is not left open for whoever gets it
   const db = openDb({
     url: way.url,
     poolSize: 1,
-    connectTimeout: 5_000,
-    statementTimeout: 300,
-    lockTimeout: 250,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 300,
+    lockTimeoutMs: 250,
   });
   const other = new pg.Client({ connectionString: url });
   await other.connect();

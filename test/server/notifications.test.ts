@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import type { Db } from "../../server/db.js";
-import { withoutEmail } from "../../server/notifications/compose.js";
+import { redactEmail } from "../../server/notifications/compose.js";
 import { openQueue } from "../../server/notifications/queue.js";
 import { startWorker } from "../../server/worker.js";
 import {
@@ -236,11 +236,11 @@ describe("a message that the mail server refuses", () => {
     ["554 mail.example.com: relay denied", "554 ***: relay denied"],
     ["connect ECONNREFUSED 127.0.0.1:25", "connect ECONNREFUSED 127.0.0.1:25"],
   ])("is reported without the address: %s", (said, shown) => {
-    expect(withoutEmail(said, ADDRESS)).toBe(shown);
+    expect(redactEmail(said, ADDRESS)).toBe(shown);
   });
 
   test("is reported without it whatever characters it has", () => {
-    expect(withoutEmail("550 (no a+$&* here)", "a+$&*@x.de")).toBe("550 (no *** here)");
+    expect(redactEmail("550 (no a+$&* here)", "a+$&*@x.de")).toBe("550 (no *** here)");
   });
 
   test("is tried again later, with the same Message-ID, and shows neither in log nor table who it is to", async () => {

@@ -38,7 +38,7 @@ describe("users", () => {
       "HOST.ONE@EXAMPLE.COM",
     ]) {
       expect((await refusal(operator.users.create({ email }))).errors).toEqual([
-        { field: "email", issue: `a user with this address exists already: ${user.id}` },
+        { field: "email", issue: `a user with this address already exists: ${user.id}` },
       ]);
       expect(await operator.users.find({ email })).toEqual(user);
     }

@@ -249,7 +249,7 @@ describe("a write that fails at its last step", () => {
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",
       status: 500,
-      message: "Something went wrong on our side.",
+      message: "Internal error. Retry later; if it persists, report the correlationId.",
       errors: undefined,
       retryAfter: undefined,
     });

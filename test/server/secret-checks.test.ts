@@ -8,9 +8,10 @@ const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
 ) as [string, string, string];
 
-const UNKNOWN = /^The first of APP_SECRETS is unknown to this database\. If it is mistyped, .* To rotate, /;
+const UNKNOWN =
+  /^The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, .* To rotate, /;
 const DROPPED = /^APP_SECRETS lacks the secret that this database is used with\. /;
-const NOT_SET = /^APP_SECRETS is not set, but this database is used with it: set the value/;
+const NOT_SET = /^APP_SECRETS is not set, but this database is used with a secret: set the value/;
 
 /** What a process with these APP_SECRETS is told when it starts; "started" if nothing is wrong. */
 async function start(databaseUrl: string, ...secrets: string[]): Promise<string> {

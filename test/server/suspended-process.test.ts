@@ -14,9 +14,9 @@ const script = (url: string) => `
   const db = openDb({
     url: ${JSON.stringify(url)},
     poolSize: 1,
-    connectTimeout: 10_000,
-    statementTimeout: ${STATEMENT_TIMEOUT_MS},
-    lockTimeout: ${STATEMENT_TIMEOUT_MS},
+    connectTimeoutMs: 10_000,
+    statementTimeoutMs: ${STATEMENT_TIMEOUT_MS},
+    lockTimeoutMs: ${STATEMENT_TIMEOUT_MS},
   });
   const pid = () => db.query("pid", "SELECT pg_backend_pid() AS pid", []).then(([row]) => row.pid);
   const before = await pid();
