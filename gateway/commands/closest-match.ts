@@ -15,7 +15,7 @@ const MIN_PREFIX_LENGTH = 3;
 /** One typo in a short word, two in a longer one. */
 const maxDistance = (word: string) => (word.length < 8 ? 1 : 2);
 
-/** Optimal string alignment distance: insertions, deletions, replacements and swaps of neighbours. */
+/** Optimal string alignment distance: insertions, deletions, replacements and swaps of neighbors. */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [];
   const at = (i: number, j: number) => rows[i]?.[j] ?? 0;

@@ -69,7 +69,7 @@ const STAYS: Record<string, { from: number; nights: number; guests: number; stat
 };
 
 /**
- * Creates demo data through the core: a key holder with three listings, forms and a key of each mode, and a neighbour
+ * Creates demo data through the core: a key holder with three listings, forms and a key of each mode, and a neighbor
  * whose listings are out of scope of those keys. Existing data is kept; keys that no longer work are issued again.
  */
 export async function prepareDemo(
@@ -125,7 +125,7 @@ async function prepareListings(services: Services, holderId: string): Promise<Li
   const operator = createCaller(services, { kind: "operator" });
   const holder = createCaller(services, { kind: "user", userId: holderId });
   const { items } = await holder.listings.list({ limit: 100 });
-  if (items.length === 0) await addNeighbour(services, holderId);
+  if (items.length === 0) await addNeighbor(services, holderId);
   const listings: Listing[] = [];
   for (const definition of LISTINGS) {
     const existing = items.find(({ title }) => title === definition.title);
@@ -135,9 +135,9 @@ async function prepareListings(services: Services, holderId: string): Promise<Li
 }
 
 /** Another host with two listings. The demo key holder is a reader of one; both are out of scope of the demo keys. */
-async function addNeighbour(services: Services, holderId: string): Promise<void> {
+async function addNeighbor(services: Services, holderId: string): Promise<void> {
   const operator = createCaller(services, { kind: "operator" });
-  const userId = await createUser(services, "demo.neighbour", "Demo Neighbour");
+  const userId = await createUser(services, "demo.neighbor", "Demo Neighbor");
   const place = { city: "Wien", country: "Austria", zipCode: "1070", timezone: "Europe/Vienna" };
   for (const [title, address] of Object.entries({
     "Garden flat next door": "Gartengasse 3",

@@ -33,7 +33,7 @@ async function insert(
     data: { ...fields, hash: hash(key) as Uint8Array<ArrayBuffer>, prefix: key.slice(0, PREFIX_LENGTH) },
     select: SUMMARY,
   });
-  const { id, prefix, mode, expiresAt } = summarise(row);
+  const { id, prefix, mode, expiresAt } = summarize(row);
   return { id, key, prefix, mode, expiresAt };
 }
 
@@ -49,7 +49,7 @@ const SUMMARY = {
   lastUsedAt: true,
 } satisfies Prisma.ApiKeySelect;
 
-const summarise = (row: Prisma.ApiKeyGetPayload<{ select: typeof SUMMARY }>): KeySummary => ({
+const summarize = (row: Prisma.ApiKeyGetPayload<{ select: typeof SUMMARY }>): KeySummary => ({
   ...row,
   createdAt: row.createdAt.toISOString(),
   expiresAt: row.expiresAt?.toISOString() ?? null,
@@ -64,21 +64,21 @@ export async function listKeys({ services }: Context, userId: string | undefined
     orderBy: [{ createdAt: "asc" }, { id: "asc" }],
     select: SUMMARY,
   });
-  return rows.map(summarise);
+  return rows.map(summarize);
 }
 
 /** Revokes a key; one already revoked keeps its `revokedAt`. RESOURCE_NOT_FOUND if there is none. */
 export function revokeKey(context: Context, id: string): Promise<KeySummary> {
   return context.services.db.transaction(async (tx) => {
     const row = await lockKey(tx, id);
-    if (row.revokedAt) return summarise(row);
+    if (row.revokedAt) return summarize(row);
     const revoked = await tx.apiKey.update({
       where: { id: row.id },
       data: { revokedAt: new Date() },
       select: SUMMARY,
     });
     await audit(tx, context, "key.revoked", row.id);
-    return summarise(revoked);
+    return summarize(revoked);
   });
 }
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
   const services = await gateway.services();
   const { db } = services;
   const holder = await gateway.addHolder();
-  const neighbour = await gateway.addHolder();
+  const neighbor = await gateway.addHolder();
   const revoked = await gateway.issueKey(holder.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
   const expired = await gateway.issueKey(holder.userId);
@@ -23,7 +23,7 @@ beforeAll(async () => {
   Object.assign(keys, {
     readWrite: holder.key,
     readOnly: holder.readOnlyKey,
-    neighbour: neighbour.key,
+    neighbor: neighbor.key,
     revoked: revoked.key,
     expired: expired.key,
     unknown: mint("READ_WRITE"),
@@ -43,8 +43,8 @@ beforeAll(async () => {
     [ID.listing, holder, { maxPeopleInListing: 4 }],
     [ID.second, holder, {}],
     [ID.closed, holder, { active: false, maxPeopleInListing: 4 }],
-    [ID.foreign, neighbour, {}],
-    [ID.read, neighbour, {}],
+    [ID.foreign, neighbor, {}],
+    [ID.read, neighbor, {}],
   ] as const) {
     const { createdAt } = await db.prisma.listing.create({
       data: { id, publicId: slug(), ...place, ...fields },

@@ -19,7 +19,7 @@ export const ID = {
 } as const;
 
 /** `{name}` in a header or in raw bytes stands for such a key. */
-export type KeyName = "readWrite" | "readOnly" | "neighbour" | "revoked" | "expired" | "unknown" | "mistyped";
+export type KeyName = "readWrite" | "readOnly" | "neighbor" | "revoked" | "expired" | "unknown" | "mistyped";
 
 /** What an answer must be, exactly; `fields` are those of `errors[]`, in order. */
 export interface Expected {
@@ -810,7 +810,7 @@ const listingIds: Entry[] = [
     body: aStay(),
     ...missing,
   },
-  { it: "an update by the neighbour", ...PUT, key: "neighbour", body: stay(ID.foreign), ...missing },
+  { it: "an update by the neighbor", ...PUT, key: "neighbor", body: stay(ID.foreign), ...missing },
   { it: "a listing that is not active", ...POST, body: stay(ID.closed), ...invalid("listingId") },
   {
     it: "a listing that is not active and takes fewer",
@@ -1263,7 +1263,7 @@ const keys: Entry[] = [
   },
   {
     it: "both, the other holder's",
-    ...withKey({ Authorization: "Bearer {neighbour}", "X-API-Key": "{readWrite}" }),
+    ...withKey({ Authorization: "Bearer {neighbor}", "X-API-Key": "{readWrite}" }),
     ...unauthenticated,
   },
   {

@@ -32,9 +32,9 @@ let rows: Record<string, string>;
 beforeAll(async () => {
   const services = await gateway.services();
   holder = await gateway.addHolder();
-  const neighbour = await gateway.addHolder();
+  const neighbor = await gateway.addHolder();
   listingId = (await makeListing(services, holder.userId, { maxPeopleInListing: 4 })).id;
-  foreignId = (await makeListing(services, neighbour.userId)).id;
+  foreignId = (await makeListing(services, neighbor.userId)).id;
   formId = (await makeForm(services, holder.userId, listingId)).id;
   await makeForm(services, holder.userId, listingId);
   rows = await gateway.snapshot();

@@ -21,10 +21,10 @@ beforeAll(async () => {
   holder = await gateway.addHolder();
   listing = await makeListing(services, holder.userId);
   form = (await makeForm(services, holder.userId, listing.id)).id;
-  const neighbour = await gateway.addHolder();
+  const neighbor = await gateway.addHolder();
   const theirs = async () => {
-    const { id } = await makeListing(services, neighbour.userId);
-    return { listing: id, form: (await makeForm(services, neighbour.userId, id)).id };
+    const { id } = await makeListing(services, neighbor.userId);
+    return { listing: id, form: (await makeForm(services, neighbor.userId, id)).id };
   };
   foreign = await theirs();
   read = await theirs();

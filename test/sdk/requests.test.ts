@@ -45,9 +45,9 @@ describe("the six operations", () => {
   });
 
   test("unknown fields and statuses are kept", async () => {
-    context.proxy.injectNext(respondWith(200, { id: "f1", status: "ARCHIVED", colour: { of: "door" } }));
+    context.proxy.injectNext(respondWith(200, { id: "f1", status: "ARCHIVED", color: { of: "door" } }));
     const form = await context.client().forms.retrieve("f1");
-    expect(form).toEqual({ id: "f1", status: "ARCHIVED", colour: { of: "door" } });
+    expect(form).toEqual({ id: "f1", status: "ARCHIVED", color: { of: "door" } });
     expect(isKnownStatus(form.status)).toBe(false);
     expect(isKnownStatus("CHECKED_OUT")).toBe(true);
   });

@@ -217,7 +217,7 @@ describe("a cursor", () => {
     expect(page).toEqual({ items: [], nextCursor: null });
   });
 
-  test("signed with a secret that is still listed is recognised; with any other it is not", async () => {
+  test("signed with a secret that is still listed is recognized; with any other it is not", async () => {
     const newSecret = "n".repeat(32);
     const rotated = withSecrets(services, newSecret, TEST_SECRET);
     const rotatedCaller = asUser(rotated, ownerId);

@@ -50,7 +50,7 @@ const GOLDEN = {
   ],
 };
 
-describe("fingerprints of stored creates stay recognisable", () => {
+describe("fingerprints of stored creates stay recognizable", () => {
   test("a body without an address has these fingerprints, newest secret first", () => {
     expect(hex(BODY)).toEqual(GOLDEN.plain);
   });

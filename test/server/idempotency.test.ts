@@ -368,7 +368,7 @@ describe("a replay does not judge by the listing's rules", () => {
 });
 
 describe("after the secrets were rotated", () => {
-  test("requests of before are recognised, and those made before the old secret went", async () => {
+  test("requests of before are recognized, and those made before the old secret went", async () => {
     const next = "the-next-secret-of-at-least-32-characters";
     const before = await openTestServices();
     const rotated = withSecrets(before, next, TEST_SECRET);

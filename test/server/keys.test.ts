@@ -69,7 +69,7 @@ describe("a key", () => {
     "grf_rw_dGlMoiyrlfxX1rTnyFf3vA7NUtFOY6aF0kDQHBwtnOA3d2h8D",
     "grf_ro_mp48ddS880t0DnDzAtAIKzCYuheDByziCzzvOJ1NQAx07Pok2",
     `grf_rw_${"0".repeat(42)}300KYeT`,
-  ])("is recognised wherever its checksum was computed: %s", (key) => {
+  ])("is recognized wherever its checksum was computed: %s", (key) => {
     expect(isWellFormed(key)).toBe(true);
   });
 

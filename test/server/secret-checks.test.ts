@@ -102,7 +102,7 @@ describe("a rotation", () => {
   });
 });
 
-test("the first APP_SECRETS on a database with a stored secret are accepted and recognise what it fingerprinted", async () => {
+test("the first APP_SECRETS on a database with a stored secret are accepted and recognize what it fingerprinted", async () => {
   const before = await openTestServices({ APP_SECRETS: "" });
   const { id } = await makeUser(before);
   const listing = await makeListing(before, id);
