@@ -1,13 +1,10 @@
 // Keys of Postgres advisory locks. Arbitrary numbers, one per purpose; they must not change between versions.
 
-/** Held while a process migrates the database. */
+/** Held while a process migrates the database or registers its secrets. */
 export const MIGRATE = 7_270_731_554;
 
 /** Held while changing the settings of the pooler's role. */
 export const ROLE_SETTINGS = 7_270_731_555;
-
-/** Held while registering secrets. */
-export const SECRET_CHECKS = 7_270_731_556;
 
 /** Held in shared mode by transactions that create a form, so that readers can find them. Two 32-bit keys. */
 export const CREATING_FORM = "727073, 1";

@@ -22,6 +22,8 @@ export interface MigrateOptions {
   storeSecret?: boolean;
   /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */
   check?: (database: Queryable) => Promise<unknown>;
+  /** Called when the database is up to date, before other processes get the lock. */
+  finish?: (database: Queryable) => Promise<void>;
 }
 
 /**
@@ -30,16 +32,17 @@ export interface MigrateOptions {
  */
 export async function migrate(
   databaseUrl: string,
-  { onProgress = () => {}, storeSecret = false, check = async () => {} }: MigrateOptions = {},
+  { onProgress = () => {}, storeSecret = false, check, finish }: MigrateOptions = {},
 ): Promise<{ applied: string[] }> {
   const session = openSession(databaseUrl);
   try {
     await assertDirectSession(session);
     await assertSupportedServer(session);
     await acquireLock(session, onProgress);
-    await check(session);
+    await check?.(session);
     const applied = await applyMigrations(session, onProgress);
     if (storeSecret) await storeFirstSecret(session, onProgress);
+    await finish?.(session);
     return { applied };
   } catch (error) {
     throw new Error(redactPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
@@ -50,7 +53,7 @@ export async function migrate(
 }
 
 export interface Queryable {
-  query(text: string): Promise<{ rows: unknown[] }>;
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { SECRET_CHECKS } from "../prisma/advisory-locks.js";
+import { MIGRATE } from "../prisma/advisory-locks.js";
 import type { Db } from "./db.js";
 import { deriveKey } from "./secrets.js";
 
@@ -43,28 +43,35 @@ export async function checkSecrets(
 
 /**
  * Checks the secrets like `checkSecrets` and registers new ones: all if the database knows none, otherwise those listed
- * behind the newest. With `acceptNewest` it registers all without a check. Returns false if the database has not been
- * migrated. Safe to call from several processes at once.
+ * behind the newest. Returns false if the database has not been migrated. Safe to call from several processes at once.
  */
-export async function registerSecrets(
-  db: Db,
-  configured: readonly string[],
-  { acceptNewest = false } = {},
-): Promise<boolean> {
+export async function registerSecrets(db: Db, configured: readonly string[]): Promise<boolean> {
   const listed = checkValues(configured);
   const known = await undefinedIfTableMissing(db.query<Known>("secret-checks", READ, []));
   if (!known) return false;
-  if (!acceptNewest) {
-    check(known, listed);
-    if (isRegistered(known, listed)) return true;
-  }
+  check(known, listed);
+  if (isRegistered(known, listed)) return true;
   await db.sqlTransaction(async (tx) => {
-    await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [SECRET_CHECKS]);
-    // Another process may have registered others meanwhile.
-    if (!acceptNewest) check(await tx.query<Known>("secret-checks", READ, []), listed);
-    await tx.query("register-secrets", REGISTER, [listed, acceptNewest]);
+    // Waits for other processes, and for a migration, which registers its secrets before it releases the lock.
+    await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [MIGRATE]);
+    check(await tx.query<Known>("secret-checks", READ, []), listed);
+    await tx.query("register-secrets", REGISTER, [listed, false]);
   });
   return true;
+}
+
+/**
+ * Like `registerSecrets`, for the session that migrates the database, which holds the lock. With `acceptNewest` it
+ * registers all secrets without a check.
+ */
+export async function registerMigratedSecrets(
+  session: { query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }> },
+  configured: readonly string[],
+  { acceptNewest = false } = {},
+): Promise<void> {
+  const listed = checkValues(configured);
+  if (!acceptNewest) check((await session.query(READ)).rows as Known[], listed);
+  await session.query(REGISTER, [listed, acceptNewest]);
 }
 
 const UNDEFINED_TABLE = "42P01";

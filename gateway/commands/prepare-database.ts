@@ -1,8 +1,7 @@
 import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
-import { openDb } from "../../server/db.js";
 import { sessionSettings } from "../../server/pool.js";
-import { checkSecrets, registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
+import { checkSecrets, registerMigratedSecrets, SecretsRefused } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
 import type { SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain } from "./failure.js";
@@ -23,13 +22,12 @@ export async function prepareDatabase(
       onProgress,
       storeSecret: APP_SECRETS.length === 0,
       check: (database) => (acceptNewSecret ? Promise.resolve() : checkSecrets(database, APP_SECRETS)),
+      finish: (database) => registerMigratedSecrets(database, APP_SECRETS, { acceptNewest: acceptNewSecret }),
     }).catch(explainMigrationError);
     if (!DATABASE_PREPARED) {
       const roleSettings = sessionSettings(dbSettings(settings));
       await storeRoleSettings({ directUrl, pooledUrl, settings: roleSettings, onProgress });
     }
-    const db = openDb(dbSettings(settings));
-    await registerSecrets(db, APP_SECRETS, { acceptNewest: acceptNewSecret }).finally(() => db.close());
     return migrated;
   } catch (error) {
     throw explain(error, { databaseUrl: directUrl });

@@ -166,7 +166,7 @@ function startWorkerProcess(): WorkerProcess {
   let reason: string | undefined;
   const ended = new Promise<string>((resolve) => {
     worker.once("exit", (code, signal) =>
-      resolve((reason ?? signal) ? `killed by ${signal}` : `exited with code ${code}`),
+      resolve(reason ?? (signal ? `killed by ${signal}` : `exited with code ${code}`)),
     );
     worker.on("error", (error: Error) => worker.process.pid === undefined && resolve(error.message));
   });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
+import { registerMigratedSecrets } from "../../server/secret-checks.js";
 import { openServices } from "../../server/services.js";
 import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
 import { freshDatabase } from "../harness.js";
@@ -50,6 +52,22 @@ describe("a process whose newest secret the database does not know is refused", 
     expect(await start(url)).toBe("started");
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url)).toMatch(NOT_SET);
+  });
+
+  test("also if it tries to register its secret between the migrations and the secrets of `migrate`", async () => {
+    const { url } = await freshDatabase({ empty: true });
+    let early: Promise<string> | undefined;
+    await migrate(url, {
+      finish: async (session) => {
+        early = start(url, OTHER);
+        const waiting =
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        await expect.poll(async () => (await session.query(waiting)).rows.length).toBe(1);
+        await registerMigratedSecrets(session, [OLD]);
+      },
+    });
+    expect(await early).toMatch(UNKNOWN);
+    expect(await start(url, OLD)).toBe("started");
   });
 
   test("also if it starts at the same time on a new database: of ten secrets one is accepted", async () => {
