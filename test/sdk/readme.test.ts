@@ -8,7 +8,7 @@ import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { useGateway } from "./gateway.js";
 
-// Runs the samples of the SDK's README. The quick start is run by package.test.ts, from the tarball.
+// Runs the samples of the SDK's README. The quick start is run by test/release/sdk.release.ts, from the tarball.
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SDK = join(root, "sdk", "src", "index.ts");
 const TSC = join(root, "node_modules/typescript/bin/tsc");

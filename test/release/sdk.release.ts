@@ -13,8 +13,8 @@ import {
   passThrough,
   resetBeforeProcessing,
   respondWith,
-} from "./fault-proxy.js";
-import { useGateway } from "./gateway.js";
+} from "../sdk/fault-proxy.js";
+import { useGateway } from "../sdk/gateway.js";
 
 // Builds and packs the SDK, installs the tarball into blank projects and uses it there.
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -1,0 +1,219 @@
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Demo, prepareDemo } from "../../gateway/dev/demo.js";
+import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
+import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
+import { startTestGateway, type TestGateway } from "../gateway-harness.js";
+
+const CHROMIUM =
+  ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync) ?? "chromium";
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const OPERATIONS = [
+  ["createForm", "201 Created"],
+  ["listForms", "200 OK"],
+  ["updateForm", "200 OK"],
+  ["getForm", "200 OK"],
+  ["listListings", "200 OK"],
+  ["getListing", "200 OK"],
+] as const;
+
+let gateway: TestGateway;
+let browser: Browser;
+let demo: Demo;
+beforeAll(async () => {
+  gateway = await startTestGateway();
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
+  demo = await prepareDemo(await gateway.services(), {}, () => {});
+});
+afterAll(() => browser?.close());
+
+const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 900 };
+const SIZES = [PHONE, { width: 768, height: 1024 }, DESKTOP, { width: 1920, height: 1080 }];
+
+/** Opens a page. Nothing may come from elsewhere, break the policy or throw, from then to the end of `use`. */
+async function visit(path: string, options: BrowserContextOptions, use: (page: Page) => Promise<void>) {
+  const context = await browser.newContext({ viewport: DESKTOP, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const faults: string[] = [];
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${gateway.url}/`) && !url.startsWith("data:")) faults.push(`asked for ${url}`);
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
+  });
+  page.on("pageerror", (error) => faults.push(String(error)));
+  await page.addInitScript({ path: "test/browser/page-checks.js" });
+  await page.goto(gateway.url + path);
+  await use(page);
+  expect(faults).toEqual([]);
+  await context.close();
+}
+
+const article = (page: Page, operation: string) => page.locator(`article:has(#${operation})`);
+
+/** Opens the form of an operation, enters the key if there is none yet, and presses the button once. */
+async function pressSend(page: Page, operation: string, key: string): Promise<Locator> {
+  const form = article(page, operation).locator(".try");
+  await form.locator("summary").click();
+  const field = form.getByLabel("API key");
+  if ((await field.inputValue()) === "") await field.fill(key);
+  await form.getByRole("button", { name: "Send request" }).click();
+  await form.locator(".answer").waitFor();
+  return form;
+}
+
+it.each(SIZES)("nothing is cut off or overflows at $width px", async (viewport) => {
+  await visit("/docs", { viewport }, async (page) => {
+    for (const path of PAGES) {
+      await page.goto(gateway.url + path);
+      expect(await page.evaluate("cutTexts()"), path).toEqual([]);
+    }
+    for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
+    for (const label of ["curl", "TypeScript SDK"]) {
+      await article(page, "updateForm").getByLabel(label).check();
+      expect(await page.evaluate("cutTexts()"), label).toEqual([]);
+    }
+  });
+});
+
+it.each(["light", "dark"] as const)(
+  "every text has a contrast of at least 4.5 in the %s theme",
+  async (colorScheme) => {
+    await visit("/docs", { colorScheme }, async (page) => {
+      for (const path of PAGES) {
+        await page.goto(gateway.url + path);
+        await page.getByLabel("Search the documentation").fill("form");
+        await page.locator("#results a").first().waitFor();
+        expect(await page.evaluate("lowContrast()"), path).toEqual([]);
+      }
+      for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
+      expect(await page.evaluate("lowContrast()"), "answers").toEqual([]);
+    });
+  },
+);
+
+it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation, status) => {
+  await visit(`/docs/reference#${operation}`, { viewport: PHONE }, async (page) => {
+    const form = await pressSend(page, operation, demo.readWriteKey);
+    expect(await form.locator(".status strong").textContent()).toBe(status);
+    expect(await form.locator(".answer").textContent()).toContain(demo.listings[0]?.id);
+  });
+});
+
+it("a refused request shows its error code with a link to its section", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const form = await pressSend(page, "createForm", demo.readWriteKey);
+    await page.locator("#createForm-numberOfGuests").fill("1000");
+    // The browser reports a refused request to the console as an error.
+    page.removeAllListeners("console");
+    await form.getByRole("button", { name: "Send request" }).click();
+    await form.getByText("400 Bad Request").waitFor();
+    const link = form.getByRole("link", { name: "What VALIDATION_ERROR means" });
+    expect(await link.getAttribute("href")).toBe("/docs/errors#validation_error");
+  });
+});
+
+it("samples have this server's address at once, and the key's own ids once it is entered", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const samples = async () => (await page.locator(".sample pre").allTextContents()).join("\n");
+    expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
+    expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL/);
+    await page.locator("#key").fill(demo.readOnlyKey);
+    await page.getByText("Key accepted. The samples now use your listings and forms.").waitFor();
+    const filled = await samples();
+    expect(filled).toContain(demo.listings[0]?.id);
+    expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));
+  });
+  await visit("/docs/first-request", {}, async (page) => {
+    await page.getByText(`export GUEST_FORMS_BASE_URL=${gateway.url}`).waitFor();
+  });
+});
+
+it("the filter of a list is empty, so that the first request lists every form", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const sent = page.waitForRequest((request) => request.url() === `${gateway.url}/v1/forms`);
+    await pressSend(page, "listForms", demo.readOnlyKey);
+    await sent;
+    expect(await page.locator("#listForms-listingId").inputValue()).toBe("");
+  });
+});
+
+it("the key is sent as a bearer token, stored nowhere, and gone after a reload", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const sent = page.waitForRequest(/\/v1\/forms\/[^/]+$/);
+    await pressSend(page, "getForm", demo.readOnlyKey);
+    const request = await sent;
+    expect(await request.headerValue("authorization")).toBe(`Bearer ${demo.readOnlyKey}`);
+    expect(page.url()).not.toContain(demo.readOnlyKey);
+    const stored = "JSON.stringify([localStorage, sessionStorage, document.cookie, history.state])";
+    expect(await page.evaluate(stored)).toBe('[{},{},"",null]');
+    await page.reload();
+    expect(await page.locator("#key").inputValue()).toBe("");
+  });
+});
+
+it.each([
+  ["429", "Rate limits"],
+  ["python", "First request: Python"],
+  ["idempotency", "Create once, retry freely"],
+  ["IDEMPOTENCY_KEY_REUSED", "Errors: IDEMPOTENCY_KEY_REUSED"],
+  ["webhook", "Concepts: Statuses"],
+  ["create form", "API reference: Create form"],
+])("the search for %s finds %s, by keyboard", async (words, title) => {
+  await visit("/docs", {}, async (page) => {
+    await page.keyboard.press("/");
+    await page.keyboard.type(words);
+    const found = page.locator("#results a", { hasText: title }).first();
+    await found.waitFor();
+    await page.keyboard.press("ArrowDown");
+    const target = await page.locator("#results a").first().getAttribute("href");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(gateway.url + target);
+    expect(await page.locator("h1").textContent()).not.toBe("");
+  });
+});
+
+it("the first Tab reaches a link that skips to the content", async () => {
+  await visit("/docs/errors", {}, async (page) => {
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to content");
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate("document.activeElement.id")).toBe("content");
+  });
+});
+
+it("the navigation is behind a button on a phone, and beside the text on a desktop", async () => {
+  await visit("/docs", { viewport: PHONE }, async (page) => {
+    const entry = page.getByRole("navigation").getByRole("link", { name: "Paging" });
+    expect(await entry.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "Menu" }).click();
+    await entry.click();
+    await page.getByRole("heading", { name: "Paging", level: 1 }).waitFor();
+  });
+  await visit("/docs", {}, async (page) => {
+    expect(await page.getByRole("link", { name: "Paging" }).first().isVisible()).toBe(true);
+    expect(await page.getByRole("button", { name: "Menu" }).isVisible()).toBe(false);
+  });
+});
+
+it("paper shows the text without the parts that need a screen", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    for (const part of ["header", "nav", ".try", ".copy", "footer"]) {
+      expect(await page.locator(part).first().isVisible(), part).toBe(false);
+    }
+    expect(await page.getByRole("heading", { name: "Create form" }).isVisible()).toBe(true);
+  });
+});
