@@ -82,14 +82,18 @@ describe("--help", () => {
     ...command.commands.flatMap(withSubcommands),
   ];
 
+  const SETTINGS = "\nSettings (environment variables):\n";
+
   test("every command's fits a terminal of 80 columns, but for its examples", () => {
     const commands = withSubcommands(buildProgram());
     expect(commands.map((command) => command.name())).toEqual(
       expect.arrayContaining(["serve", "find", "retry", "set-party"]),
     );
+    const withSettings = commands.filter((command) => helpOf(command).includes(SETTINGS));
+    expect(withSettings.map((command) => command.name())).toEqual(["dev", "serve", "worker"]);
     for (const command of commands) {
       const [options] = helpOf(command).split("\nExample:\n");
-      const settings = helpOf(command).split("\nSettings,")[1] ?? "";
+      const settings = helpOf(command).split(SETTINGS)[1] ?? "";
       const long = `${options}${settings}`.split("\n").filter((line) => line.length > 80);
       expect([command.name(), long]).toEqual([command.name(), []]);
     }

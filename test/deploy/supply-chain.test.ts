@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
@@ -44,4 +44,14 @@ test("Prisma's CLI brings neither its database server nor its Studio", () => {
 test("no install script of any package runs", async () => {
   const said = await runTool("npm", ["config", "get", "ignore-scripts", "--prefix", packageRoot()], 60);
   expect(said.trim().split("\n").at(0)).toBe("true");
+});
+
+test("every path that the release packs exists, and every document of gateway/docs is packed", () => {
+  const { files } = JSON.parse(read("package.json")) as { files: string[] };
+  // `npm run build` and `npm run release` create these. gateway/dev/pack.mjs copies the others as named: no globs.
+  const created = ["dist", "npm-shrinkwrap.json"];
+  for (const path of files.filter((name) => !created.includes(name)))
+    expect(existsSync(join(packageRoot(), path)), path).toBe(true);
+  const documents = readdirSync(join(packageRoot(), "gateway/docs")).filter((name) => name.endsWith(".md"));
+  expect(files).toEqual(expect.arrayContaining(documents.map((name) => `gateway/docs/${name}`)));
 });
