@@ -130,7 +130,7 @@ export async function startFleet(options: { size: number; settings: Settings; lo
       if (isStopping) return;
       log.error(
         { reason: (error as Error).message },
-        "a replacement cannot start: the remaining workers stay",
+        "a replacement worker cannot start: the old workers keep running",
       );
     }
   };
