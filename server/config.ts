@@ -41,12 +41,14 @@ export const settingsSchema = z.object({
         "`guest-forms migrate` then stores the settings with the role.",
     ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
-    "Maximum number of connections per process. Its worker opens WORKER_CONCURRENCY + 2 more.",
+    "Maximum number of connections per process. The worker in it opens WORKER_CONCURRENCY + 2 more.",
   ),
   DATABASE_CONNECT_TIMEOUT_MS: integer(50, 60_000, 2_300).describe(
-    "Milliseconds a request waits for a connection before it gets a 503.",
+    "Milliseconds a request may wait for a connection. Then it gets a 503.",
   ),
-  DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe("Milliseconds a statement may run."),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe(
+    "Milliseconds that a statement may run.",
+  ),
   DATABASE_LOCK_TIMEOUT_MS: integer(50, 600_000, 1_700).describe(
     "Milliseconds a statement may wait for a lock. Also limits how long equal creates wait for each other.",
   ),
@@ -71,27 +73,30 @@ export const settingsSchema = z.object({
     .min(1)
     .default("127.0.0.1")
     .meta({ allowed: "a host name or IP address" })
-    .describe("Address the internal port listens on."),
+    .describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   APP_SECRETS: z
     .string()
     .transform((text) => text.split(",").map((secret) => secret.trim()))
     .pipe(z.array(z.string().min(32)).min(1))
     .optional()
-    .meta({ allowed: "comma-separated secrets of at least 32 characters each, newest first", secret: true })
+    .meta({
+      allowed: "comma-separated secrets of at least 32 characters each",
+      secret: true,
+    })
     .describe(
       "Root secrets for cursors, fingerprints and encrypted email addresses. The first is used; the others are still " +
         "accepted. Generate one with `openssl rand -base64 48` and set it on all processes: a process with a secret " +
         "that the database does not know refuses to start. To rotate, list the new secret second on all processes, " +
-        "restart them, then put it first. To set APP_SECRETS for the first time, stop all processes first: they only " +
-        "know the secret stored in the database.",
+        "restart them, then put it first. If the database was migrated without APP_SECRETS, stop all processes before " +
+        "you set it: they only know the secret stored in the database.",
     ),
   SMTP_URL: url(["smtp", "smtps"])
     .optional()
     .describe(
       "Mail server for notifications. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
-        "(?requireTLS=true requires it). Certificates are verified unless ?tls.rejectUnauthorized=false. Unset: " +
-        "notifications wait, except in `dev`, which prints them.",
+        "(?requireTLS=true requires it). Certificates are verified unless you add ?tls.rejectUnauthorized=false. If " +
+        "unset, notifications wait; `dev` prints them.",
     ),
   SMTP_FROM: z
     .string()
@@ -115,7 +120,7 @@ export const settingsSchema = z.object({
   RETENTION_DAYS: integer(0, 36_500, 90).describe(
     "Days after check-out until the worker erases a form's email address; it checks hourly. 0: never.",
   ),
-  WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications a process sends at the same time."),
+  WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
     "A page that ends in forms younger than this waits for creates in flight, so that a cursor never skips a form. " +
       "A form whose commit takes longer can be missed.",
@@ -142,14 +147,16 @@ export const settingsSchema = z.object({
   ),
   BODY_MAX_DEPTH: integer(1, 1000, 8).describe("Maximum nesting depth of a body; the body itself is 1."),
   DRAIN_DELAY_SECONDS: integer(0, 600, 0).describe(
-    "Seconds a stopping process keeps serving while /readyz answers 503, so load balancers stop routing to it.",
+    "Seconds that a stopping process keeps serving while /readyz answers 503, so load balancers stop routing to it.",
   ),
-  DRAIN_SECONDS: integer(0, 600, 10).describe("Seconds a stopping process gives running requests to finish."),
+  DRAIN_SECONDS: integer(0, 600, 10).describe(
+    "Seconds that running requests have to finish when a process stops.",
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(["http", "https"])
     .optional()
     .describe(
       "Endpoint for OpenTelemetry traces, OTLP over HTTP (protobuf). Tracing is off if this and " +
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are unset. The other OTEL_* variables are supported too.",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are both unset. The other OTEL_* variables work too.",
     ),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url(["http", "https"])
     .optional()

@@ -16,7 +16,7 @@ export const ERRORS = {
   FORBIDDEN: {
     status: 403,
     trpc: "FORBIDDEN",
-    message: "This key may not perform this operation.",
+    message: "This key is read-only. Use a read-write key.",
   },
   RESOURCE_NOT_FOUND: {
     status: 404,

@@ -93,21 +93,27 @@ export const { router, createCallerFactory } = t;
 /** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope. */
 function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "operator") throw new ServiceError("FORBIDDEN");
+  if (principal.kind === "operator") {
+    throw new ServiceError("FORBIDDEN", {
+      message: "The operator has no scope: act as a user (over tRPC, send X-User-Id).",
+    });
+  }
 }
 
 /** Like `assertHasScope`; also throws FORBIDDEN for a read-only key. */
 export function assertCanWrite(principal: Principal | null): asserts principal is ScopedPrincipal {
   assertHasScope(principal);
-  if (principal.kind === "key" && principal.mode !== "READ_WRITE") {
-    throw new ServiceError("FORBIDDEN", { message: "This key is read-only." });
-  }
+  if (principal.kind === "key" && principal.mode !== "READ_WRITE") throw new ServiceError("FORBIDDEN");
 }
 
 /** Throws UNAUTHENTICATED or, for API keys, FORBIDDEN. */
 function assertInApp(principal: Principal | null): asserts principal is InAppPrincipal {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "key") throw new ServiceError("FORBIDDEN");
+  if (principal.kind === "key") {
+    throw new ServiceError("FORBIDDEN", {
+      message: "An API key may not do this, only a user or the operator.",
+    });
+  }
 }
 
 /** Throws UNAUTHENTICATED or FORBIDDEN unless the principal is the operator. */

@@ -182,7 +182,7 @@ Create a form (sending it again returns the same form):
 
   ${curl.create}
 
-List the forms on that listing, newest last:
+List the forms on that listing, oldest first:
 
   ${curl.list}
 

@@ -26,7 +26,7 @@ function addList(forms: Command): void {
   withPages(addDataCommand(forms, "list"))
     .description("list forms, newest first")
     .option("--listing <id>", "only forms on this listing")
-    .option("--user <user>", "only forms in scope of this user's keys; an id or e-mail address")
+    .option("--user <user>", "only forms in scope of this user's keys; an id or email address (default: all)")
     .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
       runOperation(command, {
         call: async (core, findUser) => {
@@ -55,7 +55,7 @@ const formatMinute = (instant: string | null) => instant && `${instant.slice(0, 
 
 function addShow(forms: Command): void {
   addDataCommand(forms, "show <id>")
-    .description("show a form, without the guest's e-mail address")
+    .description("show a form, without the guest's email address")
     .action((id: string, _options: object, command: Command) =>
       runOperation(command, {
         call: (core) => core.forms.getAny({ id }),
@@ -67,7 +67,9 @@ function addShow(forms: Command): void {
 
 function addSetStatus(forms: Command): void {
   addDataCommand(forms, "set-status <id> <status>")
-    .description("set a form's status; any change is allowed, and corrections are audited as such")
+    .description(
+      "set a form's status; any change is allowed, and one out of order is audited as a correction",
+    )
     .option("--force", "allow an unknown status; clients see it as UNKNOWN")
     .addHelpText(
       "after",
@@ -96,8 +98,8 @@ interface PartyOptions {
 function addSetParty(forms: Command): void {
   addDataCommand(forms, "set-party <id>")
     .description("set the number of vehicles and pets, within the listing's rules")
-    .option("--vehicles <number>", "number of vehicles, or none for not stated", parseWholeNumberOrNone)
-    .option("--pets <number>", "number of pets, or none for not stated", parseWholeNumberOrNone)
+    .option("--vehicles <number>", "number of vehicles, or none to unset it", parseWholeNumberOrNone)
+    .option("--pets <number>", "number of pets, or none to unset it", parseWholeNumberOrNone)
     .addHelpText(
       "after",
       notes(

@@ -32,7 +32,7 @@ export function addListings(program: Command): void {
 function addCreate(listings: Command): void {
   addDataCommand(listings, "create")
     .description("create a listing and make a user its owner")
-    .requiredOption("--owner <user>", "owner: id or e-mail address of a user (required)")
+    .requiredOption("--owner <user>", "owner: id or email address of a user (required)")
     .requiredOption("--title <text>", "title, at most 200 characters (required)")
     .requiredOption("--address <text>", "street and number, at most 500 characters (required)")
     .requiredOption("--city <text>", "city (required)")
@@ -51,7 +51,7 @@ function addCreate(listings: Command): void {
       parseWholeNumber,
     )
     .addOption(
-      new Option("--allow-pets <answer>", "whether pets are allowed (default: not stated)").choices([
+      new Option("--allow-pets <answer>", "whether pets are allowed (default: not specified)").choices([
         "true",
         "false",
       ]),
@@ -92,7 +92,7 @@ function addList(listings: Command): void {
     .description("list listings, newest first")
     .option(
       "--user <user>",
-      "only listings in scope of this user's keys; an id or e-mail address (default: all)",
+      "only listings in scope of this user's keys; an id or email address (default: all)",
     )
     .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
       runOperation(command, {
@@ -161,7 +161,7 @@ function addUpdate(listings: Command): void {
       parseWholeNumberOrNone,
     )
     .addOption(
-      new Option("--allow-pets <answer>", "whether pets are allowed; none: not stated").choices(
+      new Option("--allow-pets <answer>", "whether pets are allowed; none: not specified").choices(
         Object.keys(ANSWERS),
       ),
     )

@@ -7,15 +7,17 @@ export function addMigrate(program: Command): void {
     .description("migrate the database to the current schema")
     .option(
       "--accept-new-secret",
-      "use the newest of APP_SECRETS even if the previous secret is lost (see below)",
+      "use the first of APP_SECRETS even if the previous secret is lost (see below)",
     )
     .addHelpText(
       "after",
       notes(`
 Requires DATABASE_URL. Safe to run concurrently and repeatedly. If APP_SECRETS is unset, it stores a random secret in
-the database. It fails if a newer version has migrated the database, or if the database does not know APP_SECRETS.
---accept-new-secret overrides the latter check. For a lost secret, e-mail addresses encrypted with it stay unreadable,
-cursors signed with it are invalid, and retries of creates made under it create a second form.`),
+the database. Fails if migrations are pending and another version has migrated the database, or if the database does not
+know APP_SECRETS.
+
+--accept-new-secret skips the check of APP_SECRETS. Email addresses encrypted with a lost secret stay unreadable, cursors
+signed with it are invalid, and retries of creates made under it create a second form.`),
     )
     .action(async (options: { acceptNewSecret?: boolean }, command: Command) => {
       const { readSettingsWithDatabase } = await import("./environment.js");

@@ -23,7 +23,7 @@ Example:
             formatTable(
               entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
               ["at", "action", "subjectId", "actor", "actorId", "userId", "details"],
-              "No changes recorded for this request id.",
+              "No changes recorded for this correlation id.",
             ),
             `\nTo find its log lines, search for "${logField}":"${correlationId}".`,
           ].join("\n"),

@@ -14,7 +14,7 @@ export async function warnAtStart(
 ): Promise<void> {
   if (size.worker) warnIfNotificationsWait(settings, log);
   for (const { name, meant } of misspeltSettings(process.env)) {
-    log.warn({ setting: name, meant }, "unknown setting, possibly misspelt");
+    log.warn({ setting: name, meant }, "unknown setting, possibly misspelled");
   }
   try {
     const { services, close } = await openServices(settings, log);

@@ -7,7 +7,7 @@ export const mailServerCheck: Check = {
   async run({ settings }) {
     const { SMTP_URL, NODE_ENV } = settings;
     if (!SMTP_URL) {
-      const notSent = "SMTP_URL is not set: notifications are not sent, except that `dev` prints them.";
+      const notSent = "SMTP_URL is not set: notifications wait. Only `dev` prints them.";
       return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
     }
     const transport = openTransport(SMTP_URL, settings);

@@ -31,7 +31,7 @@ function requireJson(headers: NodeJS.Dict<string[]>): void {
   }
   const encodings = headers["content-encoding"] ?? [];
   if (encodings.some((encoding) => encoding.toLowerCase() !== "identity")) {
-    throw unsupported("Content-Encoding", "compressed bodies are not accepted");
+    throw unsupported("Content-Encoding", "must be identity, if present: compressed bodies are not accepted");
   }
   // Node decodes only `chunked`, and ignores any other value.
   const transfers = headers["transfer-encoding"] ?? [];

@@ -88,7 +88,7 @@ export async function startFleet(options: { size: number; settings: Settings; lo
         current = undefined;
         if (performance.now() - started.startedAt >= STABLE_AFTER_MS) backoffMs = MIN_BACKOFF_MS;
         const worker = started.worker.process.pid;
-        log.error({ worker, reason, replacedInMs: isReplacing ? 0 : backoffMs }, "a worker has ended");
+        log.error({ worker, reason, replacedInMs: isReplacing ? 0 : backoffMs }, "a worker exited");
         if (!isReplacing) replaceLater();
       });
     };
@@ -125,12 +125,12 @@ export async function startFleet(options: { size: number; settings: Settings; lo
         if (isStopping) return;
         await replace();
       }
-      log.info({}, "the workers are replaced");
+      log.info({}, "all workers were replaced");
     } catch (error) {
       if (isStopping) return;
       log.error(
         { reason: (error as Error).message },
-        "a replacement cannot start: the remaining workers stay",
+        "a replacement worker cannot start: the old workers keep running",
       );
     }
   };

@@ -56,5 +56,5 @@ const EMAIL = /(\\u[\da-f]{4}|\\.)?[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z\d-]+(?:\.[
  */
 export function withoutSecrets(line: string): string {
   const keyless = line.includes("grf_") ? line.replace(KEY, "grf_$1_…") : line;
-  return keyless.includes("@") ? keyless.replace(EMAIL, "$1[e-mail]") : keyless;
+  return keyless.includes("@") ? keyless.replace(EMAIL, "$1[email]") : keyless;
 }

@@ -13,7 +13,7 @@ export interface ClientOptions {
   /**
    * The API key, or a function that returns it. Default: `GUEST_FORMS_API_KEY`. A function is called before each
    * request, including retries and pages. Its result is not cached: if it is slow, cache in the function. In a browser,
-   * all users of the page can read the key.
+   * everyone who opens the page can read the key.
    */
   apiKey?: ApiKey | undefined;
   /**
@@ -43,7 +43,7 @@ export interface ClientOptions {
 
 /** Options of {@link GuestForms.withOptions}. */
 export interface ClientOverrides extends Omit<ClientOptions, "apiKey"> {
-  /** Another key, or a function that returns it. Empty or undefined is an error, so that no call uses the wrong key. */
+  /** Another key, or a function that returns it. Empty or undefined is an error, so no call uses the wrong key. */
   apiKey?: ApiKey;
 }
 

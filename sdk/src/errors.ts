@@ -103,7 +103,7 @@ export class ApiError extends GuestFormsError {
   }
 }
 
-/** 401 `UNAUTHENTICATED`: the key is missing, malformed, revoked or expired. */
+/** 401 `UNAUTHENTICATED`: the key is missing, malformed, unknown, revoked or expired. */
 export class UnauthenticatedError extends ApiError {
   static {
     UnauthenticatedError.prototype.name = "UnauthenticatedError";
@@ -193,8 +193,8 @@ export class InternalError extends ApiError {
 
 /**
  * No complete response: the connection was refused, reset, or closed within the body (then `status` and `headers` are
- * set). The write may have taken effect; retrying it with the same `Idempotency-Key` is safe. `cause` is a copy of the
- * platform's error.
+ * set). A write may have taken effect; retrying a create with the same `Idempotency-Key` is safe. `cause` is a copy of
+ * the platform's error.
  */
 export class ConnectionError extends GuestFormsError {
   static {

@@ -4,7 +4,7 @@ import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, resolveIdempotencyKey, sendOne } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
-/** The statuses that this version of the SDK knows. The service returns `UNKNOWN` for those it does not list. */
+/** The statuses that this version of the SDK knows. `UNKNOWN` stands for any status that the service does not list. */
 export const FORM_STATUSES = [
   "SENT",
   "COMPLETED",

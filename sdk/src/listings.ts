@@ -29,7 +29,7 @@ export interface Listing {
   maxPeopleInListing: number | null;
   /** Maximum number of vehicles per form; null for no limit. */
   maxVehicles: number | null;
-  /** Whether pets are allowed; null if not set. */
+  /** Whether pets are allowed; null if not specified. */
   allowPets: boolean | null;
   /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
   createdAt: string;

@@ -35,8 +35,8 @@ export const formV1 = z
       }),
     status: z.enum(FORM_STATUSES).meta({
       description:
-        "Progress of the form. New values may be added: handle a value you do not know like UNKNOWN, which replaces " +
-        "every status that this version does not list.",
+        "Status of the form. UNKNOWN stands for any status that this version does not list. New values may be added: " +
+        "handle a value you do not know like UNKNOWN.",
       example: "SENT",
     }),
     checkInDate: instantOut

@@ -9,7 +9,7 @@ export const listing = z
       .guid()
       .meta({ description: "Unique id of the listing.", example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" }),
     publicId: z.string().meta({
-      description: "Random slug of the listing, for public links.",
+      description: "Random public slug of the listing.",
       example: "kQ2m9_uTz1f8Yc-3RbXwE",
       ...slug,
     }),
@@ -27,7 +27,7 @@ export const listing = z
       .nullable()
       .meta({ description: "District.", example: "Kreuzberg", ...line(200) }),
     timezone: z.string().meta({
-      description: "IANA timezone identifier.",
+      description: "IANA time zone identifier.",
       example: "Europe/Berlin",
       pattern: "^[A-Za-z0-9_+/-]+$",
       maxLength: 64,

@@ -48,7 +48,7 @@ export async function check(options: Options): Promise<void> {
       if (!within(found)) process.exitCode = 1;
       rows.push([id, within(found) ? "ok" : "GROWN", ...cells(found, limit)]);
     }
-    const head = ["operation", "", "CPU to L", "recorded", "Postgres CPU to L", "recorded"];
+    const head = ["operation", "", "CPU ÷ L", "recorded", "Postgres CPU ÷ L", "recorded"];
     process.stdout.write(`${markdown([head, ...rows])}\n`);
   });
 }

@@ -13,9 +13,9 @@ const HEAD = [
   "p99 ms",
   "CPU µs",
   "Postgres CPU µs",
-  "requests/s to L",
+  "requests/s ÷ L",
   "to T",
-  "CPU to L",
+  "CPU ÷ L",
 ];
 
 /** The results as a Markdown table: a row for each operation and server. */

@@ -19,7 +19,7 @@ const TARGETS: readonly Target[] = [
 /** Highest p99 of any operation, as a multiple of L's. */
 const P99 = 2.5;
 
-const HEAD = ["operation", "held", "requests/s to L", "p99 to L"];
+const HEAD = ["operation", "held", "requests/s ÷ L", "p99 ÷ L"];
 
 /** Each target that was measured, beside what was reached, as a Markdown table. */
 export function targetTable(results: readonly Result[]): string {

@@ -68,7 +68,7 @@ describe("the committed document", () => {
     }
   });
 
-  it("gives no e-mail address in any response", () => {
+  it("gives no email address in any response", () => {
     const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } })
       .components;
     const { FormInput, ...answered } = schemas;

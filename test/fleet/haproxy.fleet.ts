@@ -143,7 +143,7 @@ describeWith("haproxy", "two gateways behind HAProxy", (binary) => {
     for (const host of hosts) {
       await sleep(500);
       process.kill(host.process.pid, "SIGHUP");
-      await expect.poll(() => linesWith(host, "the workers are replaced"), { timeout: 30_000 }).toBe(1);
+      await expect.poll(() => linesWith(host, "all workers were replaced"), { timeout: 30_000 }).toBe(1);
     }
     await sleep(500);
     await load.stop();

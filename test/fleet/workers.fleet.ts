@@ -53,7 +53,7 @@ it("SIGHUP replaces every worker under load, and no request fails on any kept co
   for (let turn = 1; turn <= 2; turn++) {
     await sleep(500);
     signalTo(host, "SIGHUP");
-    await expect.poll(() => linesWith(host, "the workers are replaced"), { timeout: 20_000 }).toBe(turn);
+    await expect.poll(() => linesWith(host, "all workers were replaced"), { timeout: 20_000 }).toBe(turn);
   }
   await sleep(500);
   await load.stop();
@@ -92,7 +92,7 @@ it("a worker that crashes is replaced, while the others serve", async () => {
   for (let turn = 0; turn < 5; turn++) expect((await list(host)).status).toBe(200);
   await expect.poll(() => workersOf(host).length, { timeout: 10_000 }).toBe(2);
   expect(workersOf(host)).toContain(other);
-  const said = log(host.process.stderr).filter(({ msg }) => msg === "a worker has ended");
+  const said = log(host.process.stderr).filter(({ msg }) => msg === "a worker exited");
   expect(said).toMatchObject([{ worker: victim, reason: "killed by SIGKILL", replacedInMs: 100 }]);
 });
 
@@ -104,10 +104,10 @@ it("a worker that cannot start is tried again ever more slowly, saying why, and 
   process.kill(victim, "SIGKILL");
   const pauses = () =>
     log(host.process.stderr)
-      .filter(({ msg }) => msg === "a worker has ended")
+      .filter(({ msg }) => msg === "a worker exited")
       .map(({ replacedInMs }) => replacedInMs);
   await expect.poll(pauses, { timeout: 20_000 }).toEqual([100, 200, 400]);
-  const reasons = log(host.process.stderr).filter(({ msg }) => msg === "a worker has ended");
+  const reasons = log(host.process.stderr).filter(({ msg }) => msg === "a worker exited");
   expect(reasons.at(-1)?.reason).toMatch(/database at 127\.0\.0\.1:\d+ cannot be reached/);
   signalTo(host, "SIGHUP");
   await expect.poll(() => linesWith(host, "a replacement cannot start"), { timeout: 20_000 }).toBe(1);

@@ -105,7 +105,7 @@ describe("the log", () => {
     await expect.poll(count).toBe(before + 1);
   });
 
-  test("never has a key or an e-mail address, wherever the client put them", async () => {
+  test("never has a key or an email address, wherever the client put them", async () => {
     const unknown = mint("READ_WRITE");
     gateway.keepOutOfLog(unknown);
     const body = stay(listingId, { guestEmail: EMAIL });

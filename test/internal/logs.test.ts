@@ -125,7 +125,7 @@ describe("a run that meets keys and addresses in every place", () => {
     for (const secret of [...secrets, GUEST, HOST, "hara+stay"].flatMap(encodings)) {
       expect(said.toLowerCase().includes(secret.toLowerCase()), secret).toBe(false);
     }
-    expect(said).toMatch(/"err":.*no \[e-mail\] and no grf_rw_…/);
+    expect(said).toMatch(/"err":.*no \[email\] and no grf_rw_…/);
     expect(said).toContain("a***@g***.test");
   });
 
@@ -192,8 +192,8 @@ test("a line stays JSON whatever is taken out of it", () => {
     "grf_rw_AbCdE",
   ];
   const told = values.map((value) => JSON.parse(withoutSecrets(JSON.stringify({ value }))).value);
-  expect(told.slice(0, 4)).toEqual(["line\n[e-mail]", "\u0001[e-mail]", '"[e-mail]"', "C:\\[e-mail]"]);
-  expect(told[4]).toBe("postgres://app:[e-mail]/forms");
+  expect(told.slice(0, 4)).toEqual(["line\n[email]", "\u0001[email]", '"[email]"', "C:\\[email]"]);
+  expect(told[4]).toBe("postgres://app:[email]/forms");
   expect(told[5]).not.toContain("@");
   expect(told[6]).not.toContain(UNKNOWN.slice(7));
   expect(told.slice(7)).toEqual(values.slice(7));

@@ -291,7 +291,7 @@ test("several processes: one internal port tells their sum, which a replaced wor
   // What is answered after the last scrape counts too.
   await send(10);
   process.kill(service.pid, "SIGHUP");
-  await service.waitForLine(/the workers are replaced/, 60_000);
+  await service.waitForLine(/all workers were replaced/, 60_000);
   await expect.poll(async () => requestsOf(await scrape(internal))).toBeGreaterThanOrEqual(51);
   await send(5);
   const last = await scrape(internal);

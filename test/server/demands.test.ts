@@ -145,7 +145,7 @@ describe("a read-only key", () => {
       serviceCode: "FORBIDDEN",
       code: "FORBIDDEN",
       status: 403,
-      message: "This key is read-only.",
+      message: "This key is read-only. Use a read-write key.",
       errors: undefined,
       retryAfter: undefined,
     };
