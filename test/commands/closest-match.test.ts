@@ -11,10 +11,10 @@ test.each([
   ["notifcation", "notifications"],
   ["notif", "notifications"],
   ["set-satuts", "set-status"],
-])("%s was meant to be %s", (word, meant) => {
-  expect(closestMatch(word, COMMANDS)).toBe(meant);
+])("the closest match of %s is %s", (word, expected) => {
+  expect(closestMatch(word, COMMANDS)).toBe(expected);
 });
 
-test.each(["nope", "pople-s", "set-", "us", "", "lost-and-found"])("%j is near to nothing", (word) => {
+test.each(["nope", "pople-s", "set-", "us", "", "lost-and-found"])("%j has no closest match", (word) => {
   expect(closestMatch(word, COMMANDS)).toBeUndefined();
 });

@@ -10,8 +10,8 @@ import { openPostOffice } from "../server/post-office.js";
 
 let services: Services;
 let formId: string;
-/** A server that takes connections and never says a word. */
-let silent: Server;
+/** A server that accepts connections and never responds. */
+let silentServer: Server;
 let silentPort: number;
 
 beforeAll(async () => {
@@ -19,13 +19,13 @@ beforeAll(async () => {
   services = await openTestServices({ DATABASE_URL: url });
   const { id } = await makeUser(services);
   formId = (await makeForm(services, id, (await makeListing(services, id)).id)).id;
-  silent = createServer(() => {}).listen(0, "127.0.0.1");
-  await once(silent, "listening");
-  const address = silent.address();
+  silentServer = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silentServer, "listening");
+  const address = silentServer.address();
   silentPort = typeof address === "object" && address ? address.port : 0;
 });
 
-afterAll(() => void silent.close());
+afterAll(() => void silentServer.close());
 
 afterEach(async () => {
   vi.useRealTimers();
@@ -34,19 +34,22 @@ afterEach(async () => {
 
 const sql = (text: string, values: unknown[] = []) => services.db.pool.query(text, values);
 
-interface Size {
+interface Deployment {
   processes?: number;
   worker?: boolean;
 }
 
-/** What `doctor` finds with these variables, each check by its name. */
-async function find(given: Record<string, string> = {}, { processes = 1, worker = true }: Size = {}) {
+/** Returns the result of each check by its name, with these variables. */
+async function runChecks(
+  variables: Record<string, string> = {},
+  { processes = 1, worker = true }: Deployment = {},
+) {
   const env = {
     DATABASE_URL: services.db.url,
     DATABASE_CONNECT_TIMEOUT_MS: "20000",
     DATABASE_STATEMENT_TIMEOUT_MS: "20000",
     APP_SECRETS: TEST_SECRET,
-    ...given,
+    ...variables,
   };
   const reports = await examine({ settings: readSettings(env), env, processes, worker });
   return Object.fromEntries(reports.map(({ name, status, message }) => [name, `${status}: ${message}`]));
@@ -63,16 +66,16 @@ const CHECKS = [
 ];
 
 describe("doctor", () => {
-  test("finds nothing wrong with a service that lacks nothing", async () => {
-    const found = await find();
-    expect(Object.keys(found)).toEqual(CHECKS);
-    for (const [name, finding] of Object.entries(found))
-      expect([name, finding]).toEqual([name, expect.stringMatching(/^ok: /)]);
-    expect(found.database).toMatch(/^ok: PostgreSQL \d+.*, database \w+\.$/);
+  test("all checks are ok for a complete service", async () => {
+    const results = await runChecks();
+    expect(Object.keys(results)).toEqual(CHECKS);
+    for (const [name, result] of Object.entries(results))
+      expect([name, result]).toEqual([name, expect.stringMatching(/^ok: /)]);
+    expect(results.database).toMatch(/^ok: PostgreSQL \d+.*, database \w+\.$/);
   });
 
-  test("names a misspelt setting, and no variable of other programs", async () => {
-    const misspelt = [
+  test("a misspelled setting is a warning, and variables of other programs are ignored", async () => {
+    const misspelled = [
       "RATE_LIMIT_MX",
       "APP_SECRET",
       "REDIS_URI",
@@ -80,14 +83,14 @@ describe("doctor", () => {
       "RATE_LIMIT_WINDOW",
       "LOGLEVEL",
     ];
-    const meant = [
+    const expected = [
       ...["RATE_LIMIT_MAX", "APP_SECRETS", "REDIS_URL", "DATABASE_POOL_SIZE"],
       ...["RATE_LIMIT_WINDOW_SECONDS", "LOG_LEVEL"],
     ];
-    for (const [index, name] of misspelt.entries()) {
-      const { settings } = await find({ [name]: "x".repeat(40) });
+    for (const [index, name] of misspelled.entries()) {
+      const { settings } = await runChecks({ [name]: "x".repeat(40) });
       expect(settings).toBe(
-        `warning: Unknown settings: ${name} (did you mean ${meant[index]}?). Rename or unset them.`,
+        `warning: Unknown settings: ${name} (did you mean ${expected[index]}?). Rename or unset them.`,
       );
     }
     const others = [
@@ -120,17 +123,17 @@ describe("doctor", () => {
         "LANG",
       ],
     ];
-    const { settings } = await find(Object.fromEntries(others.map((name) => [name, "x"])));
+    const { settings } = await runChecks(Object.fromEntries(others.map((name) => [name, "x"])));
     expect(settings).toBe("ok: All settings are valid.");
   });
 
-  test("fails where migrations are pending, and warns of those of a newer version", async () => {
+  test("pending migrations fail, and migrations of a newer version are a warning", async () => {
     const { rows } = await sql("SELECT max(migration_name) AS last FROM _prisma_migrations");
     await sql(
       "UPDATE _prisma_migrations SET migration_name = '29990101000000_newer' WHERE migration_name = $1",
       [rows[0].last],
     );
-    expect((await find()).schema).toBe(
+    expect((await runChecks()).schema).toBe(
       `failed: Migrations are pending: ${rows[0].last}. Run \`guest-forms migrate\`.`,
     );
     await sql(
@@ -139,61 +142,61 @@ describe("doctor", () => {
        WHERE migration_name = '29990101000000_newer'`,
       [rows[0].last],
     );
-    expect((await find()).schema).toMatch(
+    expect((await runChecks()).schema).toMatch(
       /^warning: A newer version of guest-forms migrated the database \(29990101000000_newer\)/,
     );
     await sql("DELETE FROM _prisma_migrations WHERE migration_name = '29990101000000_newer'");
-    expect((await find()).schema).toMatch(/^ok/);
+    expect((await runChecks()).schema).toMatch(/^ok/);
   });
 
-  test("says whose the secret is, and fails where there is none", async () => {
-    expect((await find()).secrets).toMatch(/^ok: The database knows APP_SECRETS/);
+  test("the check of secrets reports where the secret is from, and fails if it is unknown or missing", async () => {
+    expect((await runChecks()).secrets).toMatch(/^ok: The database knows APP_SECRETS/);
     const other = "a-secret of another process: 32 characters";
-    expect((await find({ APP_SECRETS: other })).secrets).toMatch(
+    expect((await runChecks({ APP_SECRETS: other })).secrets).toMatch(
       /^failed: The first secret in APP_SECRETS is unknown/,
     );
-    expect((await find({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
+    expect((await runChecks({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
     await sql("DELETE FROM secret_checks");
-    expect((await find()).secrets).toMatch(/^warning: .* stop all processes before you start one with it/);
-    const { secrets } = await find({ APP_SECRETS: "" });
+    expect((await runChecks()).secrets).toMatch(/^warning: .* stop all processes before you start one with it/);
+    const { secrets } = await runChecks({ APP_SECRETS: "" });
     expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);
     const production = { NODE_ENV: "production", APP_SECRETS: "" };
-    expect((await find(production)).secrets).toMatch(/^warning: .* Set APP_SECRETS\.$/);
+    expect((await runChecks(production)).secrets).toMatch(/^warning: .* Set APP_SECRETS\.$/);
     await sql("DELETE FROM stored_secrets");
-    expect((await find(production)).secrets).toMatch(/^failed: There is no secret/);
+    expect((await runChecks(production)).secrets).toMatch(/^failed: There is no secret/);
   });
 
-  test("counts the connections of all processes against those that Postgres allows", async () => {
+  test("more connections of all processes than Postgres allows are a warning", async () => {
     const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
-    expect((await find(sizes)).connections).toMatch(
+    expect((await runChecks(sizes)).connections).toMatch(
       /^ok: 1 process opens at most 25 connections, Postgres allows \d+\.$/,
     );
-    expect((await find(sizes, { processes: 2, worker: false })).connections).toMatch(
+    expect((await runChecks(sizes, { processes: 2, worker: false })).connections).toMatch(
       /^ok: 2 processes open at most 40 connections, Postgres allows \d+\.$/,
     );
-    expect((await find(sizes, { processes: 400 })).connections).toMatch(
+    expect((await runChecks(sizes, { processes: 400 })).connections).toMatch(
       /^warning: 400 processes open at most 10000 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
     );
     const { rows } = await sql("SELECT current_database() AS name");
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT 24`);
-    expect((await find(sizes)).connections).toMatch(
+    expect((await runChecks(sizes)).connections).toMatch(
       /^warning: 1 process opens at most 25 connections, Postgres allows 24: /,
     );
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT -1`);
   });
 
-  test("warns of a clock that is more than a second off", async () => {
+  test("a clock that is more than a second off is a warning", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
-    expect((await find()).clock).toMatch(
+    expect((await runChecks()).clock).toMatch(
       /^warning: This machine's clock is (59|60)\.\d s ahead of the database's/,
     );
     vi.setSystemTime(Date.now() - 120_000);
-    expect((await find()).clock).toMatch(
+    expect((await runChecks()).clock).toMatch(
       /^warning: This machine's clock is (6\d)\.\d s behind the database's/,
     );
   });
 
-  test("warns of notifications that failed, are overdue, or belong to a stale worker", async () => {
+  test("notifications that failed, are overdue or belong to a stale worker are a warning", async () => {
     const add = (state: string, due: string | null, heartbeat: string | null) =>
       sql(
         `INSERT INTO notifications (kind, form_id, state, next_attempt_at, heartbeat_at)
@@ -203,17 +206,17 @@ describe("doctor", () => {
     await add("waiting", "0 s", null);
     await add("retrying", "1 h", null);
     await add("running", "-1 h", "-1 s");
-    expect((await find()).notifications).toBe("ok: 2 waiting, none overdue or failed.");
+    expect((await runChecks()).notifications).toBe("ok: 2 waiting, none overdue or failed.");
     await add("waiting", "-2 min", null);
     await add("running", "-1 h", "-1 min");
     await add("failed", null, null);
     await add("failed", null, null);
-    expect((await find()).notifications).toMatch(
+    expect((await runChecks()).notifications).toMatch(
       /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms notifications`/,
     );
   });
 
-  test("logs in to the mail server and sends nothing", async () => {
+  test("the check of the mail server logs in and sends nothing", async () => {
     const office = await openPostOffice({
       authOptional: false,
       allowInsecureAuth: true,
@@ -224,7 +227,7 @@ describe("doctor", () => {
           : done(new Error(`no ${password}`)),
     });
     const mail = async (login: string) =>
-      find({ ...MAIL, SMTP_URL: `smtp://${login}@127.0.0.1:${office.port}` });
+      runChecks({ ...MAIL, SMTP_URL: `smtp://${login}@127.0.0.1:${office.port}` });
     expect(await mail("host:open%20sesame")).toMatchObject({
       "mail server": `ok: The mail server at 127.0.0.1:${office.port} answers.`,
     });
@@ -234,7 +237,9 @@ describe("doctor", () => {
     });
     expect(JSON.stringify(refused)).not.toMatch(/s3cr/);
     expect([office.received, office.begun]).toEqual([[], 0]);
-    expect((await find({ NODE_ENV: "production" }))["mail server"]).toMatch(/^warning: SMTP_URL is not set/);
+    expect((await runChecks({ NODE_ENV: "production" }))["mail server"]).toMatch(
+      /^warning: SMTP_URL is not set/,
+    );
   });
 });
 
@@ -242,7 +247,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
   const run = (args: string[], env: Record<string, string>) =>
     runCli(["doctor", ...args], { env: { DATABASE_URL: services.db.url, APP_SECRETS: TEST_SECRET, ...env } });
 
-  test("prints a line a check, and exits with 0 if there are only warnings", async () => {
+  test("doctor prints one line per check, and exits with 0 if there are only warnings", async () => {
     const { stdout, stderr, code } = await run([], { RATE_LIMIT_MX: "1" });
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const lines = stdout.trimEnd().split("\n");
@@ -250,9 +255,14 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     expect(lines[6]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
   });
 
-  test("servers that never answer end it with exit code 1, without a secret in what it says", async () => {
-    const at = (scheme: string) => `${scheme}://someone:s3cr3t@127.0.0.1:${silentPort}/1`;
-    const env = { DATABASE_URL: at("postgres"), REDIS_URL: at("redis"), SMTP_URL: at("smtp"), ...MAIL };
+  test("doctor exits with 1 if servers never respond, and prints no secret", async () => {
+    const serverUrl = (scheme: string) => `${scheme}://someone:s3cr3t@127.0.0.1:${silentPort}/1`;
+    const env = {
+      DATABASE_URL: serverUrl("postgres"),
+      REDIS_URL: serverUrl("redis"),
+      SMTP_URL: serverUrl("smtp"),
+      ...MAIL,
+    };
     const { stdout, stderr, code } = await run(["--json"], { ...env, DATABASE_CONNECT_TIMEOUT_MS: "60000" });
     expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
     const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { name: string; status: string }[] };
@@ -267,7 +277,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     expect(stdout).not.toMatch(/s3cr3t|a-secret/);
   });
 
-  test("settings that cannot be read are a failed check, and so is a missing DATABASE_URL", async () => {
+  test("invalid settings and a missing DATABASE_URL are failed checks", async () => {
     const bad = await run(["--json"], { PORT: "abc", APP_SECRETS: "hunter2" });
     expect(bad).toMatchObject({ code: 1, stderr: "" });
     expect(JSON.parse(bad.stdout)).toEqual({
@@ -284,8 +294,8 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     const { stdout, code } = await run([], { DATABASE_URL: "", NODE_ENV: "production" });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^failed {3}database +DATABASE_URL is not set\./);
-    const nowhere = `redis://127.0.0.1:${await freePort()}`;
-    expect((await find({ REDIS_URL: nowhere })).redis).toMatch(
+    const unreachable = `redis://127.0.0.1:${await freePort()}`;
+    expect((await runChecks({ REDIS_URL: unreachable })).redis).toMatch(
       /^failed: Redis at 127\S+ cannot be used: .*ECONNREFUSED/,
     );
   });

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { buildProgram } from "../../gateway/commands/program.js";
 import { freePort, freshDatabase, runCli } from "../harness.js";
 
-const NOBODY = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
 let DATABASE_URL: string;
 
@@ -11,10 +11,10 @@ beforeAll(async () => {
   DATABASE_URL = (await freshDatabase()).url;
 });
 
-describe("a failure with --json is one JSON value on standard output", {
+describe("errors with --json", {
   timeout: 120_000,
 }, () => {
-  const fail = async (args: string[], env: Record<string, string> = {}) => {
+  const runFailing = async (args: string[], env: Record<string, string> = {}) => {
     const { stdout, stderr, code } = await runCli([...args, "--json"], { env: { DATABASE_URL, ...env } });
     expect(stdout).toMatch(/^[^\n]+\n$/);
     const { error } = JSON.parse(stdout);
@@ -22,21 +22,21 @@ describe("a failure with --json is one JSON value on standard output", {
     return { code, error };
   };
 
-  test("wrong usage has the code USAGE_ERROR and exit code 2", async () => {
-    expect(await fail(["users", "lst"])).toEqual({
+  test("a usage error prints JSON with the code USAGE_ERROR and exits with 2", async () => {
+    expect(await runFailing(["users", "lst"])).toEqual({
       code: 2,
       error: { code: "USAGE_ERROR", message: "unknown command 'lst' (Did you mean list?)" },
     });
-    expect(await fail(["forms", "show"])).toEqual({
+    expect(await runFailing(["forms", "show"])).toEqual({
       code: 2,
       error: { code: "USAGE_ERROR", message: "missing required argument 'id'" },
     });
   });
 
-  test("refused values have the code VALIDATION_ERROR and each option with its issue", async () => {
+  test("rejected values print JSON with the code VALIDATION_ERROR and the issue of each option", async () => {
     const email = { field: "--email", issue: "must be an email address" };
     const name = { field: "--name", issue: "must not be empty" };
-    expect(await fail(["users", "create", "--email", "x", "--name", ""])).toEqual({
+    expect(await runFailing(["users", "create", "--email", "x", "--name", ""])).toEqual({
       code: 2,
       error: {
         code: "VALIDATION_ERROR",
@@ -46,26 +46,26 @@ describe("a failure with --json is one JSON value on standard output", {
     });
   });
 
-  test("what is not there has the core's code and exit code 1", async () => {
-    expect(await fail(["forms", "show", NOBODY])).toEqual({
+  test("an unknown id prints JSON with the code RESOURCE_NOT_FOUND and exits with 1", async () => {
+    expect(await runFailing(["forms", "show", UNKNOWN_ID])).toEqual({
       code: 1,
       error: { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id." },
     });
   });
 
-  test("bad settings have the code INVALID_SETTINGS, anything else COMMAND_FAILED", async () => {
-    expect(await fail(["keys", "list"], { PORT: "abc", HOST: "", LOG_LEVEL: "loud" })).toMatchObject({
+  test("invalid settings print JSON with the code INVALID_SETTINGS, and any other error with COMMAND_FAILED", async () => {
+    expect(await runFailing(["keys", "list"], { PORT: "abc", HOST: "", LOG_LEVEL: "loud" })).toMatchObject({
       code: 1,
       error: { code: "INVALID_SETTINGS", message: expect.stringMatching(/^PORT is .*\nLOG_LEVEL is /) },
     });
-    const nowhere = `postgres://someone:s3cr3t@127.0.0.1:${await freePort()}/forms`;
-    const { code, error } = await fail(["keys", "list"], { DATABASE_URL: nowhere });
+    const unreachable = `postgres://someone:s3cr3t@127.0.0.1:${await freePort()}/forms`;
+    const { code, error } = await runFailing(["keys", "list"], { DATABASE_URL: unreachable });
     expect({ code, error }).toMatchObject({ code: 1, error: { code: "COMMAND_FAILED" } });
     expect(JSON.stringify(error)).not.toContain("s3cr3t");
   });
 });
 
-test("a command group without its second word is an error for --json too", async () => {
+test("a command group without a subcommand is a USAGE_ERROR with --json", async () => {
   const { stdout, code } = await runCli(["keys", "--json"]);
   expect(code).toBe(2);
   expect(JSON.parse(stdout).error.code).toBe("USAGE_ERROR");
@@ -84,7 +84,7 @@ describe("--help", () => {
 
   const SETTINGS = "\nSettings (environment variables):\n";
 
-  test("every command's fits a terminal of 80 columns, but for its examples", () => {
+  test("the help of every command fits in 80 columns, except for examples", () => {
     const commands = withSubcommands(buildProgram());
     expect(commands.map((command) => command.name())).toEqual(
       expect.arrayContaining(["serve", "find", "retry", "set-party"]),
@@ -99,7 +99,7 @@ describe("--help", () => {
     }
   });
 
-  test("lists NODE_ENV and all other settings", () => {
+  test("the help of serve lists NODE_ENV and the other settings", () => {
     const [serve] = buildProgram().commands.filter((command) => command.name() === "serve");
     const stdout = serve ? helpOf(serve) : "";
     for (const name of ["NODE_ENV", "DATABASE_URL", "LOG_LEVEL"])

@@ -1,7 +1,7 @@
 /**
- * What in a newer OpenAPI document breaks clients that were written against an older one. Additions are allowed:
- * operations, optional parameters and request fields, response fields and headers, error statuses and codes, values
- * of open enumerations. Everything else that changes what may be sent or what must be understood is listed.
+ * Returns the changes of a newer OpenAPI document that break clients of an older one. Additions are allowed: operations,
+ * optional parameters and request fields, response fields and headers, error statuses and codes, values of open
+ * enumerations. Every other change of what clients may send or must understand is returned.
  */
 export function breakingChanges(older: unknown, newer: unknown): string[] {
   const changes = new Changes(older as Json, newer as Json);
@@ -14,11 +14,12 @@ type Direction = "request" | "response";
 
 const asObject = (value: unknown) => (value ?? {}) as Json;
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const asTypes = (schema: Json) => (Array.isArray(schema.type) ? schema.type : [schema.type ?? "any"]);
-const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
-const missing = (from: unknown[], among: unknown[]) => from.filter((value) => !among.includes(value));
+const typesOf = (schema: Json) => (Array.isArray(schema.type) ? schema.type : [schema.type ?? "any"]);
+const isEqual = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+const difference = (values: unknown[], others: unknown[]) =>
+  values.filter((value) => !others.includes(value));
 
-/** Keywords whose greater value admits less, and those whose smaller value does. */
+/** Keywords that accept less if their value is greater, and those that accept less if it is smaller. */
 const LOWER_BOUNDS = ["minimum", "exclusiveMinimum", "minLength", "minItems"];
 const UPPER_BOUNDS = ["maximum", "exclusiveMaximum", "maxLength", "maxItems"];
 
@@ -33,12 +34,12 @@ class Changes {
   }
 
   compareAll(): void {
-    if (!same(this.#older.security, this.#newer.security)) this.#add("security", "changed");
+    if (!isEqual(this.#older.security, this.#newer.security)) this.#add("security", "changed");
     const schemes = (document: Json) => asObject(asObject(document.components).securitySchemes);
     for (const [name, scheme] of Object.entries(schemes(this.#older))) {
       const { description: _, ...before } = asObject(scheme);
       const { description: __, ...after } = asObject(schemes(this.#newer)[name]);
-      if (!same(before, after)) this.#add(`security scheme ${name}`, "changed");
+      if (!isEqual(before, after)) this.#add(`security scheme ${name}`, "changed");
     }
     for (const [path, item] of Object.entries(asObject(this.#older.paths))) {
       const now = asObject(asObject(this.#newer.paths)[path]);
@@ -52,11 +53,11 @@ class Changes {
 
   #compareOperation(at: string, before: Json, after: Json): void {
     if (before.operationId !== after.operationId) this.#add(at, "operationId changed");
-    if (!same(before.security, after.security)) this.#add(at, "security changed");
+    if (!isEqual(before.security, after.security)) this.#add(at, "security changed");
     this.#compareParameters(at, asList(before.parameters), asList(after.parameters));
     this.#compareBody(`${at} body`, before.requestBody, after.requestBody);
     const [was, is] = [asObject(before.responses), asObject(after.responses)];
-    for (const status of missing(Object.keys(is), Object.keys(was))) {
+    for (const status of difference(Object.keys(is), Object.keys(was))) {
       if (/^[123]/.test(String(status))) this.#add(`${at} ${status}`, "a new status that is no error");
     }
     for (const [status, response] of Object.entries(was)) {
@@ -106,35 +107,35 @@ class Changes {
       this.#compareSchema(at, asObject(media).schema, asObject(now).schema, direction);
       // The examples of an error response are named by the codes it can carry.
       const names = (one: unknown) => Object.keys(asObject(asObject(one).examples));
-      for (const code of missing(names(media), names(now))) this.#add(`${at} code ${code}`, "removed");
+      for (const code of difference(names(media), names(now))) this.#add(`${at} code ${code}`, "removed");
     }
   }
 
   #compareSchema(at: string, before: unknown, after: unknown, direction: Direction): void {
     const [was, is] = [this.#old(before), this.#new(after)];
-    for (const value of missing(knownValues(was), knownValues(is)))
+    for (const value of difference(knownValues(was), knownValues(is)))
       this.#add(`${at} value ${value}`, "removed");
     if (was.anyOf || is.anyOf) {
       this.#compareOpen(at, was, is, direction);
       return;
     }
-    // What may be sent before must be taken still; what is answered now must have been announced before.
+    // Requests that were valid must stay valid; responses must be valid under the older schema.
     const [inner, outer] = direction === "request" ? [was, is] : [is, was];
     const add = (what: string) =>
       this.#add(at, `${what} ${direction === "request" ? "narrowed" : "widened"}`);
-    if (!asTypes(outer).includes("any") && missing(asTypes(inner), asTypes(outer)).length > 0) add("type");
+    if (!typesOf(outer).includes("any") && difference(typesOf(inner), typesOf(outer)).length > 0) add("type");
     for (const keyword of ["format", "pattern", "const"]) {
       if (outer[keyword] !== undefined && inner[keyword] !== outer[keyword]) add(keyword);
     }
-    for (const keyword of LOWER_BOUNDS) if (!within(outer[keyword], inner[keyword], 1)) add(keyword);
-    for (const keyword of UPPER_BOUNDS) if (!within(outer[keyword], inner[keyword], -1)) add(keyword);
-    if (outer.enum && (!inner.enum || missing(asList(inner.enum), asList(outer.enum)).length > 0))
+    for (const keyword of LOWER_BOUNDS) if (!isWithinBound(outer[keyword], inner[keyword], 1)) add(keyword);
+    for (const keyword of UPPER_BOUNDS) if (!isWithinBound(outer[keyword], inner[keyword], -1)) add(keyword);
+    if (outer.enum && (!inner.enum || difference(asList(inner.enum), asList(outer.enum)).length > 0))
       add("values");
     if (outer.additionalProperties === false && inner.additionalProperties !== false) add("other properties");
-    for (const name of missing(asList(outer.required), asList(inner.required))) {
+    for (const name of difference(asList(outer.required), asList(inner.required))) {
       this.#add(`${at}.${name}`, direction === "request" ? "newly required" : "no longer always there");
     }
-    if (!same(was.default, is.default)) this.#add(at, "default changed");
+    if (!isEqual(was.default, is.default)) this.#add(at, "default changed");
     for (const [name, property] of Object.entries(asObject(was.properties))) {
       const now = asObject(is.properties)[name];
       if (now) this.#compareSchema(`${at}.${name}`, property, now, direction);
@@ -143,7 +144,7 @@ class Changes {
     if (was.items || is.items) this.#compareSchema(`${at}[]`, was.items, is.items, direction);
   }
 
-  /** An open enumeration: values that are known, and any text of a shape besides. */
+  /** An open enumeration: known values, and any other text that matches the schema. */
   #compareOpen(at: string, before: Json, after: Json, direction: Direction): void {
     const open = (schema: Json) =>
       asList(schema.anyOf)
@@ -167,8 +168,8 @@ const knownValues = (schema: Json): unknown[] => [
   ...asList(schema.anyOf).flatMap((branch) => asList(asObject(branch).enum)),
 ];
 
-/** Whether a bound of the outer schema holds for all that the inner one admits. */
-function within(outer: unknown, inner: unknown, sign: 1 | -1): boolean {
+/** Whether every value that the inner schema accepts is within the bound of the outer schema. */
+function isWithinBound(outer: unknown, inner: unknown, sign: 1 | -1): boolean {
   if (outer === undefined) return true;
   return inner !== undefined && sign * Number(inner) >= sign * Number(outer);
 }

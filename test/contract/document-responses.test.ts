@@ -23,7 +23,7 @@ beforeAll(async () => {
   listingId = (await makeListing(await gateway.services(), holder.userId, { maxPeopleInListing: 6 })).id;
 });
 
-/** Sends it, and throws unless the document describes the answer. */
+/** Sends a request, and throws unless the OpenAPI document describes the response. */
 async function send(sent: Sent, at = gateway): Promise<Answer> {
   const answer = await at.request({ key: holder.key, ...sent });
   validateResponse(sent.method ?? "GET", sent.path, answer.status, answer.headers, answer.json);
@@ -33,10 +33,10 @@ async function send(sent: Sent, at = gateway): Promise<Answer> {
 const post = (body: unknown, headers: Record<string, string> = {}) =>
   send({ method: "POST", path: "/v1/forms", body, headers });
 
-const NOWHERE = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
-describe("the document describes", () => {
-  it("what the six operations answer, as GET and as HEAD, full and empty", async () => {
+describe("the OpenAPI document describes", () => {
+  it("every success response, with and without optional values, for GET and HEAD", async () => {
     const created = await post({ ...stay(listingId), guestEmail: "guest@example.com" });
     const { id } = created.json as { id: string };
     const again = await post(stay(listingId), { "Idempotency-Key": "one" });
@@ -46,7 +46,7 @@ describe("the document describes", () => {
     const paths = [
       "/v1/forms",
       "/v1/forms?limit=1",
-      `/v1/forms?listingId=${NOWHERE}`,
+      `/v1/forms?listingId=${UNKNOWN_ID}`,
       `/v1/forms/${id}`,
       "/v1/listings",
       `/v1/listings/${listingId}`,
@@ -57,20 +57,20 @@ describe("the document describes", () => {
     }
   });
 
-  it("a replay", async () => {
+  it("the response of a replay", async () => {
     const body = stay(listingId);
     await post(body);
     expect((await post(body)).headers["idempotent-replayed"]).toBe("true");
   });
 
-  it("each error that a request can be answered with", async () => {
+  it("the response of every error code that a request can cause", async () => {
     const other = stay(listingId);
     await post(other, { "Idempotency-Key": "taken" });
     const answers = [
       await send({ path: "/v1/forms", key: null }),
       await send({ method: "POST", path: "/v1/forms", key: holder.readOnlyKey, body: stay(listingId) }),
-      await send({ path: `/v1/forms/${NOWHERE}` }),
-      await post(stay(NOWHERE)),
+      await send({ path: `/v1/forms/${UNKNOWN_ID}` }),
+      await post(stay(UNKNOWN_ID)),
       await send({ path: "/v1/forms?cursor=x" }),
       await send({ path: "/v1/listings?limit=x" }),
       await post({ ...stay(listingId), unknown: 1 }),
@@ -88,7 +88,7 @@ describe("the document describes", () => {
     ]);
   });
 
-  it("the rate limit", async () => {
+  it("the response to a request over the rate limit", async () => {
     const limited = await startTestGateway({ RATE_LIMIT_MAX: 1 });
     const { key } = await limited.addHolder();
     await send({ path: "/v1/forms", key }, limited);
@@ -96,24 +96,24 @@ describe("the document describes", () => {
     expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
   });
 
-  it("a database out of reach", async () => {
+  it("the response while the database is unreachable", async () => {
     const proxy = await DatabaseProxy.start((await freshDatabase()).url);
-    const cut = await startTestGateway({ DATABASE_URL: proxy.url });
-    const { key } = await cut.addHolder();
-    await send({ path: "/v1/forms", key }, cut);
+    const withoutDatabase = await startTestGateway({ DATABASE_URL: proxy.url });
+    const { key } = await withoutDatabase.addHolder();
+    await send({ path: "/v1/forms", key }, withoutDatabase);
     proxy.cut();
-    const answer = await send({ path: "/v1/forms", key }, cut);
+    const answer = await send({ path: "/v1/forms", key }, withoutDatabase);
     expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
     proxy.mend();
   });
 });
 
-describe("a response is refused", () => {
+describe("validateResponse", () => {
   let good: Answer;
   beforeAll(async () => {
     good = await gateway.request({ path: `/v1/listings/${listingId}`, key: holder.key });
   });
-  const judge = (changes: { status?: number; headers?: object; json?: object; path?: string }) => () =>
+  const validate = (changes: { status?: number; headers?: object; json?: object; path?: string }) => () =>
     validateResponse(
       "GET",
       changes.path ?? `/v1/listings/${listingId}`,
@@ -122,17 +122,17 @@ describe("a response is refused", () => {
       { ...(good.json as object), ...changes.json },
     );
 
-  it("where it has an undocumented status, field or code, or lacks a header", () => {
-    expect(judge({})).not.toThrow();
-    expect(judge({ status: 418 })).toThrow("418 is not documented");
-    expect(judge({ json: { secret: 1 } })).toThrow("additional");
-    expect(judge({ json: { title: 1 } })).toThrow("/title must be string");
-    expect(judge({ json: { createdAt: "yesterday" } })).toThrow("/createdAt");
-    expect(judge({ json: { id: undefined } })).toThrow("'id'");
-    expect(judge({ headers: { "x-correlation-id": undefined } })).toThrow("no X-Correlation-Id");
-    expect(judge({ headers: { ratelimit: "many" } })).toThrow("RateLimit");
-    const error = { code: "FORBIDDEN", message: "No.", correlationId: NOWHERE };
-    const wrong = () => validateResponse("GET", `/v1/forms/${NOWHERE}`, 404, good.headers, error);
+  it("an undocumented status, field or code, a wrong type and a missing header are rejected", () => {
+    expect(validate({})).not.toThrow();
+    expect(validate({ status: 418 })).toThrow("418 is not documented");
+    expect(validate({ json: { secret: 1 } })).toThrow("additional");
+    expect(validate({ json: { title: 1 } })).toThrow("/title must be string");
+    expect(validate({ json: { createdAt: "yesterday" } })).toThrow("/createdAt");
+    expect(validate({ json: { id: undefined } })).toThrow("'id'");
+    expect(validate({ headers: { "x-correlation-id": undefined } })).toThrow("no X-Correlation-Id");
+    expect(validate({ headers: { ratelimit: "many" } })).toThrow("RateLimit");
+    const error = { code: "FORBIDDEN", message: "No.", correlationId: UNKNOWN_ID };
+    const wrong = () => validateResponse("GET", `/v1/forms/${UNKNOWN_ID}`, 404, good.headers, error);
     expect(wrong).toThrow("code FORBIDDEN");
   });
 });

@@ -10,7 +10,7 @@ import { validateResponse } from "./responses.js";
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 const committed = read("../../gateway/openapi/openapi.json");
 
-describe("the committed document", () => {
+describe("the committed OpenAPI document", () => {
   let served: Response;
   let text: string;
   beforeAll(async () => {
@@ -18,12 +18,12 @@ describe("the committed document", () => {
     text = await served.text();
   });
 
-  it("is what the server serves, byte for byte (else: npm run document)", () => {
+  it("openapi.json is what the server serves, byte for byte (if not: npm run document)", () => {
     expect(served.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(text).toBe(committed);
   });
 
-  it("names six operations, and for each its success, its errors and two samples", () => {
+  it("the document has six operations, each with its success status, common errors and two samples", () => {
     const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
     const operations = Object.values(paths).flatMap((item) => Object.values(item));
     expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
@@ -48,9 +48,9 @@ describe("the committed document", () => {
     }
   });
 
-  it("shows responses that agree with the requests of the samples", () => {
+  it("example responses match the schema and the requests of the samples", () => {
     const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
-    const meant = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
+    const normalize = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
     for (const [path, item] of Object.entries(paths)) {
       for (const [method, operation] of Object.entries(item)) {
         const [[status = "", success] = []] = Object.entries(operation.responses);
@@ -61,28 +61,28 @@ describe("the committed document", () => {
         if (!sent) continue;
         const { guestEmail: _, ...stay } = JSON.parse(sent);
         for (const [field, value] of Object.entries(stay)) {
-          expect(meant(example?.[field]), `${operation.operationId} ${field}`).toBe(meant(value));
+          expect(normalize(example?.[field]), `${operation.operationId} ${field}`).toBe(normalize(value));
         }
         expect(example).toMatchObject({ numberOfVehicles: null, numberOfPets: null });
       }
     }
   });
 
-  it("gives no email address in any response", () => {
+  it("no response has an email address", () => {
     const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } })
       .components;
-    const { FormInput, ...answered } = schemas;
+    const { FormInput, ...responseSchemas } = schemas;
     expect(JSON.stringify(FormInput)).toMatch(/mail/i);
-    expect(JSON.stringify(answered)).not.toMatch(/mail/i);
+    expect(JSON.stringify(responseSchemas)).not.toMatch(/mail/i);
   });
 
-  it("has the one version, that of the package, which the changelog begins with", () => {
+  it("the document, the package and the changelog have the same version", () => {
     const { version } = JSON.parse(read("../../package.json"));
     expect(JSON.parse(committed).info.version).toBe(version);
     expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
   });
 
-  it("explains each error code, with its status", () => {
+  it("the guide to errors lists every error code with its status", () => {
     const guide = read("../../gateway/docs/guides/4-errors.md");
     const rows = [...guide.matchAll(/^\| `([A-Z_]+)` +\| (\d+) /gm)].map(([, code, status]) => [
       code,
@@ -92,7 +92,7 @@ describe("the committed document", () => {
   });
 });
 
-/** The headers that a response must have. */
+/** The required response headers. */
 const SAMPLE_HEADERS = {
   location: "/v1/forms/8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
   "x-correlation-id": "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
@@ -104,29 +104,29 @@ interface Operation {
   "x-codeSamples": { label: string; source: string }[];
 }
 
-describe("within /v1 nothing breaks", () => {
+describe("backward compatibility of /v1", () => {
   const released = readdirSync(new URL("released", import.meta.url));
 
-  it.each(released)("since %s", (name) => {
+  it.each(released)("the document has no breaking change since %s", (name) => {
     expect(breakingChanges(JSON.parse(read(`released/${name}`)), buildDocument(VERSION))).toEqual([]);
   });
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: each change below goes to another place of plain JSON, which no type describes
+// biome-ignore lint/suspicious/noExplicitAny: the changes below edit plain JSON that has no type
 type Doc = any;
 const FORM_INPUT = (doc: Doc) => doc.components.schemas.FormInput;
 const FORM = (doc: Doc) => doc.components.schemas.FormV1;
 const CREATE = (doc: Doc) => doc.paths["/v1/forms"].post;
 const LIST = (doc: Doc) => doc.paths["/v1/forms"].get;
 
-function changed(change: (doc: Doc) => void): string[] {
+function compareAfterEdit(change: (doc: Doc) => void): string[] {
   const newer = JSON.parse(committed);
   change(newer);
-  expect(newer, "the change changes something").not.toEqual(JSON.parse(committed));
+  expect(newer, "the edit must change the document").not.toEqual(JSON.parse(committed));
   return breakingChanges(JSON.parse(committed), newer);
 }
 
-describe("the comparison finds", () => {
+describe("breakingChanges", () => {
   it.each<[string, string, (doc: Doc) => void]>([
     ["a removed path", "GET /v1/listings/{id}: removed", (doc) => delete doc.paths["/v1/listings/{id}"]],
     ["a removed operation", "PUT /v1/forms/{id}: removed", (doc) => delete doc.paths["/v1/forms/{id}"].put],
@@ -158,7 +158,11 @@ describe("the comparison finds", () => {
       "value SENT: removed",
       (doc) => FORM(doc).properties.status.anyOf[0].enum.shift(),
     ],
-    ["a status that is closed", "alternatives changed", (doc) => FORM(doc).properties.status.anyOf.pop()],
+    [
+      "a status that becomes a closed enumeration",
+      "alternatives changed",
+      (doc) => FORM(doc).properties.status.anyOf.pop(),
+    ],
     [
       "a removed error code",
       "code INVALID_CURSOR",
@@ -166,7 +170,7 @@ describe("the comparison finds", () => {
         delete doc.components.responses.InvalidQuery.content["application/json"].examples.INVALID_CURSOR,
     ],
     [
-      "a code that is no longer known",
+      "a removed known code",
       "value FORBIDDEN",
       (doc) => doc.components.schemas.Error.properties.code.anyOf[0].enum.splice(1, 1),
     ],
@@ -176,7 +180,7 @@ describe("the comparison finds", () => {
       (doc) => delete CREATE(doc).responses["201"].headers.Location,
     ],
     [
-      "a header that is no longer sure",
+      "a header that is no longer required",
       "Retry-After: no longer",
       (doc) => (doc.components.headers["Retry-After"].required = false),
     ],
@@ -189,7 +193,7 @@ describe("the comparison finds", () => {
       },
     ],
     [
-      "one more success status",
+      "an additional success status",
       "202: a new status",
       (doc) => (CREATE(doc).responses["202"] = CREATE(doc).responses["201"]),
     ],
@@ -230,7 +234,7 @@ describe("the comparison finds", () => {
       (doc) => (FORM_INPUT(doc).properties.numberOfGuests.maximum = 20),
     ],
     [
-      "a shorter key",
+      "a shorter Idempotency-Key",
       "Idempotency-Key: maxLength",
       (doc) => (CREATE(doc).parameters[0].schema.maxLength = 64),
     ],
@@ -259,36 +263,39 @@ describe("the comparison finds", () => {
         };
       },
     ],
-    ["a removed way to authenticate", "security: changed", (doc) => doc.security.pop()],
+    ["a removed authentication scheme", "security: changed", (doc) => doc.security.pop()],
     [
       "another name of the key header",
       "scheme apiKey: changed",
       (doc) => (doc.components.securitySchemes.apiKey.name = "Key"),
     ],
-  ])("%s", (_, expected, change) => {
-    expect(changed(change).join("\n")).toContain(expected);
+  ])("%s is a breaking change", (_, expected, change) => {
+    expect(compareAfterEdit(change).join("\n")).toContain(expected);
   });
 
   it.each<[string, (doc: Doc) => void]>([
-    ["an operation", (doc) => (doc.paths["/v1/forms/{id}"].delete = CREATE(doc))],
-    ["a response field", (doc) => (FORM(doc).properties.note = { type: "string" })],
-    ["an optional request field", (doc) => (FORM_INPUT(doc).properties.note = { type: "string" })],
+    ["a new operation", (doc) => (doc.paths["/v1/forms/{id}"].delete = CREATE(doc))],
+    ["a new response field", (doc) => (FORM(doc).properties.note = { type: "string" })],
+    ["a new optional request field", (doc) => (FORM_INPUT(doc).properties.note = { type: "string" })],
     [
-      "an optional parameter",
+      "a new optional parameter",
       (doc) => LIST(doc).parameters.push({ in: "query", name: "status", schema: {} }),
     ],
-    ["a status value", (doc) => FORM(doc).properties.status.anyOf[0].enum.push("ARCHIVED")],
-    ["an error code", (doc) => doc.components.schemas.Error.properties.code.anyOf[0].enum.push("CONFLICT")],
-    ["an error status", (doc) => (CREATE(doc).responses["409"] = CREATE(doc).responses["422"])],
+    ["a new status value", (doc) => FORM(doc).properties.status.anyOf[0].enum.push("ARCHIVED")],
     [
-      "a response header",
+      "a new error code",
+      (doc) => doc.components.schemas.Error.properties.code.anyOf[0].enum.push("CONFLICT"),
+    ],
+    ["a new error status", (doc) => (CREATE(doc).responses["409"] = CREATE(doc).responses["422"])],
+    [
+      "a new response header",
       (doc) => (CREATE(doc).responses["201"].headers.Sunset = { schema: { type: "string" } }),
     ],
     ["a field that is now always there", (doc) => FORM(doc).required.push("publicId")],
-    ["a field that is no longer required of clients", (doc) => FORM_INPUT(doc).required.pop()],
+    ["a request field that is no longer required", (doc) => FORM_INPUT(doc).required.pop()],
     ["a higher maximum", (doc) => (FORM_INPUT(doc).properties.guestEmail.maxLength = 320)],
-    ["other words", (doc) => (CREATE(doc).description = "Creates.")],
-  ])("nothing wrong with an addition: %s", (_, change) => {
-    expect(changed(change)).toEqual([]);
+    ["a changed description", (doc) => (CREATE(doc).description = "Creates.")],
+  ])("%s is not a breaking change", (_, change) => {
+    expect(compareAfterEdit(change)).toEqual([]);
   });
 });

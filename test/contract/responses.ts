@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-// An import, not a file that is read: the soak is bundled, and has the document in it.
+// An import, so that the bundle of the soak test includes the document.
 import committed from "../../gateway/openapi/openapi.json" with { type: "json" };
 
 interface Described {
@@ -14,7 +14,7 @@ interface Header {
 interface Ref {
   $ref: string;
 }
-/** As node:http reads them. */
+/** Headers as node:http returns them. */
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 interface Document {
   paths: Record<string, Record<string, { responses: Record<string, Ref | Described> }>>;
@@ -23,18 +23,18 @@ interface Document {
 
 const document = committed as unknown as Document;
 
-// What clients must bear, the server must not do: a field that the document does not name is a fault here.
-const closed = structuredClone(document);
-for (const schema of Object.values(closed.components.schemas)) schema.additionalProperties = false;
+// Clients must ignore unknown fields, but the server must not send any.
+const strictDocument = structuredClone(document);
+for (const schema of Object.values(strictDocument.components.schemas)) schema.additionalProperties = false;
 
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
-// OpenAPI's own; the bounds of the schemas say the same.
+// A format of OpenAPI, which Ajv does not know. The schemas have the same bounds.
 ajv.addFormat("int32", true);
-ajv.addSchema(closed, "document");
+ajv.addSchema(strictDocument, "document");
 
 const compiled = new Map<string, ValidateFunction>();
-function validator(pointer: string): ValidateFunction {
+function validatorOf(pointer: string): ValidateFunction {
   const known = compiled.get(pointer) ?? ajv.compile({ $ref: `document${pointer}` });
   compiled.set(pointer, known);
   return known;
@@ -50,20 +50,20 @@ function resolve<Value extends object>(
   return resolve(value.$ref, target as Value | Ref);
 }
 
-const escaped = (name: string) => encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"));
+const escapePointer = (name: string) => encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"));
 
 const TEMPLATES = Object.keys(document.paths).map((template) => ({
   template,
   pattern: new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** What Node itself refuses, before there is an operation, is in the envelope and in no operation's description. */
-const isRefusal = (body: unknown) =>
+/** Whether the HTTP parser rejected the request. No operation documents these responses. */
+const isParserError = (body: unknown) =>
   (body as { errors?: { field: string }[] } | undefined)?.errors?.some(({ field }) => field === "request");
 
 /**
- * Throws unless the document describes this response: its status, headers and body, and nothing else in the body.
- * `path` may have a query; names of headers are in lower case; `body` is the parsed JSON, undefined for HEAD.
+ * Throws unless the document describes this response: its status, its headers and every field of its body. `path` may
+ * have a query, names of headers are in lower case, and `body` is the parsed JSON, undefined for HEAD.
  */
 export function validateResponse(
   method: string,
@@ -75,44 +75,44 @@ export function validateResponse(
   const { template } = TEMPLATES.find(({ pattern }) => pattern.test(path.split("?")[0] ?? "")) ?? {};
   const verb = (method === "HEAD" ? "GET" : method).toLowerCase();
   const operation = template === undefined ? undefined : document.paths[template]?.[verb];
-  const say = (faults: string[]) => {
+  const throwIfAny = (faults: string[]) => {
     if (faults.length > 0)
       throw new Error(`${method} ${path}: ${status} is not as documented: ${faults.join("; ")}`);
   };
-  if (!template || !operation || isRefusal(body)) {
-    // Unknown paths, other methods: the envelope is all there is to hold. OPTIONS has no body.
-    if (status >= 400 && body !== undefined) say(judge("#/components/schemas/Error", body));
+  if (!template || !operation || isParserError(body)) {
+    // Unknown paths and methods have only the error envelope. OPTIONS has no body.
+    if (status >= 400 && body !== undefined) throwIfAny(findFaults("#/components/schemas/Error", body));
     return;
   }
   const described = operation.responses[String(status)];
   if (!described) throw new Error(`${method} ${path}: ${status} is not documented`);
-  const at = `#/paths/${escaped(template)}/${verb}/responses/${status}`;
+  const at = `#/paths/${escapePointer(template)}/${verb}/responses/${status}`;
   const { pointer, value } = resolve<Described>(at, described);
-  const faults = judgeHeaders(pointer, value, headers);
+  const faults = findHeaderFaults(pointer, value, headers);
   const content = value.content?.["application/json"];
   if (content && method !== "HEAD") {
-    faults.push(...judge(`${pointer}/content/${escaped("application/json")}/schema`, body));
+    faults.push(...findFaults(`${pointer}/content/${escapePointer("application/json")}/schema`, body));
     const { code } = (body ?? {}) as { code?: string };
     if (content.examples && !Object.keys(content.examples).includes(String(code)))
       faults.push(`code ${code}`);
   }
-  say(faults);
+  throwIfAny(faults);
 }
 
-function judge(pointer: string, value: unknown): string[] {
-  const validate = validator(pointer);
+function findFaults(pointer: string, value: unknown): string[] {
+  const validate = validatorOf(pointer);
   if (validate(value)) return [];
   return (validate.errors ?? []).map(
     ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
   );
 }
 
-function judgeHeaders(pointer: string, { headers = {} }: Described, sent: Headers): string[] {
+function findHeaderFaults(pointer: string, { headers = {} }: Described, sent: Headers): string[] {
   return Object.entries(headers).flatMap(([name, header]) => {
-    const resolved = resolve<Header>(`${pointer}/headers/${escaped(name)}`, header);
+    const resolved = resolve<Header>(`${pointer}/headers/${escapePointer(name)}`, header);
     const text = sent[name.toLowerCase()]?.toString();
     if (text === undefined) return resolved.value.required ? [`no ${name}`] : [];
     const value = resolved.value.schema.type === "integer" ? Number(text) : text;
-    return judge(`${resolved.pointer}/schema`, value).map((fault) => `${name}: ${fault}`);
+    return findFaults(`${resolved.pointer}/schema`, value).map((fault) => `${name}: ${fault}`);
   });
 }

@@ -20,8 +20,8 @@ import {
 const run = promisify(execFile);
 const SDK = join(packageRoot(), "sdk", "src", "index.ts");
 
-/** What each prints; a sample without a line here fails. */
-const PRINTS: Record<string, RegExp> = {
+/** What each sample prints. A sample without an entry fails. */
+const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "README.md sh 1": /"status":"SENT"/,
   "1-first-request.md sh 1": /"title":"Loft by the canal"/,
   "1-first-request.md ts 1": /^Loft by the canal$/,
@@ -49,16 +49,16 @@ const PRINTS: Record<string, RegExp> = {
   "getListing ts": /^Loft by the canal Europe\/Berlin$/,
 };
 
-/** Those that print every form, oldest first. */
+/** Samples that print every form, oldest first. */
 const LIST_FORMS = ["3-paging.md js 1", "3-paging.md ts 1", "listForms ts"];
 
 const readme = readmeSample();
 const samples = [readme.request, ...guideSamples(), ...documentSamples()];
 
-/** The programs that run them, where they are installed. */
+/** The program that runs each language. */
 const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
-const isThere = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
-const there = new Set(Object.values(PROGRAMS).filter(isThere));
+const isInstalled = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
+const installedPrograms = new Set(Object.values(PROGRAMS).filter(isInstalled));
 
 let folder: string;
 let env: NodeJS.ProcessEnv;
@@ -89,17 +89,17 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const fileOf = ({ name }: Sample, extension: string) =>
   join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
-/** Runs a sample as its language is run; gives what it prints. */
-async function print(sample: Sample): Promise<string> {
+/** Runs a sample and returns its output. */
+async function runSample(sample: Sample): Promise<string> {
   let { source } = sample;
   for (const [shown, real] of Object.entries(ids)) source = source.replaceAll(shown, real);
-  const [program, ...args] = await command({ ...sample, source });
+  const [program, ...args] = await prepareCommand({ ...sample, source });
   const { stdout, stderr } = await run(program, args, { env, timeout: 30_000 });
   expect(stderr).toBe("");
   return stdout.trim();
 }
 
-async function command(sample: Sample): Promise<[string, ...string[]]> {
+async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
   const { language, source } = sample;
   const save = async (extension: string) => {
     const file = fileOf(sample, extension);
@@ -124,29 +124,33 @@ async function command(sample: Sample): Promise<[string, ...string[]]> {
   return [process.execPath, outfile];
 }
 
-describe("a sample that an integrator copies works", () => {
-  it("and each is known here, in five languages for the first request", () => {
-    expect(samples.map(({ name }) => name).sort()).toEqual(Object.keys(PRINTS).sort());
+describe("samples", () => {
+  it("every sample has an expected output", () => {
+    expect(samples.map(({ name }) => name).sort()).toEqual(Object.keys(EXPECTED_OUTPUT).sort());
   });
 
   for (const sample of samples) {
     const program = PROGRAMS[sample.language];
-    const why = there.has(program) ? "" : `: SKIPPED, for ${program} is not installed`;
-    it.skipIf(why !== "")(`${sample.name}${why}`, { timeout: 120_000 }, async () => {
-      const printed = await print(sample);
-      expect(printed).toMatch(PRINTS[sample.name] ?? /no such sample/);
-      if (LIST_FORMS.includes(sample.name)) {
-        expect(printed.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
-      }
-    });
+    const reason = installedPrograms.has(program) ? "" : `: SKIPPED because ${program} is not installed`;
+    it.skipIf(reason !== "")(
+      `the sample ${sample.name} prints the expected output${reason}`,
+      { timeout: 120_000 },
+      async () => {
+        const output = await runSample(sample);
+        expect(output).toMatch(EXPECTED_OUTPUT[sample.name] ?? /no such sample/);
+        if (LIST_FORMS.includes(sample.name)) {
+          expect(output.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
+        }
+      },
+    );
   }
 
-  it("and the README's has a response with the fields that the README shows", async () => {
-    const printed = await print(readme.request);
-    expect(Object.keys(JSON.parse(printed))).toEqual(Object.keys(JSON.parse(readme.response)));
+  it("the response of the README sample has the fields that the README shows", async () => {
+    const output = await runSample(readme.request);
+    expect(Object.keys(JSON.parse(output))).toEqual(Object.keys(JSON.parse(readme.response)));
   });
 
-  it("and the TypeScript ones compile under strict", { timeout: 180_000 }, async () => {
+  it("the TypeScript samples compile in strict mode", { timeout: 180_000 }, async () => {
     const typescript = samples.filter(({ language }) => language === "ts");
     for (const sample of typescript) await writeFile(fileOf(sample, "ts"), sample.source);
     const config = {

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A sample of the guides or the document, as an integrator would copy it. */
+/** A code sample of the README, a guide or the OpenAPI document. */
 export interface Sample {
   name: string;
   language: "bash" | "js" | "php" | "python" | "sh" | "ts";
   source: string;
 }
 
-/** The ids that the samples show; a test puts real ones in their place. */
+/** The ids that the samples show. Tests replace them with real ids. */
 export const SHOWN_FORM = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
 export const SHOWN_LISTING = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";
 
@@ -16,7 +16,7 @@ const isSample = (language: string): language is Sample["language"] => LANGUAGES
 
 const read = (path: string) => readFileSync(new URL(`../../gateway/${path}`, import.meta.url), "utf8");
 
-/** Every fenced block of the guides in a language that runs. */
+/** Every fenced block of the guides in a language that the tests can run. */
 export function guideSamples(): Sample[] {
   const folder = new URL("../../gateway/docs/guides/", import.meta.url);
   return readdirSync(folder).flatMap((guide) => {

@@ -21,18 +21,18 @@ describe("compose.yaml", () => {
   }
   const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
 
-  test("has the parts of the service, and starts each when what it needs is there", () => {
+  test("compose.yaml has every part of the service, and starts each after its dependencies are healthy", () => {
     expect(Object.keys(services).sort()).toEqual(["gateway", "migrate", "postgres", "redis", "worker"]);
     expect(services.postgres?.image).toBe("postgres:18");
     expect(services.redis?.image).toBe("redis:7");
-    const needs = Object.fromEntries(
+    const dependencies = Object.fromEntries(
       Object.entries(services).map(([name, { depends_on = {} }]) => [
         name,
         Object.entries(depends_on).map(([on, { condition }]) => `${on} ${condition}`),
       ]),
     );
     const migrated = "migrate service_completed_successfully";
-    expect(needs).toEqual({
+    expect(dependencies).toEqual({
       postgres: [],
       redis: [],
       migrate: ["postgres service_healthy"],
@@ -44,7 +44,7 @@ describe("compose.yaml", () => {
     }
   });
 
-  test("gives settings that there are, with values that they take, and no secret of its own", () => {
+  test("compose.yaml has only known settings with valid values, no secrets, and ports on 127.0.0.1 only", () => {
     for (const name of ["migrate", "gateway", "worker"]) {
       const { environment = {} } = services[name] ?? {};
       for (const setting of Object.keys(environment))
@@ -63,19 +63,19 @@ describe("compose.yaml", () => {
   });
 });
 
-describe("compose.yaml for its operator", () => {
+describe("compose.yaml in operation", () => {
   const { services } = parse(read("compose.yaml"), { merge: true }) as {
     services: Record<string, { environment?: Record<string, string>; mem_limit?: string; ports?: string[] }>;
   };
 
-  test("lets other containers read metrics, and opens the internal port to nobody else", () => {
+  test("the internal port is open to other containers and not published", () => {
     const { INTERNAL_HOST, INTERNAL_PORT = "" } = services.gateway?.environment ?? {};
     expect(INTERNAL_HOST).toBe("0.0.0.0");
     for (const { ports = [] } of Object.values(services))
       expect(ports.filter((port) => port.endsWith(`:${INTERNAL_PORT}`))).toEqual([]);
   });
 
-  test("passes on the mail's settings and limits the memory of every service", () => {
+  test("the worker gets the mail settings, and every service has a memory limit", () => {
     for (const name of ["SMTP_URL", "SMTP_FROM", "FORM_URL_TEMPLATE"])
       expect(services.worker?.environment?.[name]).toBe(`\${${name}:-}`);
     for (const [name, { mem_limit }] of Object.entries(services))
@@ -89,12 +89,12 @@ describe("Dockerfile", () => {
 
   const arg = (name: string) => new RegExp(`^ARG ${name}=(.+)$`, "m").exec(text)?.[1];
 
-  test("copies what is there, and all that the release is made of", () => {
+  test("the image copies only existing files, and every file of the release", () => {
     const copied = lines.flatMap((line) => /^COPY (?!--from)(.+) \S+$/.exec(line)?.[1]?.split(" ") ?? []);
     for (const path of copied) expect(existsSync(join(packageRoot(), path)), path).toBe(true);
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
-    const made = ["dist", "npm-shrinkwrap.json"];
-    for (const path of files.filter((name) => !made.includes(name))) {
+    const builtFiles = ["dist", "npm-shrinkwrap.json"];
+    for (const path of files.filter((name) => !builtFiles.includes(name))) {
       expect(
         copied.some((folder) => `${path}/`.startsWith(`${folder}/`)),
         path,
@@ -104,7 +104,7 @@ describe("Dockerfile", () => {
     for (const path of copied) expect(ignored).toContain(`!${path.split("/")[0]}`);
   });
 
-  test("runs as no root, on one build of Node.js 24, with what operating.md installs", () => {
+  test("the image runs as a user without root rights, on a pinned Node.js 24, with the npm flags of operating.md", () => {
     expect(arg("NODE_IMAGE")).toMatch(/^node:24[\w.-]*-slim@sha256:[0-9a-f]{64}$/);
     const images = lines.filter((line) => line.startsWith("FROM "));
     for (const image of images) expect(image).toMatch(/^FROM \$\{NODE_IMAGE\}( AS build)?$/);
@@ -115,7 +115,7 @@ describe("Dockerfile", () => {
     expect(lines.at(-1)).toBe('CMD ["serve"]');
   });
 
-  test("asks /readyz for its health, and believes nothing but 200", async () => {
+  test("the health check asks /readyz and accepts only 200", async () => {
     const [, command = "[]"] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(text) ?? [];
     const [node, ...args] = JSON.parse(command) as string[];
     expect(node).toBe("node");

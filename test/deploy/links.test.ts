@@ -42,20 +42,20 @@ function anchorsOf(path: string): Set<string> {
   return anchors;
 }
 
-/** Whether a path from the root leads to a file or folder and, with an anchor, to a section of it. */
-function leadsSomewhere(path: string, anchor: string | undefined): boolean {
+/** Whether a path from the root is a file or folder and, with an anchor, has this section. */
+function targetExists(path: string, anchor: string | undefined): boolean {
   if (!existsSync(join(root, path))) return false;
   return anchor === undefined || !path.endsWith(".md") || anchorsOf(path).has(anchor);
 }
 
 interface Link {
   source: string;
-  /** From the root. */
+  /** Relative to the root. */
   path: string;
   anchor: string | undefined;
 }
 
-/** The relative links of a document. Those to addresses of the service, such as /docs, are tested in docs.test.ts. */
+/** The relative links of a document. docs.test.ts tests links to paths of the service, such as /docs. */
 const linksOf = (source: string): Link[] =>
   [...prose(source).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = ""]) => target)
@@ -67,26 +67,26 @@ const linksOf = (source: string): Link[] =>
 
 const links = documents.flatMap(linksOf);
 
-/** What a file's comments say, by its syntax; strings are left out. */
+/** Patterns of comments, by file name. */
 const COMMENTS: [files: RegExp, comment: RegExp][] = [
   [/\.(ts|js|mjs|cjs|prisma|css)$/, /^\s*\/?\*+ (.*)$|(?:^|\s)\/\/ (.*)$|(?:^|\s)\/\*\*? (.*)$/gm],
   [/\.sql$/, /-- (.*)$/gm],
   [/(\.(ya?ml|cfg|service|example)|Dockerfile|^\.ci\/[\w-]+|\/run|^\.\w+)$/, /(?:^|\s)# (.*)$/gm],
 ];
 
-/** A path of a document, and its section after "#" or as a title in quotes. */
+/** The path of a document, and its section after "#" or as a title in quotes. */
 const CITATION = /(?<![\w/.*<-])([\w-][\w./-]*\.md)(?:#([\w-]+)|,? "([^"]+)")?/g;
 
 const comments = files.flatMap((source) => {
   const [, comment] = COMMENTS.find(([names]) => names.test(source)) ?? [];
   if (!comment) return [];
-  return [...read(source).matchAll(comment)].map(([, ...said]) => ({ source, text: said.join("") }));
+  return [...read(source).matchAll(comment)].map(([, ...texts]) => ({ source, text: texts.join("") }));
 });
 
 describe("documents", () => {
-  test("every relative link and anchor in Markdown leads to something that exists", () => {
+  test("the target of every relative link in Markdown exists", () => {
     expect(links.length).toBeGreaterThan(60);
-    const broken = links.filter(({ path, anchor }) => !leadsSomewhere(path, anchor));
+    const broken = links.filter(({ path, anchor }) => !targetExists(path, anchor));
     expect(broken).toEqual([]);
   });
 
@@ -111,7 +111,7 @@ describe("documents", () => {
     expect(cited.length).toBeGreaterThan(5);
     const broken = cited.filter(
       ({ source, path, anchor }) =>
-        !leadsSomewhere(path, anchor) && !leadsSomewhere(posix.join(dirname(source), path), anchor),
+        !targetExists(path, anchor) && !targetExists(posix.join(dirname(source), path), anchor),
     );
     expect(broken).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { settingsSchema } from "../../server/config.js";
 
 const text = readFileSync(join(packageRoot(), "SECURITY.md"), "utf8");
 
-test("every test and every setting that SECURITY.md names is there", () => {
+test("every test and every setting that SECURITY.md names exists", () => {
   const tests = [...text.matchAll(/`(test\/[\w./-]+\.ts)`/g)].map(([, path]) => String(path));
   expect(tests.length).toBeGreaterThan(30);
   for (const path of tests) expect(existsSync(join(packageRoot(), path)), path).toBe(true);

@@ -16,7 +16,7 @@ interface Locked {
 }
 
 test.each(["package-lock.json", ".ci/openapi-checks/package-lock.json"])(
-  "%s holds every package to one version from the registry, by its SHA-512",
+  "%s pins every package to one version from the registry with its SHA-512",
   (name) => {
     const { packages } = JSON.parse(read(name)) as { packages: Record<string, Locked> };
     const installed = Object.entries(packages).filter(
@@ -25,14 +25,14 @@ test.each(["package-lock.json", ".ci/openapi-checks/package-lock.json"])(
     expect(installed.length).toBeGreaterThan(100);
     for (const [path, { version, resolved, integrity }] of installed) {
       expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
-      // Absent, it is the registry that is set; other sources would be named here.
+      // If it is absent, the configured registry is used. Any other source is named here.
       expect(resolved ?? REGISTRY, path).toContain(REGISTRY);
       expect(integrity, path).toMatch(/^sha512-/);
     }
   },
 );
 
-test("Prisma's CLI brings neither its database server nor its Studio", () => {
+test("Prisma's CLI installs neither its database server nor Prisma Studio", () => {
   const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Locked> };
   const names = Object.keys(packages).filter((path) =>
     /node_modules\/@prisma\/(dev|studio-core)$/.test(path),
@@ -42,8 +42,8 @@ test("Prisma's CLI brings neither its database server nor its Studio", () => {
 });
 
 test("no install script of any package runs", async () => {
-  const said = await runTool("npm", ["config", "get", "ignore-scripts", "--prefix", packageRoot()], 60);
-  expect(said.trim().split("\n").at(0)).toBe("true");
+  const output = await runTool("npm", ["config", "get", "ignore-scripts", "--prefix", packageRoot()], 60);
+  expect(output.trim().split("\n").at(0)).toBe("true");
 });
 
 test("every path that the release packs exists, and every document of gateway/docs is packed", () => {

@@ -12,7 +12,7 @@ const value = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1
 const ROOT = "/opt/guest-forms";
 const canVerify = spawnSync("systemd-analyze", ["--version"]).status === 0;
 
-test("the unit runs the command that the installation in operating.md makes, and migrates first", () => {
+test("the unit runs the command that operating.md installs, and migrates first", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
   const command = join(ROOT, String(bin["guest-forms"]));
   expect(value("ExecStartPre")).toBe(`${command} migrate`);
@@ -22,7 +22,7 @@ test("the unit runs the command that the installation in operating.md makes, and
   expect(page).toContain("deploy/guest-forms.service");
 });
 
-test("the unit gives the service the time that it takes to stop", () => {
+test("TimeoutStopSec is longer than a graceful shutdown", () => {
   const { DRAIN_SECONDS, DRAIN_DELAY_SECONDS } = readSettings({});
   expect(Number(value("TimeoutStopSec"))).toBeGreaterThan(DRAIN_SECONDS + DRAIN_DELAY_SECONDS);
 });
@@ -35,8 +35,8 @@ test.skipIf(!canVerify)("systemd accepts the unit", () => {
     const { status, stdout, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", file], {
       encoding: "utf8",
     });
-    const said = `${stdout}${stderr}`.split("\n").filter((line) => line.includes("guest-forms.service"));
-    expect(said).toEqual([]);
+    const messages = `${stdout}${stderr}`.split("\n").filter((line) => line.includes("guest-forms.service"));
+    expect(messages).toEqual([]);
     expect(status).toBe(0);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -15,15 +15,15 @@ import { mailEnv, startPostOffice } from "../server/post-office.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-const NOBODY = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
-/** A process starts in half a second, but a busy machine takes several. */
-const PATIENT = { timeout: 240_000 };
+/** Generous, for a loaded machine. */
+const TIMEOUT = { timeout: 240_000 };
 
 let url: string;
 let operator: Caller;
 let close: () => Promise<void>;
-/** A folder where no `dev` runs. */
+/** A folder without a running `dev`. */
 let folder: string;
 
 beforeAll(async () => {
@@ -42,15 +42,16 @@ afterAll(async () => {
 const cli = (args: string[], env: Record<string, string> = {}) =>
   runCli(args, { env: { DATABASE_URL: url, ...env }, cwd: folder });
 
-/** Runs a command with --json, which must succeed, print one line and say nothing else. */
-async function json(...args: string[]) {
+/** Runs a command with --json that must succeed and print exactly one line. */
+async function runJson(...args: string[]) {
   const { stdout, stderr, code } = await cli([...args, "--json"]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(stdout.trimEnd().split("\n")).toHaveLength(1);
   return JSON.parse(stdout);
 }
 
-async function text(...args: string[]): Promise<string> {
+/** Runs a command that must succeed and print text. */
+async function runText(...args: string[]): Promise<string> {
   const { stdout, stderr, code } = await cli(args);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(() => JSON.parse(stdout)).toThrow();
@@ -69,7 +70,7 @@ let counter = 0;
 const newUser = async (core = operator) =>
   (await core.users.create({ email: `user${++counter}@example.com` })).id;
 
-const place = [
+const requiredOptions = [
   ...["--title", "Loft", "--address", "Kanalweg 7", "--city", "Berlin", "--country", "Germany"],
   ...["--zip-code", "10997", "--timezone", "Europe/Berlin"],
 ];
@@ -86,12 +87,12 @@ const newListing = async (ownerId: string, core = operator) =>
     })
   ).id;
 
-describe.concurrent("the commands for data", PATIENT, () => {
-  it("users create prints the user", async () => {
-    const user = await json("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
+describe.concurrent("data commands", TIMEOUT, () => {
+  it("users create prints the user, and rejects an address that is already used", async () => {
+    const user = await runJson("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
     expect(user).toMatchObject({ email: "Ada@example.com", name: "Ada" });
     expect(user.id).toMatch(UUID);
-    expect(await text("users", "create", "--email", "b@example.com")).toMatch(/^id: +[0-9a-f-]{36}\n/);
+    expect(await runText("users", "create", "--email", "b@example.com")).toMatch(/^id: +[0-9a-f-]{36}\n/);
     expectFailure(
       await cli(["users", "create", "--email", "ada@example.com"]),
       2,
@@ -99,7 +100,7 @@ describe.concurrent("the commands for data", PATIENT, () => {
     );
   });
 
-  it("listings create prints the Listing", async () => {
+  it("listings create prints the listing", async () => {
     const owner = await newUser();
     const full = [
       "--district",
@@ -111,7 +112,15 @@ describe.concurrent("the commands for data", PATIENT, () => {
       "--allow-pets",
       "false",
     ];
-    const listing = await json("listings", "create", "--owner", owner, ...place, ...full, "--inactive");
+    const listing = await runJson(
+      "listings",
+      "create",
+      "--owner",
+      owner,
+      ...requiredOptions,
+      ...full,
+      "--inactive",
+    );
     expect(listing).toEqual({
       id: expect.stringMatching(UUID),
       publicId: expect.stringMatching(/^[\w-]{21}$/),
@@ -128,18 +137,20 @@ describe.concurrent("the commands for data", PATIENT, () => {
       allowPets: false,
       createdAt: expect.stringMatching(INSTANT),
     });
-    const plain = await json("listings", "create", "--owner", owner, ...place);
+    const plain = await runJson("listings", "create", "--owner", owner, ...requiredOptions);
     expect(plain).toMatchObject({ active: true, district: null, maxPeopleInListing: null, allowPets: null });
-    expect(await text("listings", "create", "--owner", owner, ...place)).toMatch(/\ntitle: +Loft\n/);
+    expect(await runText("listings", "create", "--owner", owner, ...requiredOptions)).toMatch(
+      /\ntitle: +Loft\n/,
+    );
   });
 
-  it("every refused field of one command is named, by its option", async () => {
+  it("every rejected field of a command is reported by its option", async () => {
     const args = [
       "listings",
       "create",
       "--owner",
       await newUser(),
-      ...place,
+      ...requiredOptions,
       "--timezone",
       "Mars/Base",
       "--max-people",
@@ -148,14 +159,14 @@ describe.concurrent("the commands for data", PATIENT, () => {
     expectFailure(await cli(args), 2, /--timezone: must be an IANA.*; --max-people: must be at least 1/);
   });
 
-  it("members set and remove print the membership, the role as it is typed", async () => {
+  it("members set and remove print the membership, with the role as it is typed", async () => {
     const [owner, other] = [await newUser(), await newUser()];
     const listing = await newListing(owner);
     const of = ["--listing", listing, "--user", other];
     const membership = { listingId: listing, userId: other, role: "writer" };
-    expect(await json("members", "set", ...of, "--role", "writer")).toEqual(membership);
-    expect(await text("members", "set", ...of, "--role", "reader")).toMatch(/role: +reader\n/);
-    expect(await json("members", "remove", ...of)).toEqual({ ...membership, role: "reader" });
+    expect(await runJson("members", "set", ...of, "--role", "writer")).toEqual(membership);
+    expect(await runText("members", "set", ...of, "--role", "reader")).toMatch(/role: +reader\n/);
+    expect(await runJson("members", "remove", ...of)).toEqual({ ...membership, role: "reader" });
     expectFailure(await cli(["members", "remove", ...of]), 1, /This user has no role on this listing/);
     expectFailure(
       await cli(["members", "set", ...of, "--role", "OWNER"]),
@@ -164,9 +175,9 @@ describe.concurrent("the commands for data", PATIENT, () => {
     );
   });
 
-  it("keys issue shows the key once, keys list never", async () => {
+  it("keys issue prints the key, and keys list never does", async () => {
     const user = await newUser();
-    const issued = await json("keys", "issue", "--user", user, "--mode", "read-write");
+    const issued = await runJson("keys", "issue", "--user", user, "--mode", "read-write");
     expect(issued).toEqual({
       id: expect.stringMatching(UUID),
       key: expect.stringMatching(/^grf_rw_[0-9A-Za-z]{49}$/),
@@ -174,32 +185,41 @@ describe.concurrent("the commands for data", PATIENT, () => {
       mode: "read-write",
       expiresAt: null,
     });
-    const until = ["--label", "channel manager", "--expires-at", "2099-01-01T01:00:00+01:00"];
-    const said = await text("keys", "issue", "--user", user, "--mode", "read-only", ...until);
-    expect(said).toMatch(
+    const optional = ["--label", "channel manager", "--expires-at", "2099-01-01T01:00:00+01:00"];
+    const output = await runText("keys", "issue", "--user", user, "--mode", "read-only", ...optional);
+    expect(output).toMatch(
       /key: +grf_ro_\w{49}\n[\s\S]*expiresAt: +2099-01-01T00:00:00.000Z\n[\s\S]*not shown again/,
     );
-    const keys = await json("keys", "list", "--user", user);
+    const keys = await runJson("keys", "list", "--user", user);
     expect(keys).toMatchObject([
       { id: issued.id, userId: user, mode: "read-write", label: null, revokedAt: null, lastUsedAt: null },
       { mode: "read-only", label: "channel manager", expiresAt: "2099-01-01T00:00:00.000Z" },
     ]);
-    const table = await text("keys", "list");
+    const table = await runText("keys", "list");
     expect(table).toMatch(/^ID +USER ID +PREFIX +MODE/);
     expect(table + JSON.stringify(keys)).not.toContain(issued.key);
     expectFailure(
-      await cli(["keys", "issue", "--user", NOBODY, "--mode", "read-only"]),
+      await cli(["keys", "issue", "--user", UNKNOWN_ID, "--mode", "read-only"]),
       2,
       /--user: no user/,
     );
-    const badly = ["keys", "issue", "--user", user, "--mode", "read-only", "--expires-at", "tomorrow"];
-    expectFailure(await cli(badly), 2, /--expires-at: must be an ISO 8601 instant/);
+    const invalidExpiry = [
+      "keys",
+      "issue",
+      "--user",
+      user,
+      "--mode",
+      "read-only",
+      "--expires-at",
+      "tomorrow",
+    ];
+    expectFailure(await cli(invalidExpiry), 2, /--expires-at: must be an ISO 8601 instant/);
   });
 
   it("keys rotate prints the new key and when the old one ends", async () => {
     const user = await newUser();
     const old = await operator.keys.issue({ userId: user, mode: "READ_ONLY" });
-    const fresh = await json("keys", "rotate", old.id, "--grace", "2h");
+    const fresh = await runJson("keys", "rotate", old.id, "--grace", "2h");
     expect(fresh).toEqual({
       id: expect.stringMatching(UUID),
       key: expect.stringMatching(/^grf_ro_/),
@@ -211,36 +231,40 @@ describe.concurrent("the commands for data", PATIENT, () => {
     const hours = (Date.parse(fresh.replaces.expiresAt) - Date.now()) / 3_600_000;
     expect(hours).toBeGreaterThan(1.9);
     expect(hours).toBeLessThanOrEqual(2);
-    expect(await text("keys", "rotate", fresh.id)).toMatch(/replaces\.expiresAt: +\d{4}-/);
+    expect(await runText("keys", "rotate", fresh.id)).toMatch(/replaces\.expiresAt: +\d{4}-/);
   });
 
-  it("keys rotate refuses a span that it cannot read, and a key that is not there", async () => {
-    expectFailure(await cli(["keys", "rotate", NOBODY]), 1, /There is no key with this id/);
-    expectFailure(await cli(["keys", "rotate", NOBODY, "--grace", "2 weeks"]), 2, /--grace.*s, m, h or d/);
+  it("keys rotate rejects an unknown key and an invalid grace period", async () => {
+    expectFailure(await cli(["keys", "rotate", UNKNOWN_ID]), 1, /There is no key with this id/);
     expectFailure(
-      await cli(["keys", "rotate", NOBODY, "--grace", "366d"]),
+      await cli(["keys", "rotate", UNKNOWN_ID, "--grace", "2 weeks"]),
+      2,
+      /--grace.*s, m, h or d/,
+    );
+    expectFailure(
+      await cli(["keys", "rotate", UNKNOWN_ID, "--grace", "366d"]),
       2,
       /--grace: must be at most a year/,
     );
   });
 
-  it("keys revoke ends a key", async () => {
+  it("keys revoke prints when the key was revoked, also if it is repeated", async () => {
     const user = await newUser();
     const { id } = await operator.keys.issue({ userId: user, mode: "READ_ONLY" });
-    const revoked = await json("keys", "revoke", id);
+    const revoked = await runJson("keys", "revoke", id);
     expect(revoked).toMatchObject({ id, mode: "read-only", revokedAt: expect.stringMatching(INSTANT) });
-    expect(await text("keys", "revoke", id)).toContain(revoked.revokedAt);
+    expect(await runText("keys", "revoke", id)).toContain(revoked.revokedAt);
     expectFailure(await cli(["keys", "revoke", "nonsense"]), 1, /There is no key with this id/);
   });
 
-  it("an empty list is said in words, and is [] with --json", async () => {
+  it("an empty list prints a sentence, and [] with --json", async () => {
     const user = await newUser();
-    expect(await json("keys", "list", "--user", user)).toEqual([]);
-    expect(await text("keys", "list", "--user", user)).toBe("There are no keys.\n");
+    expect(await runJson("keys", "list", "--user", user)).toEqual([]);
+    expect(await runText("keys", "list", "--user", user)).toBe("There are no keys.\n");
   });
 });
 
-describe.concurrent("wrong usage", PATIENT, () => {
+describe.concurrent("usage errors", TIMEOUT, () => {
   it.each([
     [["keyz"], /unknown command 'keyz' \(Did you mean keys\?\)/],
     [["nope"], /unknown command 'nope': see guest-forms --help/],
@@ -253,12 +277,12 @@ describe.concurrent("wrong usage", PATIENT, () => {
     [["users", "create", "--email"], /argument missing/],
     [["users", "create", "--email", "nobody"], /--email: must be an email address/],
     [["serve", "--port", "99999"], /--port.*0 to 65535/],
-    [["forms", "set-status", NOBODY, "accepted"], /STATUS: must be 1 to 32 of/],
-  ] as const)("%j is one line and exit code 2", async (args, message) => {
+    [["forms", "set-status", UNKNOWN_ID, "accepted"], /STATUS: must be 1 to 32 of/],
+  ] as const)("%j prints one line and exits with 2", async (args, message) => {
     expectFailure(await cli([...args]), 2, message);
   });
 
-  it("a command without its second word shows the help, exit code 2", async () => {
+  it("a command group without a subcommand prints its help and exits with 2", async () => {
     const { stdout, stderr, code } = await cli(["keys"]);
     expect({ stdout, code }).toEqual({ stdout: "", code: 2 });
     expect(stderr).toMatch(/^Usage: guest-forms keys/);
@@ -281,7 +305,7 @@ describe.concurrent("wrong usage", PATIENT, () => {
     }
   });
 
-  it("--help and --version are no failures", async () => {
+  it("--help and --version print to standard output and exit with 0", async () => {
     const { version } = createRequire(import.meta.url)("../../package.json");
     expect(await runCli(["--version"])).toMatchObject({ stdout: `${version}\n`, stderr: "", code: 0 });
     const help = await runCli(["keys", "rotate", "--help"]);
@@ -293,9 +317,9 @@ describe.concurrent("wrong usage", PATIENT, () => {
   });
 });
 
-describe.concurrent("what is not there", PATIENT, () => {
+describe.concurrent("configuration and database errors", TIMEOUT, () => {
   it.each(["keys list", "migrate", "serve", "worker"])(
-    "%s names DATABASE_URL where it is unset",
+    "%s reports that DATABASE_URL is not set",
     async (line) => {
       expectFailure(
         await cli(line.split(" "), { DATABASE_URL: "" }),
@@ -306,7 +330,7 @@ describe.concurrent("what is not there", PATIENT, () => {
   );
 
   it.each(["keys list", "migrate", "serve", "worker", "dev"])(
-    "%s with an unreachable database is one line without its password",
+    "%s with an unreachable database prints its host and port, and never its password",
     async (line) => {
       const port = await freePort();
       const DATABASE_URL = `postgres://someone:s3cr%2Ft@127.0.0.1:${port}/forms`;
@@ -317,7 +341,7 @@ describe.concurrent("what is not there", PATIENT, () => {
     },
   );
 
-  it("a database that does not exist, or was never migrated, is said to be so", async () => {
+  it("a database that does not exist and one that was never migrated are reported as such", async () => {
     const missing = new URL(url);
     missing.pathname = "no_such_database";
     expectFailure(
@@ -333,7 +357,7 @@ describe.concurrent("what is not there", PATIENT, () => {
     );
   });
 
-  it("a bad setting is named, with what it was and what it may be; a secret's value is not shown", async () => {
+  it("an invalid setting is reported with its value and what is allowed, and a secret without its value", async () => {
     expectFailure(
       await cli(["keys", "list"], { PORT: "abc" }),
       1,
@@ -344,19 +368,19 @@ describe.concurrent("what is not there", PATIENT, () => {
     expect(failed.stderr).not.toContain("hunter2");
   });
 
-  it("a running dev's database is used where DATABASE_URL is unset, but never in production", async () => {
+  it("without DATABASE_URL the database of a running dev is used, but never in production", async () => {
     const home = await mkdtemp(join(folder, "dev-"));
     await mkdir(join(home, ".data"));
     await writeFile(join(home, ".data", "database-url"), `${url}\n`, { mode: 0o600 });
-    const near = await runCli(["listings", "show", NOBODY], { cwd: home });
+    const near = await runCli(["listings", "show", UNKNOWN_ID], { cwd: home });
     expectFailure(near, 1, /There is no listing with this id/);
     const production = await runCli(["keys", "list"], { cwd: home, env: { NODE_ENV: "production" } });
     expectFailure(production, 1, /DATABASE_URL is not set/);
   });
 });
 
-describe.concurrent("migrate", PATIENT, () => {
-  it("two at once apply each migration once; a later one applies nothing", async () => {
+describe.concurrent("migrate", TIMEOUT, () => {
+  it("two migrate commands at the same time apply each migration once, and a later one applies none", async () => {
     const { url: DATABASE_URL } = await freshDatabase({ empty: true });
     const runs = await Promise.all([1, 2].map(() => cli(["migrate", "--json"], { DATABASE_URL })));
     expect(runs.map(({ code }) => code)).toEqual([0, 0]);
@@ -367,10 +391,10 @@ describe.concurrent("migrate", PATIENT, () => {
   });
 });
 
-describe.concurrent("serve and worker", PATIENT, () => {
+describe.concurrent("serve and worker", TIMEOUT, () => {
   const env = () => ({ DATABASE_URL: url, PORT: "0" });
 
-  it("a request in flight is finished after SIGTERM, and the exit code is 0", async () => {
+  it("serve finishes a request in flight after SIGTERM and exits with 0", async () => {
     const owner = await newUser();
     const listingId = await newListing(owner);
     const { key } = await operator.keys.issue({ userId: owner, mode: "READ_WRITE" });
@@ -408,7 +432,7 @@ describe.concurrent("serve and worker", PATIENT, () => {
     for (const line of stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  it("--no-worker leaves notifications to worker; set-status and notifications show what happens", async () => {
+  it("serve --no-worker leaves notifications to worker, and set-status and notifications print the state", async () => {
     const { url: DATABASE_URL } = await freshDatabase();
     const opened = await openServices(readSettings({ DATABASE_URL }), createLog("silent"));
     const core = createCaller(opened.services, { kind: "operator" });
@@ -458,7 +482,7 @@ describe.concurrent("serve and worker", PATIENT, () => {
     const odd = await cli(["forms", "set-status", form.id, "ON_HOLD", "--force"], { DATABASE_URL });
     expect(odd.stdout).toMatch(/status: +UNKNOWN\n/);
     expectFailure(
-      await cli(["forms", "set-status", NOBODY, "ACCEPTED"], { DATABASE_URL }),
+      await cli(["forms", "set-status", UNKNOWN_ID, "ACCEPTED"], { DATABASE_URL }),
       1,
       /no form with this id/,
     );
@@ -466,27 +490,30 @@ describe.concurrent("serve and worker", PATIENT, () => {
     const office = await startPostOffice();
     const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
-    const [said] = await worker.waitForLine(/"msg":"notification /);
-    expect(said).not.toContain("guest@example.com");
+    const [output] = await worker.waitForLine(/"msg":"notification /);
+    expect(output).not.toContain("guest@example.com");
     await vi.waitFor(async () => expect(await run("notifications")).toEqual([]), 60_000);
     expect((await worker.stop("SIGINT")).code).toBe(0);
     await office.close();
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 
-  it.each([[["serve"]], [["worker"]]])("a closed terminal (SIGHUP) stops %j in good order", async (args) => {
-    const { url: DATABASE_URL } = await freshDatabase();
-    const running = spawnCli(args, { env: { DATABASE_URL, PORT: "0" } });
-    await running.waitForLine(/^(Listening on|Sending notifications)/);
-    expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
-  });
+  it.each([[["serve"]], [["worker"]]])(
+    "a closed terminal (SIGHUP) shuts down %j gracefully",
+    async (args) => {
+      const { url: DATABASE_URL } = await freshDatabase();
+      const running = spawnCli(args, { env: { DATABASE_URL, PORT: "0" } });
+      await running.waitForLine(/^(Listening on|Sending notifications)/);
+      expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
+    },
+  );
 
-  it("serve starts where migrations are pending, and says so", async () => {
+  it("serve starts while migrations are pending, warns first, and is ready after migrate", async () => {
     const { url: DATABASE_URL } = await freshDatabase({ empty: true });
     const APP_SECRETS = "0123456789abcdef0123456789abcdef";
     const serve = spawnCli(["serve", "--no-worker"], { env: { DATABASE_URL, APP_SECRETS, PORT: "0" } });
     const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
-    // Before anything else that is said of the database.
+    // Before any other message about the database.
     expect(serve.stderr.split("\n")[0]).toMatch(/migrations are pending: run `guest-forms migrate`/);
     expect((await fetch(`${address}/readyz`)).status).toBe(503);
     await cli(["migrate"], { DATABASE_URL, APP_SECRETS });
@@ -494,7 +521,7 @@ describe.concurrent("serve and worker", PATIENT, () => {
     expect((await serve.stop()).code).toBe(0);
   });
 
-  it("a chosen port that is taken is one line", async () => {
+  it("a port in use is reported in one line", async () => {
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
     const { port } = listener.address() as { port: number };

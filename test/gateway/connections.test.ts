@@ -14,47 +14,47 @@ beforeAll(async () => {
 const auth = () => `Host: x\r\nAuthorization: Bearer ${holder.key}\r\n`;
 const JSON_TYPE = "Content-Type: application/json\r\n";
 
-/** How long the connection lived, and the status of the answer that ended it, if any. */
-async function endOf(wire: Wire): Promise<{ seconds: number; status: number | undefined }> {
+/** Returns how long the connection lived, and the status of its last response, if any. */
+async function waitForEnd(wire: Wire): Promise<{ seconds: number; status: number | undefined }> {
   const began = performance.now();
   const answer = await wire.next("GET", "/v1", 18_000).catch(() => undefined);
   if (answer) expect([codeOf(answer), fieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
   return { seconds: ((await wire.closed) - began) / 1000, status: answer?.status };
 }
 
-describe.concurrent("a slow client is cut off with 408", () => {
-  // For a busy machine.
-  const SLACK = 4;
+describe.concurrent("slow clients", () => {
+  // Generous, for a loaded machine.
+  const SLACK_SECONDS = 4;
 
-  test("8 s after it began, where the headers are not through", async () => {
+  test("a request with incomplete headers gets 408 after 8 s", async () => {
     const wire = await gateway.wire();
     wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-Slow: ");
     const drip = setInterval(() => wire.write("a"), 500);
-    const { seconds, status } = await endOf(wire);
+    const { seconds, status } = await waitForEnd(wire);
     clearInterval(drip);
     expect(status).toBe(408);
     expect(seconds).toBeGreaterThan(7.9);
-    expect(seconds).toBeLessThan(8 + SLACK);
+    expect(seconds).toBeLessThan(8 + SLACK_SECONDS);
   });
 
-  test("8 s after it connected, where it says nothing", async () => {
-    const { seconds } = await endOf(await gateway.wire());
+  test("a connection that sends nothing is closed after 8 s", async () => {
+    const { seconds } = await waitForEnd(await gateway.wire());
     expect(seconds).toBeGreaterThan(7.9);
-    expect(seconds).toBeLessThan(8 + SLACK);
+    expect(seconds).toBeLessThan(8 + SLACK_SECONDS);
   });
 
-  test("12 s after it began, where the body is not through", async () => {
+  test("a request with an incomplete body gets 408 after 12 s", async () => {
     const wire = await gateway.wire();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: 100\r\n\r\n`);
     const drip = setInterval(() => wire.write(" "), 500);
-    const { seconds, status } = await endOf(wire);
+    const { seconds, status } = await waitForEnd(wire);
     clearInterval(drip);
     expect(status).toBe(408);
     expect(seconds).toBeGreaterThan(11.9);
-    expect(seconds).toBeLessThan(12 + SLACK);
+    expect(seconds).toBeLessThan(12 + SLACK_SECONDS);
   });
 
-  test("while others are served", async () => {
+  test("100 slow clients do not delay other requests", async () => {
     const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.wire()));
     for (const wire of slow) wire.write("GET /v1/forms HTTP/1.1\r\n");
     const began = performance.now();
@@ -66,7 +66,7 @@ describe.concurrent("a slow client is cut off with 408", () => {
   });
 });
 
-describe("a body is not waited for where the answer does not depend on it", () => {
+describe("a response that does not depend on the body is sent without waiting for it", () => {
   const GIGABYTE = "Content-Length: 1000000000\r\n\r\n";
   test.each([
     [401, "POST /v1/forms", () => `Host: x\r\n${JSON_TYPE}`],
@@ -74,7 +74,7 @@ describe("a body is not waited for where the answer does not depend on it", () =
     [404, "POST /v1/form", () => auth() + JSON_TYPE],
     [403, "POST /v1/forms", () => `Host: x\r\nX-API-Key: ${holder.readOnlyKey}\r\n${JSON_TYPE}`],
     [413, "POST /v1/forms", () => auth() + JSON_TYPE],
-  ])("%i to %s of a gigabyte that never comes", async (status, line, headers) => {
+  ])("%i to %s with a Content-Length of a gigabyte and no body", async (status, line, headers) => {
     const wire = await gateway.wire();
     const began = performance.now();
     wire.write(`${line} HTTP/1.1\r\n${headers()}${GIGABYTE}`);
@@ -83,7 +83,7 @@ describe("a body is not waited for where the answer does not depend on it", () =
     wire.close();
   });
 
-  test("chunks without end are refused at the first byte too many", async () => {
+  test("a chunked body gets 413 at the first byte over the limit", async () => {
     const wire = await gateway.wire();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`);
     wire.write(`4000\r\n${" ".repeat(0x4000)}\r\n`);
@@ -96,8 +96,8 @@ describe("a body is not waited for where the answer does not depend on it", () =
   });
 });
 
-describe("a connection", () => {
-  test("is kept alive over refusals, and says for how long", async () => {
+describe("connections", () => {
+  test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
     const wire = await gateway.wire();
     for (const [request, status] of [
       [`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`, 200],
@@ -121,7 +121,7 @@ describe("a connection", () => {
       () =>
         `POST /v1/forms HTTP/1.1\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
     ],
-  ])("refuses %s after it has answered the requests sent before it", async (_what, broken) => {
+  ])("%s gets 400 after the requests pipelined before it are answered", async (_what, broken) => {
     const wire = await gateway.wire();
     wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken());
     for (const status of [200, 200, 200, 400]) expect((await wire.next()).status).toBe(status);
@@ -132,11 +132,11 @@ describe("a connection", () => {
     ["HTTP/1.0", () => `GET /v1/forms HTTP/1.0\r\n${auth()}\r\n`, 200],
     ["Connection: close", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Connection: close\r\n\r\n`, 200],
     ["no Host", () => "GET /v1/forms HTTP/1.1\r\n\r\n", 400],
-    ["what is not HTTP", () => "hello\r\n\r\n", 400],
-    ["an Expect nobody knows", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Expect: x\r\n\r\n`, 417],
+    ["bytes that are not HTTP", () => "hello\r\n\r\n", 400],
+    ["an unknown Expect", () => `GET /v1/forms HTTP/1.1\r\n${auth()}Expect: x\r\n\r\n`, 417],
     ["headers too large", () => `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
     ["CONNECT", () => "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
-  ])("is ended after %s", async (_what, request, status) => {
+  ])("the connection is closed after %s", async (_what, request, status) => {
     const wire = await gateway.wire();
     wire.write(request());
     const answer = await wire.next();
@@ -145,7 +145,7 @@ describe("a connection", () => {
     await wire.closed;
   });
 
-  test("that ends in the middle of a body has written nothing", async () => {
+  test("a request whose connection ends in the middle of the body writes nothing", async () => {
     const before = await gateway.snapshot();
     const body = JSON.stringify(stay(listingId));
     const wire = await gateway.wire();
@@ -158,7 +158,7 @@ describe("a connection", () => {
     expect(await gateway.snapshot()).toEqual(before);
   });
 
-  test("that ends before its answer has still created the form, which a retry gets", async () => {
+  test("a create whose connection ends before the response is committed, and a retry replays it", async () => {
     const body = JSON.stringify(stay(listingId));
     const before = await gateway.count("forms");
     const wire = await gateway.wire();
@@ -172,8 +172,8 @@ describe("a connection", () => {
   });
 });
 
-describe("every answer", () => {
-  test("carries the headers that keep browsers from making more of it than JSON", async () => {
+describe("responses", () => {
+  test("every response has nosniff, a CSP and HSTS, and no CORS header", async () => {
     for (const sent of [
       { path: "/v1/forms", key: holder.key },
       { path: "/v1/forms", key: null },
@@ -187,7 +187,7 @@ describe("every answer", () => {
     }
   });
 
-  test("is whole whatever the client says of what it takes or has", async () => {
+  test("Accept, conditional and Range headers do not change a response", async () => {
     const first = await gateway.request({ path: "/v1/listings", key: holder.key });
     for (const headers of [
       { Accept: "text/html" },
@@ -205,16 +205,16 @@ describe("every answer", () => {
   });
 });
 
-describe("pages of other origins", () => {
+describe("CORS", () => {
   const preflight = { Origin: "https://app.example.com", "Access-Control-Request-Method": "POST" };
 
-  test("are told nothing where no origin is named", async () => {
+  test("without CORS_ORIGINS no response has a CORS header", async () => {
     const answer = await gateway.request({ method: "OPTIONS", path: "/v1/forms", headers: preflight });
     expect(answer.status).toBe(204);
     expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  test("of a named origin may call, with a preflight that needs no key; of others not", async () => {
+  test("an origin in CORS_ORIGINS may call the API, its preflight needs no key, and other origins may not", async () => {
     const open = await startTestGateway({
       DATABASE_URL: String(gateway.settings.DATABASE_URL),
       CORS_ORIGINS: "https://app.example.com",

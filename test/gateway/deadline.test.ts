@@ -4,13 +4,13 @@ import { makeListing } from "../factories.js";
 import { codeOf, type Holder, startTestGateway, stay, type TestGateway } from "../gateway-harness.js";
 import { freshDatabase } from "../harness.js";
 
-/** The longest single wait; a request is answered 300 ms after it at the latest, several waits in a row or not. */
+/** The longest single wait. A request is answered at most 300 ms later, however many times it waits. */
 const WAIT_MS = 2_000;
 
 let gateway: TestGateway;
 let holder: Holder;
 let listingId: string;
-/** Holds what requests wait for. */
+/** Holds the lock that requests wait for. */
 let blocker: pg.Client;
 
 beforeAll(async () => {
@@ -29,15 +29,15 @@ beforeAll(async () => {
 });
 afterAll(() => blocker.end());
 
-const newCreate = () => ({ method: "POST", path: "/v1/forms", key: holder.key, body: stay(listingId) });
+const uniqueCreate = () => ({ method: "POST", path: "/v1/forms", key: holder.key, body: stay(listingId) });
 
-test("a request that waits several times in a row is answered within the longest single wait", async () => {
+test("a request that waits for a connection and then for a lock gets 503 within the longest single wait", async () => {
   expect((await gateway.request({ path: "/v1/listings", key: holder.key })).status).toBe(200);
   await blocker.query("BEGIN");
   await blocker.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
   const began = performance.now();
-  // One waits for the lock; the other for the only connection, and then for the lock.
-  const creates = [newCreate(), newCreate()];
+  // One waits for the lock, the other for the only connection and then for the lock.
+  const creates = [uniqueCreate(), uniqueCreate()];
   const answers = await Promise.all(creates.map((create) => gateway.request(create)));
   const took = performance.now() - began;
   for (const answer of answers) {
@@ -46,14 +46,14 @@ test("a request that waits several times in a row is answered within the longest
   }
   expect(took, "milliseconds of both").toBeLessThan(2 * WAIT_MS - 200);
   await blocker.query("ROLLBACK");
-  // What became of it later has spoilt no connection, and is there once at most.
+  // The connection is still usable, and each form exists at most once.
   for (const create of creates) {
     await expect.poll(async () => (await gateway.request(create)).status).toBe(201);
   }
   expect(await gateway.count("forms")).toBe(2);
 });
 
-test("the time in which a client sends its body does not count", async () => {
+test("the time a client takes to send the body does not count toward the deadline", async () => {
   const body = JSON.stringify(stay(listingId));
   const wire = await gateway.wire();
   const head = ["POST /v1/forms HTTP/1.1", "Host: x", `X-API-Key: ${holder.key}`];

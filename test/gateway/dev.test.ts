@@ -12,8 +12,8 @@ import { freshDatabase, Running, runCli, spawnCli } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 
 const run = promisify(execFile);
-const STARTED = 45_000;
-const curlIsThere = spawnSync("curl", ["--version"]).status === 0;
+const START_TIMEOUT_MS = 45_000;
+const isCurlInstalled = spawnSync("curl", ["--version"]).status === 0;
 
 interface Ready {
   url: string;
@@ -26,15 +26,15 @@ interface Ready {
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "guest-forms-dev-"));
-  // As root, Postgres runs as another user: it would put its data elsewhere, and leave it there.
+  // As root, Postgres runs as another user. If that user cannot read the folder, the data goes elsewhere and stays there.
   await chmod(folder, 0o755);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const env = { PORT: "0" };
 
-async function ready(dev: Running): Promise<Ready> {
-  const [line] = await dev.waitForLine(/^\{"url":.*/, STARTED);
+async function waitUntilReady(dev: Running): Promise<Ready> {
+  const [line] = await dev.waitForLine(/^\{"url":.*/, START_TIMEOUT_MS);
   return JSON.parse(line);
 }
 
@@ -45,16 +45,16 @@ const get = async (url: string, key: string) => {
 
 const modeOf = async (name: string) => (await stat(join(folder, ".data", name))).mode & 0o777;
 
-describe("dev on its own Postgres", () => {
-  let kept: { demo: string; formIds: unknown[] };
+describe("dev with its own Postgres", () => {
+  let firstRun: { demo: string; formIds: unknown[] };
 
-  it("the first start shows its steps and lines that work when pasted, and stops cleanly", {
+  it("the first start shows its steps and curl commands that work when pasted, and stops cleanly", {
     timeout: 180_000,
   }, async () => {
-    // Both streams in one, as in a terminal.
+    // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env, cwd: folder, within });
-    await dev.waitForLine(/^Stop it with Ctrl-C/, STARTED);
+    await dev.waitForLine(/^Stop it with Ctrl-C/, START_TIMEOUT_MS);
     expect(dev.stdout).toMatch(/"msg":"listening"[\s\S]*Guest forms is running/);
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);
     for (const step of [
@@ -65,16 +65,20 @@ describe("dev on its own Postgres", () => {
     ]) {
       expect(dev.stdout).toContain(step);
     }
-    const said = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
-    const [address, writeKey, readKey] = [said("URL"), said("Read-write key"), said("Read-only key")];
-    expect(said("API reference")).toBe(`${address}/docs`);
+    const printed = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
+    const [address, writeKey, readKey] = [
+      printed("URL"),
+      printed("Read-write key"),
+      printed("Read-only key"),
+    ];
+    expect(printed("API reference")).toBe(`${address}/docs`);
     const [create, list, listing] = [...dev.stdout.matchAll(/^ {2}curl [\s\S]*?(?=\n\n)/gm)].map(
       ([line]) => line,
     );
-    if (curlIsThere) {
+    if (isCurlInstalled) {
       const paste = async (line = "") => {
         const { stdout } = await run("sh", ["-c", line]);
-        // The shell's prompt must not stick to the answer.
+        // The line break keeps the shell's prompt off the response.
         expect(stdout).toMatch(/\}\n$/);
         return JSON.parse(stdout);
       };
@@ -105,45 +109,45 @@ describe("dev on its own Postgres", () => {
     expect(second).toMatchObject({ stdout: "", code: 1 });
     expect(second.stderr).toMatch(/error: The database in .* is in use by another process[^\n]*\n$/);
 
-    const pid = await postmaster();
+    const pid = await readPostmasterPid();
     expect(isRunning(pid)).toBe(true);
     expect((await dev.stop("SIGINT")).code).toBe(0);
     expect(isRunning(pid)).toBe(false);
     await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
-    kept = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
+    firstRun = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
   });
 
   it("the second start keeps the keys and the data", { timeout: 180_000 }, async () => {
     const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
-    const { url, readWriteKey, readOnlyKey } = await ready(dev);
-    expect(await demoFile()).toBe(kept.demo);
-    expect(JSON.parse(kept.demo)).toEqual({ readWriteKey, readOnlyKey });
+    const { url, readWriteKey, readOnlyKey } = await waitUntilReady(dev);
+    expect(await demoFile()).toBe(firstRun.demo);
+    expect(JSON.parse(firstRun.demo)).toEqual({ readWriteKey, readOnlyKey });
     const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
-    expect(forms.body.items.map(({ id }) => id)).toEqual(kept.formIds);
+    expect(forms.body.items.map(({ id }) => id)).toEqual(firstRun.formIds);
     const { code, stdout } = await dev.stop("SIGTERM");
     expect(code).toBe(0);
     expect(stdout.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("a killed dev's database is found by the next start, which a closed terminal stops cleanly", {
+  it("the start after SIGKILL keeps the data, and a closed terminal (SIGHUP) stops it cleanly", {
     timeout: 180_000,
   }, async () => {
     const killed = spawnCli(["dev", "--json"], { env, cwd: folder });
-    await ready(killed);
+    await waitUntilReady(killed);
     await killed.stop("SIGKILL");
     const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
-    const { url, readOnlyKey } = await ready(dev);
+    const { url, readOnlyKey } = await waitUntilReady(dev);
     const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
-    expect(forms.body.items.map(({ id }) => id)).toEqual(kept.formIds);
+    expect(forms.body.items.map(({ id }) => id)).toEqual(firstRun.formIds);
     expect((await dev.stop("SIGHUP")).code).toBe(0);
     await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
   });
 
-  it("a database of another version is refused with the command to start afresh, which works", {
+  it("a database migrated by another version is refused, and dev --fresh replaces it", {
     timeout: 180_000,
   }, async () => {
     const first = spawnCli(["dev", "--json"], { env, cwd: folder });
-    await ready(first);
+    await waitUntilReady(first);
     const fresh = (DATABASE_URL?: string) =>
       spawnCli(["dev", "--json", "--fresh"], { env: { ...env, DATABASE_URL }, cwd: folder });
     const inUse = await fresh().done;
@@ -165,20 +169,20 @@ describe("dev on its own Postgres", () => {
     expect(refused).toMatchObject({ stdout: "", code: 1 });
     expect(refused.stderr).toMatch(refusal);
 
-    const notOurs = await fresh(DATABASE_URL).done;
-    expect(notOurs).toMatchObject({ stdout: expect.stringMatching(/^\{"error":/), code: 1 });
-    expect(notOurs.stderr).toMatch(/^error: --fresh [^\n]*DATABASE_URL[^\n]*\n$/);
+    const withDatabaseUrl = await fresh(DATABASE_URL).done;
+    expect(withDatabaseUrl).toMatchObject({ stdout: expect.stringMatching(/^\{"error":/), code: 1 });
+    expect(withDatabaseUrl.stderr).toMatch(/^error: --fresh [^\n]*DATABASE_URL[^\n]*\n$/);
     const dev = fresh();
-    const { url, readOnlyKey } = await ready(dev);
-    expect(await demoFile()).not.toBe(kept.demo);
+    const { url, readOnlyKey } = await waitUntilReady(dev);
+    expect(await demoFile()).not.toBe(firstRun.demo);
     const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
-    expect(forms.body.items).toHaveLength(kept.formIds.length - (curlIsThere ? 1 : 0));
+    expect(forms.body.items).toHaveLength(firstRun.formIds.length - (isCurlInstalled ? 1 : 0));
     expect((await dev.stop()).code).toBe(0);
   });
 
   const demoFile = () => readFile(join(folder, ".data", "demo.json"), "utf8");
 
-  async function postmaster(): Promise<number> {
+  async function readPostmasterPid(): Promise<number> {
     const file = join(folder, ".data", "postgres", "cluster", "postmaster.pid");
     return Number((await readFile(file, "utf8")).split("\n")[0]);
   }
@@ -192,36 +196,36 @@ describe("dev on its own Postgres", () => {
   }
 });
 
-describe.concurrent("dev on a given database", () => {
+describe.concurrent("dev with DATABASE_URL", () => {
   const start = async (DATABASE_URL: string, cwd: string, more: Record<string, string> = env) =>
     spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
 
-  it("a demo key that no longer works is replaced, and nothing is made twice", {
+  it("a revoked demo key is replaced, and no demo data is created twice", {
     timeout: 180_000,
   }, async () => {
     const { url: database } = await freshDatabase();
     const cwd = await mkdtemp(join(folder, "given-"));
     const first = await start(database, cwd);
-    const before = await ready(first);
+    const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
     const keys = await runCli(["keys", "list", "--json"], { env: { DATABASE_URL: database } });
     const { id } = JSON.parse(keys.stdout).find(({ mode }: { mode: string }) => mode === "read-only");
     await runCli(["keys", "revoke", id], { env: { DATABASE_URL: database } });
     const second = await start(database, cwd);
-    const after = await ready(second);
+    const after = await waitUntilReady(second);
     expect(after.readWriteKey).toBe(before.readWriteKey);
     expect(after.readOnlyKey).not.toBe(before.readOnlyKey);
     expect(after.listings).toEqual(before.listings);
     expect((await get(`${after.url}/v1/listings`, after.readOnlyKey)).body.items).toHaveLength(3);
     expect((await second.stop()).code).toBe(0);
-    // With its file lost, the demo holder is found again.
+    // The demo holder is found even if its file is lost.
     await rm(join(cwd, ".data"), { recursive: true });
     const third = await start(database, cwd);
-    expect((await ready(third)).listings).toEqual(before.listings);
+    expect((await waitUntilReady(third)).listings).toEqual(before.listings);
     await third.stop();
   });
 
-  it("a taken port is replaced by the next free one, the same at each start, unless it was chosen", {
+  it("a port in use is replaced by the next free one, unless it was set with --port", {
     timeout: 180_000,
   }, async () => {
     const { url: database } = await freshDatabase();
@@ -229,7 +233,7 @@ describe.concurrent("dev on a given database", () => {
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
     const token = { INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" };
     const first = await start(database, cwd, token);
-    const { url } = await ready(first);
+    const { url } = await waitUntilReady(first);
     const port = Number(new URL(url).port);
     expect(port).toBeGreaterThan(3003);
     expect(port).toBeLessThanOrEqual(3100);
@@ -242,7 +246,7 @@ describe.concurrent("dev on a given database", () => {
   });
 });
 
-/** Has a port taken, by this test or by someone else. */
+/** Listens on the port, unless another process already does. */
 async function occupy(port: number) {
   const server = createServer().listen(port, "127.0.0.1");
   await Promise.race([once(server, "listening"), once(server, "error").catch(() => {})]).catch(() => {});
@@ -250,12 +254,12 @@ async function occupy(port: number) {
 }
 
 describe("npm start", () => {
-  const scriptIsThere = spawnSync("script", ["--version"]).status === 0;
+  const isScriptInstalled = spawnSync("script", ["--version"]).status === 0;
   let home: string;
   beforeAll(async () => {
     home = await mkdtemp(join(folder, "npm-"));
     await chmod(home, 0o755);
-    // The checkout's own command, without its build.
+    // The start command of the repository, without its build.
     const { scripts } = JSON.parse(await readFile(join(packageRoot(), "package.json"), "utf8"));
     await writeFile(
       join(home, "package.json"),
@@ -264,9 +268,9 @@ describe("npm start", () => {
     await symlink(join(packageRoot(), "dist"), join(home, "dist"));
   });
 
-  const postmaster = async () =>
+  const readPostmasterPid = async () =>
     Number((await readFile(join(home, ".data/postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
-  const isLeft = (name: string) =>
+  const fileExists = (name: string) =>
     stat(join(home, ".data", name)).then(
       () => true,
       () => false,
@@ -278,11 +282,11 @@ describe("npm start", () => {
       cwd: home,
       env: { PATH, HOME, TMPDIR, PORT: "0", SHELL: "/bin/sh" },
       stdio: ["ignore", "pipe", "pipe"],
-      // Without a terminal that would signal the others when npm ends.
+      // Without a terminal that would signal the other processes when npm ends.
       detached: true,
     });
     onTestFinished(() => {
-      // Its whole group, if anything is left.
+      // The whole process group, if any of it is left.
       if (child.pid) spawnSync("kill", ["-KILL", "--", `-${child.pid}`]);
     });
     const running = new Running(child);
@@ -291,30 +295,30 @@ describe("npm start", () => {
   }
 
   it.each(["SIGTERM", ...(process.platform === "linux" ? (["SIGHUP", "SIGKILL"] as const) : [])] as const)(
-    "%s to npm alone stops the service and its database in good order",
+    "%s to npm alone shuts down the service and its database gracefully",
     { timeout: 180_000 },
     async (signal) => {
       const npm = await run("npm", ["start"]);
-      const pid = await postmaster();
+      const pid = await readPostmasterPid();
       expect(isAlive(pid)).toBe(true);
       await npm.stop(signal);
       await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
-      // What a service that was killed leaves behind.
-      await vi.waitFor(async () => expect(await isLeft("database-url")).toBe(false), 20_000);
+      // A killed service would leave this file behind.
+      await vi.waitFor(async () => expect(await fileExists("database-url")).toBe(false), 20_000);
     },
   );
 
-  it.skipIf(!scriptIsThere)(
-    "closing its terminal stops the service and its database in good order",
+  it.skipIf(!isScriptInstalled)(
+    "closing the terminal shuts down the service and its database gracefully",
     {
       timeout: 180_000,
     },
     async () => {
       const terminal = await run("script", ["--quiet", "--command", "npm start", "/dev/null"]);
-      const pid = await postmaster();
+      const pid = await readPostmasterPid();
       await terminal.stop("SIGKILL");
       await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
-      await vi.waitFor(async () => expect(await isLeft("database-url")).toBe(false), 20_000);
+      await vi.waitFor(async () => expect(await fileExists("database-url")).toBe(false), 20_000);
     },
   );
 });

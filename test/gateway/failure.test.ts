@@ -4,17 +4,17 @@ import { type Db, openDb } from "../../server/db.js";
 import { toServiceError } from "../../server/failures.js";
 import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
 
-const TIMES = { poolSize: 2, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000, lockTimeoutMs: 9_000 };
+const OPTIONS = { poolSize: 2, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000, lockTimeoutMs: 9_000 };
 const ROLE = `guest_forms_test_guest_${process.pid}`;
 
 let database: FreshDatabase;
 let db: Db;
-const opened: Db[] = [];
+const connections: Db[] = [];
 
-const open = (url: string, times: Partial<typeof TIMES> = {}): Db => {
-  const one = openDb({ url, ...TIMES, ...times });
-  opened.push(one);
-  return one;
+const open = (url: string, options: Partial<typeof OPTIONS> = {}): Db => {
+  const opened = openDb({ url, ...OPTIONS, ...options });
+  connections.push(opened);
+  return opened;
 };
 
 beforeAll(async () => {
@@ -26,85 +26,94 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await db.pool.query(`DROP ROLE IF EXISTS ${ROLE}`);
-  await Promise.all(opened.map((one) => one.close()));
+  await Promise.all(connections.map((connection) => connection.close()));
 });
 
-/** The ways in which commands reach the database. */
-const ways = (on: Db, sql: string) => [
+/** Each way in which commands query the database. */
+const queryEachWay = (on: Db, sql: string) => [
   () => on.query(sql.slice(0, 60), sql, []),
   () => on.prisma.$queryRawUnsafe(sql),
   () => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
 ];
 
-/** What an operator reads of a failure. */
-async function said(work: () => Promise<unknown>, databaseUrl: string): Promise<string> {
-  const failure = await work().then(
+/** Returns the message that an operator sees when the query fails. */
+async function explainFailure(query: () => Promise<unknown>, databaseUrl: string): Promise<string> {
+  const failure = await query().then(
     () => new Error("it did not fail"),
     (error: unknown) => error,
   );
   const { message } = explain(toServiceError(failure), { databaseUrl });
-  expect(message, "wording of libraries").not.toMatch(/prisma|\bP\d{4}\b|raw query|invocation|\n/i);
+  expect(message, "library-specific wording").not.toMatch(/prisma|\bP\d{4}\b|raw query|invocation|\n/i);
   return message;
 }
 
-async function expectAll(works: (() => Promise<unknown>)[], url: string, sentence: RegExp): Promise<void> {
-  for (const work of works) expect(await said(work, url)).toMatch(sentence);
+async function expectMessage(
+  queries: (() => Promise<unknown>)[],
+  url: string,
+  message: RegExp,
+): Promise<void> {
+  for (const query of queries) expect(await explainFailure(query, url)).toMatch(message);
 }
 
-test("what PostgreSQL refuses is told in PostgreSQL's words, with its code", async () => {
-  for (const [sql, sentence] of [
+test("an error of PostgreSQL is reported with its message and code, and without the values of the row", async () => {
+  for (const [sql, message] of [
     ["SELECT 1/0", /^The database at 127\S+ returned an error: division by zero \(22012\)\.$/],
     ["SELECT nothing()", /returned an error: function nothing\(\) does not exist \(42883\)/],
     ["INSERT INTO users (email) VALUES ('ana@example.com') RETURNING id", /duplicate key value .* \(23505\)/],
   ] as const) {
-    await expectAll(ways(db, sql), database.url, sentence);
+    await expectMessage(queryEachWay(db, sql), database.url, message);
   }
-  const again = () => db.prisma.user.create({ data: { email: "ana@example.com" } });
-  expect(await said(again, database.url)).toMatch(/duplicate key value .* \(23505\)/);
-  expect(await said(again, database.url)).not.toContain("ana@example.com");
+  const createDuplicate = () => db.prisma.user.create({ data: { email: "ana@example.com" } });
+  expect(await explainFailure(createDuplicate, database.url)).toMatch(/duplicate key value .* \(23505\)/);
+  expect(await explainFailure(createDuplicate, database.url)).not.toContain("ana@example.com");
 });
 
-test("a user without rights, and one without connections", async () => {
+test("missing permissions and a full connection limit are reported, and never a password", async () => {
   const url = new URL(database.url);
   [url.username, url.password] = [ROLE, "pass%25word"];
-  const one = open(url.href);
-  const reads = [...ways(one, "SELECT * FROM users"), () => one.prisma.user.findFirst()];
-  await expectAll(reads, url.href, /returned an error: permission denied for table users \(42501\)/);
+  const restricted = open(url.href);
+  const reads = [
+    ...queryEachWay(restricted, "SELECT * FROM users"),
+    () => restricted.prisma.user.findFirst(),
+  ];
+  await expectMessage(reads, url.href, /returned an error: permission denied for table users \(42501\)/);
   await db.pool.query(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
   const crowded = open(url.href);
-  const none = [...ways(crowded, "SELECT 1"), () => crowded.prisma.user.findFirst()];
-  await expectAll(none, url.href, /^The database at 127\S+ has no free connections\.$/);
+  const none = [...queryEachWay(crowded, "SELECT 1"), () => crowded.prisma.user.findFirst()];
+  await expectMessage(none, url.href, /^The database at 127\S+ has no free connections\.$/);
   url.password = "wrong";
   for (const secret of ["wrong", "pass%word"]) {
-    expect(await said(() => open(url.href).query("one", "SELECT 1", []), url.href)).not.toContain(secret);
+    expect(await explainFailure(() => open(url.href).query("one", "SELECT 1", []), url.href)).not.toContain(
+      secret,
+    );
   }
 });
 
-test("a database that is read-only, slow, or not there", async () => {
+test("a read-only, a slow and an unreachable database are each reported as such", async () => {
   const readOnly = new URL(database.url);
   readOnly.searchParams.set("options", "-c default_transaction_read_only=on");
-  const standby = open(readOnly.href);
+  const readOnlyDb = open(readOnly.href);
   const writes = [
-    ...ways(standby, "UPDATE users SET name = 'x'"),
-    () => standby.prisma.user.create({ data: { email: "ben@example.com" } }),
+    ...queryEachWay(readOnlyDb, "UPDATE users SET name = 'x'"),
+    () => readOnlyDb.prisma.user.create({ data: { email: "ben@example.com" } }),
   ];
-  await expectAll(
+  await expectMessage(
     writes,
     database.url,
     /^The database at 127\S+ is read-only: check that it is not a standby\.$/,
   );
 
   const slow = open(database.url, { statementTimeoutMs: 50 });
-  const waits = ways(slow, "SELECT pg_sleep(10)::text");
-  await expectAll(waits, database.url, /^The database at 127\S+ did not answer in time\.$/);
+  const waits = queryEachWay(slow, "SELECT pg_sleep(10)::text");
+  await expectMessage(waits, database.url, /^The database at 127\S+ did not answer in time\.$/);
 
   const url = `postgres://ana:secret@127.0.0.1:${await freePort()}/forms`;
-  const gone = open(url);
-  const asks = [...ways(gone, "SELECT 1"), () => gone.prisma.user.findFirst()];
-  await expectAll(asks, url, /^The database at 127\S+ cannot be reached or did not answer in time/);
+  const unreachable = open(url);
+  const reads = [...queryEachWay(unreachable, "SELECT 1"), () => unreachable.prisma.user.findFirst()];
+  await expectMessage(reads, url, /^The database at 127\S+ cannot be reached or did not answer in time/);
 });
 
-test("a fault of the program is said to be one", () => {
+test("a programming error is reported as a bug in guest-forms", () => {
   const fault = Object.assign(new Error("\nInvalid call\n\nUnknown argument"), {
     name: "PrismaClientValidationError",
   });

@@ -5,8 +5,8 @@ import { asOperator, makeListing } from "../factories.js";
 import { type Answer, codeOf, startTestGateway, stay } from "../gateway-harness.js";
 
 const gateway = await startTestGateway({ RATE_LIMIT_MAX: 3, BAD_KEY_LIMIT_MAX: 3, TRUST_PROXY: 1 });
-/** Another process, which counts for itself, with a window that a test can wait for. */
-const brief = await startTestGateway({
+/** Another process with its own counters, and a window that is short enough to wait for. */
+const shortWindowGateway = await startTestGateway({
   DATABASE_URL: String(gateway.settings.DATABASE_URL),
   RATE_LIMIT_MAX: 2,
   RATE_LIMIT_WINDOW_SECONDS: 1,
@@ -24,8 +24,8 @@ async function exhaust(key: string): Promise<Answer> {
   return list(key);
 }
 
-describe("the rate limit of a key", () => {
-  test("refuses what is over it, with the seconds until the window ends", async () => {
+describe("the rate limit per key", () => {
+  test("a request over the limit gets 429, and Retry-After is the time until the window ends", async () => {
     const { key } = await gateway.addHolder();
     const answer = await exhaust(key);
     expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
@@ -35,7 +35,7 @@ describe("the rate limit of a key", () => {
     expect(answer.headers.ratelimit).toMatch(/^"3-in-1min"; r=0; t=\d+$/);
   });
 
-  test("is told in every answer to a key, refusals too", async () => {
+  test("every response to a key has the RateLimit headers, also for rejected requests", async () => {
     const { key } = await gateway.addHolder();
     for (const sent of [
       { path: "/v1/forms" },
@@ -49,7 +49,7 @@ describe("the rate limit of a key", () => {
     }
   });
 
-  test("is counted by the key's id, and shows nothing derived from the secret", async () => {
+  test("the partition key in RateLimit-Policy is derived from the key's id, not from its secret", async () => {
     const { key, keyId } = await gateway.addHolder();
     const policy = (await list(key)).headers["ratelimit-policy"] ?? "";
     const shown = Buffer.from(/pk=:(.*):/.exec(policy)?.[1] ?? "", "base64").toString();
@@ -62,23 +62,23 @@ describe("the rate limit of a key", () => {
     }
   });
 
-  test("lets exactly as many through as it says, of requests at once too", async () => {
+  test("exactly as many requests pass as the limit allows, even if they arrive at the same time", async () => {
     const { key } = await gateway.addHolder();
     const request = `GET /v1/forms HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n\r\n`;
     const answers = await gateway.raw(request.repeat(8), Array<string>(8).fill("GET"));
-    const told = answers.map(
+    const seen = answers.map(
       ({ status, headers }) => `${status} ${/r=\d/.exec(headers.ratelimit ?? "")?.[0]}`,
     );
-    expect(told.sort()).toEqual(["200 r=0", "200 r=1", "200 r=2", ...Array<string>(5).fill("429 r=0")]);
+    expect(seen.sort()).toEqual(["200 r=0", "200 r=1", "200 r=2", ...Array<string>(5).fill("429 r=0")]);
   });
 
-  test("is not shared by two keys of one holder", async () => {
+  test("two keys of one holder do not share a limit", async () => {
     const { key, readOnlyKey } = await gateway.addHolder();
     expect((await exhaust(key)).status).toBe(429);
     expect((await exhaust(readOnlyKey)).status).toBe(429);
   });
 
-  test("is shared by both ways to send the key, and by all operations", async () => {
+  test("both headers for the key and all operations share one limit", async () => {
     const holder = await gateway.addHolder();
     const { id } = await makeListing(services, holder.userId);
     const ask = [
@@ -90,7 +90,7 @@ describe("the rate limit of a key", () => {
     for (const one of ask) expect((await one()).status).toBe(429);
   });
 
-  test("comes before the path, the method, the mode and the body; OPTIONS and bad keys do not count", async () => {
+  test("the rate limit is checked before path, method, mode and body; OPTIONS and bad keys do not count", async () => {
     const { readOnlyKey: key } = await gateway.addHolder();
     for (let n = 0; n < 5; n++) {
       expect((await gateway.request({ method: "OPTIONS", path: "/v1/forms", key })).status).toBe(204);
@@ -108,16 +108,16 @@ describe("the rate limit of a key", () => {
     expect((await gateway.request({ method: "OPTIONS", path: "/v1/forms", key })).status).toBe(204);
   });
 
-  test("comes after the key: a key over its limit that is revoked is UNAUTHENTICATED", async () => {
+  test("a revoked key over its limit is UNAUTHENTICATED, not RATE_LIMITED", async () => {
     const holder = await gateway.addHolder();
     expect((await exhaust(holder.key)).status).toBe(429);
     await asOperator(services).keys.revoke({ id: holder.keyId });
     await expect.poll(async () => (await list(holder.key)).status).toBe(401);
   });
 
-  test("ends when Retry-After says", async () => {
-    const { key } = await brief.addHolder();
-    const ask = () => brief.request({ path: "/v1/forms", key });
+  test("requests pass again after Retry-After", async () => {
+    const { key } = await shortWindowGateway.addHolder();
+    const ask = () => shortWindowGateway.request({ path: "/v1/forms", key });
     let refused = await ask();
     // On a slow machine a window may end before it is full.
     for (let n = 0; n < 20 && refused.status !== 429; n++) refused = await ask();
@@ -128,13 +128,13 @@ describe("the rate limit of a key", () => {
   });
 });
 
-describe("the limit of bad keys", () => {
+describe("the limit of bad keys per client address", () => {
   let addresses = 0;
   const newAddress = () => `192.0.2.${++addresses}`;
   const ask = (key: string | null, address: string, path = "/v1/forms") =>
     gateway.request({ path, key, headers: { "X-Forwarded-For": address } });
 
-  test("refuses unknown keys of an address over it, and no valid key", async () => {
+  test("unknown keys over the limit get 429, and valid keys from the same address are never refused", async () => {
     const address = newAddress();
     for (let n = 0; n < 3; n++) expect((await ask(mint("READ_WRITE"), address)).status).toBe(401);
     const answer = await ask(mint("READ_ONLY"), address);
@@ -147,7 +147,7 @@ describe("the limit of bad keys", () => {
     expect((await ask(mint("READ_WRITE"), newAddress())).status).toBe(401);
   });
 
-  test("counts revoked and expired keys too", async () => {
+  test("revoked and expired keys count toward the limit", async () => {
     const { userId } = await gateway.addHolder();
     const revoked = await gateway.issueKey(userId);
     const expired = await gateway.issueKey(userId);
@@ -159,7 +159,7 @@ describe("the limit of bad keys", () => {
     for (const { key } of [revoked, expired]) expect((await ask(key, address)).status).toBe(429);
   });
 
-  test("does not count missing, malformed and mistyped keys, nor refuse them", async () => {
+  test("missing, malformed and mistyped keys neither count toward the limit nor get 429", async () => {
     const address = newAddress();
     const mistyped = mint("READ_WRITE").slice(0, -6).concat("000000");
     for (const key of [null, "x", mistyped, null, "x", mistyped]) {
@@ -170,7 +170,7 @@ describe("the limit of bad keys", () => {
     for (const key of [null, "x", mistyped]) expect((await ask(key, address)).status).toBe(401);
   });
 
-  test("does not believe the client about its address unless a proxy is trusted", async () => {
+  test("X-Forwarded-For and Forwarded are ignored unless a proxy is trusted", async () => {
     const direct = await startTestGateway({
       DATABASE_URL: String(gateway.settings.DATABASE_URL),
       BAD_KEY_LIMIT_MAX: 3,
@@ -184,7 +184,7 @@ describe("the limit of bad keys", () => {
   });
 });
 
-test("the limits of body and page are settings", async () => {
+test("BODY_MAX_BYTES, BODY_MAX_FIELDS and BODY_MAX_DEPTH set the limits of a body", async () => {
   const small = await startTestGateway({
     DATABASE_URL: String(gateway.settings.DATABASE_URL),
     BODY_MAX_BYTES: 300,

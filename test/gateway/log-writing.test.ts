@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { spawnNode } from "../harness.js";
 
-const logging = (script: string) => [
+const argsToRunWithLog = (script: string) => [
   "--input-type=module",
   "--eval",
   `import { createLog } from ${JSON.stringify(join(packageRoot(), "dist/gateway/process/log.js"))};
@@ -12,22 +12,22 @@ const logging = (script: string) => [
    ${script}`,
 ];
 
-test("lines of processes that share a pipe stay whole", async () => {
+test("log lines of processes that share a pipe are never interleaved", async () => {
   const [processes, lines] = [4, 3_000];
   const script = `for (let n = 0; n < ${lines}; n++) {
     log.info({ n, filler: "x".repeat(n % 400) }, "line");
     if (n % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }`;
-  const [flag = "", evaluate = "", text = ""] = logging(script);
-  // The pipe is full before anybody reads from it.
+  const [flag = "", evaluate = "", text = ""] = argsToRunWithLog(script);
+  // The reader starts late, so that the pipe is full.
   const all = `{ ${'"$NODE" "$@" & '.repeat(processes)} wait; } 2>&1 | { sleep 0.5; cat; }`;
   const shell = spawn("sh", ["-c", all, "sh", flag, evaluate, text], {
     env: { PATH: process.env.PATH, NODE: process.execPath },
     stdio: ["ignore", "pipe", "inherit"],
   });
-  let said = "";
-  for await (const chunk of shell.stdout.setEncoding("utf8")) said += chunk;
-  const numbers = said
+  let output = "";
+  for await (const chunk of shell.stdout.setEncoding("utf8")) output += chunk;
+  const numbers = output
     .trimEnd()
     .split("\n")
     .map((line) => (JSON.parse(line) as { n: number }).n);
@@ -35,19 +35,19 @@ test("lines of processes that share a pipe stay whole", async () => {
   expect(new Set(numbers).size).toBe(lines);
 });
 
-test("a line has its time, with milliseconds", async () => {
-  const child = spawnNode(logging('log.info({}, "alone"); setInterval(() => {}, 60_000);'));
+test("a log line has its time with milliseconds", async () => {
+  const child = spawnNode(argsToRunWithLog('log.info({}, "alone"); setInterval(() => {}, 60_000);'));
   const [, time = ""] = await child.waitForLine(/"time":"(.*?)","msg":"alone"/);
   expect(new Date(time).toISOString()).toBe(time);
   expect(Math.abs(Date.now() - Date.parse(time))).toBeLessThan(60_000);
 });
 
 test.each([
-  ["is done", ""],
-  ["exits", "process.exit(3);"],
-  ["fails", 'throw new Error("on purpose");'],
-])("nothing that was logged is lost where a process %s", async (_, end) => {
+  ["ends", ""],
+  ["calls process.exit", "process.exit(3);"],
+  ["throws", 'throw new Error("on purpose");'],
+])("no log line is lost when a process %s", async (_, end) => {
   const script = `for (let n = 0; n < 100; n++) log.info({ n }, "line"); ${end}`;
-  const { stderr } = await spawnNode(logging(script)).done;
+  const { stderr } = await spawnNode(argsToRunWithLog(script)).done;
   expect(stderr.split("\n").filter((line) => line.includes('"msg":"line"'))).toHaveLength(100);
 });

@@ -3,8 +3,8 @@ import { mint } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
 import { codeOf, type Holder, type LogLine, startTestGateway, stay } from "../gateway-harness.js";
 
-// What the harness holds of every test file beside: no log line has a key or a holder's address, and every request
-// has one line of its own.
+// The harness also checks in every test file that no log line has a key or a holder's email address, and that every
+// request has its own line.
 const gateway = await startTestGateway();
 let holder: Holder;
 let listingId: string;
@@ -19,8 +19,8 @@ const EMAIL = "guest.of.the.logs@example.com";
 gateway.keepOutOfLog(EMAIL);
 gateway.keepOutOfLog("guest.of.the.logs");
 
-describe("the log", () => {
-  test("has one line for each request, with its correlation id, key, operation and status", async () => {
+describe("log lines of requests", () => {
+  test("each request has one log line with its correlation id, key id, operation and status", async () => {
     const answer = await gateway.request({ path: "/v1/forms?limit=1", key: holder.key });
     expect(await gateway.linesOf(answer)).toEqual([
       expect.objectContaining({
@@ -57,28 +57,32 @@ describe("the log", () => {
     ["GET", "/v1/forms#hunter2", { route: "unknown", path: "/v1/*" }],
     ["GET", `/${"a/".repeat(20)}`, { route: "unknown", path: "/a/a/a/a/a/a/a/a/…" }],
   ])(
-    "tells the path as a template, or masked where it is none, whatever the answer: %s %s",
-    async (method, path, told) => {
-      // With a key, and refused before anything is known but method and path.
+    "a path is logged as its route template, or masked if it is unknown: %s %s",
+    async (method, path, expected) => {
+      // With a key, and without one: then only the method and path are known.
       for (const key of [holder.key, null]) {
         const answer = await gateway.request({ method, path, key });
         const [line] = (await gateway.linesOf(answer)).filter(({ msg }) => msg === "request");
         const { route, path: shown, operation }: Partial<LogLine> = line ?? {};
-        expect({ route, path: shown, operation }).toEqual({ operation: undefined, path: undefined, ...told });
+        expect({ route, path: shown, operation }).toEqual({
+          operation: undefined,
+          path: undefined,
+          ...expected,
+        });
         expect(line).toMatchObject({ level: 30, method });
         expect(JSON.stringify(line)).not.toMatch(/hunter2|example/);
       }
     },
   );
 
-  test("has health checks at debug level", async () => {
+  test("health checks are logged at debug level", async () => {
     for (const path of ["/livez", "/readyz"]) {
       const [line] = await gateway.linesOf(await gateway.request({ path }));
       expect(line).toMatchObject({ level: 20, msg: "request", route: path, status: 200 });
     }
   });
 
-  test("has a line for each refusal, whoever asked", async () => {
+  test("each rejected request has one log line, with or without a key", async () => {
     for (const [sent, status] of [
       [{ path: "/v1/forms", key: null }, 401],
       [{ path: "/v1/nothing", key: holder.key }, 404],
@@ -93,19 +97,19 @@ describe("the log", () => {
     }
   });
 
-  test("tells a request whose client went away", async () => {
+  test("a request whose client disconnects is logged as aborted", async () => {
     const wire = await gateway.wire();
     const head = ["POST /v1/forms HTTP/1.1", "Host: x", `X-API-Key: ${holder.key}`];
     wire.write([...head, "Content-Type: application/json", "Content-Length: 100", "", "{"].join("\r\n"));
     const count = () => gateway.log.filter(({ status }) => status === "aborted").length;
     const before = count();
-    // The key is read once the request has begun.
+    // A response to a later request shows that this one has begun.
     await expect.poll(() => gateway.request({ path: "/livez" })).toMatchObject({ status: 200 });
     wire.close();
     await expect.poll(count).toBe(before + 1);
   });
 
-  test("never has a key or an email address, wherever the client put them", async () => {
+  test("no log line has a key or an email address, wherever the client sends it", async () => {
     const unknown = mint("READ_WRITE");
     gateway.keepOutOfLog(unknown);
     const body = stay(listingId, { guestEmail: EMAIL });
@@ -130,7 +134,7 @@ describe("the log", () => {
     await gateway.raw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
   });
 
-  test("says in a word why the service is unavailable, without a stack for each request", async () => {
+  test("a 503 is logged with its reason and without a stack", async () => {
     const gateway = await startTestGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "60" });
     const { key, userId } = await gateway.addHolder();
     const services = await gateway.services();
@@ -152,7 +156,7 @@ describe("the log", () => {
     }
   });
 
-  test("has the cause of a failure of ours, with the correlation id; the answer has neither cause nor trace", async () => {
+  test("a 500 is logged with its cause and correlation id, and the response has neither cause nor stack", async () => {
     const broken = await startTestGateway();
     const { key, userId } = await broken.addHolder();
     const services = await broken.services();

@@ -49,7 +49,7 @@ const send = async (method: string, path: string, init: { key?: string; body?: s
   };
 };
 
-test("a read needs only its router entry to answer over REST", async () => {
+test("a new read operation needs only its router entry to be served over REST", async () => {
   expect((await send("GET", `${FORM}/history`)).json).toEqual({ id, limit: 50 });
   expect((await send("GET", `${FORM}/history?limit=0`, { key: readOnlyKey })).json).toEqual({ id, limit: 1 });
   expect((await send("HEAD", `${FORM}/history`)).status).toBe(200);
@@ -58,7 +58,7 @@ test("a read needs only its router entry to answer over REST", async () => {
   expect((await send("GET", "/v1/forms/x/history")).status).toBe(404);
 });
 
-test("a write without a body needs only its router entry, and reads no body", async () => {
+test("a new write operation without a body needs only its router entry, and ignores a body", async () => {
   const { status, headers, json } = await send("POST", `${FORM}/remind`);
   expect([status, headers.get("location"), json]).toEqual([202, FORM, { id }]);
   expect((await send("POST", `${FORM}/remind`, { body: "{" })).status).toBe(202);
@@ -67,7 +67,7 @@ test("a write without a body needs only its router entry, and reads no body", as
   expect([refused.status, refused.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
 });
 
-test("the document describes both, with code samples", async () => {
+test("the OpenAPI document describes both new operations, with code samples", async () => {
   const { json } = await send("GET", "/openapi.json");
   const { get } = json.paths["/v1/forms/{id}/history"];
   const { post } = json.paths["/v1/forms/{id}/remind"];

@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { startTestGateway } from "../gateway-harness.js";
 
-test("a Redis older than 6 is named as such once; limits are counted in the process", async () => {
-  // What Redis 5 says to the command with which the client begins.
+test("a Redis older than 6 is reported once, and rate limits are counted in the process", async () => {
+  // The response of Redis 5 to the client's first command.
   const old = createServer((socket) => {
     socket.on("data", () =>
       socket.write("-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n"),

@@ -13,14 +13,14 @@ import {
 } from "../gateway-harness.js";
 import { freshDatabase } from "../harness.js";
 
-/** The settings as they are by default, that tests otherwise relax. */
+/** The default timeouts, which the harness otherwise relaxes. */
 const { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS } = readSettings(
   {},
 );
 const DEFAULTS = { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS };
 
-describe("the health of the process", () => {
-  test("is told without a key, and is never cached as anything but itself", async () => {
+describe("health checks", () => {
+  test("/livez and /readyz answer 200 without a key", async () => {
     const gateway = await startTestGateway();
     for (const path of ["/livez", "/readyz"]) {
       const answer = await gateway.request({ path });
@@ -28,7 +28,7 @@ describe("the health of the process", () => {
     }
   });
 
-  test("is 503 while migrations are pending", async () => {
+  test("/readyz answers 503 while migrations are pending", async () => {
     const { url } = await freshDatabase({ empty: true });
     const gateway = await startTestGateway({ DATABASE_URL: url });
     expect((await gateway.request({ path: "/livez" })).status).toBe(200);
@@ -40,11 +40,11 @@ describe("the health of the process", () => {
   });
 });
 
-describe("while the database is out of reach", async () => {
+describe("while the database is unreachable", async () => {
   const database = await freshDatabase();
   const proxy = await DatabaseProxy.start(database.url);
   const gateway = await startTestGateway({ DATABASE_URL: proxy.url, ...DEFAULTS });
-  // Beside the proxy: what a test looks at must stay in reach.
+  // Bypasses the proxy, so that tests can query the database during the outage.
   const direct = new pg.Client({ connectionString: database.url });
   let holder: Holder;
   let listingId: string;
@@ -77,11 +77,11 @@ describe("while the database is out of reach", async () => {
   }
 
   test.each(["cut", "freeze"] as const)(
-    "(%s) every operation answers 503 within 3 s, and works again after it",
+    "every operation answers 503 within 3 s, and works again after the outage (%s)",
     async (outage) => {
       for (const sent of requests().slice(0, 3)) expect((await gateway.request(sent)).status).toBe(200);
       proxy[outage]();
-      // One round with the keys in the cache, one without.
+      // In the first round the keys are in the cache, in the second they are not.
       for (let round = 0; round < 2; round++) {
         const answers = await Promise.all(requests().map((sent) => within(3_000, sent)));
         for (const answer of answers) {
@@ -91,7 +91,7 @@ describe("while the database is out of reach", async () => {
       }
       const live = await within(1_000, { path: "/livez" });
       expect(live.status).toBe(200);
-      // Still refused for what needs no database.
+      // Rejecting a request without a key needs no database.
       expect((await within(1_000, { path: "/v1/forms" })).status).toBe(401);
       const ready = await within(3_000, { path: "/readyz" });
       expect([ready.status, ready.json]).toEqual([
@@ -106,7 +106,7 @@ describe("while the database is out of reach", async () => {
     },
   );
 
-  test("a database that is held up by a lock is a 503 too, and what was asked for is not done later", async () => {
+  test("a create that waits too long for a lock gets 503 and is not executed later", async () => {
     await direct.query("BEGIN");
     await direct.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
     const body = stay(listingId, { guestEmail: "ana@example.com" });
@@ -152,7 +152,7 @@ describe("while the database refuses connections", async () => {
 
   const ask = () => gateway.request({ path: "/v1/forms", key: holder.key });
 
-  async function isTrusted(): Promise<boolean> {
+  async function acceptsAnyPassword(): Promise<boolean> {
     const url = withDatabase("postgres");
     url.password = "wrong";
     const client = new pg.Client({ connectionString: url.href });
@@ -195,35 +195,41 @@ describe("while the database refuses connections", async () => {
       admit: [`ALTER DATABASE "${name}_moved" RENAME TO "${name}"`],
       reason: /does not exist/,
     },
-  ])("$outage: 503 with Retry-After, logged as an error; works again after it", async (given, { skip }) => {
-    skip(given.outage.includes("28P01") && (await isTrusted()), "this server asks for no password");
-    expect((await ask()).status).toBe(200);
-    await server.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", [
-      name,
-    ]);
-    for (const sql of given.refuse) await server.query(sql);
-    const answer = await ask();
-    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
-    const lines = await gateway.linesOf(answer);
-    expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
-      level: 50,
-      reason: expect.stringMatching(given.reason),
-    });
-    for (const sql of given.admit) await server.query(sql);
-    expect((await ask()).status).toBe(200);
-  });
+  ])(
+    "requests get 503 with Retry-After, logged as an error, and work again after the outage: $outage",
+    async (given, { skip }) => {
+      skip(
+        given.outage.includes("28P01") && (await acceptsAnyPassword()),
+        "this server asks for no password",
+      );
+      expect((await ask()).status).toBe(200);
+      await server.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", [
+        name,
+      ]);
+      for (const sql of given.refuse) await server.query(sql);
+      const answer = await ask();
+      expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+      expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+      const lines = await gateway.linesOf(answer);
+      expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
+        level: 50,
+        reason: expect.stringMatching(given.reason),
+      });
+      for (const sql of given.admit) await server.query(sql);
+      expect((await ask()).status).toBe(200);
+    },
+  );
 });
 
-describe("a gateway that is stopped", () => {
-  /** Settles when a statement of the database waits for a lock. */
-  async function somebodyWaits({ pool }: Db): Promise<void> {
+describe("graceful shutdown", () => {
+  /** Resolves when a statement waits for a lock. */
+  async function waitForBlockedStatement({ pool }: Db): Promise<void> {
     const waiting =
       "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(1);
   }
 
-  test("finishes what it is at, turns away what is new, and has told so at /readyz", async () => {
+  test("requests in flight are finished, new requests get 503, and /readyz reports draining", async () => {
     const gateway = await startTestGateway();
     const { key, userId } = await gateway.addHolder();
     const services = await gateway.services();
@@ -238,8 +244,8 @@ describe("a gateway that is stopped", () => {
     const busy = await gateway.wire();
     const json = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
     busy.write(`POST /v1/forms HTTP/1.1\r\n${auth}${json}${body}`);
-    await somebodyWaits(services.db);
-    // Kept alive, and with a request on its way; and one that is idle.
+    await waitForBlockedStatement(services.db);
+    // Keep-alive connections: two with an incomplete request, and one that is idle.
     const begun = await gateway.wire();
     begun.write(`GET /v1/listings HTTP/1.1\r\n${auth}\r\n`);
     expect((await begun.next()).status).toBe(200);
@@ -254,10 +260,10 @@ describe("a gateway that is stopped", () => {
     const stopped = gateway.leave();
     await idle.closed;
     begun.write(`${auth}\r\n`);
-    const turnedAway = await begun.next();
-    expect([turnedAway.status, codeOf(turnedAway)]).toEqual([503, "INTERNAL_ERROR"]);
-    expect(turnedAway.headers.connection).toBe("close");
-    expect(turnedAway.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    const rejected = await begun.next();
+    expect([rejected.status, codeOf(rejected)]).toEqual([503, "INTERNAL_ERROR"]);
+    expect(rejected.headers.connection).toBe("close");
+    expect(rejected.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     await begun.closed;
     probe.write("Host: x\r\n\r\n");
     const ready = await probe.next("GET", "/readyz");
@@ -274,7 +280,7 @@ describe("a gateway that is stopped", () => {
     await blocker.end();
   });
 
-  test("does not wait longer than DRAIN_SECONDS, which are 10 unless set", async () => {
+  test("shutdown waits at most DRAIN_SECONDS, which is 10 by default", async () => {
     const gateway = await startTestGateway({ DRAIN_SECONDS: 1 });
     const { key } = await gateway.addHolder();
     const wire = await gateway.wire();
@@ -297,7 +303,7 @@ describe("a gateway that is stopped", () => {
   });
 });
 
-test("a database whose connections are all ended at once is found again at the next request", async () => {
+test("requests succeed again after all database connections are terminated at once", async () => {
   const gateway = await startTestGateway();
   const { key } = await gateway.addHolder();
   const ask = () => gateway.request({ path: "/v1/forms", key });

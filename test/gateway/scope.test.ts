@@ -13,33 +13,34 @@ const MISSING = "6f6f6f6f-6666-4666-8666-6f6f6f6f6f6f";
 let holder: Holder;
 let listing: Listing;
 let form: string;
-/** Of another holder; on the last, ours is a reader. */
-let foreign: { listing: string; form: string };
-let read: { listing: string; form: string };
+/** Of another holder. */
+let otherTenants: { listing: string; form: string };
+/** Of another holder; `holder` is a reader of the listing. */
+let readerOnly: { listing: string; form: string };
 
 beforeAll(async () => {
   holder = await gateway.addHolder();
   listing = await makeListing(services, holder.userId);
   form = (await makeForm(services, holder.userId, listing.id)).id;
   const neighbor = await gateway.addHolder();
-  const theirs = async () => {
+  const makeListingWithForm = async () => {
     const { id } = await makeListing(services, neighbor.userId);
     return { listing: id, form: (await makeForm(services, neighbor.userId, id)).id };
   };
-  foreign = await theirs();
-  read = await theirs();
-  await setRole(services, read.listing, holder.userId, "READER");
+  otherTenants = await makeListingWithForm();
+  readerOnly = await makeListingWithForm();
+  await setRole(services, readerOnly.listing, holder.userId, "READER");
 });
 
 const send = (sent: Sent) => gateway.request({ key: holder.key, ...sent });
 
-/** All of an answer that could tell one case from another. */
-function visible({ status, headers, text }: Answer) {
+/** The parts of a response that could reveal whether the id exists. */
+function comparable({ status, headers, text }: Answer) {
   const { date: _date, ratelimit: _counters, "x-correlation-id": id = "", ...more } = headers;
   return { status, headers: more, text: text.replaceAll(id, "") };
 }
 
-describe("what is out of scope is told apart from what does not exist by nothing", () => {
+describe("a form or listing out of scope gets the same response as one that does not exist", () => {
   const cases: [name: string, request: (id: { listing: string; form: string }) => Sent][] = [
     ["fetching a form", ({ form: id }) => ({ path: `/v1/forms/${id}` })],
     ["HEAD of a form", ({ form: id }) => ({ method: "HEAD", path: `/v1/forms/${id}` })],
@@ -77,18 +78,18 @@ describe("what is out of scope is told apart from what does not exist by nothing
     ],
   ];
   test.each(cases)("%s", async (_name, request) => {
-    const missing = visible(await send(request({ listing: MISSING, form: MISSING })));
-    expect(visible(await send(request(foreign)))).toEqual(missing);
-    expect(visible(await send(request(read)))).toEqual(missing);
+    const missing = comparable(await send(request({ listing: MISSING, form: MISSING })));
+    expect(comparable(await send(request(otherTenants)))).toEqual(missing);
+    expect(comparable(await send(request(readerOnly)))).toEqual(missing);
   });
 
-  test("not by the time it takes, as far as can be measured", async () => {
-    const times = { missing: [] as number[], foreign: [] as number[] };
-    // By turns, so that whatever else the machine does falls on both.
+  test("the median response time is the same too", async () => {
+    const times = { missing: [] as number[], otherTenants: [] as number[] };
+    // In turns, so that other load on the machine affects both.
     for (let n = 0; n < 150; n++) {
       for (const [name, id] of [
         ["missing", MISSING],
-        ["foreign", foreign.form],
+        ["otherTenants", otherTenants.form],
       ] as const) {
         const began = performance.now();
         await send({ path: `/v1/forms/${id}` });
@@ -96,11 +97,11 @@ describe("what is out of scope is told apart from what does not exist by nothing
       }
     }
     const median = (all: number[]) => all.sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0;
-    const [missing, other] = [median(times.missing), median(times.foreign)];
+    const [missing, other] = [median(times.missing), median(times.otherTenants)];
     expect(Math.abs(missing - other)).toBeLessThan(Math.max(1, 0.3 * missing));
   });
 
-  test("a form or a listing that is deleted is as one that never was", async () => {
+  test("a deleted form or listing gets the same response as one that never existed", async () => {
     const gone = await makeListing(services, holder.userId);
     const { id } = await makeForm(services, holder.userId, gone.id);
     await services.db.prisma.listing.delete({ where: { id: gone.id } });
@@ -108,12 +109,12 @@ describe("what is out of scope is told apart from what does not exist by nothing
       [`/v1/forms/${id}`, `/v1/forms/${MISSING}`],
       [`/v1/listings/${gone.id}`, `/v1/listings/${MISSING}`],
     ] as const) {
-      expect(visible(await send({ path }))).toEqual(visible(await send({ path: other })));
+      expect(comparable(await send({ path }))).toEqual(comparable(await send({ path: other })));
     }
   });
 });
 
-test("a 404 names what was asked for: the form, the listing or the path", async () => {
+test("the message of a 404 says whether the form, the listing or the path was not found", async () => {
   const noForm = "There is no such form, or you have no access to it: check its id.";
   const noListing = "There is no such listing, or you have no access to it: check its id.";
   const noPath = "Unknown path, or an id in it is not a UUID: see /openapi.json.";
@@ -133,8 +134,8 @@ test("a 404 names what was asked for: the form, the listing or the path", async 
   }
 });
 
-describe("a membership", () => {
-  test("that is lost or lowered is lost at the next request, on every process", async () => {
+describe("memberships", () => {
+  test("a removed or lowered role takes effect at the next request on every process", async () => {
     const other = await gateway.addHolder();
     const statuses = async () => {
       const all: number[] = [];
@@ -162,8 +163,8 @@ describe("a membership", () => {
   });
 });
 
-describe("a key that has ended is refused within a second on every process, however busy it is", () => {
-  async function endsWithinASecond(key: string, end: () => Promise<unknown>): Promise<void> {
+describe("ended keys", () => {
+  async function expectRejectedWithinASecond(key: string, end: () => Promise<unknown>): Promise<void> {
     const ask = () =>
       Promise.all([gateway, second].map((process) => process.request({ path: "/v1/listings", key })));
     for (const { status } of await ask()) expect(status).toBe(200);
@@ -178,36 +179,36 @@ describe("a key that has ended is refused within a second on every process, howe
       expect([answer.status, codeOf(answer)]).toEqual([401, "UNAUTHENTICATED"]);
   }
 
-  test("revoked", async () => {
+  test("a revoked key is rejected on every process within 1 s", async () => {
     const { id, key } = await gateway.issueKey(holder.userId);
-    await endsWithinASecond(key, () => operator.keys.revoke({ id }));
+    await expectRejectedWithinASecond(key, () => operator.keys.revoke({ id }));
   });
 
-  test("rotated, without a grace period", async () => {
+  test("a key rotated without a grace period is rejected on every process within 1 s", async () => {
     const { id, key } = await gateway.issueKey(holder.userId);
-    await endsWithinASecond(key, async () => {
+    await expectRejectedWithinASecond(key, async () => {
       gateway.keepOutOfLog((await operator.keys.rotate({ id, graceSeconds: 0 })).key);
     });
   });
 
-  test("expired", async () => {
+  test("a key whose expiry is set to now is rejected on every process within 1 s", async () => {
     const { id, key } = await gateway.issueKey(holder.userId);
-    await endsWithinASecond(key, () =>
+    await expectRejectedWithinASecond(key, () =>
       services.db.prisma.apiKey.update({ where: { id }, data: { expiresAt: new Date() } }),
     );
   });
 
-  test("by its own time", async () => {
+  test("a key that reaches its expiry is rejected on every process within 1 s", async () => {
     const { id, key } = await gateway.issueKey(holder.userId);
     const expiresAt = new Date(Date.now() + 700);
     await services.db.prisma.apiKey.update({ where: { id }, data: { expiresAt } });
-    await endsWithinASecond(key, async () => {
+    await expectRejectedWithinASecond(key, async () => {
       while (Date.now() < expiresAt.getTime()) await gateway.request({ path: "/v1/listings", key });
     });
   });
 });
 
-test("the last use of a key is kept, and written at most once a minute", async () => {
+test("the last use of a key is stored, at most once a minute", async () => {
   const { id, key } = await gateway.issueKey(holder.userId);
   const lastUsed = async () =>
     (await services.db.prisma.apiKey.findUniqueOrThrow({ where: { id } })).lastUsedAt?.getTime();

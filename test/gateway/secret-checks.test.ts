@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type FreshDatabase, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
 
-const PATIENT = { timeout: 180_000 };
+const TIMEOUT = { timeout: 180_000 };
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
 ) as [string, string, string];
@@ -13,11 +13,11 @@ const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
   DATABASE_CONNECT_TIMEOUT_MS: "10000",
 });
 
-/** One line, which says what is wrong and what to do, in both cases in which it happens. */
+/** One line that says what is wrong, and what to do about a typing error and for a rotation. */
 const REFUSAL =
   /^error: The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
 
-const listens = (serve: Running) => serve.waitForLine(/^Listening on /);
+const waitUntilListening = (serve: Running) => serve.waitForLine(/^Listening on /);
 
 it.each([
   [["serve"]],
@@ -25,7 +25,7 @@ it.each([
   [["worker"]],
   [["migrate"]],
   [["users", "create", "--email", "a@b.io"]],
-])("%j refuses to start with a secret that the database does not know", PATIENT, async (args) => {
+])("%j refuses to start with a secret that the database does not know", TIMEOUT, async (args) => {
   const database = await freshDatabase();
   expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
   const refused = await runCli(args, { env: envOf(database, OTHER) });
@@ -34,28 +34,32 @@ it.each([
   expect(refused.stderr).not.toContain(OTHER);
 });
 
-it("migrate changes nothing in a database that does not know its secret", PATIENT, async () => {
-  const database = await freshDatabase();
-  await runCli(["migrate"], { env: envOf(database, OLD) });
-  const without = await runCli(["migrate"], { env: envOf(database, "") });
-  expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
-  expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
-    "The database is already up to date.\n",
-  );
-});
+it(
+  "migrate without APP_SECRETS refuses a database that is used with a secret, and changes nothing",
+  TIMEOUT,
+  async () => {
+    const database = await freshDatabase();
+    await runCli(["migrate"], { env: envOf(database, OLD) });
+    const without = await runCli(["migrate"], { env: envOf(database, "") });
+    expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
+    expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
+      "The database is already up to date.\n",
+    );
+  },
+);
 
-it("serve takes a rotation in three restarts", PATIENT, async () => {
+it("a secret is rotated in three restarts of serve", TIMEOUT, async () => {
   const database = await freshDatabase();
   for (const secrets of [OLD, `${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
     const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
-    await listens(serve);
+    await waitUntilListening(serve);
     expect((await serve.stop()).code).toBe(0);
   }
 });
 
 it(
-  "migrate --accept-new-secret lets a new secret in where the old one is lost, and keeps the old one out",
-  PATIENT,
+  "migrate --accept-new-secret accepts a new secret if the old one is lost, and serve then refuses the old one",
+  TIMEOUT,
   async () => {
     const database = await freshDatabase();
     await runCli(["migrate"], { env: envOf(database, OLD) });
@@ -63,7 +67,7 @@ it(
     expect(unset).toMatchObject({ code: 2, stderr: "error: --accept-new-secret: APP_SECRETS is not set.\n" });
     expect((await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, NEW) })).code).toBe(0);
     const serve = spawnCli(["serve"], { env: envOf(database, NEW) });
-    await listens(serve);
+    await waitUntilListening(serve);
     expect((await serve.stop()).code).toBe(0);
     const old = await runCli(["serve"], { env: envOf(database, OLD) });
     expect(old.stderr).toMatch(/^error: APP_SECRETS lacks the secret that this database is used with/);
@@ -71,8 +75,8 @@ it(
 );
 
 it.each([[["serve"]], [["worker"]]])(
-  "%j that waits for the migrations ends when they register another secret",
-  PATIENT,
+  "%j that waits for migrations exits with 1 if they register another secret",
+  TIMEOUT,
   async (args) => {
     const database = await freshDatabase({ empty: true });
     const early = spawnCli(args, { env: envOf(database, OTHER) });

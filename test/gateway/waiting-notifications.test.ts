@@ -7,24 +7,24 @@ import { commandEnv, mailEnv, openPostOffice } from "../server/post-office.js";
 vi.setConfig({ testTimeout: 200_000 });
 
 const WARNING = '"msg":"notifications wait: SMTP_URL is not set"';
-/** For a busy machine. */
-const STARTED_MS = 90_000;
+/** Generous, for a loaded machine. */
+const START_TIMEOUT_MS = 90_000;
 const READY = /^Listening on ([^;]+);/;
 
-const ready = async (url: string) => {
+const readReadyz = async (url: string) => {
   const response = await fetch(`${url}/readyz`);
   return { status: response.status, body: await response.json() };
 };
 
-test("without SMTP_URL a service is ready, says that notifications wait, and warns once for all processes", async () => {
+test("without SMTP_URL a service is ready, /readyz reports that notifications wait, and each command warns once", async () => {
   const services = await openTestServices();
   const env = commandEnv(services, { NODE_ENV: "production" });
   const serve = spawnCli(["serve", "--workers", "1", "--port", "0"], { env });
-  const [, url = ""] = await serve.waitForLine(READY, STARTED_MS);
+  const [, url = ""] = await serve.waitForLine(READY, START_TIMEOUT_MS);
   const waits = { status: "ok", notifications: "waiting: SMTP_URL is not set" };
-  expect(await ready(url)).toEqual({ status: 200, body: waits });
+  expect(await readReadyz(url)).toEqual({ status: 200, body: waits });
   const worker = spawnCli(["worker", "--json"], { env });
-  await worker.waitForLine(/^\{"concurrency":0\}$/, STARTED_MS);
+  await worker.waitForLine(/^\{"concurrency":0\}$/, START_TIMEOUT_MS);
   const holder = await makeHolder(services);
   const { form } = await holder.create(holder.body);
   const ends = [await serve.stop(), await worker.stop()];
@@ -37,7 +37,7 @@ test("without SMTP_URL a service is ready, says that notifications wait, and war
   ]);
 });
 
-test("a gateway that sends mail, or leaves it to workers elsewhere, is ready without a remark", async () => {
+test("serve with SMTP_URL or --no-worker is ready and does not report waiting notifications", async () => {
   const services = await openTestServices();
   const office = await openPostOffice();
   for (const [args, env] of [
@@ -45,13 +45,13 @@ test("a gateway that sends mail, or leaves it to workers elsewhere, is ready wit
     [["--no-worker"], {}],
   ] as const) {
     const serve = spawnCli(["serve", "--port", "0", ...args], { env: commandEnv(services, env) });
-    const [, url = ""] = await serve.waitForLine(READY, STARTED_MS);
-    expect(await ready(url)).toEqual({ status: 200, body: { status: "ok" } });
+    const [, url = ""] = await serve.waitForLine(READY, START_TIMEOUT_MS);
+    expect(await readReadyz(url)).toEqual({ status: 200, body: { status: "ok" } });
     expect((await serve.stop()).stderr).not.toContain("notifications wait");
   }
 });
 
-test("SMTP_URL without its link or sender stops the start with a line for each", async () => {
+test("SMTP_URL without SMTP_FROM and FORM_URL_TEMPLATE stops the start with one error per setting", async () => {
   const services = await openTestServices();
   const { stderr, code } = await spawnCli(["serve"], {
     env: commandEnv(services, { SMTP_URL: "smtp://mail.example.com" }),

@@ -11,9 +11,9 @@ import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, spawnCli } from "../harness.js";
 import { makeHolder } from "../server/holders.js";
 import { openPostOffice, withMail, work } from "../server/post-office.js";
-import { addListing, clientOf, startInside, TOKEN } from "./inside.js";
+import { addListing, createInternalClient, startInternalGateway, TOKEN } from "./internal-gateway.js";
 
-/** The samples of a scrape, by name and labels as they are written. */
+/** Scrapes the metrics. Keys are names with labels, as in the text format. */
 async function scrape(url: string): Promise<Map<string, number>> {
   const response = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${TOKEN}` } });
   expect([response.status, response.headers.get("content-type")]).toEqual([
@@ -29,24 +29,24 @@ async function scrape(url: string): Promise<Map<string, number>> {
   );
 }
 
-const requestsOf = (metrics: Map<string, number>) =>
+const sumRequests = (metrics: Map<string, number>) =>
   [...metrics].reduce(
     (sum, [name, value]) => (name.startsWith("guest_forms_requests_total") ? sum + value : sum),
     0,
   );
 
-describe("one process", () => {
+describe("metrics of one process", () => {
   let metrics: Map<string, number>;
   let secrets: string[];
 
   beforeAll(async () => {
-    const inside = await startInside({ RATE_LIMIT_MAX: "8", BAD_KEY_LIMIT_MAX: "2" });
-    const operator = clientOf(inside.url);
+    const gateway = await startInternalGateway({ RATE_LIMIT_MAX: "8", BAD_KEY_LIMIT_MAX: "2" });
+    const operator = createInternalClient(gateway.url);
     const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
     const { id: listingId } = await addListing(operator, userId);
     const { key, id: keyId } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
     const send = (path: string, body?: unknown, used = key) =>
-      fetch(inside.publicUrl + path, {
+      fetch(gateway.publicUrl + path, {
         headers: { Authorization: `Bearer ${used}`, "Content-Type": "application/json" },
         ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
       }).then((response) => response.text());
@@ -58,7 +58,7 @@ describe("one process", () => {
     for (let more = 0; more < 5; more++) await send("/v1/listings");
     const unknown = mint("READ_ONLY");
     for (let repeat = 0; repeat < 4; repeat++) await send("/v1/listings", undefined, unknown);
-    metrics = await scrape(inside.url);
+    metrics = await scrape(gateway.url);
     secrets = [key, keyId, userId, listingId, "people.test", unknown.slice(0, 20)];
   });
 
@@ -69,20 +69,20 @@ describe("one process", () => {
     expect(count("forms.create", 400)).toBe(1);
     expect(count("forms.list", 200)).toBe(1);
     expect(count("listings.list", 200)).toBe(2);
-    // Refused before it is known what they ask for: three over the key's limit, two over the address's.
+    // Rejected before the operation is known: three over the limit of the key, two over the limit of the address.
     expect(count("none", 429)).toBe(5);
     expect(count("none", 404)).toBe(1);
     expect(count("none", 401)).toBe(2);
     expect(count("users.create", 200)).toBe(1);
   });
 
-  test("latencies are histograms by operation", () => {
+  test("latencies are reported as histograms by operation", () => {
     expect(metrics.get('guest_forms_request_seconds_count{operation="forms.create"}')).toBe(4);
     expect(metrics.get('guest_forms_request_seconds_bucket{le="+Inf",operation="forms.create"}')).toBe(4);
     expect(metrics.get('guest_forms_request_seconds_sum{operation="forms.create"}')).toBeGreaterThan(0);
   });
 
-  test("the pool, the key cache, refusals, fallbacks, replays and notifications are told", () => {
+  test("the pool, the key cache, rate-limit refusals and fallbacks, replays and notifications are reported", () => {
     expect(metrics.get('guest_forms_pool_connections{state="idle"}')).toBeGreaterThan(0);
     expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
     expect(metrics.get('guest_forms_key_look_ups_total{cache="miss"}')).toBeGreaterThanOrEqual(5);
@@ -95,20 +95,20 @@ describe("one process", () => {
     expect(metrics.get('guest_forms_notifications{state="failed"}')).toBe(0);
   });
 
-  test("the lag of the event loop is told", () => {
-    for (const of of ["p50", "p99", "max"]) {
-      expect(metrics.get(`nodejs_eventloop_lag_${of}_seconds`)).toBeGreaterThan(0);
+  test("the lag of the event loop is reported", () => {
+    for (const quantile of ["p50", "p99", "max"]) {
+      expect(metrics.get(`nodejs_eventloop_lag_${quantile}_seconds`)).toBeGreaterThan(0);
     }
   });
 
-  test("labels are few, and never a key, an id or an address", () => {
+  test("labels are a fixed set and never have a key, an id or an email address", () => {
     const text = [...metrics.keys()].join("\n");
     for (const secret of secrets) expect(text).not.toContain(secret);
     const labels = new Set([...text.matchAll(/[{,](\w+)="/g)].map(([, label]) => label));
-    const own = [...labels].filter(
+    const ownLabels = [...labels].filter(
       (label) => !["kind", "space", "type", "version", "major", "minor", "patch"].includes(label ?? ""),
     );
-    expect(own.sort()).toEqual([
+    expect(ownLabels.sort()).toEqual([
       "cache",
       "class",
       "le",
@@ -121,25 +121,25 @@ describe("one process", () => {
     ]);
   });
 
-  test("the build is told", () => {
+  test("the version of the build and of Node.js is reported", () => {
     const { version } = createRequire(import.meta.url)("guest-forms/package.json");
     expect(metrics.get(`guest_forms_build_info{version="${version}",node="${process.version}"}`)).toBe(1);
   });
 });
 
-describe("what workers do is told by any gateway on their database", () => {
+describe("metrics of workers", () => {
   const attempts = (outcome: string) => `guest_forms_notification_attempts_total{outcome="${outcome}"}`;
   const heartbeat = (sends: boolean) => `guest_forms_worker_heartbeat_age_seconds{sends="${sends}"}`;
   const LONGEST_WAIT = "guest_forms_notifications_longest_wait_seconds";
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
 
-  test("mails sent and failed, the oldest that waits, heartbeats, the retention's last run, and nothing else than documented", async () => {
+  test("any gateway reports attempts, the longest wait, heartbeats and the last retention run of all workers, and metrics.md lists every metric", async () => {
     const { url: DATABASE_URL } = await freshDatabase();
-    const inside = await startInside({ DATABASE_URL });
+    const gateway = await startInternalGateway({ DATABASE_URL });
     const services = await openTestServices({ DATABASE_URL });
     const holder = await makeHolder(services);
-    expect((await fetch(`${inside.publicUrl}/v1/forms`)).status).toBe(401);
-    const before = await scrape(inside.url);
+    expect((await fetch(`${gateway.publicUrl}/v1/forms`)).status).toBe(401);
+    const before = await scrape(gateway.url);
     expect(["sent", "retrying", "failed", "crashed"].map((outcome) => before.get(attempts(outcome)))).toEqual(
       [0, 0, 0, 0],
     );
@@ -154,8 +154,8 @@ describe("what workers do is told by any gateway on their database", () => {
       await holder.create({ ...holder.body, numberOfGuests: guests });
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
     await work(services);
-    await expect.poll(async () => (await scrape(inside.url)).get(heartbeat(false))).toBeLessThan(60);
-    const waiting = await scrape(inside.url);
+    await expect.poll(async () => (await scrape(gateway.url)).get(heartbeat(false))).toBeLessThan(60);
+    const waiting = await scrape(gateway.url);
     expect(waiting.has(heartbeat(true))).toBe(false);
     expect(waiting.get(LONGEST_WAIT)).toBeGreaterThanOrEqual(600);
 
@@ -166,12 +166,12 @@ describe("what workers do is told by any gateway on their database", () => {
     await work(mailing);
     await expect
       .poll(async () => {
-        const metrics = await scrape(inside.url);
+        const metrics = await scrape(gateway.url);
         return [attempts("sent"), attempts("retrying"), attempts("failed")].map((name) => metrics.get(name));
       })
-      // The one that was refused for now is sent at its second attempt.
+      // The notification with the temporary failure is sent at its second attempt.
       .toEqual([2, 1, 1]);
-    const after = await scrape(inside.url);
+    const after = await scrape(gateway.url);
     expect(after.get(attempts("crashed"))).toBe(0);
     expect(after.get(heartbeat(true))).toBeLessThan(60);
     expect(after.get(LONGEST_WAIT)).toBe(0);
@@ -180,74 +180,74 @@ describe("what workers do is told by any gateway on their database", () => {
 
     const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");
     const documented = [...page.matchAll(/^\| `(guest_forms_\w+)`/gm)].map(([, name]) => name);
-    const told = [...after.keys()].flatMap((name) => /^guest_forms_\w+/.exec(name) ?? []);
-    const families = told.map((name) => name.replace(/^(guest_forms_request_seconds)_\w+$/, "$1"));
+    const reported = [...after.keys()].flatMap((name) => /^guest_forms_\w+/.exec(name) ?? []);
+    const families = reported.map((name) => name.replace(/^(guest_forms_request_seconds)_\w+$/, "$1"));
     expect([...new Set(families)].sort()).toEqual(documented.sort());
   });
 });
 
-test("database errors are counted by their class; refusals of ours are none", async () => {
-  const inside = await startInside({ DATABASE_STATEMENT_TIMEOUT_MS: "200" });
-  const services = await openTestServices({ DATABASE_URL: inside.databaseUrl });
-  const operator = clientOf(inside.url);
+test("database errors are counted by class, and rejected requests are not counted", async () => {
+  const gateway = await startInternalGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "200" });
+  const services = await openTestServices({ DATABASE_URL: gateway.databaseUrl });
+  const operator = createInternalClient(gateway.url);
   const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
   const { id: listingId } = await addListing(operator, userId);
   const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
   const send = async (body: unknown) => {
     const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-    const response = await fetch(`${inside.publicUrl}/v1/forms`, {
+    const response = await fetch(`${gateway.publicUrl}/v1/forms`, {
       method: "POST",
       headers,
       body: JSON.stringify(body),
     });
     return response.status;
   };
-  const classes = async () => {
-    const metrics = await scrape(inside.url);
+  const countByClass = async () => {
+    const metrics = await scrape(gateway.url);
     return ["conflict", "unavailable", "fault"].map((name) =>
       metrics.get(`guest_forms_database_errors_total{class="${name}"}`),
     );
   };
   expect(await send(stay(userId))).toBe(404);
-  expect(await classes()).toEqual([0, 0, 0]);
+  expect(await countByClass()).toEqual([0, 0, 0]);
   await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
   expect(await send(stay(listingId))).toBe(500);
   await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
-  expect(await classes()).toEqual([0, 0, 1]);
+  expect(await countByClass()).toEqual([0, 0, 1]);
   const blocker = await services.db.pool.connect();
   await blocker.query("BEGIN; LOCK TABLE listings");
   expect(await send(stay(listingId))).toBe(503);
   await blocker.query("ROLLBACK");
   blocker.release();
-  expect(await classes()).toEqual([0, 1, 1]);
+  expect(await countByClass()).toEqual([0, 1, 1]);
 });
 
-test("without the database all else is told, and its absence within three seconds", async () => {
+test("without the database a scrape takes less than 3 s and has all metrics that need no database", async () => {
   const { url: DATABASE_URL, drop } = await freshDatabase();
-  const inside = await startInside({ DATABASE_URL });
+  const gateway = await startInternalGateway({ DATABASE_URL });
   await drop();
   const began = performance.now();
-  const metrics = await scrape(inside.url);
+  const metrics = await scrape(gateway.url);
   expect(performance.now() - began).toBeLessThan(3_000);
   expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
   expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
   expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
-  const again = await scrape(inside.url);
+  const again = await scrape(gateway.url);
   expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
 });
 
-test("Redis lost: what is counted in memory is counted as a fallback", async () => {
-  const inside = await startInside({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
-  const operator = clientOf(inside.url);
+test("without Redis every request counted in memory is reported as a fallback", async () => {
+  const gateway = await startInternalGateway({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
+  const operator = createInternalClient(gateway.url);
   const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
   const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_ONLY" });
   for (let n = 0; n < 3; n++) {
-    await fetch(`${inside.publicUrl}/v1/listings`, { headers: { Authorization: `Bearer ${key}` } });
+    await fetch(`${gateway.publicUrl}/v1/listings`, { headers: { Authorization: `Bearer ${key}` } });
   }
-  expect((await scrape(inside.url)).get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
+  expect((await scrape(gateway.url)).get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
 });
 
-test("several processes: one internal port tells their sum, which a replaced worker does not lower", async () => {
+test("with several processes one internal port reports their sum, which does not drop when workers are replaced", async () => {
   const { url: DATABASE_URL } = await freshDatabase();
   const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
   for (let sent = 1; sent <= 3; sent++) await recordActivity(services.db, "notification.sent");
@@ -286,13 +286,13 @@ test("several processes: one internal port tells their sum, which a replaced wor
   expect(first.get('guest_forms_notification_attempts_total{outcome="sent"}')).toBe(3);
   const builds = [...first].filter(([name]) => name.startsWith("guest_forms_build_info"));
   expect(builds.map(([, value]) => value)).toEqual([1]);
-  expect((await clientOf(internal).users.get.query({ id: userId })).id).toBe(userId);
+  expect((await createInternalClient(internal).users.get.query({ id: userId })).id).toBe(userId);
 
-  // What is answered after the last scrape counts too.
+  // Requests after the last scrape of a replaced worker count too.
   await send(10);
   process.kill(service.pid, "SIGHUP");
   await service.waitForLine(/all workers were replaced/, 60_000);
-  await expect.poll(async () => requestsOf(await scrape(internal))).toBeGreaterThanOrEqual(51);
+  await expect.poll(async () => sumRequests(await scrape(internal))).toBeGreaterThanOrEqual(51);
   await send(5);
   const last = await scrape(internal);
   expect(last.get('guest_forms_requests_total{operation="listings.list",status="200"}')).toBe(55);

@@ -1,27 +1,35 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { appRouter } from "../../server/router.js";
 import { stay } from "../factories.js";
-import { addListing, type Client, clientOf, failure, type Inside, startInside, TOKEN } from "./inside.js";
+import {
+  addListing,
+  type Client,
+  createInternalClient,
+  errorOf,
+  type InternalGateway,
+  startInternalGateway,
+  TOKEN,
+} from "./internal-gateway.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const NOBODY = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
-let inside: Inside;
+let gateway: InternalGateway;
 let operator: Client;
 let userId: string;
 let user: Client;
 let listingId: string;
 
 beforeAll(async () => {
-  inside = await startInside();
-  operator = clientOf(inside.url);
+  gateway = await startInternalGateway();
+  operator = createInternalClient(gateway.url);
   userId = (await operator.users.create.mutate({ email: "host@people.test", name: "Ada" })).id;
-  user = clientOf(inside.url, { userId });
+  user = createInternalClient(gateway.url, { userId });
   listingId = (await addListing(operator, userId)).id;
 });
 
-describe("in the name of a user", () => {
-  test("the six operations answer as they do for that user's key", async () => {
+describe("calls on behalf of a user", () => {
+  test("the six operations of the REST API work on behalf of a user", async () => {
     const form = await user.forms.create.mutate(stay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });
     const updated = await user.forms.update.mutate({
@@ -35,49 +43,49 @@ describe("in the name of a user", () => {
     expect((await user.listings.get.query({ id: listingId })).id).toBe(listingId);
   });
 
-  test("another user's forms and listings do not exist", async () => {
+  test("forms and listings of another user are RESOURCE_NOT_FOUND", async () => {
     const form = await user.forms.create.mutate(stay(listingId, { numberOfGuests: 4 }));
     const other = await operator.users.create.mutate({ email: "other@people.test" });
-    const stranger = clientOf(inside.url, { userId: other.id });
+    const otherUser = createInternalClient(gateway.url, { userId: other.id });
     const notFound = { serviceCode: "RESOURCE_NOT_FOUND", httpStatus: 404 };
-    expect(await failure(stranger.forms.get.query({ id: form.id }))).toMatchObject(notFound);
-    expect(await failure(stranger.listings.get.query({ id: listingId }))).toMatchObject(notFound);
-    expect(await failure(stranger.forms.create.mutate(stay(listingId)))).toMatchObject(notFound);
+    expect(await errorOf(otherUser.forms.get.query({ id: form.id }))).toMatchObject(notFound);
+    expect(await errorOf(otherUser.listings.get.query({ id: listingId }))).toMatchObject(notFound);
+    expect(await errorOf(otherUser.forms.create.mutate(stay(listingId)))).toMatchObject(notFound);
     expect(
-      await failure(stranger.forms.setStatus.mutate({ id: form.id, status: "COMPLETED" })),
+      await errorOf(otherUser.forms.setStatus.mutate({ id: form.id, status: "COMPLETED" })),
     ).toMatchObject(notFound);
-    expect(await failure(stranger.forms.setParty.mutate({ id: form.id, numberOfPets: 1 }))).toMatchObject(
+    expect(await errorOf(otherUser.forms.setParty.mutate({ id: form.id, numberOfPets: 1 }))).toMatchObject(
       notFound,
     );
-    expect(await stranger.forms.list.query({})).toEqual({ items: [], nextCursor: null });
+    expect(await otherUser.forms.list.query({})).toEqual({ items: [], nextCursor: null });
   });
 
-  test("an Idempotency-Key replays, and is refused with another body", async () => {
-    const keyed = clientOf(inside.url, { userId, headers: { "Idempotency-Key": "once" } });
+  test("an equal create with an Idempotency-Key is replayed, and one with a different body is IDEMPOTENCY_KEY_REUSED", async () => {
+    const keyed = createInternalClient(gateway.url, { userId, headers: { "Idempotency-Key": "once" } });
     const body = stay(listingId, { numberOfGuests: 5 });
     const first = await keyed.forms.create.mutate(body);
     expect(await keyed.forms.create.mutate(body)).toEqual(first);
     const other = { ...body, numberOfGuests: 6 };
-    expect(await failure(keyed.forms.create.mutate(other))).toMatchObject({
+    expect(await errorOf(keyed.forms.create.mutate(other))).toMatchObject({
       serviceCode: "IDEMPOTENCY_KEY_REUSED",
       httpStatus: 422,
     });
   });
 
-  test("calls of one tick go in one batch, and each fails or succeeds alone", async () => {
-    const batched = clientOf(inside.url, { userId, batch: true });
+  test("calls in one batch succeed or fail independently", async () => {
+    const batched = createInternalClient(gateway.url, { userId, batch: true });
     const [listing, missing] = await Promise.all([
       batched.listings.get.query({ id: listingId }),
-      failure(batched.forms.get.query({ id: NOBODY })),
+      errorOf(batched.forms.get.query({ id: UNKNOWN_ID })),
     ]);
     expect(listing.id).toBe(listingId);
     expect(missing).toMatchObject({ serviceCode: "RESOURCE_NOT_FOUND" });
   });
 
-  test("a user that does not exist, or an id that cannot be one, is UNAUTHENTICATED", async () => {
-    for (const nobody of [NOBODY, "someone", " "]) {
-      const client = clientOf(inside.url, { headers: { "X-User-Id": nobody } });
-      expect(await failure(client.listings.list.query({}))).toMatchObject({
+  test("an unknown user and a malformed user id are UNAUTHENTICATED", async () => {
+    for (const unknownId of [UNKNOWN_ID, "someone", " "]) {
+      const client = createInternalClient(gateway.url, { headers: { "X-User-Id": unknownId } });
+      expect(await errorOf(client.listings.list.query({}))).toMatchObject({
         serviceCode: "UNAUTHENTICATED",
         httpStatus: 401,
         correlationId: expect.stringMatching(UUID),
@@ -85,36 +93,36 @@ describe("in the name of a user", () => {
     }
   });
 
-  test("what is the operator's is FORBIDDEN", async () => {
+  test("procedures of the operator are FORBIDDEN on behalf of a user", async () => {
     const calls = [
       user.users.create.mutate({ email: "new@people.test" }),
       user.keys.list.query({}),
       user.audit.trail.query({ subjectId: listingId }),
       user.listings.deactivate.mutate({ id: listingId }),
     ];
-    for (const failed of await Promise.all(calls.map(failure))) {
+    for (const failed of await Promise.all(calls.map(errorOf))) {
       expect(failed).toMatchObject({ serviceCode: "FORBIDDEN", httpStatus: 403 });
     }
   });
 });
 
-describe("as the operator", () => {
-  test("users, listings, members and keys from first to last", async () => {
+describe("calls as the operator", () => {
+  test("the operator can create and change users, listings, members and keys", async () => {
     const { users, listings, members, keys } = operator;
     const host = await users.create.mutate({ email: "Second@People.Test" });
     expect(await users.get.query({ id: host.id.toUpperCase() })).toEqual(host);
     expect(await users.find.query({ email: "Second@people.test" })).toEqual(host);
-    expect(await failure(users.find.query({ email: "none@people.test" }))).toMatchObject({ httpStatus: 404 });
+    expect(await errorOf(users.find.query({ email: "none@people.test" }))).toMatchObject({ httpStatus: 404 });
     const listing = await addListing(operator, host.id, { district: "Mitte", maxPeopleInListing: 2 });
     expect(
       await listings.update.mutate({ id: listing.id, title: "New", district: null, maxPeopleInListing: 3 }),
     ).toEqual({ ...listing, title: "New", district: null, maxPeopleInListing: 3 });
-    expect(await failure(listings.update.mutate({ id: NOBODY, title: "New" }))).toMatchObject({
+    expect(await errorOf(listings.update.mutate({ id: UNKNOWN_ID, title: "New" }))).toMatchObject({
       serviceCode: "RESOURCE_NOT_FOUND",
     });
     expect((await listings.deactivate.mutate({ id: listing.id })).active).toBe(false);
-    const hosts = clientOf(inside.url, { userId: host.id });
-    expect(await failure(hosts.forms.create.mutate(stay(listing.id)))).toMatchObject({
+    const hosts = createInternalClient(gateway.url, { userId: host.id });
+    expect(await errorOf(hosts.forms.create.mutate(stay(listing.id)))).toMatchObject({
       errors: [{ field: "listingId", issue: "the listing is not active" }],
     });
     expect((await listings.update.mutate({ id: listing.id, active: true })).active).toBe(true);
@@ -132,8 +140,8 @@ describe("as the operator", () => {
     expect(JSON.stringify(listed)).not.toContain(issued.key);
   });
 
-  test("notifications, the trail of a form, and the trace of each call", async () => {
-    const client = clientOf(inside.url, { userId });
+  test("the operator can read notifications, the trail of a form and the trace of a call", async () => {
+    const client = createInternalClient(gateway.url, { userId });
     const form = await client.forms.create.mutate(
       stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
     );
@@ -160,7 +168,7 @@ describe("as the operator", () => {
     expect(
       await operator.audit.trail.query({ subjectId: form.id, limit: 1, before: newest?.id ?? "" }),
     ).toEqual([middle]);
-    expect(await operator.audit.trail.query({ subjectId: NOBODY })).toEqual([]);
+    expect(await operator.audit.trail.query({ subjectId: UNKNOWN_ID })).toEqual([]);
     const { correlationId = "" } = oldest ?? {};
     expect(await operator.audit.trace.query({ correlationId })).toEqual({
       correlationId,
@@ -168,15 +176,15 @@ describe("as the operator", () => {
       entries: [oldest],
     });
     expect(JSON.stringify(trail)).not.toContain("people.test");
-    const line = inside.lines
+    const line = gateway.lines
       .map((text) => JSON.parse(text))
       .find((one) => one.correlationId === correlationId);
     expect(line).toMatchObject({ operation: "forms.create", userId, status: 200 });
   });
 });
 
-describe("the token", () => {
-  test("is demanded on every path, and nothing else opens the port", async () => {
+describe("INTERNAL_TOKEN", () => {
+  test("every path needs the token, and no other credential is accepted", async () => {
     const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
     const wrong = [
       [],
@@ -194,7 +202,7 @@ describe("the token", () => {
     ] as [string, string][][];
     for (const headers of wrong) {
       for (const path of ["/trpc/listings.list", "/trpc/nothing", "/trpc", "/metrics", "/", "/v1/forms"]) {
-        const response = await fetch(inside.url + path, { headers });
+        const response = await fetch(gateway.url + path, { headers });
         const text = await response.text();
         expect([headers, path, response.status]).toEqual([headers, path, 401]);
         expect(response.headers.get("www-authenticate")).toBe("Bearer");
@@ -204,21 +212,21 @@ describe("the token", () => {
     }
   });
 
-  test("is secret: what a bad one is told never names it, and so does no log line", () => {
-    expect(inside.lines.join("")).not.toContain(TOKEN);
+  test("no log line has the token", () => {
+    expect(gateway.lines.join("")).not.toContain(TOKEN);
   });
 });
 
-describe("errors over HTTP", () => {
+describe("errors of the internal port", () => {
   const send = (path: string, init: RequestInit = {}) =>
-    fetch(`${inside.url}${path}`, {
+    fetch(`${gateway.url}${path}`, {
       ...init,
       headers: { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json", ...init.headers },
     });
 
-  test("carry the service's code, the rejected fields and the correlation id", async () => {
+  test("an error has the code, the rejected fields and the correlation id", async () => {
     const call = user.forms.create.mutate(stay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
-    expect(await failure(call)).toEqual({
+    expect(await errorOf(call)).toEqual({
       message: "The request is not valid: see errors.",
       code: "BAD_REQUEST",
       httpStatus: 400,
@@ -238,17 +246,17 @@ describe("errors over HTTP", () => {
   const CASES: [string, number, string, () => Promise<Response>][] = [
     ["an unknown procedure", 404, "RESOURCE_NOT_FOUND", () => send("/trpc/forms.steal?input=1")],
     ["no procedure", 404, "RESOURCE_NOT_FOUND", () => send("/trpc")],
-    ["input that is no JSON", 400, "VALIDATION_ERROR", () => send("/trpc/users.get?input=%7Bx")],
+    ["input that is not JSON", 400, "VALIDATION_ERROR", () => send("/trpc/users.get?input=%7Bx")],
     ["a broken escape", 400, "VALIDATION_ERROR", () => send("/trpc/users.get%E0?input=1")],
-    ["another method", 405, "RESOURCE_NOT_FOUND", () => send("/trpc/users.create")],
+    ["a GET of a mutation", 405, "RESOURCE_NOT_FOUND", () => send("/trpc/users.create")],
     [
-      "a method of HTTP's fringe",
+      "an unsupported method",
       405,
       "RESOURCE_NOT_FOUND",
       () => send("/trpc/users.create", { method: "PUT", body: "{}" }),
     ],
     [
-      "a body that is no JSON",
+      "a body that is not JSON",
       400,
       "VALIDATION_ERROR",
       () => send("/trpc/users.create", { method: "POST", body: "{x" }),
@@ -261,15 +269,15 @@ describe("errors over HTTP", () => {
         send("/trpc/users.create", { method: "POST", body: "{}", headers: { "Content-Type": "text/plain" } }),
     ],
     [
-      "too large a body",
+      "a body that is too large",
       413,
       "PAYLOAD_TOO_LARGE",
       () =>
         send("/trpc/users.create", { method: "POST", body: JSON.stringify({ name: "x".repeat(70_000) }) }),
     ],
-    ["too large a batch", 400, "VALIDATION_ERROR", () => send(batchOf(51))],
+    ["a batch that is too large", 400, "VALIDATION_ERROR", () => send(batchOf(51))],
     [
-      "an Idempotency-Key that cannot be one",
+      "an invalid Idempotency-Key",
       400,
       "VALIDATION_ERROR",
       () =>
@@ -281,46 +289,49 @@ describe("errors over HTTP", () => {
     ],
   ];
 
-  test.each(CASES)("%s: %i %s, in the service's words", async (_name, status, serviceCode, call) => {
-    const response = await call();
-    const text = await response.text();
-    expect([response.status, text]).toEqual([status, expect.stringContaining(serviceCode)]);
-    const answer = JSON.parse(text);
-    const { error } = Array.isArray(answer) ? answer[0] : answer;
-    expect(error.data).toMatchObject({
-      serviceCode,
-      httpStatus: status,
-      correlationId: response.headers.get("x-correlation-id"),
-    });
-    expect(text).not.toMatch(/stack|node_modules|zod|procedure found|unexpected|expected|prisma|\bat /i);
-  });
+  test.each(CASES)(
+    "%s is answered with %i %s, without a message of a library",
+    async (_name, status, serviceCode, call) => {
+      const response = await call();
+      const text = await response.text();
+      expect([response.status, text]).toEqual([status, expect.stringContaining(serviceCode)]);
+      const answer = JSON.parse(text);
+      const { error } = Array.isArray(answer) ? answer[0] : answer;
+      expect(error.data).toMatchObject({
+        serviceCode,
+        httpStatus: status,
+        correlationId: response.headers.get("x-correlation-id"),
+      });
+      expect(text).not.toMatch(/stack|node_modules|zod|procedure found|unexpected|expected|prisma|\bat /i);
+    },
+  );
 
-  test("a fault of ours tells nothing of its cause, which the log has", async () => {
-    const broken = await startInside();
-    const core = clientOf(broken.url);
+  test("an internal error does not reveal its cause, which is logged", async () => {
+    const broken = await startInternalGateway();
+    const core = createInternalClient(broken.url);
     const { openTestServices } = await import("../factories.js");
     const { db } = await openTestServices({ DATABASE_URL: broken.databaseUrl });
     await db.pool.query("ALTER TABLE api_keys RENAME TO api_keys_gone");
-    const told = await failure(core.keys.list.query({}));
-    expect(told).toMatchObject({
+    const error = await errorOf(core.keys.list.query({}));
+    expect(error).toMatchObject({
       serviceCode: "INTERNAL_ERROR",
       httpStatus: 500,
       message: "Internal error. Retry later; if it persists, report the correlationId.",
     });
-    expect(JSON.stringify(told)).not.toMatch(/api_keys|prisma|stack/i);
-    const lines = broken.lines.filter((line) => line.includes(told.correlationId ?? "-"));
+    expect(JSON.stringify(error)).not.toMatch(/api_keys|prisma|stack/i);
+    const lines = broken.lines.filter((line) => line.includes(error.correlationId ?? "-"));
     expect(lines.join("")).toMatch(/api_keys/);
     await broken.stop();
   });
 
-  test("no origin is allowed to read an answer", async () => {
+  test("no origin is allowed by CORS", async () => {
     const answers = await Promise.all([
       send("/trpc/listings.list", { headers: { Origin: "https://evil.test" } }),
       send("/trpc/listings.list", {
         method: "OPTIONS",
         headers: { Origin: "https://evil.test", "Access-Control-Request-Method": "POST" },
       }),
-      fetch(`${inside.url}/trpc/listings.list`, {
+      fetch(`${gateway.url}/trpc/listings.list`, {
         method: "OPTIONS",
         headers: { Origin: "https://evil.test" },
       }),
@@ -331,8 +342,8 @@ describe("errors over HTTP", () => {
   });
 });
 
-describe("the two ports", () => {
-  test("the public one serves no procedure, no metrics and no token", async () => {
+describe("public and internal port", () => {
+  test("the public port serves neither procedures nor metrics, not even with the token", async () => {
     const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
     const procedures = Object.keys(appRouter._def.procedures);
     const paths = [
@@ -352,7 +363,7 @@ describe("the two ports", () => {
       for (const method of ["GET", "POST"]) {
         for (const path of paths) {
           const init = method === "POST" ? { method, body: "{}" } : { method };
-          const response = await fetch(inside.publicUrl + path, {
+          const response = await fetch(gateway.publicUrl + path, {
             ...init,
             headers: { ...headers, "Content-Type": "application/json" },
           });
@@ -365,7 +376,7 @@ describe("the two ports", () => {
   });
 
   test("without INTERNAL_TOKEN there is no internal port", async () => {
-    const plain = await startInside({ INTERNAL_TOKEN: "" });
+    const plain = await startInternalGateway({ INTERNAL_TOKEN: "" });
     await expect(fetch(`${plain.url}/metrics`)).rejects.toThrow();
     expect((await fetch(`${plain.publicUrl}/livez`)).status).toBe(200);
     await plain.stop();

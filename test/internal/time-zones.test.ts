@@ -4,7 +4,7 @@ import { asOperator, makeListing, makeUser, openTestServices, stay } from "../fa
 import { freshDatabase, spawnCli } from "../harness.js";
 
 test.each(["Asia/Kolkata", "America/St_Johns", "Pacific/Kiritimati"])(
-  "a service in %s, on a database in New York, keeps and tells every instant in UTC",
+  "a service in %s with a database in New York stores and returns every instant in UTC",
   async (TZ) => {
     const { url: DATABASE_URL } = await freshDatabase();
     const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
@@ -18,7 +18,7 @@ test.each(["Asia/Kolkata", "America/St_Johns", "Pacific/Kiritimati"])(
       method: "POST",
       headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
       body: JSON.stringify(
-        // The second is an hour that New York's clocks leave out.
+        // The second is in an hour that does not exist in New York, because clocks go forward.
         stay(listingId, {
           checkInDate: "2027-01-31T23:30:00.007+05:30",
           checkOutDate: "2027-03-14T02:30:00-05:00",

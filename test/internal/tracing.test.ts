@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/engine.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, spawnCli, spawnNode } from "../harness.js";
-import { clientOf, TOKEN } from "./inside.js";
+import { createInternalClient, TOKEN } from "./internal-gateway.js";
 
-/** A receiver of OTLP over HTTP that writes down what it is sent. */
+/** A receiver of OTLP over HTTP that writes each request to a file. */
 const RECEIVER = `
   const { createServer } = require("node:http");
   const { appendFileSync } = require("node:fs");
@@ -39,11 +39,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
+describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   const traceId = randomBytes(16).toString("hex");
   let batches: Batch[];
   let bytes: Buffer;
-  let ids: { correlationId: string; keyId: string; inside: string };
+  let ids: { correlationId: string; keyId: string; internalCorrelationId: string };
   let key: string;
 
   beforeAll(async () => {
@@ -89,13 +89,13 @@ describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
       body: JSON.stringify(stay(listingId, { guestEmail: "ada@guests.test" })),
     });
     expect(response.status).toBe(201);
-    await clientOf(`http://127.0.0.1:${internalPort}`).users.get.query({ id: userId });
+    await createInternalClient(`http://127.0.0.1:${internalPort}`).users.get.query({ id: userId });
     const { stderr } = await service.stop();
     const calls = stderr.split("\n").filter((line) => line.includes('"users.get"'));
     ids = {
       correlationId: response.headers.get("x-correlation-id") ?? "",
       keyId: issued.id,
-      inside: JSON.parse(calls[0] ?? "{}").correlationId,
+      internalCorrelationId: JSON.parse(calls[0] ?? "{}").correlationId,
     };
     batches = (await readFile(file, "utf8"))
       .trimEnd()
@@ -104,7 +104,7 @@ describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     bytes = Buffer.concat(batches.map(({ body }) => Buffer.from(body, "base64")));
   }, 120_000);
 
-  test("spans arrive at a receiver of OTLP over HTTP, as the other OTEL_* settings say", () => {
+  test("spans are exported by OTLP over HTTP, with the headers and resource attributes of the OTEL_* settings", () => {
     for (const batch of batches) {
       expect(batch).toMatchObject({
         method: "POST",
@@ -118,11 +118,11 @@ describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     }
   });
 
-  test("with the correlation id, the key's id, the operation, the statements and the caller's trace", () => {
+  test("spans have the correlation id, key id, operation, statements and the trace id of the caller", () => {
     for (const text of [
       ids.correlationId,
       ids.keyId,
-      ids.inside,
+      ids.internalCorrelationId,
       "forms.create",
       "users.get",
       "http.response.status_code",
@@ -131,18 +131,18 @@ describe("with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
       expect(bytes.includes(text), text).toBe(true);
     }
     expect(bytes.includes("pg_advisory_xact_lock"), "a statement").toBe(true);
-    // The request and its two statements, each with the id of the trace.
+    // The request and two statements, each with the trace id.
     const spans = bytes.toString("latin1").split(Buffer.from(traceId, "hex").toString("latin1")).length - 1;
     expect(spans).toBeGreaterThanOrEqual(3);
   });
 
-  test("and without a key, a token, an address, or a value of a statement", () => {
+  test("spans have no key, token, email address or value of a statement", () => {
     const secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
     for (const secret of secrets) expect(bytes.includes(secret), secret).toBe(false);
   });
 });
 
-test("a receiver that is away costs no request, and one line in the log", async () => {
+test("an unreachable receiver fails no request and is logged once", async () => {
   const { url: DATABASE_URL } = await freshDatabase();
   const service = spawnCli(["serve", "--json"], {
     env: {
@@ -163,12 +163,12 @@ test("a receiver that is away costs no request, and one line in the log", async 
   expect(stderr.split("\n").filter((line) => line.includes("traces cannot be sent")).length).toBe(1);
 });
 
-// OpenTelemetry's bare interface alone comes with the metrics.
+// The metrics library loads only @opentelemetry/api.
 test.each([
   ["no OTEL_* settings", {}],
   ["OTEL_SDK_DISABLED", { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" }],
 ])(
-  "%s: no SDK and no exporter is loaded",
+  "with %s no OpenTelemetry SDK or exporter is loaded",
   async (_name, env) => {
     const script = join(folder, "loaded.mjs");
     const serve = join(packageRoot(), "dist/gateway/serve.js");

@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** What the compiler says of a consumer's file. */
+/** Compiles a file of a consumer and returns the output of the compiler. */
 async function compile(text: string): Promise<string> {
   await writeFile(join(folder, "tool.ts"), text);
   const tsc = join(packageRoot(), "node_modules/typescript/bin/tsc");
@@ -76,7 +76,7 @@ const TOOL = `
   console.log(status, guests, next, at);
 `;
 
-test("the built types serve a tool under strict, by import type alone, without skipLibCheck", async () => {
+test("a tool that imports only types compiles in strict mode without skipLibCheck", async () => {
   expect(await compile(TOOL)).toBe("");
 }, 60_000);
 
@@ -96,12 +96,12 @@ const IN_PROCESS = `
   await close();
 `;
 
-test("the built types serve a program that calls the core in process, without skipLibCheck", async () => {
+test("a program that calls the core in process compiles in strict mode without skipLibCheck", async () => {
   expect(await compile(IN_PROCESS)).toBe("");
 }, 60_000);
 
 test.each([
-  ["a misspelt procedure", "client.forms.gett.query({ id: form.id });", /'gett' does not exist/],
+  ["a misspelled procedure", "client.forms.gett.query({ id: form.id });", /'gett' does not exist/],
   ["a missing field", "client.users.create.mutate({});", /'email' is missing/],
   ["an unknown field", "client.forms.get.query({ id: form.id, more: 1 });", /'more' does not exist/],
   [
@@ -109,9 +109,9 @@ test.each([
     "client.forms.setParty.mutate({ id: form.id, numberOfPets: '1' });",
     /not assignable to type/,
   ],
-  ["a field of the answer that is not there", "form.guestEmail;", /'guestEmail' does not exist/],
+  ["an unknown field of a response", "form.guestEmail;", /'guestEmail' does not exist/],
 ])(
-  "%s is an error of the compiler",
+  "%s is a compiler error",
   async (_name, line, message) => {
     expect(await compile(`${TOOL}\n  ${line}`)).toMatch(message);
   },

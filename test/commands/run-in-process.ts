@@ -5,11 +5,11 @@ import { buildProgram } from "../../gateway/commands/program.js";
 export interface Outcome {
   stdout: string;
   code: number;
-  /** The failure's line for people. */
+  /** The error message for people. */
   message: string;
 }
 
-/** Runs a command in this process, which costs a fraction of a new one. Not for two at once. */
+/** Runs a command in this process, which is much faster than a new one. Calls must not overlap. */
 export async function runInProcess(args: string[], env: Record<string, string>): Promise<Outcome> {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
   let stdout = "";

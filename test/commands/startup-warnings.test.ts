@@ -3,7 +3,7 @@ import { TEST_SECRET } from "../factories.js";
 import { freshDatabase, spawnCli } from "../harness.js";
 
 test.each([[[]], [["--workers", "2"]]])(
-  "serve %j warns once of a misspelt setting, and of more connections than Postgres allows",
+  "serve %j warns once about a misspelled setting, and once about more connections than Postgres allows",
   { timeout: 180_000 },
   async (args: string[]) => {
     const { url } = await freshDatabase();

@@ -43,7 +43,7 @@ test("a second start keeps the data", async () => {
 });
 
 test("PostgreSQL stops when the process that started it is killed, and the next start keeps the data", async () => {
-  const child = startInProcess(dataDir);
+  const child = startInChildProcess(dataDir);
   const pid = Number((await child.waitForLine(/^serving (\d+)$/))[1]);
   await child.stop("SIGKILL");
   const server = await start();
@@ -51,9 +51,9 @@ test("PostgreSQL stops when the process that started it is killed, and the next 
   expect(await query(server.url, "SELECT n FROM kept")).toEqual([{ n: 42 }]);
 });
 
-test("an initdb cut short does not poison the next start", async () => {
+test("the next start succeeds after initdb was killed", async () => {
   const folder = await newFolder();
-  const child = startInProcess(folder);
+  const child = startInChildProcess(folder);
   await child.waitForLine(/^Creating/);
   const draft = `${folder}.new-${child.pid}`;
   while (!(await readdir(join(draft, "cluster")).catch(() => [])).length) await sleep(1);
@@ -63,16 +63,16 @@ test("an initdb cut short does not poison the next start", async () => {
   expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
-test("of processes starting at once one serves, and the others say in one line that it does", async () => {
+test("of several processes that start at the same time one serves, and the others report that the database is in use", async () => {
   const folder = await newFolder();
-  const children = [1, 2, 3].map(() => startInProcess(folder));
+  const children = [1, 2, 3].map(() => startInChildProcess(folder));
   const outcomes = await Promise.all(children.map((child) => child.waitForLine(/^(serving|refused: .*)/)));
   const refusal = `refused: The database in ${folder} is in use by another process: stop that process first.`;
   expect(outcomes.map(([line]) => line).sort()).toEqual([refusal, refusal, "serving"]);
   await Promise.all(children.map((child) => child.stop("SIGKILL")));
 });
 
-test("a folder in use stays so after a crash has ended all sessions", async () => {
+test("a database stays in use after a crash of Postgres has ended all sessions", async () => {
   const server = await start();
   const walwriter = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'";
   const [row] = await query(server.url, walwriter);
@@ -82,7 +82,7 @@ test("a folder in use stays so after a crash has ended all sessions", async () =
   expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
-test("a database is removed, unless it is in use", async () => {
+test("removeEmbedded removes a database, unless it is in use", async () => {
   const folder = await newFolder();
   const server = await start({ dataDir: folder });
   await expect(removeEmbedded(folder)).rejects.toThrow(/is in use by another process/);
@@ -92,7 +92,7 @@ test("a database is removed, unless it is in use", async () => {
   await expect(stat(folder)).rejects.toThrow("ENOENT");
 });
 
-test("the database of a crashed server is removed though another process has its port", async () => {
+test("removeEmbedded removes the database of a crashed server, even if another process has its port", async () => {
   const folder = await newFolder();
   await (await start({ dataDir: folder })).stop();
   const listener = createServer().listen(0, "127.0.0.1");
@@ -106,7 +106,7 @@ test("the database of a crashed server is removed though another process has its
   listener.close();
 });
 
-test("a process id that has passed to another process does not prevent a start", async () => {
+test("a stale postmaster.pid whose id belongs to another process does not prevent a start", async () => {
   const other = spawnNode(["--eval", "setTimeout(() => {}, 60_000)"]);
   await writeFile(
     join(dataDir, "cluster/postmaster.pid"),
@@ -116,18 +116,18 @@ test("a process id that has passed to another process does not prevent a start",
   expect(isAlive(other.pid)).toBe(true);
 });
 
-test("a wanted port is taken where it is free, and another one where it is not", async () => {
+test("the given port is used if it is free, and another one if it is not", async () => {
   const port = await freePort();
   const listener = createServer().listen(port, "127.0.0.1");
   await once(listener, "listening");
-  const evasive = await start({ port });
-  expect(evasive.port).not.toBe(port);
-  await evasive.stop();
+  const onAnotherPort = await start({ port });
+  expect(onAnotherPort.port).not.toBe(port);
+  await onAnotherPort.stop();
   listener.close();
   expect((await start({ port })).port).toBe(port);
 });
 
-test("nobody gets in from another host, through a socket or without the password", async () => {
+test("connections from another host, through a socket or without the password are not accepted", async () => {
   const { url } = await start();
   expect(await query(url, "SHOW listen_addresses")).toEqual([{ listen_addresses: "127.0.0.1" }]);
   expect(await query(url, "SHOW unix_socket_directories")).toEqual([{ unix_socket_directories: "" }]);
@@ -138,13 +138,13 @@ test("nobody gets in from another host, through a socket or without the password
   expect((await stat(dataDir)).mode & 0o007).toBe(0);
 });
 
-test("a terminal's Ctrl-C does not reach the server", async () => {
+test("Postgres has its own process group, so Ctrl-C in a terminal does not reach it", async () => {
   const { pid } = await start();
   const { stdout } = spawnSync("ps", ["-o", "pgid=", "-p", String(pid)], { encoding: "utf8" });
   expect(stdout.trim()).toBe(String(pid));
 });
 
-test("stop ends a server that has sessions, and may be called again", async () => {
+test("stop ends a server with open sessions, and can be called again", async () => {
   const server = await start();
   const client = new pg.Client({ connectionString: server.url });
   const ended = new Promise((resolve) => client.once("end", resolve));
@@ -156,7 +156,7 @@ test("stop ends a server that has sessions, and may be called again", async () =
   await ended;
 });
 
-test("settings are applied, and a wrong one is told in Postgres' own words", async () => {
+test("settings are applied, and an invalid one is reported with the message of Postgres", async () => {
   const { url, stop } = await start({ settings: { max_connections: "17" } });
   expect(await query(url, "SHOW max_connections")).toEqual([{ max_connections: "17" }]);
   expect(await query(url, "SHOW fsync")).toEqual([{ fsync: "off" }]);
@@ -165,14 +165,14 @@ test("settings are applied, and a wrong one is told in Postgres' own words", asy
   await expect(wrong).rejects.toThrow(/^PostgreSQL did not start in .*\n.*invalid value.*max_connections/);
 });
 
-test("a durable server keeps Postgres' safe settings", async () => {
+test("a durable server has fsync and full_page_writes on", async () => {
   const { url } = await start({ durable: true });
   expect(
     await query(url, "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w"),
   ).toEqual([{ f: "on", w: "on" }]);
 });
 
-test("a folder of other things is left alone", async () => {
+test("a folder with other files is rejected and not changed", async () => {
   const folder = await newFolder();
   await writeFile(join(folder, "diary.txt"), "private");
   const before = await stat(folder);
@@ -183,7 +183,7 @@ test("a folder of other things is left alone", async () => {
   expect((await stat(folder)).mode).toBe(before.mode);
 });
 
-test("a folder that cannot be made is told in one sentence", async () => {
+test("a folder that cannot be created is reported in one sentence", async () => {
   const file = join(await newFolder(), "file");
   await writeFile(file, "");
   await expect(start({ dataDir: join(file, "data") })).rejects.toThrow(
@@ -191,7 +191,7 @@ test("a folder that cannot be made is told in one sentence", async () => {
   );
 });
 
-test("text is UTF-8, ordered by code point", async () => {
+test("the encoding is UTF-8, and text sorts by code point", async () => {
   const { url } = await start();
   expect(
     await query(url, "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e"),
@@ -210,8 +210,8 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
   return server;
 }
 
-/** Says "serving PID" and stays, or "refused: why" and ends; what it tells of its progress comes before. */
-function startInProcess(folder: string): Running {
+/** Starts a process that prints its progress, then "serving PID" and runs on, or "refused: REASON" and exits. */
+function startInChildProcess(folder: string): Running {
   const script = `
     import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/gateway/dev/embedded.js"))};
     try {

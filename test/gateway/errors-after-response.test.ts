@@ -7,8 +7,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { sendEnvelope } from "../../gateway/http/envelope.js";
 import { Unavailable } from "../../server/failures.js";
 
-/** What is logged when a request fails after it has been answered. */
-async function logged(failure: Error): Promise<string[]> {
+/** Returns the messages that are logged if a request fails after its response was sent. */
+async function messagesLoggedFor(failure: Error): Promise<string[]> {
   const lines: string[] = [];
   const app = express();
   app.use((_req, res) => {
@@ -24,10 +24,10 @@ async function logged(failure: Error): Promise<string[]> {
   return lines;
 }
 
-test("a fault after the deadline has answered is logged", async () => {
-  expect(await logged(new TypeError("a bug"))).toEqual(["request failed"]);
+test("an unexpected error after the deadline response is logged", async () => {
+  expect(await messagesLoggedFor(new TypeError("a bug"))).toEqual(["request failed"]);
 });
 
-test("an outage after the deadline has answered is not logged again", async () => {
-  expect(await logged(new Unavailable("the request took too long"))).toEqual([]);
+test("an outage after the deadline response is not logged again", async () => {
+  expect(await messagesLoggedFor(new Unavailable("the request took too long"))).toEqual([]);
 });

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("the sample in internal-tools.md creates a form as a user, in a program that has installed the package", async () => {
+test("the sample in internal-tools.md creates a form as a user, in a program that depends on the package", async () => {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId);
   const page = await readFile(join(packageRoot(), "gateway/docs/internal-tools.md"), "utf8");

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 const newForm = (listing = listingId) => makeForm(services, userId, listing);
-const trailOf = async (subjectId: string) =>
+const readTrail = async (subjectId: string) =>
   (await asOperator(services).audit.trail({ subjectId })).map(({ actor, action, details }) => ({
     actor,
     action,
@@ -34,7 +34,7 @@ const trailOf = async (subjectId: string) =>
   }));
 
 const STATUSES = ["SENT", "COMPLETED", "ACCEPTED", "REJECTED", "VALIDATED", "INVALIDATED", "CHECKED_OUT"];
-const NEXT: Record<string, string[]> = {
+const NEXT_STATUSES: Record<string, string[]> = {
   SENT: ["COMPLETED"],
   COMPLETED: ["ACCEPTED", "REJECTED"],
   ACCEPTED: ["VALIDATED", "INVALIDATED"],
@@ -46,16 +46,16 @@ const NEXT: Record<string, string[]> = {
 };
 
 describe("the status of a form", () => {
-  test("a user takes it one stage on, along every way from SENT to CHECKED_OUT", async () => {
+  test("a user can set the next status, along every path from SENT to CHECKED_OUT, and each change is audited", async () => {
     const user = asUser(services, userId);
-    for (const answer of ["ACCEPTED", "REJECTED"]) {
+    for (const decision of ["ACCEPTED", "REJECTED"]) {
       for (const verdict of ["VALIDATED", "INVALIDATED"]) {
         const { id } = await newForm();
-        const way = ["COMPLETED", answer, verdict, "CHECKED_OUT"];
-        for (const status of way) expect((await user.forms.setStatus({ id, status })).status).toBe(status);
-        const steps = ["SENT", ...way];
-        expect((await trailOf(id)).slice(0, way.length)).toEqual(
-          way
+        const path = ["COMPLETED", decision, verdict, "CHECKED_OUT"];
+        for (const status of path) expect((await user.forms.setStatus({ id, status })).status).toBe(status);
+        const steps = ["SENT", ...path];
+        expect((await readTrail(id)).slice(0, path.length)).toEqual(
+          path
             .map((to, index) => ({
               actor: "user",
               action: "form.status_set",
@@ -67,25 +67,25 @@ describe("the status of a form", () => {
     }
   });
 
-  test("a user takes it no other step: what is refused changes and audits nothing", async () => {
+  test("a user cannot set any other status, and a rejected change is neither stored nor audited", async () => {
     const [user, operator] = [asUser(services, userId), asOperator(services)];
     const { id } = await newForm();
     for (const from of [...STATUSES, "ON_HOLD"]) {
       await operator.forms.setStatus({ id, status: from, force: true });
-      const before = await trailOf(id);
+      const before = await readTrail(id);
       const shown = from === "ON_HOLD" ? "UNKNOWN" : from;
       for (const to of [...STATUSES, "ON_HOLD", "UNKNOWN"].filter((status) => status !== from)) {
-        if (NEXT[from]?.includes(to)) continue;
+        if (NEXT_STATUSES[from]?.includes(to)) continue;
         const { errors } = await refusal(user.forms.setStatus({ id, status: to }));
         expect(errors?.map(({ field }) => field)).toEqual(["status"]);
         expect(errors?.[0]?.issue).toContain(`a form that is ${shown} can`);
       }
       expect((await user.forms.get({ id })).status).toBe(shown);
-      expect(await trailOf(id)).toEqual(before);
+      expect(await readTrail(id)).toEqual(before);
     }
   });
 
-  test("the operator sets any; out of order it is audited as a correction", async () => {
+  test("the operator can set any status, and one out of order is audited as a correction", async () => {
     const operator = asOperator(services);
     const { id } = await newForm();
     const sets = [
@@ -97,7 +97,7 @@ describe("the status of a form", () => {
       ["ACCEPTED", false],
     ] as const;
     for (const [status] of sets) await operator.forms.setStatus({ id, status, force: true });
-    const trail = (await trailOf(id)).reverse().slice(1);
+    const trail = (await readTrail(id)).reverse().slice(1);
     expect(trail.map(({ actor, details }) => [actor, details.to, details.correction])).toEqual(
       sets.map(([status, correction]) => ["operator", status, correction]),
     );
@@ -109,10 +109,10 @@ describe("the status of a form", () => {
     );
   });
 
-  test("the operator sets an unknown status only with force; otherwise it is refused", async () => {
+  test("the operator can set an unknown status only with force", async () => {
     const operator = asOperator(services);
     const { id } = await newForm();
-    const before = await trailOf(id);
+    const before = await readTrail(id);
     const issueOf = async (status: string) =>
       (await refusal(operator.forms.setStatus({ id, status }))).errors?.map(
         ({ field, issue }) => `${field} ${issue}`,
@@ -122,25 +122,25 @@ describe("the status of a form", () => {
         `status must be one of ${STATUSES.join(", ")}; to set another status, use force`,
       ]);
     }
-    expect(await trailOf(id)).toEqual(before);
+    expect(await readTrail(id)).toEqual(before);
     expect((await operator.forms.setStatus({ id, status: "ON_HOLD", force: true })).status).toBe("UNKNOWN");
-    // Force is the operator's: it takes no user out of the order.
+    // Only the operator can use force.
     const user = asUser(services, userId);
     expect(await rejectedFields(user.forms.setStatus({ id, status: "SENT", force: true }))).toEqual([
       "status",
     ]);
   });
 
-  test("the status it has already is set without a trace, so that a retry is harmless", async () => {
+  test("setting the current status again succeeds and is not audited, so a retry is harmless", async () => {
     const { id } = await newForm();
     const user = asUser(services, userId);
     await user.forms.setStatus({ id, status: "COMPLETED" });
-    const before = await trailOf(id);
+    const before = await readTrail(id);
     expect((await user.forms.setStatus({ id, status: "COMPLETED" })).status).toBe("COMPLETED");
-    expect(await trailOf(id)).toEqual(before);
+    expect(await readTrail(id)).toEqual(before);
   });
 
-  test("of two at once who answer a form differently, one wins", async () => {
+  test("of two different statuses set at the same time, exactly one wins", async () => {
     const user = asUser(services, userId);
     for (let round = 0; round < 10; round++) {
       const { id } = await newForm();
@@ -149,11 +149,11 @@ describe("the status of a form", () => {
         ["ACCEPTED", "REJECTED"].map((status) => user.forms.setStatus({ id, status })),
       );
       expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-      expect(await trailOf(id)).toHaveLength(3);
+      expect(await readTrail(id)).toHaveLength(3);
     }
   });
 
-  test("a reader and a stranger find no form, and an update leaves the status alone", async () => {
+  test("a reader and a user without a role get RESOURCE_NOT_FOUND, and an update keeps the status", async () => {
     const form = await newForm();
     const other = (await makeUser(services)).id;
     for (const role of ["NONE", "READER"] as const) {
@@ -167,8 +167,8 @@ describe("the status of a form", () => {
   });
 });
 
-describe("vehicles and pets of a form", () => {
-  test("are null until set, stay when absent, and are unset by null; each change is audited", async () => {
+describe("numberOfVehicles and numberOfPets", () => {
+  test("both are null until set, kept if absent and unset by null, and each change is audited", async () => {
     const user = asUser(services, userId);
     const form = await newForm();
     expect([form.numberOfVehicles, form.numberOfPets]).toEqual([null, null]);
@@ -184,7 +184,9 @@ describe("vehicles and pets of a form", () => {
     expect(
       await asOperator(services).forms.setParty({ id, numberOfVehicles: null, numberOfPets: 3 }),
     ).toEqual({ ...updated, numberOfVehicles: null, numberOfPets: 3 });
-    expect((await trailOf(id)).map(({ actor, action, details }) => [actor, action, details.fields])).toEqual([
+    expect(
+      (await readTrail(id)).map(({ actor, action, details }) => [actor, action, details.fields]),
+    ).toEqual([
       ["operator", "form.party_set", ["numberOfVehicles", "numberOfPets"]],
       ["user", "form.updated", undefined],
       ["user", "form.party_set", ["numberOfPets"]],
@@ -193,9 +195,9 @@ describe("vehicles and pets of a form", () => {
     ]);
   });
 
-  test("keep to the listing's maxVehicles and allowPets, for the operator too", async () => {
-    const tight = (await makeListing(services, userId, { maxVehicles: 1, allowPets: false })).id;
-    const { id } = await newForm(tight);
+  test("maxVehicles and allowPets of the listing are enforced, also for the operator", async () => {
+    const strictListing = (await makeListing(services, userId, { maxVehicles: 1, allowPets: false })).id;
+    const { id } = await newForm(strictListing);
     for (const caller of [asUser(services, userId), asOperator(services)]) {
       const both = caller.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
       expect((await refusal(both)).errors).toEqual([
@@ -213,18 +215,18 @@ describe("vehicles and pets of a form", () => {
     [{ numberOfPets: "1" }, ["numberOfPets"]],
     [{}, ["numberOfVehicles"]],
     [{ numberOfPets: 1, status: "SENT" }, ["status"]],
-  ])("%j is refused", async (party, fields) => {
+  ])("the party %j is rejected", async (party, fields) => {
     const { id } = await newForm();
     const call = asUser(services, userId).forms.setParty({ id, ...(party as { numberOfPets: number }) });
     expect(await rejectedFields(call)).toEqual(fields);
   });
 
-  test("a form is not moved to a listing that does not take them", async () => {
+  test("a form cannot be moved to a listing that does not allow its vehicles or pets", async () => {
     const user = asUser(services, userId);
-    const tight = (await makeListing(services, userId, { maxVehicles: 1, allowPets: false })).id;
+    const strictListing = (await makeListing(services, userId, { maxVehicles: 1, allowPets: false })).id;
     const { id } = await newForm();
     await user.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
-    const { errors } = await refusal(user.forms.update({ id, ...stay(tight) }));
+    const { errors } = await refusal(user.forms.update({ id, ...stay(strictListing) }));
     expect(errors).toEqual([
       {
         field: "listingId",
@@ -233,10 +235,10 @@ describe("vehicles and pets of a form", () => {
       },
     ]);
     await user.forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 0 });
-    expect((await user.forms.update({ id, ...stay(tight) })).listingId).toBe(tight);
+    expect((await user.forms.update({ id, ...stay(strictListing) })).listingId).toBe(strictListing);
   });
 
-  test("a stricter listing leaves forms as they are, and they can still go on", async () => {
+  test("stricter rules of a listing do not change its forms, which can still be updated", async () => {
     const [user, operator] = [asUser(services, userId), asOperator(services)];
     const { id: listing } = await makeListing(services, userId, { maxVehicles: 5 });
     const { id } = await newForm(listing);
@@ -250,7 +252,7 @@ describe("vehicles and pets of a form", () => {
     ]);
   });
 
-  test("are no part of a replay: the original answer is given as it was", async () => {
+  test("a replay returns the original response, without numberOfVehicles that was set since", async () => {
     const user = asUser(services, userId);
     const body = stay(listingId, { numberOfGuests: 77 });
     const form = await user.forms.create(body);
@@ -259,8 +261,8 @@ describe("vehicles and pets of a form", () => {
   });
 });
 
-describe("a listing", () => {
-  test("is changed in what is given, audited by the names of the fields", async () => {
+describe("listings", () => {
+  test("an update of a listing changes only the given fields, and the audit names them", async () => {
     const operator = asOperator(services);
     const listing = await makeListing(services, userId, {
       district: "Mitte",
@@ -280,7 +282,7 @@ describe("a listing", () => {
       "title",
       "timezone",
     ]);
-    expect(await trailOf(id)).toEqual([
+    expect(await readTrail(id)).toEqual([
       { actor: "operator", action: "listing.updated", details: { fields: ["active"], active: false } },
       {
         actor: "operator",

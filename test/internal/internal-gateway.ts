@@ -8,24 +8,24 @@ import { freePort, freshDatabase } from "../harness.js";
 
 export const TOKEN = "an-internal-token-for-tests-of-more-than-32-characters";
 
-export interface Inside {
-  /** The internal port. */
+export interface InternalGateway {
+  /** URL of the internal port. */
   url: string;
   publicUrl: string;
   databaseUrl: string;
-  /** Every line that was logged, as text. */
+  /** Log lines, as text. */
   lines: string[];
   stop(): Promise<void>;
 }
 
-const running: Inside[] = [];
+const running: InternalGateway[] = [];
 
 afterAll(async () => {
-  await Promise.all(running.map((inside) => inside.stop()));
+  await Promise.all(running.map((internalGateway) => internalGateway.stop()));
 });
 
-/** The real gateway with its internal port, both on free ports. */
-export async function startInside(env: Record<string, string> = {}): Promise<Inside> {
+/** Starts the real gateway with its internal port, both on free ports. */
+export async function startInternalGateway(env: Record<string, string> = {}): Promise<InternalGateway> {
   const databaseUrl = env.DATABASE_URL ?? (await freshDatabase()).url;
   const internalPort = await freePort();
   const settings = readSettings({
@@ -42,7 +42,7 @@ export async function startInside(env: Record<string, string> = {}): Promise<Ins
   const log = pino({ level: "trace", base: null }, { write: (line: string) => void lines.push(line) });
   const gateway = await startGateway({ settings, log, worker: false });
   let stopped: Promise<void> | undefined;
-  const inside = {
+  const internalGateway = {
     url: `http://127.0.0.1:${internalPort}`,
     publicUrl: gateway.url,
     databaseUrl,
@@ -52,12 +52,12 @@ export async function startInside(env: Record<string, string> = {}): Promise<Ins
       return stopped;
     },
   };
-  running.push(inside);
-  return inside;
+  running.push(internalGateway);
+  return internalGateway;
 }
 
-/** tRPC's own client, as the operator or in the name of a user; `batch` sends calls of one tick together. */
-export function clientOf(
+/** tRPC's client, as the operator or on behalf of a user. `batch` sends the calls of one tick together. */
+export function createInternalClient(
   url: string,
   {
     userId,
@@ -72,10 +72,10 @@ export function clientOf(
   return createTRPCClient<AppRouter>({ links: [batch ? httpBatchLink(options) : httpLink(options)] });
 }
 
-export type Client = ReturnType<typeof clientOf>;
+export type Client = ReturnType<typeof createInternalClient>;
 
-/** What the client was told of a failure. */
-export async function failure(call: Promise<unknown>) {
+/** Returns the error of a call as the client receives it. */
+export async function errorOf(call: Promise<unknown>) {
   const outcome = await call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
@@ -87,7 +87,7 @@ export async function failure(call: Promise<unknown>) {
   return { message, ...data };
 }
 
-/** A listing of the user's, with these fields on top. */
+/** Creates a listing of the user; `fields` override the defaults. */
 export const addListing = (
   operator: Client,
   ownerId: string,

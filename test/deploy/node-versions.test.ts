@@ -11,14 +11,14 @@ const { engines, bin, scripts } = JSON.parse(read("package.json")) as {
   scripts: Record<string, string>;
 };
 
-/** Runs the check as if this Node.js had that version. */
+/** Runs the check as if Node.js had this version. */
 const check = (version: string) => {
   const versions = JSON.stringify({ node: version });
   const pretend = `Object.defineProperty(process, "versions", { value: ${versions} });`;
   return spawnNode(["-e", `${pretend} require("./gateway/check-node.cjs")`], { cwd: packageRoot() }).done;
 };
 
-test("Node.js versions that package.json does not name are refused with one sentence, and no other", async () => {
+test("exactly the Node.js versions that package.json does not allow are rejected, with one sentence", async () => {
   expect(engines.node).toBe("^20.19 || ^22.12 || >=24");
   for (const version of ["8.17.0", "18.20.8", "20.18.3", "21.7.3", "22.11.0", "23.11.1"]) {
     const { code, stderr } = await check(version);

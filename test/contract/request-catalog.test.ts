@@ -1,0 +1,175 @@
+import { randomBytes } from "node:crypto";
+import { beforeAll, describe, expect, test } from "vitest";
+import { mint } from "../../server/keys/authenticator.js";
+import { asOperator, setRole } from "../factories.js";
+import { type Answer, codeOf, fieldsOf, startTestGateway } from "../gateway-harness.js";
+import {
+  type Expected,
+  ID,
+  type KeyName,
+  type RequestCase,
+  rawRequestCatalog,
+  requestCatalog,
+} from "./request-catalog.js";
+
+const gateway = await startTestGateway();
+const keys = {} as Record<KeyName, string>;
+/** Snapshot of all rows after the last request. */
+let rows: Record<string, string> = {};
+
+beforeAll(async () => {
+  const services = await gateway.services();
+  const { db } = services;
+  const holder = await gateway.addHolder();
+  const otherHolder = await gateway.addHolder();
+  const revoked = await gateway.issueKey(holder.userId);
+  await asOperator(services).keys.revoke({ id: revoked.id });
+  const expired = await gateway.issueKey(holder.userId);
+  await db.prisma.apiKey.update({ where: { id: expired.id }, data: { expiresAt: new Date(Date.now() - 1) } });
+  const last = holder.key.at(-1) === "0" ? "1" : "0";
+  Object.assign(keys, {
+    readWrite: holder.key,
+    readOnly: holder.readOnlyKey,
+    otherHolder: otherHolder.key,
+    revoked: revoked.key,
+    expired: expired.key,
+    unknown: mint("READ_WRITE"),
+    mistyped: holder.key.slice(0, -1) + last,
+  } satisfies Record<KeyName, string>);
+  for (const key of Object.values(keys)) gateway.keepOutOfLog(key);
+
+  const address = {
+    title: "T",
+    address: "A",
+    city: "C",
+    country: "C",
+    zipCode: "Z",
+    timezone: "Europe/Berlin",
+  };
+  for (const [id, owner, fields] of [
+    [ID.listing, holder, { maxPeopleInListing: 4 }],
+    [ID.secondListing, holder, {}],
+    [ID.inactiveListing, holder, { active: false, maxPeopleInListing: 4 }],
+    [ID.otherHolderListing, otherHolder, {}],
+    [ID.readerListing, otherHolder, {}],
+  ] as const) {
+    const { createdAt } = await db.prisma.listing.create({
+      data: { id, publicId: randomPublicId(), ...address, ...fields },
+    });
+    await db.prisma.membership.create({
+      data: { userId: owner.userId, listingId: id, listingCreatedAt: createdAt, role: "OWNER" },
+    });
+  }
+  await setRole(services, ID.readerListing, holder.userId, "READER");
+  for (const [id, listingId] of [
+    [ID.form, ID.listing],
+    [ID.otherHolderForm, ID.otherHolderListing],
+    [ID.readerForm, ID.readerListing],
+  ]) {
+    await db.prisma.form.create({
+      data: {
+        id: String(id),
+        publicId: randomPublicId(),
+        listingId: String(listingId),
+        fingerprint: Buffer.alloc(32),
+      },
+    });
+  }
+  rows = await gateway.snapshot();
+});
+
+const randomPublicId = () => randomBytes(15).toString("base64url").concat("_");
+const insertKeys = (text: string) =>
+  text.replace(/\{(\w+)\}/g, (whole, name) => keys[name as KeyName] ?? whole);
+
+function insertKeysIntoHeaders(headers: RequestCase["headers"] = {}) {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      typeof value === "string" ? insertKeys(value) : value.map(insertKeys),
+    ]),
+  );
+}
+
+function expectResponse(answer: Answer, expected: Expected): void {
+  expect({ status: answer.status, code: codeOf(answer), fields: fieldsOf(answer) }).toEqual({
+    status: expected.status,
+    code: expected.code,
+    fields: expected.fields ?? [],
+  });
+  for (const [name, value] of Object.entries(expected.responseHeaders ?? {})) {
+    expect(answer.headers[name] ?? null, name).toBe(value);
+  }
+  if (expected.responseBody) expect(answer.json).toMatchObject(expected.responseBody);
+}
+
+const createsForm = ({ status, responseHeaders }: Expected) =>
+  status === 201 && responseHeaders?.["idempotent-replayed"] !== "true";
+
+/** The name of a request with the expected responses, so that each title states a guarantee. */
+const titleOf = (name: string, ...responses: Expected[]) =>
+  `${name}: ${responses.map(({ status, code }) => (code ? `${status} ${code}` : status)).join(", ")}`;
+
+for (const [group, requests] of Object.entries(requestCatalog)) {
+  describe(group, () => {
+    test.each(requests.map((request) => [titleOf(request.name, request), request] as const))(
+      "%s",
+      async (_title, request) => {
+        const { method = "GET", path = "/v1/forms", key = "readWrite" } = request;
+        const answer = await gateway.request({
+          method,
+          path: insertKeys(path),
+          key: key && keys[key],
+          headers: insertKeysIntoHeaders(request.headers),
+          body: request.body,
+          chunked: request.chunked ?? false,
+        });
+        expectResponse(answer, request);
+        const before = rows;
+        rows = await gateway.snapshot();
+        if (createsForm(request)) expect(rows["public.forms"]).not.toBe(before["public.forms"]);
+        else if (request.status !== 200 || method !== "PUT") expect(rows).toEqual(before);
+      },
+    );
+  });
+}
+
+describe("raw HTTP", () => {
+  test.each(
+    rawRequestCatalog.map((request) => [titleOf(request.name, ...request.responses), request] as const),
+  )("%s", async (_title, { bytes, responses, interim = [] }) => {
+    const wire = await gateway.wire();
+    wire.write(typeof bytes === "string" ? insertKeys(bytes) : bytes);
+    for (const expected of responses) expectResponse(await wire.next(expected.method), expected);
+    expect(wire.interim).toEqual(interim);
+    wire.close();
+    const before = rows;
+    rows = await gateway.snapshot();
+    if (!responses.some(createsForm)) expect(rows).toEqual(before);
+  });
+});
+
+const PATHS = ["/v1/forms", `/v1/forms/${ID.form}`, "/v1/listings", `/v1/listings/${ID.listing}`];
+const PATHS_OUTSIDE_V1 = ["/livez", "/readyz", "/openapi.json"];
+const REJECTED = [`/v1/forms/${ID.missing}`, "/v1/nothing", "/v1/forms?limit=x", "/v1/listings?cursor=x"];
+
+describe("HEAD has the headers of GET and no body", () => {
+  const perResponse = new Set(["date", "x-correlation-id", "ratelimit"]);
+  const headersOf = ({ headers }: Answer) =>
+    Object.fromEntries(Object.entries(headers).filter(([name]) => !perResponse.has(name)));
+  test.each([...PATHS, ...PATHS_OUTSIDE_V1, ...REJECTED])("%s", async (path) => {
+    const [get, head] = [
+      await gateway.request({ path, key: keys.readWrite }),
+      await gateway.request({ path, key: keys.readWrite, method: "HEAD" }),
+    ];
+    expect(head.status).toBe(get.status);
+    expect(headersOf(head)).toEqual(headersOf(get));
+    expect(head.text).toBe("");
+  });
+});
+
+test("the catalog has at least 150 requests, and names are unique within a group", () => {
+  const groups = [...Object.values(requestCatalog), rawRequestCatalog];
+  expect(groups.flat().length).toBeGreaterThanOrEqual(150);
+  for (const group of groups) expect(new Set(group.map(({ name }) => name)).size).toBe(group.length);
+});
