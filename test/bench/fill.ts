@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { progress } from "./progress.js";
-import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./shape.js";
+import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./dataset.js";
 
 /** Raise it with every change of what is filled in, so that databases of earlier runs are filled again. */
 const VERSION = 4;

@@ -1,5 +1,5 @@
-import { memoryOf } from "./cpu.js";
-import type { Request } from "./load.js";
+import { memoryOf } from "./process-usage.js";
+import type { Request } from "./wrk.js";
 import { type Figures, measure, median, turn } from "./measure.js";
 import type { Options } from "./options.js";
 import { progress } from "./progress.js";

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { hash, mint, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
-import { HOLDERS, type HolderName } from "./shape.js";
+import { HOLDERS, type HolderName } from "./dataset.js";
 
 const LABEL = "bench";
 

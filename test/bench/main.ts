@@ -1,5 +1,5 @@
-import { check } from "./check.js";
-import { compete } from "./compete.js";
+import { check } from "./check-regression.js";
+import { compete } from "./compare-servers.js";
 import { growth } from "./growth.js";
 import { HELP, readOptions } from "./options.js";
 import { profile } from "./profile.js";

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { cpuOf } from "./cpu.js";
+import { cpuOf } from "./process-usage.js";
 import type { Database } from "./database.js";
-import { type Outcome, type Request, run } from "./load.js";
+import { type Outcome, type Request, run } from "./wrk.js";
 import type { Operation } from "./operation.js";
 import { progress } from "./progress.js";
 import type { Server, ServerName } from "./servers.js";
-import { markWrites } from "./written.js";
+import { markWrites } from "./undo-writes.js";
 
 /** What one server made of one operation; medians of the rounds, times in microseconds. */
 export interface Figures {

@@ -1,4 +1,4 @@
-import type { Request } from "./load.js";
+import type { Request } from "./wrk.js";
 
 export interface Operation {
   /** What `--only` and the results call it. */

@@ -2,10 +2,10 @@ import type pg from "pg";
 import { encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { runSecret } from "./database.js";
-import { liveOperations } from "./live.js";
-import type { Request } from "./load.js";
+import { liveOperations } from "./live-operations.js";
+import type { Request } from "./wrk.js";
 import type { Operation } from "./operation.js";
-import { emailOf, type HolderName, holder } from "./shape.js";
+import { emailOf, type HolderName, holder } from "./dataset.js";
 
 const cursorKeys = deriveKeyring([runSecret]).cursor;
 const LIMIT = 50;

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { compareCreates, compareReads } from "./compare.js";
+import { compareCreates, compareReads } from "./check-equivalence.js";
 import { measure, type Result, turn } from "./measure.js";
 import type { Operation } from "./operation.js";
 import type { Options } from "./options.js";
@@ -11,7 +11,7 @@ import { benchFolder, saveResults } from "./results.js";
 import { SERVERS, type Server, type ServerName } from "./servers.js";
 import { operation, type Session, withSession } from "./session.js";
 import { targetTable } from "./targets.js";
-import { markWrites } from "./written.js";
+import { markWrites } from "./undo-writes.js";
 
 /** This service beside its peers: same bytes, then every operation in interleaved rounds. */
 export async function compete(options: Options): Promise<void> {

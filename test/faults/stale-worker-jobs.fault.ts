@@ -11,18 +11,18 @@ import {
   work,
 } from "../server/post-office.js";
 
-/** What is promised of a killed worker's jobs. */
-const MINUTE_MS = 60_000;
-/** As long as a worker may be silent before it counts as dead, twice. */
-const LONG_MS = 40_000;
+/** Guaranteed time until the jobs of a killed worker are taken over. */
+const TAKEOVER_MS = 60_000;
+/** Twice the time without a heartbeat after which a worker counts as stale. */
+const LONG_SEND_MS = 40_000;
 
-const eventually = <Result>(look: () => Result, timeout = 40_000) =>
-  expect.poll(look, { timeout, interval: 50 });
+const eventually = <Result>(read: () => Result, timeout = 40_000) =>
+  expect.poll(read, { timeout, interval: 50 });
 
 const recipients = ({ received }: PostOffice) => received.flatMap(({ to }) => to);
 
-describe("the jobs of a worker", () => {
-  test("that was killed in mid-send are taken over within a minute; those of a slow one are not", async () => {
+describe("notifications of a stale worker", () => {
+  test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
     const services = await openTestServices();
     const holder = await makeHolder(services);
     const create = (guestEmail: string) => holder.create(stay(holder.listingId, { guestEmail }));
@@ -35,23 +35,23 @@ describe("the jobs of a worker", () => {
     });
     const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
     const { form } = await create("killed@example.com");
-    // Of its last attempt, which must not be lost with the worker.
+    // The last attempt: it must be repeated, because its worker was killed.
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
     const victim = start(killed);
     await eventually(() => killed.begun).toBe(1);
     const slowWorker = start(slow);
     await create("slow@example.com");
     await eventually(() => slow.begun).toBe(1);
-    const begun = performance.now();
+    const sendingSince = performance.now();
     await start(other).waitForLine(/Sending notifications/, 60_000);
     const states = async () => (await asOperator(services).notifications.list()).map(({ state }) => state);
     expect(await states()).toEqual(["running", "running"]);
-    const at = performance.now();
+    const killedAt = performance.now();
     await victim.stop("SIGKILL");
-    await eventually(() => recipients(other), MINUTE_MS).toEqual(["killed@example.com"]);
-    expect(performance.now() - at).toBeLessThan(MINUTE_MS);
+    await eventually(() => recipients(other), TAKEOVER_MS).toEqual(["killed@example.com"]);
+    expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
     expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
-    await new Promise((resolve) => setTimeout(resolve, LONG_MS - (performance.now() - begun)));
+    await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
     expect(await states()).toEqual(["running"]);
     slow.release();
     await eventually(() => recipients(slow)).toEqual(["slow@example.com"]);
@@ -60,7 +60,7 @@ describe("the jobs of a worker", () => {
     expect([killed.begun, slow.begun, other.begun]).toEqual([1, 1, 1]);
   }, 150_000);
 
-  test("that was killed at the fifth attempt in a row are given up, visibly, until an operator retries them", async () => {
+  test("a notification whose worker is killed at 5 attempts in a row fails permanently, until an operator retries it", async () => {
     const services = await openTestServices();
     const holder = await makeHolder(services);
     const [deadly, other] = [await openPostOffice(), await openPostOffice()];
@@ -73,9 +73,9 @@ describe("the jobs of a worker", () => {
     await victim.stop("SIGKILL");
     const lines = await work(await withMail(services, other.url));
     const { notifications } = asOperator(services);
-    await eventually(async () => (await notifications.list()).map(({ state }) => state), MINUTE_MS).toEqual([
-      "failed",
-    ]);
+    await eventually(async () => (await notifications.list()).map(({ state }) => state), TAKEOVER_MS).toEqual(
+      ["failed"],
+    );
     const [failed] = await notifications.list();
     const reason = "its worker crashed at each of 5 attempts in a row";
     expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
@@ -89,18 +89,18 @@ describe("the jobs of a worker", () => {
     await eventually(() => recipients(other)).toEqual(["guest@example.com"]);
   }, 150_000);
 
-  test("that it was given without hearing of it are done all the same", async () => {
+  test("a notification claimed by a worker that never got the response is sent", async () => {
     const services = await openTestServices();
     const holder = await makeHolder(services);
-    const office = await openPostOffice();
-    await work(await withMail(services, office.url));
+    const mailServer = await openPostOffice();
+    await work(await withMail(services, mailServer.url));
     await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
-    await eventually(() => office.received.length).toBe(1);
+    await eventually(() => mailServer.received.length).toBe(1);
     await eventually(() => asOperator(services).notifications.list()).toEqual([]);
-    // As where the connection was lost over the answer that gave it the job.
+    // As if the connection was lost after the worker claimed the notification, before it got the response.
     await services.db.pool.query(
       "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
     );
-    await eventually(() => office.received.length, MINUTE_MS).toBe(2);
+    await eventually(() => mailServer.received.length, TAKEOVER_MS).toBe(2);
   }, 120_000);
 });

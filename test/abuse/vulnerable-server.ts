@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll } from "vitest";
 
-/** Where a request can carry a value. */
+/** Reads the value from each part of a request that can carry one. */
 const READERS: Record<string, (req: IncomingMessage, url: URL) => Promise<unknown> | unknown> = {
   "/query": (_req, url) => url.searchParams.get("id"),
   "/path/": (_req, url) => decodeURIComponent(url.pathname.slice("/path/".length)),
@@ -15,8 +15,8 @@ const READERS: Record<string, (req: IncomingMessage, url: URL) => Promise<unknow
   },
 };
 
-/** A server as it must not be: it puts what it reads into its SQL. What finds nothing here finds nothing anywhere. */
-export async function startInjectable(databaseUrl: string): Promise<string> {
+/** Starts a server that is vulnerable on purpose, to prove that sqlmap can find a SQL injection. */
+export async function startVulnerableServer(databaseUrl: string): Promise<string> {
   const pool = new pg.Pool({ connectionString: databaseUrl });
   await pool.query("CREATE TABLE secrets (id text, title text)");
   await pool.query("INSERT INTO secrets VALUES ('one', 'Loft'), ('two', 'Barn')");

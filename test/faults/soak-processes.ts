@@ -10,13 +10,13 @@ import { SMTPServer } from "smtp-server";
 import { packageRoot } from "../../prisma/package-root.js";
 
 const CLI = join(packageRoot(), "dist/gateway/cli.js");
-const START_MS = 60_000;
-const END_MS = 30_000;
-/** Characters of its last words that are kept. */
-const SAID = 2_000;
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 30_000;
+/** How many characters at the end of the output are kept. */
+const OUTPUT_TAIL = 2_000;
 
-/** Runs `guest-forms` with these arguments to its end, and gives what it prints as JSON. */
-export async function guestForms<Result>(env: Record<string, string>, ...args: string[]): Promise<Result> {
+/** Runs a `guest-forms` command and returns its JSON output. */
+export async function runGuestForms<Result>(env: Record<string, string>, ...args: string[]): Promise<Result> {
   const all = [CLI, ...args, "--json"];
   const { stdout } = await promisify(execFile)(process.execPath, all, { env: environment(env) });
   return JSON.parse(stdout) as Result;
@@ -27,29 +27,29 @@ function environment(env: Record<string, string>) {
   return { PATH, HOME, TMPDIR, ...env };
 }
 
-export interface ServiceOptions {
-  /** As the report calls it. */
+export interface ManagedProcessOptions {
+  /** Name in the report. */
   name: string;
   command: string;
   args: string[];
   env: Record<string, string>;
-  /** What it prints when it is ready. */
-  ready: RegExp;
-  /** Where its log goes. */
+  /** Matches the output when the process is ready. */
+  readyPattern: RegExp;
+  /** Folder of its log. */
   folder: string;
 }
 
-/** A process that is ended and started again. */
-export class Service {
+/** A process that can be stopped and restarted. */
+export class ManagedProcess {
   readonly name: string;
-  /** How it has ended without being asked, each time. */
-  readonly failures: string[] = [];
-  readonly #options: ServiceOptions;
+  /** Exits that `stop` did not cause. */
+  readonly unexpectedExits: string[] = [];
+  readonly #options: ManagedProcessOptions;
   readonly #log: WriteStream;
   #child: ChildProcess | undefined;
-  #isAsked = false;
+  #isStopping = false;
 
-  constructor(options: ServiceOptions) {
+  constructor(options: ManagedProcessOptions) {
     this.#options = options;
     this.name = options.name;
     this.#log = createWriteStream(join(options.folder, `${options.name}.log`), { flags: "a" });
@@ -59,48 +59,49 @@ export class Service {
     return this.#child?.pid;
   }
 
-  /** Resolves when it is ready; rejects where it ends before. */
+  /** Resolves when it is ready; rejects if it exits first. */
   async start(): Promise<void> {
-    const { command, args, env, ready, name } = this.#options;
+    const { command, args, env, readyPattern, name } = this.#options;
     const child = spawn(command, args, { env: environment(env), stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
-    this.#isAsked = false;
+    this.#isStopping = false;
     child.stderr.pipe(this.#log, { end: false });
-    let said = "";
+    let stderr = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-SAID);
+      stderr = (stderr + text).slice(-OUTPUT_TAIL);
     });
-    const ended = once(child, "exit").then(([code, signal]) => {
-      if (!this.#isAsked) this.failures.push(`${name} ended by itself (${signal ?? code}): ${said}`);
+    const exited = once(child, "exit").then(([code, signal]) => {
+      if (!this.#isStopping)
+        this.unexpectedExits.push(`${name} exited unexpectedly (${signal ?? code}): ${stderr}`);
       if (this.#child === child) this.#child = undefined;
-      return "ended" as const;
+      return "exited" as const;
     });
     const isReady = new Promise<"ready">((resolve) => {
-      let printed = "";
+      let stdout = "";
       child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        printed = (printed + text).slice(-SAID);
-        if (ready.test(printed)) resolve("ready");
+        stdout = (stdout + text).slice(-OUTPUT_TAIL);
+        if (readyPattern.test(stdout)) resolve("ready");
       });
     });
-    const late = new AbortController();
+    const timeout = new AbortController();
     const outcome = await Promise.race([
-      ended,
+      exited,
       isReady,
-      sleep(START_MS, "late" as const, { signal: late.signal }).catch(() => "late" as const),
+      sleep(START_TIMEOUT_MS, "timeout" as const, { signal: timeout.signal }).catch(() => "timeout" as const),
     ]);
-    late.abort();
+    timeout.abort();
     if (outcome !== "ready") throw new Error(`${name} did not start: see its log`);
   }
 
-  /** Ends it by that signal; by SIGKILL where that takes too long. */
-  async end(signal: NodeJS.Signals): Promise<void> {
+  /** Sends the signal and waits for the exit; sends SIGKILL after a timeout. */
+  async stop(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
     if (!child) return;
-    this.#isAsked = true;
-    const ended = once(child, "exit");
+    this.#isStopping = true;
+    const exited = once(child, "exit");
     child.kill(signal);
-    const timer = setTimeout(() => child.kill("SIGKILL"), END_MS);
-    await ended;
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    await exited;
     clearTimeout(timer);
   }
 
@@ -109,46 +110,47 @@ export class Service {
   }
 }
 
-/** `guest-forms` with these arguments, as a service. */
-export const cliService = (
+/** A managed `guest-forms` process. */
+export const createCliProcess = (
   name: string,
   args: string[],
-  ready: RegExp,
+  readyPattern: RegExp,
   env: Record<string, string>,
   folder: string,
-): Service => new Service({ name, command: process.execPath, args: [CLI, ...args], env, ready, folder });
+): ManagedProcess =>
+  new ManagedProcess({ name, command: process.execPath, args: [CLI, ...args], env, readyPattern, folder });
 
-/** Whether something takes connections there. */
-export function answers(port: number, host = "127.0.0.1"): Promise<boolean> {
+/** Whether a server accepts connections on this port. */
+export function acceptsConnections(port: number, host = "127.0.0.1"): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host, timeout: 1_000 });
-    const settle = (found: boolean) => {
+    const finish = (isConnected: boolean) => {
       socket.destroy();
-      resolve(found);
+      resolve(isConnected);
     };
     socket
-      .once("connect", () => settle(true))
-      .once("error", () => settle(false))
-      .once("timeout", () => settle(false));
+      .once("connect", () => finish(true))
+      .once("error", () => finish(false))
+      .once("timeout", () => finish(false));
   });
 }
 
-export interface Message {
-  id: string;
+export interface ReceivedEmail {
+  messageId: string;
   to: string;
-  /** As of `performance.now`. */
+  /** `performance.now()` of its arrival. */
   at: number;
 }
 
-/** A mail server that takes everything and keeps account of it. */
+/** A mail server that accepts and records every email. */
 export interface MailServer {
   url: string;
-  received: Message[];
+  received: ReceivedEmail[];
   close(): void;
 }
 
 export async function startMailServer(): Promise<MailServer> {
-  const received: Message[] = [];
+  const received: ReceivedEmail[] = [];
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
@@ -158,13 +160,13 @@ export async function startMailServer(): Promise<MailServer> {
         text += chunk;
       });
       stream.on("end", () => {
-        const id = /^Message-ID:\s*(\S+)/im.exec(text)?.[1] ?? "none";
-        received.push({ id, to: envelope.rcptTo[0]?.address ?? "", at: performance.now() });
+        const messageId = /^Message-ID:\s*(\S+)/im.exec(text)?.[1] ?? "none";
+        received.push({ messageId, to: envelope.rcptTo[0]?.address ?? "", at: performance.now() });
         done();
       });
     },
   });
-  // A client that is killed breaks its connection.
+  // Connection errors of killed workers.
   server.on("error", () => {});
   server.listen(0, "127.0.0.1");
   await once(server.server, "listening");

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import type { Request } from "./load.js";
+import type { Request } from "./wrk.js";
 import type { Operation } from "./operation.js";
 import type { Server } from "./servers.js";
 

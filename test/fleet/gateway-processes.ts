@@ -3,8 +3,8 @@ import type { Listing } from "../../server/listings/schema.js";
 import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET, type TestKey } from "../factories.js";
 import { type Running, spawnCli } from "../harness.js";
 
-/** A holder with a listing and a key, and what a gateway process needs to serve them. */
-export interface World {
+/** A key holder with a listing and a key, and the environment of the gateway processes that serve them. */
+export interface Fixture {
   services: Services;
   userId: string;
   listing: Listing;
@@ -12,9 +12,9 @@ export interface World {
   env: Record<string, string>;
 }
 
-export async function makeWorld(databaseUrl?: string): Promise<World> {
+export async function makeFixture(databaseUrl?: string): Promise<Fixture> {
   const services = await openTestServices(databaseUrl ? { DATABASE_URL: databaseUrl } : {});
-  // As where APP_SECRETS were set from the beginning: creates need not take turns for the sake of a second secret.
+  // As if APP_SECRETS had always been set: with a stored secret too, every create computes a second fingerprint.
   await services.db.pool.query("DELETE FROM stored_secrets");
   const { id: userId } = await makeUser(services);
   const listing = await makeListing(services, userId);
@@ -31,30 +31,29 @@ export async function makeWorld(databaseUrl?: string): Promise<World> {
   return { services, userId, listing, key, env };
 }
 
-/** One `guest-forms serve`. */
-export interface Host {
+/** A running `guest-forms serve`. */
+export interface GatewayProcess {
   url: string;
   process: Running;
 }
 
-/** Starts the real command; `args` are added to its own, `within` says where it runs. */
-export async function startHost(
+/** Starts `guest-forms serve --no-worker` with `args`; `commandPrefix` is, for example, `ip netns exec NAME`. */
+export async function startGatewayProcess(
   env: Record<string, string>,
   args: string[] = [],
-  within: string[] = [],
-): Promise<Host> {
-  const process = spawnCli(["serve", "--no-worker", ...args], { env, within });
+  commandPrefix: string[] = [],
+): Promise<GatewayProcess> {
+  const process = spawnCli(["serve", "--no-worker", ...args], { env, within: commandPrefix });
   const [, url = ""] = await process.waitForLine(/^Listening on ([^;]+);/, 45_000);
   return { url, process };
 }
 
-/** Several of them, side by side. */
-export const startHosts = (count: number, env: Record<string, string>) =>
-  Promise.all(Array.from({ length: count }, () => startHost(env)));
+export const startGatewayProcesses = (count: number, env: Record<string, string>) =>
+  Promise.all(Array.from({ length: count }, () => startGatewayProcess(env)));
 
-/** How many lines of a process's log say that, from an offset on. */
-export const linesWith = ({ process }: Host, text: string, from = 0) =>
+/** Counts the lines of a process's log that contain `text`, after the first `offset` characters. */
+export const countLogLines = ({ process }: GatewayProcess, text: string, offset = 0) =>
   process.stderr
-    .slice(from)
+    .slice(offset)
     .split("\n")
     .filter((line) => line.includes(text)).length;

@@ -4,8 +4,8 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll } from "vitest";
 
-/** A server of another project, on a port of its own; it is ended with the test file. */
-export class Server {
+/** A third-party server (Redis, HAProxy, PgBouncer) on its own port, killed at the end of the test file. */
+export class ExternalServer {
   readonly port: number;
   readonly #command: string;
   readonly #args: string[];
@@ -18,18 +18,18 @@ export class Server {
     servers.push(this);
   }
 
-  /** Resolves when it takes connections. */
+  /** Resolves when it accepts connections. */
   async start(): Promise<void> {
     const child = spawn(this.#command, this.#args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
-    let said = "";
+    let output = "";
     for (const stream of [child.stdout, child.stderr])
       stream.on("data", (chunk) => {
-        said += chunk;
+        output += chunk;
       });
-    for (let tries = 0; !(await answers(this.port)); tries++) {
+    for (let tries = 0; !(await acceptsConnections(this.port)); tries++) {
       if (child.exitCode !== null || tries === 200)
-        throw new Error(`${this.#command} did not start:\n${said}`);
+        throw new Error(`${this.#command} did not start:\n${output}`);
       await sleep(25);
     }
   }
@@ -38,7 +38,7 @@ export class Server {
     this.#child?.kill(signal);
   }
 
-  /** Ends it as a crash would. */
+  /** Kills it without a graceful shutdown, like a crash. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -48,14 +48,18 @@ export class Server {
   }
 }
 
-const servers: Server[] = [];
+const servers: ExternalServer[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.kill())));
 
-/** A Redis that keeps nothing on disk. */
-export const redisServer = (path: string, port: number) =>
-  new Server(path, ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], port);
+/** A Redis without persistence, not started yet. */
+export const createRedis = (binary: string, port: number) =>
+  new ExternalServer(
+    binary,
+    ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+    port,
+  );
 
-function answers(port: number): Promise<boolean> {
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     socket.once("connect", () => resolve(true)).once("error", () => resolve(false));

@@ -1,51 +1,57 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { makeForm, stay } from "../factories.js";
-import { describeWith } from "../fleet/binaries.js";
-import { call } from "../fleet/client.js";
-import { type Host, linesWith, makeWorld, startHost, type World } from "../fleet/fleet.js";
+import { sendRequest } from "../fleet/client.js";
+import { describeWithBinary } from "../fleet/describe-with-binary.js";
+import {
+  countLogLines,
+  type Fixture,
+  type GatewayProcess,
+  makeFixture,
+  startGatewayProcess,
+} from "../fleet/gateway-processes.js";
 import { freshDatabase } from "../harness.js";
-import { startInjectable } from "./injectable.js";
 import { runSqlmap, type Target } from "./sqlmap.js";
+import { startVulnerableServer } from "./vulnerable-server.js";
 
-/** sqlmap keeps a core busy by itself. */
-const AT_ONCE = 2;
+/** One sqlmap process uses a whole core. */
+const CONCURRENCY = 2;
 
-async function runAll<Result>(works: (() => Promise<Result>)[]): Promise<Result[]> {
+async function runConcurrently<Result>(tasks: (() => Promise<Result>)[]): Promise<Result[]> {
   const results: Result[] = [];
-  const queue = works.entries();
-  const lane = async () => {
-    for (const [index, work] of queue) results[index] = await work();
+  const queue = tasks.entries();
+  const runTasks = async () => {
+    for (const [index, task] of queue) results[index] = await task();
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  await Promise.all(Array.from({ length: CONCURRENCY }, runTasks));
   return results;
 }
 
-describeWith("sqlmap", "SQL injection", () => {
-  let world: World;
-  let host: Host;
+describeWithBinary("sqlmap", "SQL injection", () => {
+  let fixture: Fixture;
+  let gateway: GatewayProcess;
   let form: FormV1;
   let cursor: string;
 
   beforeAll(async () => {
-    world = await makeWorld();
-    form = await makeForm(world.services, world.userId, world.listing.id);
-    await makeForm(world.services, world.userId, world.listing.id);
-    host = await startHost(world.env);
-    const page = await call(`${host.url}/v1/forms?limit=1`, world.key.key);
+    fixture = await makeFixture();
+    form = await makeForm(fixture.services, fixture.userId, fixture.listing.id);
+    await makeForm(fixture.services, fixture.userId, fixture.listing.id);
+    gateway = await startGatewayProcess(fixture.env);
+    const page = await sendRequest(`${gateway.url}/v1/forms?limit=1`, fixture.key.key);
     cursor = (page.json as { nextCursor: string }).nextCursor;
   });
 
-  /** Every parameter of every operation, and every header that means something. */
+  /** Every parameter and body field of every operation, and every header that the service reads. */
   function targets(): Target[] {
-    const { url } = host;
-    const { key } = world.key;
+    const { url } = gateway;
+    const { key } = fixture.key;
     const headers = { Authorization: `Bearer ${key}` };
     const json = { ...headers, "Content-Type": "application/json" };
-    const listingId = world.listing.id;
+    const listingId = fixture.listing.id;
     const body = stay(listingId, { guestEmail: "ana@example.com" });
     const fields = Object.keys(body);
-    // A number is tested as such, the rest as text.
+    // Marks numbers without quotes, so that they are tested as numbers.
     const marked = JSON.stringify(
       Object.fromEntries(Object.entries(body).map(([name, value]) => [name, `${value}*`])),
     ).replace(/"(\d+\*)"/, "$1");
@@ -96,30 +102,30 @@ describeWith("sqlmap", "SQL injection", () => {
     ];
   }
 
-  it("is found in no parameter, no field and no header", async () => {
+  it("sqlmap finds no injection in any parameter, body field or header", async () => {
     const all = targets();
     const began = performance.now();
-    const findings = await runAll(all.map((target) => () => runSqlmap(target)));
+    const findings = await runConcurrently(all.map((target) => () => runSqlmap(target)));
     const seconds = Math.round((performance.now() - began) / 1000);
-    const requests = linesWith(host, '"msg":"request"');
+    const requests = countLogLines(gateway, '"msg":"request"');
     console.info(
       `sqlmap: ${all.flatMap(({ values }) => values).length} values, ${requests} requests, ${seconds} s`,
     );
-    for (const [index, { vulnerable, safe, said }] of findings.entries()) {
-      expect(vulnerable, said).toEqual([]);
-      expect(safe, said).toEqual(all[index]?.values);
+    for (const [index, { vulnerable, safe, output }] of findings.entries()) {
+      expect(vulnerable, output).toEqual([]);
+      expect(safe, output).toEqual(all[index]?.values);
     }
-    expect(linesWith(host, '"status":5'), "answers of 500 and above").toBe(0);
+    expect(countLogLines(gateway, '"status":5'), "responses with status 500 and above").toBe(0);
   });
 
-  describe("is found where it is", () => {
+  describe("control: a vulnerable server", () => {
     let url: string;
     beforeAll(async () => {
-      url = await startInjectable((await freshDatabase({ empty: true })).url);
+      url = await startVulnerableServer((await freshDatabase({ empty: true })).url);
     });
 
-    it("in a query, a path, a header and a body", async () => {
-      const places: Target[] = [
+    it("sqlmap finds the injection in a query, a path, a header and a body", async () => {
+      const vulnerableTargets: Target[] = [
         { url: `${url}/query?id=one*`, values: ["query"] },
         { url: `${url}/path/one*`, values: ["path"] },
         { url: `${url}/header`, headers: { "X-API-Key": "one*" }, values: ["header"] },
@@ -131,9 +137,11 @@ describeWith("sqlmap", "SQL injection", () => {
           values: ["body"],
         },
       ];
-      const findings = await runAll(places.map((place) => () => runSqlmap(place)));
-      expect(findings.map(({ vulnerable }) => vulnerable)).toEqual(places.map(({ values }) => values));
-      console.info(`sqlmap finds ${findings.length} of ${places.length} injectable values`);
+      const findings = await runConcurrently(vulnerableTargets.map((target) => () => runSqlmap(target)));
+      expect(findings.map(({ vulnerable }) => vulnerable)).toEqual(
+        vulnerableTargets.map(({ values }) => values),
+      );
+      console.info(`sqlmap finds ${findings.length} of ${vulnerableTargets.length} injectable values`);
     });
   });
 });

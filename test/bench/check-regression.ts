@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { startAlike } from "./compete.js";
+import { startAlike } from "./compare-servers.js";
 import { turn } from "./measure.js";
 import type { Options } from "./options.js";
 import { progress } from "./progress.js";

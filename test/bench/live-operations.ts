@@ -2,9 +2,9 @@ import type pg from "pg";
 import { encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { runSecret } from "./database.js";
-import type { Request } from "./load.js";
+import type { Request } from "./wrk.js";
 import type { Operation } from "./operation.js";
-import { holder } from "./shape.js";
+import { holder } from "./dataset.js";
 
 const FORMS_PER_HOUR = 5_000;
 const HOUR_MS = 3_600_000;
