@@ -31,7 +31,7 @@ export async function runAttack(url: string, args: string[]): Promise<AttackResu
     .map((line) => line.split(",").map(Number));
   const connected = rows.map(([second = 0, , , open = 0]) => ({ second, open }));
   const maxOpen = Math.max(...connected.map(({ open }) => open));
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: slowhttptest prints color codes even to a pipe; this removes them.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: removes the color codes that slowhttptest prints.
   const plainOutput = output.replace(/\x1b\[[\d;]*[A-Za-z]/g, "");
   return {
     maxOpen,

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import type { Request } from "./wrk.js";
 import type { Operation } from "./operation.js";
 import type { Server } from "./servers.js";
+import type { BenchRequest } from "./wrk.js";
 
 const SAMPLES = 20;
 
-/** Throws unless all servers answer each of the operations' reads with the same bytes. */
-export async function compareReads(
+/** Throws unless all servers return the same bytes for every read. Returns the number of requests compared. */
+export async function checkSameReads(
   servers: readonly Server[],
   operations: readonly Operation[],
 ): Promise<number> {
@@ -15,12 +15,12 @@ export async function compareReads(
   for (const { id, requests, writes } of operations) {
     if (writes) continue;
     for (const request of requests.slice(0, SAMPLES)) {
-      const answers = await Promise.all(servers.map((server) => send(server, request)));
-      const [first] = answers;
-      for (const answer of answers) {
-        if (answer.status !== 200 || answer.text !== first?.text || answer.type !== first.type) {
+      const responses = await Promise.all(servers.map((server) => send(server, request)));
+      const [first] = responses;
+      for (const response of responses) {
+        if (response.status !== 200 || response.text !== first?.text || response.type !== first.type) {
           throw new Error(
-            `${id}: ${request.target} is not answered alike:\n${JSON.stringify(answers, null, 1)}`,
+            `${id}: ${request.target} has different responses:\n${JSON.stringify(responses, null, 1)}`,
           );
         }
       }
@@ -31,43 +31,43 @@ export async function compareReads(
 }
 
 /**
- * Each server creates a form, which all then replay with the same bytes, by the Idempotency-Key and without; and the
- * rows that each has written are alike. Throws where anything differs.
+ * Creates a form on each server. Throws unless all servers replay it with the same bytes, with and without the
+ * Idempotency-Key, and the rows that each server wrote are equivalent.
  */
-export async function compareCreates(
+export async function checkSameCreates(
   servers: readonly Server[],
   client: pg.Client,
-  request: Request,
+  request: BenchRequest,
 ): Promise<void> {
-  const written: unknown[] = [];
+  const writtenRows: unknown[] = [];
   for (const [turn, creator] of servers.entries()) {
     const n = String(turn);
     const body = request.body?.replaceAll("{n}", `-${n}`).replaceAll("{t}", `59:59.99${n}`) ?? "";
     const create = { ...request, body, idempotencyKey: randomUUID() };
     const created = await send(creator, create);
-    if (created.status !== 201 || created.replayed) throw different(creator.name, created);
+    if (created.status !== 201 || created.replayed) throw differenceError(creator.name, created);
     const { id } = JSON.parse(created.text) as { id: string };
-    written.push(await rowsOf(client, id));
+    writtenRows.push(await readRows(client, id));
     for (const server of servers) {
-      for (const repeat of [create, { ...create, idempotencyKey: undefined }]) {
-        const answer = await send(server, repeat);
-        if (answer.status !== 201 || !answer.replayed || answer.text !== created.text) {
-          throw different(`${server.name} after ${creator.name}`, { created, answer });
+      for (const retry of [create, { ...create, idempotencyKey: undefined }]) {
+        const response = await send(server, retry);
+        if (response.status !== 201 || !response.replayed || response.text !== created.text) {
+          throw differenceError(`${server.name} after ${creator.name}`, { created, response });
         }
       }
       const other = body.replace('"numberOfGuests":2', '"numberOfGuests":1');
       const reused = await send(server, { ...create, body: other });
-      if (reused.status !== 422) throw different(server.name, reused);
+      if (reused.status !== 422) throw differenceError(server.name, reused);
     }
   }
-  if (new Set(written.map((rows) => JSON.stringify(rows))).size !== 1)
-    throw different("rows written", written);
+  if (new Set(writtenRows.map((rows) => JSON.stringify(rows))).size !== 1)
+    throw differenceError("rows written", writtenRows);
 }
 
-const different = (what: string, found: unknown) =>
-  new Error(`Creates differ (${what}):\n${JSON.stringify(found, null, 1)}`);
+const differenceError = (what: string, details: unknown) =>
+  new Error(`Creates differ (${what}):\n${JSON.stringify(details, null, 1)}`);
 
-interface Answer {
+interface BenchResponse {
   status: number;
   type: string | null;
   replayed: boolean;
@@ -76,8 +76,8 @@ interface Answer {
 
 async function send(
   { url }: Server,
-  { target, key, body, idempotencyKey }: Request & { idempotencyKey?: string | undefined },
-): Promise<Answer> {
+  { target, key, body, idempotencyKey }: BenchRequest & { idempotencyKey?: string | undefined },
+): Promise<BenchResponse> {
   const response = await fetch(url + target, {
     headers: {
       Authorization: `Bearer ${key}`,
@@ -94,8 +94,8 @@ async function send(
   };
 }
 
-/** All that a create leaves behind, with what is random or of the moment reduced to its kind. */
-async function rowsOf(client: pg.Client, formId: string): Promise<unknown> {
+/** The rows that a create wrote, without random values and times. */
+async function readRows(client: pg.Client, formId: string): Promise<unknown> {
   const { rows } = await client.query(
     `SELECT f.listing_id, f.status, length(f.public_id), f.check_out_date, f.number_of_guests, f.number_of_vehicles,
        f.number_of_pets, length(f.guest_email) AS sealed, length(f.fingerprint) AS signed,

@@ -4,61 +4,63 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A request to repeat. */
-export interface Request {
+export interface BenchRequest {
   /** Path and query. */
   target: string;
   key: string;
-  /** Of a create: JSON, in which `{n}` is a new number and `{t}` a new "mm:ss.sss" each time it is sent. */
+  /** JSON body of a create. Each time it is sent, `{n}` becomes a unique number and `{t}` a unique "mm:ss.sss". */
   body?: string;
 }
 
-export interface Load {
-  requests: readonly Request[];
+export interface LoadOptions {
+  requests: readonly BenchRequest[];
   connections: number;
   seconds: number;
-  /** Number of the first create: no other load of the run may have come to the same. */
-  serial: number;
+  /** Number before the first create's. The ranges of the loads of one run must not overlap. */
+  firstSerial: number;
 }
 
-/** What wrk measured; times in microseconds. */
-export interface Outcome {
+/** Results of wrk; times in microseconds. */
+export interface WrkResult {
   requests: number;
   duration: number;
-  /** Requests that were refused, failed or not answered in time. */
+  /** Requests that failed, timed out, or got an error status. */
   errors: number;
   p50: number;
   p99: number;
 }
 
-/** Sends the requests in turn, each connection its next one as soon as it has an answer. */
-export async function run(base: string, { requests, connections, seconds, serial }: Load): Promise<Outcome> {
+/** Sends the requests in turn. Each connection sends the next one when it gets a response. */
+export async function runWrk(
+  baseUrl: string,
+  { requests, connections, seconds, firstSerial }: LoadOptions,
+): Promise<WrkResult> {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-bench-"));
   try {
-    const [script, list] = [join(folder, "load.lua"), join(folder, "requests")];
-    await writeFile(script, SCRIPT);
+    const [scriptFile, requestsFile] = [join(folder, "load.lua"), join(folder, "requests")];
+    await writeFile(scriptFile, SCRIPT);
     const lines = requests.map(({ target, key, body = "" }) => `${target}\t${key}\t${body}\n`);
-    await writeFile(list, lines.join(""), { mode: 0o600 });
-    const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", script, base];
-    const said = await wrk([...args, "--", list, String(serial)]);
-    const line = said.split("\n").find((text) => text.startsWith("{"));
-    if (!line) throw new Error(`wrk gave no result:\n${said}`);
-    return JSON.parse(line) as Outcome;
+    await writeFile(requestsFile, lines.join(""), { mode: 0o600 });
+    const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];
+    const output = await spawnWrk([...args, "--", requestsFile, String(firstSerial)]);
+    const line = output.split("\n").find((text) => text.startsWith("{"));
+    if (!line) throw new Error(`wrk printed no result:\n${output}`);
+    return JSON.parse(line) as WrkResult;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function wrk(args: string[]): Promise<string> {
+async function spawnWrk(args: string[]): Promise<string> {
   const child = spawn("wrk", args, { stdio: ["ignore", "pipe", "inherit"] });
   child.once("error", () => {});
-  let said = "";
+  let output = "";
   child.stdout.on("data", (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   const [code] = await once(child, "close");
   if (code !== 0)
-    throw new Error(`wrk ended with ${code}: is it installed (Debian: apt-get install wrk)?\n${said}`);
+    throw new Error(`wrk ended with ${code}: is it installed (Debian: apt-get install wrk)?\n${output}`);
   return said;
 }
 

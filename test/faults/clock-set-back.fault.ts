@@ -31,8 +31,8 @@ const LISTING_CLIENTS = 3;
 const MAX_PAGE_MS = 2_000;
 
 /**
- * Longer than the clock is set back: in a signal handler, libfaketime sometimes returns the real time, so Postgres would
- * consider shorter timeouts expired.
+ * Longer than the clock is set back. In a signal handler, libfaketime sometimes returns the real time, so Postgres
+ * would consider shorter timeouts expired.
  */
 const LONG_TIMEOUTS = { DATABASE_STATEMENT_TIMEOUT_MS: "60000", DATABASE_LOCK_TIMEOUT_MS: "50000" };
 

@@ -108,7 +108,7 @@ export class CreatePhaseProxy {
   }
 }
 
-/** Splits one direction of a connection into messages: https://www.postgresql.org/docs/current/protocol-message-formats.html */
+/** Splits a stream into messages: https://www.postgresql.org/docs/current/protocol-message-formats.html */
 function createMessageReader(
   { untypedMessages }: { untypedMessages: number },
   onMessage: (type: string, body: Buffer) => void,

@@ -18,7 +18,7 @@ export const hasPendingNotifications = async ({ services }: Fixture): Promise<bo
   return rows.length > 0;
 };
 
-/** Runs a worker until no notification is pending, asserts that one email per form arrived, and returns their number. */
+/** Runs a worker until no notification is pending, asserts that one email per form arrived, and returns the count. */
 export async function expectOneEmailPerForm(fixture: Fixture): Promise<number> {
   const mailServer = await openPostOffice();
   const worker = spawnCli(["worker"], { env: { ...fixture.env, ...mailEnv(mailServer.url) } });

@@ -40,7 +40,7 @@ async function startVictim(): Promise<Victim> {
   return victim;
 }
 
-/** Milliseconds from sending a create until its INSERT is sent, its COMMIT is sent, the COMMIT is done, and it gets a response. */
+/** Milliseconds from sending a create to its INSERT, its COMMIT, the end of the COMMIT, and the response. */
 interface Times {
   write: number;
   commit: number;

@@ -9,7 +9,7 @@ import { formsOf } from "../server/bulk.js";
 const FORMS = 200_000;
 const MAX_REQUEST_MS = 1_000;
 
-/** Less than it takes to update the scope of so many forms, as on a slower machine with the default timeout of 1.8 s. */
+/** Too short to update the scope of so many forms, like the default of 1.8 s on a slower machine. */
 const SHORT_TIMEOUTS = {
   DATABASE_CONNECT_TIMEOUT_MS: "2300",
   DATABASE_STATEMENT_TIMEOUT_MS: "500",

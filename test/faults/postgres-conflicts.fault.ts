@@ -174,7 +174,7 @@ describe("deadlocks with other database sessions", () => {
   });
 });
 
-/** Locks listings and forms in varying order; detects deadlocks later than the service, so that the service is aborted. */
+/** Locks listings and forms in varying order. Detects deadlocks later than the service, so that the service is aborted. */
 async function lockInVaryingOrder(n: number, isStopped: () => boolean): Promise<void> {
   const client = new pg.Client({ connectionString: cluster.url });
   await client.connect();

@@ -133,13 +133,13 @@ afterAll(async () => {
   await rmdir(diskPath);
 });
 
-const MEGABYTE = 1_048_576;
+const MEGABYTE_BYTES = 1_048_576;
 
 /** Writes a file until the disk has no space for one more page. */
 async function fillDisk(path: string): Promise<void> {
   const file = await open(path, "w");
   try {
-    for (const size of [MEGABYTE, 4_096]) {
+    for (const size of [MEGABYTE_BYTES, 4_096]) {
       const zeros = Buffer.alloc(size);
       for (;;) {
         const written = await file.write(zeros).catch((error: NodeJS.ErrnoException) => error);

@@ -31,8 +31,8 @@ interface Create {
 let primary: PostgresCluster;
 let standby: PostgresCluster;
 let fixture: Fixture;
-let onPrimary: GatewayProcess;
-let onStandby: GatewayProcess;
+let primaryGateway: GatewayProcess;
+let standbyGateway: GatewayProcess;
 let worker: Running;
 /** Forms that the primary acknowledged. */
 const acknowledged: FormV1[] = [];
@@ -44,11 +44,11 @@ beforeAll(async () => {
   await migrate(primary.url);
   fixture = await makeFixture(primary.url);
   standby = await createStandby(primary);
-  onPrimary = await startGatewayProcess(fixture.env);
-  onStandby = await startGatewayProcess({ ...fixture.env, DATABASE_URL: standby.url });
+  primaryGateway = await startGatewayProcess(fixture.env);
+  standbyGateway = await startGatewayProcess({ ...fixture.env, DATABASE_URL: standby.url });
 });
 afterAll(async () => {
-  await Promise.all([onPrimary.process.end(), onStandby.process.end(), worker?.end()]);
+  await Promise.all([primaryGateway.process.end(), standbyGateway.process.end(), worker?.end()]);
   await standby.remove();
   await primary.remove();
 });
@@ -61,7 +61,7 @@ async function createStandby(primaryCluster: PostgresCluster): Promise<PostgresC
   await writeFile(join(dataDir, "cluster/standby.signal"), "");
   await primaryCluster.start();
   const { hostname, port, username, password } = new URL(primaryCluster.url);
-  const source = `gateway=${hostname} port=${port} user=${username} password=${password}`;
+  const source = `host=${hostname} port=${port} user=${username} password=${password}`;
   return PostgresCluster.create({ dataDir, settings: { primary_conninfo: source } });
 }
 
@@ -122,17 +122,17 @@ const countWritten = (cluster: PostgresCluster): Promise<number[]> =>
 
 it("on a streaming standby, reads succeed and writes get 503", async () => {
   for (const create of newCreates(CREATES)) {
-    const response = await sendCreate(onPrimary, create);
+    const response = await sendCreate(primaryGateway, create);
     expect(response.status).toBe(201);
     acknowledged.push(response.json as FormV1);
   }
   const last = `/v1/forms/${acknowledged.at(-1)?.id}`;
-  await expect.poll(async () => (await get(onStandby, last)).status, { timeout: 20_000 }).toBe(200);
+  await expect.poll(async () => (await get(standbyGateway, last)).status, { timeout: 20_000 }).toBe(200);
   for (const form of acknowledged) {
-    expect((await get(onStandby, `/v1/forms/${form.id}`)).json).toEqual(form);
+    expect((await get(standbyGateway, `/v1/forms/${form.id}`)).json).toEqual(form);
   }
   rejected = newCreates(CREATES);
-  await expectReadOnly(onStandby, rejected);
+  await expectReadOnly(standbyGateway, rejected);
   expect(await countWritten(primary)).toEqual(Array(4).fill(CREATES));
   console.info(`Standby: ${CREATES} forms read, ${CREATES} creates and an update got 503`);
 });
@@ -141,9 +141,9 @@ it("a promoted standby accepts the creates that it rejected, each exactly once",
   await primary.stop("SIGKILL");
   await withClient(standby, (client) => client.query("SELECT pg_promote()"));
   await expect
-    .poll(async () => (await sendCreate(onStandby, rejected[0] as Create)).status, { timeout: 20_000 })
+    .poll(async () => (await sendCreate(standbyGateway, rejected[0] as Create)).status, { timeout: 20_000 })
     .toBe(201);
-  for (const create of rejected) expect((await sendCreate(onStandby, create)).status).toBe(201);
+  for (const create of rejected) expect((await sendCreate(standbyGateway, create)).status).toBe(201);
   expect(await countWritten(standby)).toEqual(Array(4).fill(2 * CREATES));
   console.info(`Promoted standby: ${CREATES} rejected creates accepted once each, none of ${CREATES} lost`);
 });
@@ -157,14 +157,14 @@ it("while the database is read-only, writes get 503 and no process exits; afterw
   await expect.poll(countPendingNotifications, { timeout: 30_000 }).toBe(0);
   await setReadOnly("on");
   const creates = newCreates(CREATES);
-  await expectReadOnly(onStandby, creates);
+  await expectReadOnly(standbyGateway, creates);
   // Long enough for the worker to poll for notifications, which writes.
   await sleep(3_000);
   expect(await countWritten(standby)).toEqual(Array(4).fill(2 * CREATES));
   await setReadOnly("off");
   for (const create of creates) {
     await expect
-      .poll(async () => (await sendCreate(onStandby, create)).status, { timeout: 10_000 })
+      .poll(async () => (await sendCreate(standbyGateway, create)).status, { timeout: 10_000 })
       .toBe(201);
   }
   expect(await countWritten(standby)).toEqual(Array(4).fill(3 * CREATES));
