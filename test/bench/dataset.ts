@@ -24,7 +24,7 @@ export const HOLDERS: readonly DatasetHolder[] = [
   { name: "live", firstListing: 19_491, listings: 10 },
 ];
 
-export function findHolder(name: HolderName): Holder {
+export function findHolder(name: HolderName): DatasetHolder {
   const found = HOLDERS.find((candidate) => candidate.name === name);
   if (!found) throw new Error(`There is no holder ${name}.`);
   return found;

@@ -95,7 +95,7 @@ async function measureWorkers(session: Session, options: Options): Promise<strin
 }
 
 const SLICE_SECONDS = 30;
-const MEBIBYTE = 2 ** 20;
+const MIB = 2 ** 20;
 
 /** Measures the memory of the process every half minute of mixed load. */
 async function measureMemory(session: Session, { minutes, connections }: Options): Promise<string[]> {
@@ -109,7 +109,7 @@ async function measureMemory(session: Session, { minutes, connections }: Options
       { requests, writes: true },
       { connections, seconds: SLICE_SECONDS },
     );
-    const line = `${(slice * SLICE_SECONDS) / 60}: ${Math.round(residentBytes(service.pid) / MEBIBYTE)}; ${requestsPerSecond.toFixed(0)}`;
+    const line = `${(slice * SLICE_SECONDS) / 60}: ${Math.round(residentBytes(service.pid) / MIB)}; ${requestsPerSecond.toFixed(0)}`;
     progress(line);
     lines.push(line);
   }

@@ -61,7 +61,7 @@ async function spawnWrk(args: string[]): Promise<string> {
   const [code] = await once(child, "close");
   if (code !== 0)
     throw new Error(`wrk ended with ${code}: is it installed (Debian: apt-get install wrk)?\n${output}`);
-  return said;
+  return output;
 }
 
 const SCRIPT = `

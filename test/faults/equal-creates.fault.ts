@@ -42,11 +42,11 @@ const distinctStatuses = (responses: TimedResponse[]) =>
   [...new Set(responses.map(({ status }) => status))].sort();
 
 it.each([
-  { how: "with one Idempotency-Key", hasKey: true },
-  { how: "without an Idempotency-Key", hasKey: false },
-])(
-  "200 concurrent equal creates across 4 processes, $how, make one form and return 199 replays of its body",
-  async ({ how, hasKey }) => {
+  ["with one Idempotency-Key", true],
+  ["without an Idempotency-Key", false],
+] as const)(
+  "200 concurrent equal creates across 4 processes, %s, make one form and return 199 replays of its body",
+  async (how, hasKey) => {
     let worstMs = 0;
     for (let round = 1; round <= ROUNDS; round++) {
       const create = uniqueCreate(fixture, { hasKey });

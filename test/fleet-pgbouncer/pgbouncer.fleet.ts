@@ -109,7 +109,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
   });
 
   it("every statement runs in UTC, also in sessions opened before the role settings were stored", async () => {
-    const unmigrated = await startPooledDatabase(binary);
+    const emptyDatabase = await startPooledDatabase(binary);
     const timeZones = (count: number, query: (text: string) => Promise<{ zone: string }[]>) =>
       Promise.all(
         Array.from({ length: count }, async () => {
@@ -118,10 +118,10 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
         }),
       );
     // PgBouncer shares its sessions with clients in another time zone.
-    const otherClients = () => timeZones(30, (text) => runSql(unmigrated.url, text));
+    const otherClients = () => timeZones(30, (text) => runSql(emptyDatabase.url, text));
     expect(new Set(await otherClients())).toEqual(new Set(["America/New_York"]));
-    const db = openDb(dbSettings(settingsOf(unmigrated)));
-    for (const prepare of [async () => {}, () => runMigrate(unmigrated)]) {
+    const db = openDb(dbSettings(settingsOf(emptyDatabase)));
+    for (const prepare of [async () => {}, () => runMigrate(emptyDatabase)]) {
       await prepare();
       const [service, others] = await Promise.all([
         timeZones(100, (text) => db.query("zone", text, [])),

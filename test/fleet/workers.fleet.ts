@@ -113,11 +113,11 @@ it("a worker that cannot start is retried with backoff and its reason is logged,
   const [victim = 0, other] = workersOf(gateway);
   proxy.disable();
   process.kill(victim, "SIGKILL");
-  const backoffs = () =>
+  const restartDelaysMs = () =>
     parseLog(gateway.process.stderr)
       .filter(({ msg }) => msg === "a worker has ended")
       .map(({ replacedInMs }) => replacedInMs);
-  await expect.poll(backoffs, { timeout: 20_000 }).toEqual([100, 200, 400]);
+  await expect.poll(restartDelaysMs, { timeout: 20_000 }).toEqual([100, 200, 400]);
   const failures = parseLog(gateway.process.stderr).filter(({ msg }) => msg === "a worker has ended");
   expect(failures.at(-1)?.reason).toMatch(/database at 127\.0\.0\.1:\d+ cannot be reached/);
   sendSignal(gateway, "SIGHUP");
