@@ -57,12 +57,15 @@ export async function measure(
   };
   const results = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
   for (let round = 0; round < settings.rounds; round++) {
-    // T, which is not close, runs only at the end of the first round and, unless its turns are long, of the last. After
+    // T, which is much slower, runs only at the end of the first round and, unless its turns are long, of the last. After
     // it, the others need a longer warm-up. They alternate in going first.
     const isFirstOrLast = round === 0 || (round === settings.rounds - 1 && !longerTurns.has("T"));
-    const closeServers = servers.filter(({ name }) => name !== "T");
-    if (round % 2) closeServers.reverse();
-    for (const server of [...closeServers, ...servers.filter(({ name }) => name === "T" && isFirstOrLast)]) {
+    const serversExceptT = servers.filter(({ name }) => name !== "T");
+    if (round % 2) serversExceptT.reverse();
+    for (const server of [
+      ...serversExceptT,
+      ...servers.filter(({ name }) => name === "T" && isFirstOrLast),
+    ]) {
       results.get(server.name)?.push(await measureTurn(server, round === 1 ? 3 : 1));
     }
   }

@@ -75,7 +75,7 @@ test("an installation migrates an empty database, serves, and creates a form", a
   const env = { DATABASE_URL: url, APP_SECRETS: "a secret for the test of an installation" };
   expect((await guestForms(["migrate"], env).done).code).toBe(0);
   const user = await json<{ id: string }>(["users", "create", "--email", "host@example.com"], env);
-  const addressFlags = [
+  const location = [
     "--address",
     "Ufer 20",
     "--city",
@@ -86,17 +86,7 @@ test("an installation migrates an empty database, serves, and creates a form", a
     "10999",
   ];
   const listing = await json<{ id: string }>(
-    [
-      "listings",
-      "create",
-      "--owner",
-      user.id,
-      "--title",
-      "Loft",
-      ...addressFlags,
-      "--timezone",
-      "Europe/Berlin",
-    ],
+    ["listings", "create", "--owner", user.id, "--title", "Loft", ...location, "--timezone", "Europe/Berlin"],
     env,
   );
   const { key } = await json<{ key: string }>(
