@@ -1,29 +1,28 @@
-import { ownFolder, runTool } from "./tool.js";
+import { makeTempFolder, runTool } from "./tool.js";
 
-/** A request with an asterisk behind each value that is to be tested: all in its path, one header, or its body. */
+/** A request with an asterisk after each value to test; all of them in the URL, in one header, or in the body. */
 export interface Target {
   url: string;
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Names of those values, in order. */
+  /** Names of the marked values, in order. */
   values: string[];
 }
 
 export interface Findings {
-  /** The values that sqlmap says are vulnerable, and those that it says do not seem to be injectable. */
+  /** Names of the values that sqlmap reports as vulnerable, and as not injectable. */
   vulnerable: string[];
   safe: string[];
-  /** All that it said. */
-  said: string;
+  output: string;
 }
 
-const BOUNDS = [
+const OPTIONS = [
   ...["--batch", "--flush-session", "--disable-coloring", "--ignore-stdin", "--skip-waf"],
   ...["--level=1", "--risk=1", "--threads=2", "--dbms=postgresql", "--timeout=20"],
-  // Boolean, error, UNION, stacked and timed: it first learns how long answers usually take, and how that varies.
+  // Boolean-based, error-based, UNION, stacked and time-based.
   ...["--technique=BEUST", "--time-sec=2"],
-  // Refusals are what a wrong value is to get.
+  // Expected responses to an invalid value.
   "--ignore-code=400,401,404,422",
 ];
 
@@ -35,18 +34,28 @@ export async function runSqlmap({
   body,
   values,
 }: Target): Promise<Findings> {
-  const given = Object.entries(headers).map(([name, value]) => `--header=${name}: ${value}`);
-  const data = body === undefined ? [] : [`--data=${body}`];
-  const folder = await ownFolder("sqlmap");
-  const args = ["-u", url, `--method=${method}`, ...given, ...data, ...BOUNDS, `--output-dir=${folder}`];
-  const said = await runTool("sqlmap", args, 170);
-  const named = (verdict: RegExp) => {
-    const found = [...said.matchAll(verdict)].map(([, number]) => values[Number(number) - 1] ?? `#${number}`);
+  const headerFlags = Object.entries(headers).map(([name, value]) => `--header=${name}: ${value}`);
+  const bodyFlags = body === undefined ? [] : [`--data=${body}`];
+  const folder = await makeTempFolder("sqlmap");
+  const args = [
+    "-u",
+    url,
+    `--method=${method}`,
+    ...headerFlags,
+    ...bodyFlags,
+    ...OPTIONS,
+    `--output-dir=${folder}`,
+  ];
+  const output = await runTool("sqlmap", args, 170);
+  const namesOf = (verdict: RegExp) => {
+    const found = [...output.matchAll(verdict)].map(
+      ([, number]) => values[Number(number) - 1] ?? `#${number}`,
+    );
     return [...new Set(found)];
   };
   return {
-    vulnerable: named(/parameter '[^']*#(\d+)\*' is vulnerable/g),
-    safe: named(/parameter '[^']*#(\d+)\*' does not seem to be injectable/g),
-    said,
+    vulnerable: namesOf(/parameter '[^']*#(\d+)\*' is vulnerable/g),
+    safe: namesOf(/parameter '[^']*#(\d+)\*' does not seem to be injectable/g),
+    output,
   };
 }

@@ -10,14 +10,14 @@ afterAll(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
 
-/** A folder of the test file's own, gone with it. */
-export async function ownFolder(name: string): Promise<string> {
+/** Creates a temporary folder, removed after the test file. */
+export async function makeTempFolder(name: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `guest-forms-${name}-`));
   folders.push(folder);
   return folder;
 }
 
-/** Runs a tool to its end, `seconds` at most, and gives all that it said; how it ended is for its words to tell. */
+/** Runs a command and returns its output, also if it fails. Rejects if it takes longer than `seconds`. */
 export function runTool(command: string, args: string[], seconds: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { timeout: seconds * 1000, killSignal: "SIGKILL", maxBuffer: 64 << 20 } as const;
@@ -29,10 +29,10 @@ export function runTool(command: string, args: string[], seconds: number): Promi
   });
 }
 
-/** The value below which that share of the values lies. */
-export function quantile(values: number[], share: number): number {
+/** The value below which the fraction `q` of the values lies. */
+export function quantile(values: number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
 }
 
 export const median = (values: number[]) => quantile(values, 0.5);

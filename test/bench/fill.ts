@@ -1,12 +1,12 @@
 import type pg from "pg";
+import { FIRST_FORM_AT, HOLDERS, LISTINGS, OTHER_HOLDERS, SPAN_MS } from "./dataset.js";
 import { progress } from "./progress.js";
-import { FIRST_FORM, HOLDERS, LISTINGS, OTHERS, SPAN_MS } from "./shape.js";
 
-/** Raise it with every change of what is filled in, so that databases of earlier runs are filled again. */
+/** Increment with every change of the data, so that databases of earlier runs are filled again. */
 const VERSION = 4;
-const BATCH = 50_000;
+const BATCH_SIZE = 50_000;
 
-/** Whether an earlier run has filled the database like this one would. */
+/** Whether an earlier run filled the database with the same data. */
 export async function isFilled(client: pg.Client, forms: number): Promise<boolean> {
   await client.query("CREATE TABLE IF NOT EXISTS bench_stamp (version int NOT NULL, forms int NOT NULL)");
   const { rowCount } = await client.query("SELECT FROM bench_stamp WHERE version = $1 AND forms = $2", [
@@ -17,23 +17,23 @@ export async function isFilled(client: pg.Client, forms: number): Promise<boolea
 }
 
 /**
- * Fills the database: every value follows from the row's number, so that it is the same each time. Each form has its
- * creation and its audit entry, every second one an Idempotency-Key and a guest's e-mail, as creates leave them; the
- * sealed e-mails have the right length, but open with no key.
+ * Fills the database with reproducible data: every value is derived from the row number. Each form has a creation and
+ * an audit entry, every second one an Idempotency-Key and a guest's email. The sealed emails have the right length but
+ * cannot be decrypted.
  */
 export async function fill(client: pg.Client, forms: number): Promise<void> {
   const began = Date.now();
   progress(`Filling the database with ${forms} forms on ${LISTINGS} listings …`);
-  // Foreign keys hold by construction: checking them would take longer than all else.
+  // Skips foreign key checks, which would take longer than everything else.
   await client.query("SET session_replication_role TO replica");
   await client.query("SET synchronous_commit TO off");
   await client.query(
     "TRUNCATE users, listings, forms, scoped_forms, creations, idempotency_keys, audit_entries, bench_stamp RESTART IDENTITY CASCADE",
   );
-  await fillPeople(client);
-  for (let from = 1; from <= forms; from += BATCH) {
-    const to = Math.min(from + BATCH - 1, forms);
-    await client.query(FORMS, [from, to, forms, SPAN_MS / forms, FIRST_FORM]);
+  await fillUsersAndListings(client);
+  for (let from = 1; from <= forms; from += BATCH_SIZE) {
+    const to = Math.min(from + BATCH_SIZE - 1, forms);
+    await client.query(FORMS, [from, to, forms, SPAN_MS / forms, FIRST_FORM_AT]);
     progress(`  ${to} forms (${Math.round((Date.now() - began) / 1000)} s)`);
   }
   progress("  scopes and the peers' index …");
@@ -46,7 +46,7 @@ export async function fill(client: pg.Client, forms: number): Promise<void> {
   progress(`Filled in ${Math.round((Date.now() - began) / 1000)} s.`);
 }
 
-/** What the service's triggers would keep, were they not off while the database is filled. */
+/** Does what the triggers of the service would do, which are off while the database is filled. */
 const SCOPES = `
   INSERT INTO scoped_forms (user_id, created_at, form_id)
   SELECT m.user_id, f.created_at, f.id FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
@@ -55,19 +55,20 @@ const SCOPES = `
 
 const publicId = (of: string) => `left(translate(encode(sha256((${of})::bytea), 'base64'), '+/=', '-_'), 21)`;
 
-/** Number of a listing's owner: the holders first, then the others. */
+/** The number of a listing's owner: the holders first, then the others. */
 const OWNER = `CASE ${HOLDERS.map(
-  ({ first, listings }, index) => `WHEN n BETWEEN ${first} AND ${first + listings - 1} THEN ${index + 1}`,
-).join(" ")} ELSE ${HOLDERS.length + 1} + n % ${OTHERS} END`;
+  ({ firstListing, listings }, index) =>
+    `WHEN n BETWEEN ${firstListing} AND ${firstListing + listings - 1} THEN ${index + 1}`,
+).join(" ")} ELSE ${HOLDERS.length + 1} + n % ${OTHER_HOLDERS} END`;
 
-async function fillPeople(client: pg.Client): Promise<void> {
+async function fillUsersAndListings(client: pg.Client): Promise<void> {
   await client.query(
     `INSERT INTO users (id, email, created_at)
      SELECT md5('user' || n)::uuid, 'holder' || n || '@example.com', $1::timestamptz - interval '1 year'
-     FROM generate_series(1, ${HOLDERS.length + OTHERS}) n`,
-    [FIRST_FORM],
+     FROM generate_series(1, ${HOLDERS.length + OTHER_HOLDERS}) n`,
+    [FIRST_FORM_AT],
   );
-  // Those of the last holder are as new as their forms.
+  // The last 500 listings are as new as their forms.
   await client.query(
     `INSERT INTO listings (id, public_id, title, address, city, country, zip_code, district, timezone,
        max_people_in_listing, max_vehicles, allow_pets, created_at)
@@ -77,7 +78,7 @@ async function fillPeople(client: pg.Client): Promise<void> {
        $1::timestamptz + CASE WHEN n > $2 THEN interval '1 ms' * $3 * 0.94 ELSE interval '0' END + n * interval '1 second'
          - interval '1 day'
      FROM generate_series(1, ${LISTINGS}) n`,
-    [FIRST_FORM, LISTINGS - 500, SPAN_MS],
+    [FIRST_FORM_AT, LISTINGS - 500, SPAN_MS],
   );
   await client.query(
     `INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
@@ -86,26 +87,26 @@ async function fillPeople(client: pg.Client): Promise<void> {
   );
 }
 
-/** A number from 0 to `below` that looks random but follows from i. */
-const scatter = (below: string, salt: number) =>
-  `(((i::bigint * 2654435761 + ${salt}) % 4294967296 * 40503 >> 16) % (${below}))`;
+/** SQL for a pseudorandom number from 0 to below `limit`, derived from i. */
+const pseudorandom = (limit: string, salt: number) =>
+  `(((i::bigint * 2654435761 + ${salt}) % 4294967296 * 40503 >> 16) % (${limit}))`;
 
-const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW, LIVE] = HOLDERS.map(({ first }) => first);
+const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW, LIVE] = HOLDERS.map(({ firstListing }) => firstListing);
 
 /**
- * Of the forms, 56 % are on the listings of the holder of 10,000, 6 % on those of the holder of 1,000; the holders of
- * one and ten have about 200 and 1,000 in any database; half of the last twentieth are on the new listings.
+ * The holder of 10,000 listings has 56% of the forms, the holder of 1,000 has 6%. The holders of 1 and 10 listings have
+ * about 200 and 1,000 forms in any database. Half of the last 5% of the forms are on the new listings.
  */
 const LISTING_OF_FORM = `CASE
   WHEN i % greatest($3::int / 200, 1) = 7 THEN ${ONE}
-  WHEN i % greatest($3::int / 1000, 1) = 5 THEN ${TEN} + ${scatter("10", 1)}
-  WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${NEW} + ${scatter("500", 2)}
-  WHEN ${scatter("100", 3)} < 56 THEN ${TEN_THOUSAND} + ${scatter("10000", 4)}
-  WHEN ${scatter("100", 3)} < 62 THEN ${THOUSAND} + ${scatter("1000", 5)}
-  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${scatter(`${Number(LIVE) - Number(TEN_THOUSAND) - 10_000}`, 6)}
+  WHEN i % greatest($3::int / 1000, 1) = 5 THEN ${TEN} + ${pseudorandom("10", 1)}
+  WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${NEW} + ${pseudorandom("500", 2)}
+  WHEN ${pseudorandom("100", 3)} < 56 THEN ${TEN_THOUSAND} + ${pseudorandom("10000", 4)}
+  WHEN ${pseudorandom("100", 3)} < 62 THEN ${THOUSAND} + ${pseudorandom("1000", 5)}
+  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${pseudorandom(`${Number(LIVE) - Number(TEN_THOUSAND) - 10_000}`, 6)}
 END`;
 
-/** Stored as text: one in eight is none of the public ones. */
+/** One in eight has a status that is not public. */
 const STATUS = `(ARRAY['SENT','COMPLETED','ACCEPTED','REJECTED','VALIDATED','INVALIDATED','CHECKED_OUT','ON_HOLD'])[1 + i % 8]`;
 
 const iso = (column: string) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

@@ -1,10 +1,10 @@
 import type pg from "pg";
 import { hash, mint, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
-import { HOLDERS, type HolderName } from "./shape.js";
+import { HOLDERS, type HolderName } from "./dataset.js";
 
 const LABEL = "bench";
 
-/** A new read-write key for each holder; those of earlier runs are gone. Nothing keeps them but this process. */
+/** Issues a read-write key for each holder and deletes those of earlier runs. Only this process knows the keys. */
 export async function issueKeys(client: pg.Client): Promise<Record<HolderName, string>> {
   await client.query("DELETE FROM api_keys WHERE label = $1", [LABEL]);
   const keys = HOLDERS.map(({ name }, index) => ({

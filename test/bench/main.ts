@@ -1,13 +1,18 @@
-import { check } from "./check.js";
-import { compete } from "./compete.js";
-import { growth } from "./growth.js";
+import { checkRegression } from "./check-regression.js";
+import { compareServers } from "./compare-servers.js";
+import { measureGrowth } from "./growth.js";
 import { HELP, readOptions } from "./options.js";
-import { profile } from "./profile.js";
+import { profileService } from "./profile.js";
 
-// So that what is started ends too.
+// Exits, so that the `exit` handlers stop the servers.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 const options = readOptions();
-const modes = { compete, check, growth, profile };
+const modes = {
+  compare: compareServers,
+  check: checkRegression,
+  growth: measureGrowth,
+  profile: profileService,
+};
 if (options) await modes[options.mode](options);
 else process.stdout.write(HELP);

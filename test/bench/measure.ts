@@ -1,68 +1,72 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { cpuOf } from "./cpu.js";
 import type { Database } from "./database.js";
-import { type Outcome, type Request, run } from "./load.js";
 import type { Operation } from "./operation.js";
+import { cpuMicroseconds } from "./process-usage.js";
 import { progress } from "./progress.js";
 import type { Server, ServerName } from "./servers.js";
-import { markWrites } from "./written.js";
+import { prepareUndo } from "./undo-writes.js";
+import { type BenchRequest, runWrk, type WrkResult } from "./wrk.js";
 
-/** What one server made of one operation; medians of the rounds, times in microseconds. */
+/** Results of one operation on one server; times in microseconds. */
 export interface Figures {
   requestsPerSecond: number;
   p50: number;
   p99: number;
-  /** Processor time of the server's processes, a request. */
+  /** CPU time of the server's processes per request. */
   cpu: number;
-  /** Processor time of Postgres, a request; null where it runs elsewhere. */
+  /** CPU time of Postgres per request; null if it runs on another machine. */
   postgresCpu: number | null;
 }
 
 export interface Result extends Pick<Operation, "id" | "title" | "scope" | "page"> {
   servers: Partial<Record<ServerName, Figures>>;
-  /** The service's figures as multiples of L's in the same round, medians of the rounds: the machine's moods cancel out. */
-  toL?: Record<Ratio, number>;
+  /** The service's figures relative to L's in the same round, medians of the rounds. Changing machine load cancels out. */
+  relativeToL?: Record<Ratio, number>;
 }
 
 type Ratio = "requestsPerSecond" | "p99" | "cpu";
 
-export interface Pace {
+export interface LoadSettings {
   rounds: number;
   seconds: number;
-  /** Load before each turn that is not measured: a server that was idle for long takes far more processor time at first. */
-  warmSeconds: number;
+  /** Unmeasured load before each turn, because a server that was idle uses far more CPU time at first. */
+  warmUpSeconds: number;
   connections: number;
 }
 
-const MAX_SECONDS = 20;
+const MAX_TURN_SECONDS = 20;
 
-/** Measures the operation on each server in turn, round after round. */
+/** Measures the operation on each server in turn, in several rounds. */
 export async function measure(
   database: Database,
   servers: readonly Server[],
   operation: Operation,
-  pace: Pace,
+  settings: LoadSettings,
 ): Promise<Result> {
-  const patience = new Map<ServerName, number>();
-  /** A turn that is long enough for each connection to have an answer, as far as that goes. */
-  const patiently = async (server: Server, warmth: number): Promise<Figures> => {
-    const seconds = patience.get(server.name) ?? pace.seconds;
-    const warmSeconds = seconds > pace.seconds ? 0 : pace.warmSeconds * warmth;
-    const figures = await turn(database, server, operation, { ...pace, seconds, warmSeconds });
-    if (figures.requestsPerSecond * seconds >= pace.connections || seconds >= MAX_SECONDS) return figures;
-    patience.set(server.name, Math.min(seconds * 3, MAX_SECONDS));
-    return patiently(server, warmth);
+  const longerTurns = new Map<ServerName, number>();
+  /** Runs a turn, and a longer one if not every connection got a response, up to MAX_TURN_SECONDS. */
+  const measureTurn = async (server: Server, warmUpFactor: number): Promise<Figures> => {
+    const seconds = longerTurns.get(server.name) ?? settings.seconds;
+    const warmUpSeconds = seconds > settings.seconds ? 0 : settings.warmUpSeconds * warmUpFactor;
+    const figures = await runTurn(database, server, operation, { ...settings, seconds, warmUpSeconds });
+    if (figures.requestsPerSecond * seconds >= settings.connections || seconds >= MAX_TURN_SECONDS)
+      return figures;
+    longerTurns.set(server.name, Math.min(seconds * 3, MAX_TURN_SECONDS));
+    return measureTurn(server, warmUpFactor);
   };
-  const taken = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
-  for (let round = 0; round < pace.rounds; round++) {
-    // T is no close match: it ends the first round and, unless a turn of its takes long, the last. The others are warmed
-    // up longer after it; each of them is the first in turn.
-    const isAtAnEnd = round === 0 || (round === pace.rounds - 1 && !patience.has("T"));
-    const close = servers.filter(({ name }) => name !== "T");
-    if (round % 2) close.reverse();
-    for (const server of [...close, ...servers.filter(({ name }) => name === "T" && isAtAnEnd)]) {
-      taken.get(server.name)?.push(await patiently(server, round === 1 ? 3 : 1));
+  const results = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
+  for (let round = 0; round < settings.rounds; round++) {
+    // T, which is much slower, runs only at the end of the first round and, unless its turns are long, of the last. After
+    // it, the others need a longer warm-up. They alternate in going first.
+    const isFirstOrLast = round === 0 || (round === settings.rounds - 1 && !longerTurns.has("T"));
+    const serversExceptT = servers.filter(({ name }) => name !== "T");
+    if (round % 2) serversExceptT.reverse();
+    for (const server of [
+      ...serversExceptT,
+      ...servers.filter(({ name }) => name === "T" && isFirstOrLast),
+    ]) {
+      results.get(server.name)?.push(await measureTurn(server, round === 1 ? 3 : 1));
     }
   }
   const { id, title, scope, page } = operation;
@@ -71,81 +75,86 @@ export async function measure(
     title,
     ...(scope !== undefined && { scope }),
     ...(page !== undefined && { page }),
-    servers: Object.fromEntries([...taken].map(([name, figures]) => [name, medians(figures)])),
-    ...ratios(taken.get("service"), taken.get("L")),
+    servers: Object.fromEntries([...results].map(([name, figures]) => [name, medians(figures)])),
+    ...ratios(results.get("service"), results.get("L")),
   };
 }
 
-function ratios(service?: Figures[], L?: Figures[]): Pick<Result, "toL"> {
+function ratios(service?: Figures[], L?: Figures[]): Pick<Result, "relativeToL"> {
   if (!service || !L) return {};
   const of = (name: Ratio) =>
     median(service.map((own, round) => own[name] / (L[round]?.[name] ?? Number.NaN)));
-  return { toL: { requestsPerSecond: of("requestsPerSecond"), p99: of("p99"), cpu: of("cpu") } };
+  return { relativeToL: { requestsPerSecond: of("requestsPerSecond"), p99: of("p99"), cpu: of("cpu") } };
 }
 
-/** Numbers of creates: each load gets a range of its own. */
-let serial = 0;
-const SERIALS = 1_000_000;
+/** Each load gets its own range of create numbers. */
+let nextSerial = 0;
+const SERIALS_PER_LOAD = 1_000_000;
 
-/** One server's turn. It ends with a server and a database at rest, and the database holds what it held before. */
-export async function turn(
+/** Runs one load on one server. Ends when the server and Postgres are idle, and restores the database. */
+export async function runTurn(
   database: Database,
   server: Server,
-  { requests, renew, writes }: Pick<Operation, "requests" | "renew" | "writes">,
-  { connections, seconds, warmSeconds = 0 }: Pick<Pace, "connections" | "seconds"> & Partial<Pace>,
+  { requests, refresh, writes }: Pick<Operation, "requests" | "refresh" | "writes">,
+  {
+    connections,
+    seconds,
+    warmUpSeconds = 0,
+  }: Pick<LoadSettings, "connections" | "seconds"> & Partial<LoadSettings>,
 ): Promise<Figures> {
-  const { client, postmaster } = database;
-  const undo = writes ? await markWrites(client) : undefined;
-  const current = async () => renew?.() ?? requests;
-  const load = (requests: Request[], seconds: number) => {
-    serial += SERIALS;
-    return run(server.url, { requests, connections, seconds, serial });
+  const { client, postmasterPid } = database;
+  const undo = writes ? await prepareUndo(client) : undefined;
+  const currentRequests = async () => refresh?.() ?? requests;
+  const load = (requests: BenchRequest[], seconds: number) => {
+    nextSerial += SERIALS_PER_LOAD;
+    return runWrk(server.url, { requests, connections, seconds, firstSerial: nextSerial });
   };
-  if (warmSeconds > 0) await load(await current(), warmSeconds);
-  const measured = await current();
-  const cpu = () => [cpuOf(server.pid), postmaster ? cpuOf(postmaster) : 0] as const;
+  if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
+  const measured = await currentRequests();
+  const cpu = () =>
+    [cpuMicroseconds(server.pid), postmasterPid ? cpuMicroseconds(postmasterPid) : 0] as const;
   const before = cpu();
   const outcome = await load(measured, seconds);
   const after = cpu();
-  await comeToRest(client, server);
+  await waitUntilIdle(client, server);
   await undo?.();
-  complain(server, outcome, requests[0]?.target);
+  checkErrors(server, outcome, requests[0]?.target);
   return {
-    ...speedOf(outcome),
+    ...throughputOf(outcome),
     cpu: (after[0] - before[0]) / outcome.requests,
-    postgresCpu: postmaster ? (after[1] - before[1]) / outcome.requests : null,
+    postgresCpu: postmasterPid ? (after[1] - before[1]) / outcome.requests : null,
   };
 }
 
-/** A peer may lose some requests on a busy machine; figures of a server that fails more are none. */
-const MAX_ERRORS = 0.02;
+/** A peer may fail some requests on a busy machine. With more errors, its figures are meaningless. */
+const MAX_ERROR_RATE = 0.02;
 
-function complain({ name }: Server, { errors, requests }: Outcome, target = ""): void {
+function checkErrors({ name }: Server, { errors, requests }: WrkResult, target = ""): void {
   if (errors === 0) return;
   const text = `${name}: ${errors} of ${requests} requests failed, such as ${target}`;
-  if (name === "service" || errors > requests * MAX_ERRORS) throw new Error(text);
+  if (name === "service" || errors > requests * MAX_ERROR_RATE) throw new Error(text);
   progress(text);
 }
 
-const speedOf = ({ requests, duration, p50, p99 }: Outcome) => ({
+const throughputOf = ({ requests, duration, p50, p99 }: WrkResult) => ({
   requestsPerSecond: (requests * 1e6) / duration,
   p50,
   p99,
 });
 
-const WATCH_MS = 100;
-/** What a server at rest may use in that time: microseconds. */
-const AT_REST = 10_000;
+const IDLE_CHECK_MS = 100;
+/** CPU time in microseconds that an idle server may use between two checks. */
+const MAX_IDLE_CPU_US = 10_000;
 
-/** Waits for the end of what Postgres and the server go on doing for clients that have gone. */
-async function comeToRest(client: pg.Client, server: Server): Promise<void> {
-  for (let quiet = 0; quiet < 2; ) {
-    const before = cpuOf(server.pid);
-    await sleep(WATCH_MS);
+/** Waits until Postgres and the server have finished the requests of closed connections. */
+async function waitUntilIdle(client: pg.Client, server: Server): Promise<void> {
+  for (let idleChecks = 0; idleChecks < 2; ) {
+    const before = cpuMicroseconds(server.pid);
+    await sleep(IDLE_CHECK_MS);
     const { rowCount } = await client.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
     );
-    quiet = rowCount || cpuOf(server.pid) - before > AT_REST ? 0 : quiet + 1;
+    idleChecks = rowCount || cpuMicroseconds(server.pid) - before > MAX_IDLE_CPU_US ? 0 : idleChecks + 1;
   }
 }
 

@@ -1,14 +1,14 @@
-import type { Request } from "./load.js";
+import type { BenchRequest } from "./wrk.js";
 
 export interface Operation {
-  /** What `--only` and the results call it. */
+  /** Used by `--only` and in the results. */
   id: string;
   title: string;
-  requests: Request[];
-  /** Set if the requests age: brings the data up to the present, and returns the requests to send now. */
-  renew?: () => Promise<Request[]>;
+  requests: BenchRequest[];
+  /** Set for operations on live data: inserts the forms that became due, and returns the requests to send now. */
+  refresh?: () => Promise<BenchRequest[]>;
   writes?: true;
-  /** Set where it is a point of the plots: listings in scope, or the page's number. */
+  /** Set for points of the plots: number of listings in scope, or page number. */
   scope?: number;
   page?: number;
 }

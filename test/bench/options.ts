@@ -1,47 +1,49 @@
 import { parseArgs } from "node:util";
-import type { Pace } from "./measure.js";
+import type { LoadSettings } from "./measure.js";
 
-export interface Options extends Pace {
-  mode: "compete" | "check" | "growth" | "profile";
+export interface Options extends LoadSettings {
+  mode: "compare" | "check" | "growth" | "profile";
   forms: number;
-  /** Beginnings of the ids of the operations to measure; all where empty. */
+  /** Prefixes of the operation ids to measure; empty for all. */
   only: string[];
-  /** Name of the results' file. */
+  /** Name of the results file, without extension. */
   name: string;
   quick: boolean;
-  /** Of `check`: writes down what it finds instead. */
+  /** In mode `check`: writes `recorded.json` instead of comparing with it. */
   record: boolean;
   plot: boolean;
-  /** Of `growth`: how long memory is watched. */
+  /** In mode `growth`: minutes of mixed load in which memory is measured. */
   minutes: number;
 }
 
-const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmSeconds: 1 };
-const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmSeconds: 0 };
+const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
+const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
 
 export const HELP = `npm run bench -- [options]
-  --quick          a small database and short rounds: about 2 minutes
-  --only a,b       only operations whose ids begin so (fetch, list-, deep, create …)
-  --forms N        forms in the database (${FULL.forms}; --quick, --check: ${QUICK.forms})
-  --rounds N       rounds of each operation (${FULL.rounds}; --quick: ${QUICK.rounds})
-  --seconds N      seconds a round lasts for each server (${FULL.seconds}; --quick: ${QUICK.seconds})
-  --connections N  connections (32)
-  --name NAME      results go to test/bench/results/NAME.json (latest)
-  --plot           draws test/bench/latency.svg
-other measurements:
-  --check          the service's CPU a request to L's, beside recorded.json: what CI runs
-  --record         writes recorded.json
-  --growth         latency with 10,000 and with --forms forms, start, workers, memory over --minutes (10)
-  --profile        the service's functions by self time in the hottest paths
+Compares the service with the reference servers L and T. See test/bench/README.md.
+  --quick          small database and short rounds, about 2 minutes
+  --only A,B       only operations whose id starts with A or B, for example fetch, list-, deep, create
+  --forms N        forms in the database (default ${FULL.forms}; with --quick or --check ${QUICK.forms})
+  --rounds N       rounds per operation (default ${FULL.rounds}; with --quick ${QUICK.rounds})
+  --seconds N      seconds per server and round (default ${FULL.seconds}; with --quick ${QUICK.seconds})
+  --connections N  client connections (default 32)
+  --name NAME      write results to test/bench/results/NAME.json (default latest)
+  --plot           draw test/bench/latency.svg
+Other measurements:
+  --check          compare CPU time per request relative to L with recorded.json, as in CI
+  --record         write recorded.json
+  --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
+  --minutes N      minutes of load for the memory of --growth (default 10)
+  --profile        the service's functions by self time
 `;
 
-const whole = (text: string | undefined, name: string, fallback: number): number => {
+const parsePositive = (text: string | undefined, name: string, fallback: number): number => {
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive integer.`);
   return Number(text);
 };
 
-/** What the command line asks for; nothing where it asks for help. */
+/** Parses the command line; returns undefined for `--help`. */
 export function readOptions(): Options | undefined {
   const flag = { type: "boolean", default: false } as const;
   const text = { type: "string" } as const;
@@ -62,15 +64,15 @@ export function readOptions(): Options | undefined {
   if (values.help) return undefined;
   const { quick, record, plot, growth, profile } = values;
   const check = values.check || record;
-  const pace = quick || check ? QUICK : FULL;
+  const defaults = quick || check ? QUICK : FULL;
   return {
-    mode: check ? "check" : growth ? "growth" : profile ? "profile" : "compete",
-    forms: whole(values.forms, "forms", pace.forms),
-    rounds: whole(values.rounds, "rounds", pace.rounds),
-    seconds: whole(values.seconds, "seconds", pace.seconds),
-    connections: whole(values.connections, "connections", 32),
-    minutes: whole(values.minutes, "minutes", 10),
-    warmSeconds: pace.warmSeconds,
+    mode: check ? "check" : growth ? "growth" : profile ? "profile" : "compare",
+    forms: parsePositive(values.forms, "forms", defaults.forms),
+    rounds: parsePositive(values.rounds, "rounds", defaults.rounds),
+    seconds: parsePositive(values.seconds, "seconds", defaults.seconds),
+    connections: parsePositive(values.connections, "connections", 32),
+    minutes: parsePositive(values.minutes, "minutes", 10),
+    warmUpSeconds: defaults.warmUpSeconds,
     only: values.only?.split(",").filter(Boolean) ?? [],
     name: values.name ?? "latest",
     quick,

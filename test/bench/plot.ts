@@ -7,7 +7,7 @@ interface Panel {
   points: { label: string; servers: Result["servers"] }[];
 }
 
-/** Latency by page depth and by scope size, as an SVG for light and dark pages; undefined without such results. */
+/** Draws latency by page depth and by scope size as an SVG for light and dark pages; undefined without such results. */
 export function plot(results: readonly Result[], connections: number): string | undefined {
   const pages = results
     .filter(({ page }) => page !== undefined)
@@ -18,25 +18,25 @@ export function plot(results: readonly Result[], connections: number): string | 
     {
       title: "By page depth (10,000 listings in scope)",
       xLabel: "page",
-      points: pages.map(({ page, servers }) => ({ label: thousands(page), servers })),
+      points: pages.map(({ page, servers }) => ({ label: formatNumber(page), servers })),
     },
     {
       title: "By scope size (first page)",
       xLabel: "listings in scope",
       points: scopes.map(({ id, scope, servers }) => ({
-        label: id === "list-new" ? `${thousands(scope)} new` : thousands(scope),
+        label: id === "list-new" ? `${formatNumber(scope)} new` : formatNumber(scope),
         servers,
       })),
     },
   ];
-  const axis = axisOf(panels);
+  const axis = logarithmicAxis(panels);
   return svg([
     legend(connections),
     ...panels.map((panel, index) => draw(panel, axis, LEFT + index * (WIDTH + GAP))),
   ]);
 }
 
-const thousands = (value: number | undefined) => Number(value).toLocaleString("en");
+const formatNumber = (value: number | undefined) => Number(value).toLocaleString("en");
 
 const WIDTH = 350;
 const HEIGHT = 240;
@@ -47,17 +47,17 @@ const [TOTAL_WIDTH, TOTAL_HEIGHT] = [LEFT + 2 * WIDTH + GAP + 25, TOP + HEIGHT +
 
 const NAMES: Record<ServerName, string> = {
   service: "this service",
-  L: "L: Fastify and pg, by hand",
+  L: "L: Fastify and pg",
   T: "T: Express and Prisma",
 };
 
-/** Milliseconds to the height at which they are drawn, and the powers of ten between. */
+/** A logarithmic axis: maps milliseconds to the y coordinate. `ticks` are powers of ten. */
 interface Axis {
   y(milliseconds: number): number;
   ticks: number[];
 }
 
-function axisOf(panels: Panel[]): Axis {
+function logarithmicAxis(panels: Panel[]): Axis {
   const values = panels.flatMap(({ points }) =>
     points.flatMap(({ servers }) => Object.values(servers).map(({ p50 }) => Math.log10(p50 / 1000))),
   );
@@ -73,7 +73,7 @@ function draw({ title, xLabel, points }: Panel, { y, ticks }: Axis, left: number
   const grid = ticks.map(
     (tick) =>
       `<line class="grid" x1="${left}" x2="${left + WIDTH}" y1="${fixed(y(tick))}" y2="${fixed(y(tick))}"/>` +
-      `<text x="${left - 6}" y="${fixed(y(tick) + 4)}" text-anchor="end">${thousands(tick)}</text>`,
+      `<text x="${left - 6}" y="${fixed(y(tick) + 4)}" text-anchor="end">${formatNumber(tick)}</text>`,
   );
   const labels = points.map(
     ({ label }, index) =>

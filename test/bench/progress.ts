@@ -1,2 +1,2 @@
-/** One line for the person who waits; standard output is kept for the results. */
+/** Prints a progress line to stderr; stdout is for results. */
 export const progress = (line: string): void => void process.stderr.write(`${line}\n`);

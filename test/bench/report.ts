@@ -1,9 +1,9 @@
 import type { Figures, Result } from "./measure.js";
 import { SERVERS, type ServerName } from "./servers.js";
 
-const whole = (value: number) => Math.round(value).toLocaleString("en");
-const milliseconds = (microseconds: number) => (microseconds / 1000).toPrecision(3);
-const ratio = (value: number) => (value >= 10 ? value.toFixed(0) : value.toFixed(2));
+const formatInteger = (value: number) => Math.round(value).toLocaleString("en");
+const formatMs = (microseconds: number) => (microseconds / 1000).toPrecision(3);
+const formatRatio = (value: number) => (value >= 10 ? value.toFixed(0) : value.toFixed(2));
 
 const HEAD = [
   "operation",
@@ -14,37 +14,38 @@ const HEAD = [
   "CPU µs",
   "Postgres CPU µs",
   "requests/s ÷ L",
-  "to T",
+  "requests/s ÷ T",
   "CPU ÷ L",
 ];
 
-/** The results as a Markdown table: a row for each operation and server. */
-export function table(results: readonly Result[]): string {
+/** Formats the results as a Markdown table with a row per operation and server. */
+export function resultTable(results: readonly Result[]): string {
   const rows = results.flatMap((result) =>
     SERVERS.flatMap((name) => {
       const own = result.servers[name];
       return own ? [[name === "service" ? result.title : "", name, ...cells(name, own, result)]] : [];
     }),
   );
-  return markdown([HEAD, ...rows]);
+  return markdownTable([HEAD, ...rows]);
 }
 
-function cells(name: ServerName, own: Figures, { servers: { T }, toL }: Result): string[] {
-  const shown = (value: number | undefined) => (name === "service" && value ? ratio(value) : "");
+function cells(name: ServerName, own: Figures, { servers: { T }, relativeToL }: Result): string[] {
+  const formatIfService = (value: number | undefined) =>
+    name === "service" && value ? formatRatio(value) : "";
   return [
-    whole(own.requestsPerSecond),
-    milliseconds(own.p50),
-    milliseconds(own.p99),
-    whole(own.cpu),
-    own.postgresCpu === null ? "" : whole(own.postgresCpu),
-    shown(toL?.requestsPerSecond),
-    shown(T && own.requestsPerSecond / T.requestsPerSecond),
-    shown(toL?.cpu),
+    formatInteger(own.requestsPerSecond),
+    formatMs(own.p50),
+    formatMs(own.p99),
+    formatInteger(own.cpu),
+    own.postgresCpu === null ? "" : formatInteger(own.postgresCpu),
+    formatIfService(relativeToL?.requestsPerSecond),
+    formatIfService(T && own.requestsPerSecond / T.requestsPerSecond),
+    formatIfService(relativeToL?.cpu),
   ];
 }
 
-/** Rows as a Markdown table that also reads well as text; all but the first two columns are numbers. */
-export function markdown(rows: string[][]): string {
+/** Formats rows as an aligned Markdown table. The first two columns are text, the others numbers. */
+export function markdownTable(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: string[]) =>
     `| ${row.map((cell, column) => (column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(" | ")} |`;

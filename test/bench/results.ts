@@ -5,7 +5,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 
 export const benchFolder = () => join(packageRoot(), "test/bench");
 
-/** Writes what was measured, and where, to `results/NAME.json`. */
+/** Writes results and a description of the machine to `results/NAME.json`. */
 export async function saveResults(name: string, measured: object): Promise<void> {
   const folder = join(benchFolder(), "results");
   await mkdir(folder, { recursive: true });

@@ -1,4 +1,4 @@
-// Bundles the bench and runs it: Node 20 does not read TypeScript.
+// Bundles the benchmark, because Node.js 20 cannot run TypeScript, and runs it.
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 

@@ -12,19 +12,19 @@ export const SERVERS: readonly ServerName[] = ["service", "L", "T"];
 
 export interface Server {
   name: ServerName;
-  /** Such as http://127.0.0.1:3000. */
+  /** For example http://127.0.0.1:3000. */
   url: string;
   pid: number;
-  /** Milliseconds from the start of the process to its first answer. */
-  startedIn: number;
+  /** Milliseconds from the start of the process until /readyz returns 200. */
+  startupMs: number;
   stop(): Promise<void>;
 }
 
 /**
- * The service is what `serve --no-worker` runs: a worker would do the jobs of all three servers' creates while
- * another is measured. Notifications are queued, as by the peers.
+ * Node.js arguments of each server. `--no-worker`, because a worker would send the notifications of all servers' creates
+ * while another server is measured.
  */
-const ENTRY: Record<ServerName, string[]> = {
+const NODE_ARGS: Record<ServerName, string[]> = {
   service: [join(packageRoot(), "dist/gateway/cli.js"), "serve", "--no-worker"],
   L: [join(dataFolder(), "build/peers/l.mjs")],
   T: [join(dataFolder(), "build/peers/t.mjs")],
@@ -35,12 +35,12 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-const READY_MS = 30_000;
+const READY_TIMEOUT_MS = 30_000;
 
 export interface StartOptions {
-  /** Node's own. */
-  options?: string[];
-  /** The server's. */
+  /** Arguments of Node.js itself. */
+  nodeArgs?: string[];
+  /** Arguments of the server. */
   args?: string[];
 }
 
@@ -48,13 +48,13 @@ export interface StartOptions {
 export async function startServer(
   name: ServerName,
   databaseUrl: string,
-  { options = [], args = [] }: StartOptions = {},
+  { nodeArgs = [], args = [] }: StartOptions = {},
 ): Promise<Server> {
   const port = await freePort();
   const logFile = join(dataFolder(), `${name}-${port}.log`);
   const log = openSync(logFile, "w", 0o600);
   const began = performance.now();
-  const child = spawn(process.execPath, [...options, ...ENTRY[name], ...args], {
+  const child = spawn(process.execPath, [...nodeArgs, ...NODE_ARGS[name], ...args], {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: "production",
@@ -69,27 +69,27 @@ export async function startServer(
   running.add(child);
   child.once("exit", () => running.delete(child));
   const url = `http://127.0.0.1:${port}`;
-  while (!(await answers(url))) {
-    if (child.exitCode !== null || performance.now() - began > READY_MS) {
-      throw new Error(`${name} does not answer:\n${readFileSync(logFile, "utf8").slice(-2000)}`);
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null || performance.now() - began > READY_TIMEOUT_MS) {
+      throw new Error(`${name} did not start:\n${readFileSync(logFile, "utf8").slice(-2000)}`);
     }
     await sleep(5);
   }
-  const startedIn = performance.now() - began;
+  const startupMs = performance.now() - began;
   const stop = async () => {
-    await end(child);
+    await stopProcess(child);
     rmSync(logFile, { force: true });
   };
-  return { name, url, pid: Number(child.pid), startedIn, stop };
+  return { name, url, pid: Number(child.pid), startupMs, stop };
 }
 
-const answers = (url: string) =>
+const isReady = (url: string) =>
   fetch(`${url}/readyz`).then(
     ({ ok }) => ok,
     () => false,
   );
 
-async function end(child: ChildProcess): Promise<void> {
+async function stopProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = once(child, "exit");
   child.kill("SIGTERM");

@@ -1,17 +1,17 @@
 import { type Database, openDatabase } from "./database.js";
 import { issueKeys } from "./keys.js";
 import type { Operation } from "./operation.js";
-import { operations } from "./operations.js";
+import { createOperations } from "./operations.js";
 import { type Server, type ServerName, type StartOptions, startServer } from "./servers.js";
 
 export interface Session {
   database: Database;
   operations: Operation[];
-  /** Starts a server on the database; it is stopped with the session at the latest. */
+  /** Starts a server on the database. It is stopped at the end of the session if not before. */
   start(name: ServerName, options?: StartOptions): Promise<Server>;
 }
 
-/** Runs the work on a database of that size, and stops whatever it started. */
+/** Runs `work` on a database with this many forms, then stops the servers it started. */
 export async function withSession(forms: number, work: (session: Session) => Promise<void>): Promise<void> {
   const database = await openDatabase(forms);
   const servers: Server[] = [];
@@ -19,7 +19,7 @@ export async function withSession(forms: number, work: (session: Session) => Pro
     const keys = await issueKeys(database.client);
     await work({
       database,
-      operations: await operations(database.client, keys),
+      operations: await createOperations(database.client, keys),
       async start(name, options) {
         const server = await startServer(name, database.url, options);
         servers.push(server);
@@ -32,8 +32,8 @@ export async function withSession(forms: number, work: (session: Session) => Pro
   }
 }
 
-/** The operation with this id. */
-export function operation({ operations }: Session, id: string): Operation {
+/** Returns the operation with this id; throws if there is none. */
+export function findOperation({ operations }: Session, id: string): Operation {
   const found = operations.find((candidate) => candidate.id === id);
   if (!found) throw new Error(`There is no operation ${id}.`);
   return found;

@@ -2,54 +2,63 @@ import { randomUUID } from "node:crypto";
 import type { Agent } from "node:http";
 import { expect } from "vitest";
 import type { FormBody } from "../../server/forms/schema.js";
-import { type Answer, call, newStay } from "../fleet/client.js";
-import type { Host, World } from "../fleet/fleet.js";
+import { sendRequest, type TimedResponse, uniqueStay } from "../fleet/client.js";
+import type { Fixture, GatewayProcess } from "../fleet/gateway-processes.js";
 
-/** A create as a client sends it, and sends it again. */
+/** A create that can be sent more than once. */
 export interface Create {
   body: FormBody;
-  /** The Idempotency-Key; without one, the body alone tells a repeat. */
+  /** The Idempotency-Key. Without one, a retry is recognized by the body. */
   key?: string;
 }
 
 let guests = 0;
-/** A create equal to no other, with a guest to notify. */
-export const newCreate = (world: World, { keyed }: { keyed: boolean }): Create => ({
-  body: { ...newStay(world.listing.id), guestEmail: `guest${++guests}@example.com` },
-  ...(keyed && { key: randomUUID() }),
+/** A create that equals no other and notifies a guest. */
+export const uniqueCreate = (fixture: Fixture, { hasKey }: { hasKey: boolean }): Create => ({
+  body: { ...uniqueStay(fixture.listing.id), guestEmail: `guest${++guests}@example.com` },
+  ...(hasKey && { key: randomUUID() }),
 });
 
-/** Sends it to one gateway; rejects where the connection fails. */
-export const send = (
-  world: World,
-  { url }: Pick<Host, "url">,
+/** Sends the create to one gateway. Rejects if the connection fails. */
+export const sendCreate = (
+  fixture: Fixture,
+  { url }: Pick<GatewayProcess, "url">,
   { body, key }: Create,
   agent?: Agent,
-): Promise<Answer> =>
-  call(`${url}/v1/forms`, world.key.key, {
+): Promise<TimedResponse> =>
+  sendRequest(`${url}/v1/forms`, fixture.key.key, {
     method: "POST",
     body,
     headers: key === undefined ? {} : { "Idempotency-Key": key },
     ...(agent && { agent }),
   });
 
-/** Sends all at the same moment, to the gateways in turn. */
-export const sendAtOnce = (world: World, hosts: Host[], creates: Create[], agent: Agent): Promise<Answer[]> =>
-  Promise.all(creates.map((create, at) => send(world, hosts[at % hosts.length] as Host, create, agent)));
+/** Sends all creates concurrently, each to the next gateway in turn. */
+export const sendConcurrently = (
+  fixture: Fixture,
+  gateways: GatewayProcess[],
+  creates: Create[],
+  agent: Agent,
+): Promise<TimedResponse[]> =>
+  Promise.all(
+    creates.map((create, index) =>
+      sendCreate(fixture, gateways[index % gateways.length] as GatewayProcess, create, agent),
+    ),
+  );
 
-export const isReplay = ({ headers }: Answer) => headers["idempotent-replayed"] === "true";
+export const isReplay = ({ headers }: TimedResponse) => headers["idempotent-replayed"] === "true";
 
-interface Stored {
+interface StoredForm {
   id: string;
-  jobs: number;
+  pendingNotifications: number;
 }
 
-/** The forms that have the body's stay, and how many notifications wait for each. */
-export async function stored(world: World, { body }: Create): Promise<Stored[]> {
-  const { rows } = await world.services.db.pool.query<Stored>(
+/** The forms in the database with the dates of this create. */
+export async function findStoredForms(fixture: Fixture, { body }: Create): Promise<StoredForm[]> {
+  const { rows } = await fixture.services.db.pool.query<StoredForm>(
     `SELECT f.id, (
        SELECT count(*)::int FROM notifications n WHERE n.form_id = f.id
-     ) AS jobs
+     ) AS "pendingNotifications"
      FROM forms f
      WHERE f.listing_id = $1::uuid AND f.check_in_date = $2::timestamptz AND f.check_out_date = $3::timestamptz`,
     [body.listingId, body.checkInDate, body.checkOutDate],
@@ -57,8 +66,12 @@ export async function stored(world: World, { body }: Create): Promise<Stored[]> 
   return rows;
 }
 
-/** Holds the database to the one form that was answered, and one notification of it that waits. */
-export async function expectOneForm(world: World, create: Create, answer: Answer): Promise<void> {
-  const { id } = answer.json as { id: string };
-  expect(await stored(world, create)).toEqual([{ id, jobs: 1 }]);
+/** Asserts that the database has only the form in the response, with one pending notification. */
+export async function expectExactlyOneForm(
+  fixture: Fixture,
+  create: Create,
+  response: TimedResponse,
+): Promise<void> {
+  const { id } = response.json as { id: string };
+  expect(await findStoredForms(fixture, create)).toEqual([{ id, pendingNotifications: 1 }]);
 }

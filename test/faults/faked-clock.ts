@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAlive } from "../is-alive.js";
 
-/** A wall clock that can be set while processes run; their monotonic clocks and timers stay real (libfaketime). */
+/** A wall clock that can be changed while processes run (libfaketime). Monotonic clocks and timers stay real. */
 export class FakedClock {
-  /** The variables of a process that goes by this clock. */
+  /** Environment variables of a process that uses this clock. */
   readonly env: Record<string, string>;
   readonly #folder: string;
 
@@ -14,7 +14,7 @@ export class FakedClock {
     this.env = {
       LD_PRELOAD: library,
       FAKETIME_TIMESTAMP_FILE: join(folder, "offset"),
-      // Read at each call, so that all processes change at the same moment.
+      // Reads the offset on every call, so that all processes see a change at the same time.
       FAKETIME_NO_CACHE: "1",
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
       NO_FAKE_STAT: "1",
@@ -24,45 +24,45 @@ export class FakedClock {
   static async create(): Promise<FakedClock> {
     const library = await findLibrary();
     const folder = await mkdtemp(join(tmpdir(), "guest-forms-clock-"));
-    // Postgres runs as another user.
+    // If the test runs as root, Postgres runs as another user.
     await chmod(folder, 0o755);
     const clock = new FakedClock(folder, library);
     await clock.setOffset(0);
     return clock;
   }
 
-  /** Seconds ahead of the real clock; negative for behind it. */
+  /** Sets the clock to `seconds` ahead of the real one; negative is behind it. */
   async setOffset(seconds: number): Promise<void> {
     const draft = join(this.#folder, "draft");
     await writeFile(draft, `${seconds < 0 ? "" : "+"}${seconds}\n`, { mode: 0o644 });
-    // Whole at any moment: it is read all the time.
+    // Atomic, because processes read the file at any time.
     await rename(draft, join(this.#folder, "offset"));
   }
 
-  /** To be called when no process goes by this clock any longer. */
+  /** Call after all processes that use this clock have exited. */
   async remove(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
-    await removeLeftovers();
+    await removeSharedMemory();
   }
 }
 
-/** The library leaves an object of its own behind for each process that did not end by itself. */
-async function removeLeftovers(): Promise<void> {
+/** libfaketime leaves shared memory behind for each process that was killed. */
+async function removeSharedMemory(): Promise<void> {
   for (const name of await readdir("/dev/shm")) {
     const [, pid] = /^(?:faketime_shm|sem\.faketime_sem)_(\d+)$/.exec(name) ?? [];
     if (pid && !isAlive(Number(pid))) await rm(join("/dev/shm", name), { force: true });
   }
 }
 
-/** Debian keeps it in a folder of the machine's architecture. */
+/** Debian installs the library in a folder per architecture. */
 async function findLibrary(): Promise<string> {
   for (const name of await readdir("/usr/lib")) {
     const path = join("/usr/lib", name, "faketime/libfaketime.so.1");
-    const isThere = await stat(path).then(
+    const doesExist = await stat(path).then(
       () => true,
       () => false,
     );
-    if (isThere) return path;
+    if (doesExist) return path;
   }
-  throw new Error("libfaketime is missing: install Debian's package faketime.");
+  throw new Error("libfaketime is missing: apt-get install faketime.");
 }

@@ -1,62 +1,72 @@
 import { Agent } from "node:http";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
-import type { Answer } from "../fleet/client.js";
-import { type Host, startHost, startHosts, type World } from "../fleet/fleet.js";
-import { expectOneForm, isReplay, newCreate, send } from "./creates.js";
-import { expectOneMessageEach } from "./messages.js";
-import { makePatientWorld } from "./patient-world.js";
-import { rounds } from "./rounds.js";
-import { type Phase, Tap } from "./tap.js";
+import type { TimedResponse } from "../fleet/client.js";
+import {
+  type Fixture,
+  type GatewayProcess,
+  startGatewayProcess,
+  startGatewayProcesses,
+} from "../fleet/gateway-processes.js";
+import { CreatePhaseProxy, type Phase } from "./create-phase-proxy.js";
+import { expectExactlyOneForm, isReplay, sendCreate, uniqueCreate } from "./creates.js";
+import { expectOneEmailPerForm } from "./emails.js";
+import { makeLongTimeoutsFixture } from "./long-timeouts-fixture.js";
+import { scaleRounds } from "./rounds.js";
 
-const ROUNDS = rounds(50, 6);
-const MEASURED = 20;
+const ROUNDS = scaleRounds(50, 6);
+const MEASURED_CREATES = 20;
 
-let world: World;
-let survivors: Host[];
+let fixture: Fixture;
+let survivors: GatewayProcess[];
 
 beforeAll(async () => {
-  world = await makePatientWorld();
-  survivors = await startHosts(2, world.env);
+  fixture = await makeLongTimeoutsFixture();
+  survivors = await startGatewayProcesses(2, fixture.env);
 });
 
-/** A gateway to be killed, warm, with its way to the database. */
+/** A warmed-up gateway to kill, and the proxy between it and the database. */
 interface Victim {
-  host: Host;
-  tap: Tap;
+  gateway: GatewayProcess;
+  proxy: CreatePhaseProxy;
   agent: Agent;
 }
 
 async function startVictim(): Promise<Victim> {
-  const tap = await Tap.lay(world.services.db.url);
-  const host = await startHost({ ...world.env, DATABASE_URL: tap.url });
-  const victim = { host, tap, agent: new Agent({ keepAlive: true, maxSockets: 1 }) };
-  for (let warming = 0; warming < 3; warming++) await timeCreate(victim);
+  const proxy = await CreatePhaseProxy.start(fixture.services.db.url);
+  const gateway = await startGatewayProcess({ ...fixture.env, DATABASE_URL: proxy.url });
+  const victim = { gateway, proxy, agent: new Agent({ keepAlive: true, maxSockets: 1 }) };
+  for (let n = 0; n < 3; n++) await timeCreate(victim);
   return victim;
 }
 
-/** Milliseconds from a create's sending until its INSERT and its COMMIT are sent, that is done, and it is answered. */
+/** Milliseconds from sending a create to its INSERT, its COMMIT, the end of the COMMIT, and the response. */
 interface Times {
   write: number;
   commit: number;
   done: number;
-  answer: number;
+  response: number;
 }
 
-async function timeCreate({ host, tap, agent }: Victim): Promise<Times> {
+async function timeCreate({ gateway, proxy, agent }: Victim): Promise<Times> {
   const at: Partial<Record<Phase, number>> = {};
-  tap.reset();
-  tap.onPhase = (phase) => {
+  proxy.reset();
+  proxy.onPhase = (phase) => {
     at[phase] = performance.now();
   };
-  const { sentAt, cameAt, status } = await send(world, host, newCreate(world, { keyed: true }), agent);
+  const { sentAt, receivedAt, status } = await sendCreate(
+    fixture,
+    gateway,
+    uniqueCreate(fixture, { hasKey: true }),
+    agent,
+  );
   expect(status).toBe(201);
   const since = (time = Number.NaN) => time - sentAt;
   return {
     write: since(at["during the write"]),
     commit: since(at["during the commit"]),
     done: since(at["after the commit"]),
-    answer: since(cameAt),
+    response: since(receivedAt),
   };
 }
 
@@ -64,96 +74,113 @@ const median = (values: number[]) => [...values].sort((a, b) => a - b)[Math.floo
 
 async function measure(victim: Victim): Promise<Times> {
   const times: Times[] = [];
-  for (let create = 0; create < MEASURED; create++) times.push(await timeCreate(victim));
-  const usual = (name: keyof Times) => median(times.map((one) => one[name]));
-  return { write: usual("write"), commit: usual("commit"), done: usual("done"), answer: usual("answer") };
+  for (let create = 0; create < MEASURED_CREATES; create++) times.push(await timeCreate(victim));
+  const medianOf = (name: keyof Times) => median(times.map((one) => one[name]));
+  return {
+    write: medianOf("write"),
+    commit: medianOf("commit"),
+    done: medianOf("done"),
+    response: medianOf("response"),
+  };
 }
 
-/** How far a create that was cut short had come. */
-const ENDS = [
+/** Progress of a create when its gateway was killed. */
+const OUTCOMES = [
   "before the write",
   "during the write",
   "during the commit",
   "after the commit",
-  "answered",
-] as const satisfies (Phase | "answered")[];
+  "response received",
+] as const satisfies (Phase | "response received")[];
 
-/** When to kill: milliseconds after the create was sent, or was seen to enter a phase. */
-interface Moment {
+/** When to kill the gateway: milliseconds after the create was sent, or after it entered a phase. */
+interface KillTime {
   since: Phase | "sending";
   ms: number;
 }
 
-/** Half of the rounds by what is seen, first at once: a phase may be too short to be met by the clock alone. */
-function momentOf(round: number, usual: Times): Moment {
-  const chance = round < 6 ? 0 : Math.random();
-  if (round % 6 === 0) return { since: "during the write", ms: chance * (usual.commit - usual.write) };
-  if (round % 6 === 2) return { since: "during the commit", ms: chance * (usual.done - usual.commit) };
-  if (round % 6 === 4) return { since: "after the commit", ms: chance * (usual.answer - usual.done) };
-  return { since: "sending", ms: ((round + Math.random()) / ROUNDS) * usual.answer * 1.2 };
+/**
+ * Half of the rounds kill relative to a phase, because a short phase is hard to hit by time alone. The first of them
+ * kill as soon as the phase begins.
+ */
+function killTimeOf(round: number, typical: Times): KillTime {
+  const fraction = round < 6 ? 0 : Math.random();
+  if (round % 6 === 0) return { since: "during the write", ms: fraction * (typical.commit - typical.write) };
+  if (round % 6 === 2) return { since: "during the commit", ms: fraction * (typical.done - typical.commit) };
+  if (round % 6 === 4) return { since: "after the commit", ms: fraction * (typical.response - typical.done) };
+  return { since: "sending", ms: ((round + Math.random()) / ROUNDS) * typical.response * 1.2 };
 }
 
-const PATIENCE_MS = 20_000;
+const WAIT_TIMEOUT_MS = 20_000;
 
-/** Kills at that moment, and tells how far the create had come. */
-async function killAt({ since, ms }: Moment, { host, tap }: Victim): Promise<Phase> {
+/** Kills the gateway at the given time. Returns the phase that the create was in. */
+async function killAt({ since, ms }: KillTime, { gateway, proxy }: Victim): Promise<Phase> {
   const sent = performance.now();
   let from = since === "sending" ? sent : Number.POSITIVE_INFINITY;
   let phase: Phase | undefined;
   const kill = () => {
-    phase = tap.phase;
-    process.kill(host.process.pid, "SIGKILL");
+    phase = proxy.phase;
+    process.kill(gateway.process.pid, "SIGKILL");
   };
-  tap.onPhase = (entered) => {
+  proxy.onPhase = (entered) => {
     if (entered !== since) return;
     from = performance.now();
     if (ms === 0) kill();
   };
-  // Timers are too coarse for what takes a few milliseconds in all.
-  for (; !phase; await turn()) {
+  // Busy-waits, because timers are too coarse for a create of a few milliseconds.
+  for (; !phase; await nextEventLoopTurn()) {
     if (performance.now() >= from + ms) kill();
-    else if (performance.now() > sent + PATIENCE_MS) throw new Error(`The create was never seen ${since}.`);
+    else if (performance.now() > sent + WAIT_TIMEOUT_MS)
+      throw new Error(`The create never entered the phase: ${since}.`);
   }
   return phase;
 }
 
-it("a create whose gateway is killed at a random moment, retried elsewhere, makes one form", async () => {
+it("a create whose gateway is killed at a random moment and that is retried on another gateway makes exactly one form", async () => {
   let next = startVictim();
-  const usual = await measure(await next);
-  const counts = Object.fromEntries(ENDS.map((end) => [end, 0])) as Record<(typeof ENDS)[number], number>;
+  const typical = await measure(await next);
+  const counts = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<
+    (typeof OUTCOMES)[number],
+    number
+  >;
   let replays = 0;
   for (let round = 0; round < ROUNDS; round++) {
     const victim = await next;
-    const create = newCreate(world, { keyed: round % 2 === 0 });
-    victim.tap.reset();
-    const attempt = send(world, victim.host, create, victim.agent).catch(() => undefined);
-    const phase = await killAt(momentOf(round, usual), victim);
-    const retried = send(world, survivors[0] as Host, create);
-    const [first, retry]: [Answer | undefined, Answer] = await Promise.all([attempt, retried]);
-    await victim.host.process.done;
+    const create = uniqueCreate(fixture, { hasKey: round % 2 === 0 });
+    victim.proxy.reset();
+    const firstAttempt = sendCreate(fixture, victim.gateway, create, victim.agent).catch(() => undefined);
+    const phase = await killAt(killTimeOf(round, typical), victim);
+    const retried = sendCreate(fixture, survivors[0] as GatewayProcess, create);
+    const [first, retry]: [TimedResponse | undefined, TimedResponse] = await Promise.all([
+      firstAttempt,
+      retried,
+    ]);
+    await victim.gateway.process.done;
     victim.agent.destroy();
-    const again = await send(world, survivors[1] as Host, create);
+    const again = await sendCreate(fixture, survivors[1] as GatewayProcess, create);
     expect([retry.status, again.status, isReplay(again)]).toEqual([201, 201, true]);
     expect(again.json).toEqual(retry.json);
     if (first) expect([first.status, first.json]).toEqual([201, retry.json]);
     if (phase === "after the commit") expect(isReplay(retry), "a retry after the commit replays").toBe(true);
-    await expectOneForm(world, create, retry);
-    counts[first ? "answered" : phase]++;
+    await expectExactlyOneForm(fixture, create, retry);
+    counts[first ? "response received" : phase]++;
     replays += Number(isReplay(retry));
     if (round + 1 < ROUNDS) next = startVictim();
   }
-  const { write, commit, done, answer } = usual;
+  const { write, commit, done, response } = typical;
   console.info(
     `gateway killed at random moments of a create (INSERT sent after ${write.toFixed(1)} ms, COMMIT after ` +
-      `${commit.toFixed(1)} ms, done after ${done.toFixed(1)} ms, answered after ${answer.toFixed(1)} ms): ${ROUNDS} ` +
-      `rounds; ${ENDS.map((end) => `${end} ${counts[end]}`).join(", ")}; ${replays} retries replayed, one form each`,
+      `${commit.toFixed(1)} ms, done after ${done.toFixed(1)} ms, response after ${response.toFixed(1)} ms): ${ROUNDS} ` +
+      `rounds; ${OUTCOMES.map((outcome) => `${outcome} ${counts[outcome]}`).join(", ")}; ${replays} retries replayed, one form each`,
   );
   expect(counts["before the write"], "kills before the write").toBeGreaterThan(0);
   expect(counts["during the commit"], "kills during the commit").toBeGreaterThan(0);
-  expect(counts["after the commit"] + counts.answered, "kills after the commit").toBeGreaterThan(0);
+  expect(counts["after the commit"] + counts["response received"], "kills after the commit").toBeGreaterThan(
+    0,
+  );
 });
 
-it("each of these forms' guests gets one message", async () => {
-  const messages = await expectOneMessageEach(world);
-  console.info(`messages of the creates whose gateway was killed: ${messages} forms, ${messages} messages`);
+it("each guest of these forms gets exactly one email", async () => {
+  const emails = await expectOneEmailPerForm(fixture);
+  console.info(`creates whose gateway was killed: ${emails} forms, ${emails} emails`);
 });

@@ -9,20 +9,20 @@ import pg from "pg";
 import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.js";
 import { isAlive } from "../is-alive.js";
 
-export interface ClusterOptions {
-  /** A folder of its own in the system's temporary one unless given. */
+export interface PostgresClusterOptions {
+  /** Default: a new temporary folder. */
   dataDir?: string;
   /** Postgres settings by name. */
   settings?: Record<string, string>;
-  /** Variables that Postgres gets beside those of this process. */
+  /** Environment variables of Postgres, in addition to those of this process. */
   env?: Record<string, string>;
 }
 
-/** Fast, immediate, and the death of the postmaster itself. */
-export type Ending = "SIGINT" | "SIGQUIT" | "SIGKILL";
+/** Fast shutdown, immediate shutdown, and a crash of the postmaster. */
+export type ShutdownSignal = "SIGINT" | "SIGQUIT" | "SIGKILL";
 
-/** A durable PostgreSQL at a port that stays its own, to be ended, frozen and started again. */
-export class Cluster {
+/** A durable PostgreSQL on a fixed port that can be stopped, frozen and restarted. */
+export class PostgresCluster {
   readonly url: string;
   readonly port: number;
   readonly dataDir: string;
@@ -31,7 +31,7 @@ export class Cluster {
   #server: EmbeddedServer;
   #frozen: number[] = [];
 
-  private constructor(server: EmbeddedServer, { settings = {}, env = {} }: ClusterOptions) {
+  private constructor(server: EmbeddedServer, { settings = {}, env = {} }: PostgresClusterOptions) {
     this.#server = server;
     this.#settings = settings;
     this.#env = env;
@@ -40,17 +40,17 @@ export class Cluster {
     this.dataDir = server.dataDir;
   }
 
-  static async create(options: ClusterOptions = {}): Promise<Cluster> {
+  static async create(options: PostgresClusterOptions = {}): Promise<PostgresCluster> {
     const { settings = {}, env = {} } = options;
     const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "guest-forms-faults-")));
-    const port = await quietPort();
+    const port = await findUnusedPort();
     const server = await withVariables(env, () => startEmbedded({ dataDir, durable: true, port, settings }));
-    return new Cluster(server, options);
+    return new PostgresCluster(server, options);
   }
 
-  /** Starts it again, and tells when it first took a connection, as of `performance.now`. */
+  /** Starts it again. Returns `performance.now()` of the first accepted connection. */
   async start(): Promise<number> {
-    const probe = firstConnection(this.url);
+    const firstConnectionAt = waitForConnection(this.url);
     const starting = withVariables(this.#env, () =>
       startEmbedded({
         dataDir: this.dataDir,
@@ -60,44 +60,45 @@ export class Cluster {
       }),
     );
     this.#server = await starting;
-    if (this.#server.port !== this.port) throw new Error(`Port ${this.port} was taken meanwhile.`);
-    return probe;
+    if (this.#server.port !== this.port)
+      throw new Error(`Port ${this.port} was taken while Postgres was down.`);
+    return firstConnectionAt;
   }
 
-  /** Ends it, and waits until nothing of it runs. */
-  async end(how: Ending): Promise<void> {
-    const all = [this.#server.pid, ...childrenOf(this.#server.pid)];
-    process.kill(this.#server.pid, how);
-    await gone(all);
+  /** Stops it, and waits until all its processes have exited. */
+  async stop(signal: ShutdownSignal): Promise<void> {
+    const pids = [this.#server.pid, ...childrenOf(this.#server.pid)];
+    process.kill(this.#server.pid, signal);
+    await waitForExit(pids);
     await this.#server.stop();
   }
 
-  /** Stops the postmaster and every session where they are; connections stay open. */
+  /** Suspends the postmaster and every session with SIGSTOP; connections stay open. */
   freeze(): void {
     const { pid } = this.#server;
-    // The postmaster first: it can then start no other.
+    // The postmaster first, so that it cannot start other processes.
     process.kill(pid, "SIGSTOP");
     this.#frozen = [pid, ...childrenOf(pid)];
-    for (const each of this.#frozen) signal(each, "SIGSTOP");
+    for (const child of this.#frozen) sendSignal(child, "SIGSTOP");
   }
 
-  thaw(): void {
-    for (const each of this.#frozen.splice(0).reverse()) signal(each, "SIGCONT");
+  unfreeze(): void {
+    for (const frozen of this.#frozen.splice(0).reverse()) sendSignal(frozen, "SIGCONT");
   }
 
   isRunning(): boolean {
     return isAlive(this.#server.pid);
   }
 
-  /** Ends it and removes its folder. */
+  /** Stops it and removes its data folder. */
   async remove(): Promise<void> {
-    this.thaw();
+    this.unfreeze();
     await this.#server.stop();
     await rm(this.dataDir, { recursive: true, force: true });
   }
 }
 
-/** Sets variables of this process while `work` starts others. */
+/** Sets environment variables of this process while `work` starts child processes, which inherit them. */
 async function withVariables<Result>(
   env: Record<string, string>,
   work: () => Promise<Result>,
@@ -115,15 +116,15 @@ async function withVariables<Result>(
 }
 
 const childrenOf = (pid: number): number[] => {
-  const found = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
-  return found
+  const output = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
+  return output
     .split("\n")
     .map((line) => line.trim().split(/\s+/).map(Number))
     .flatMap(([child, parent]) => (child && parent === pid ? [child] : []));
 };
 
-/** A session may have ended by itself meanwhile. */
-function signal(pid: number, name: NodeJS.Signals): void {
+/** Ignores a process that has exited. */
+function sendSignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
@@ -131,38 +132,39 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-const END_MS = 30_000;
+const EXIT_TIMEOUT_MS = 30_000;
 
-async function gone(pids: number[]): Promise<void> {
+async function waitForExit(pids: number[]): Promise<void> {
   for (const since = Date.now(); pids.some(isAlive); await sleep(10)) {
-    if (Date.now() - since > END_MS) throw new Error(`Postgres still runs: ${pids.filter(isAlive)}`);
+    if (Date.now() - since > EXIT_TIMEOUT_MS)
+      throw new Error(`Postgres processes still running: ${pids.filter(isAlive)}`);
   }
 }
 
-const ACCEPT_MS = 60_000;
+const CONNECT_TIMEOUT_MS = 60_000;
 
-async function firstConnection(url: string): Promise<number> {
-  for (const since = Date.now(); Date.now() - since < ACCEPT_MS; await sleep(10)) {
+async function waitForConnection(url: string): Promise<number> {
+  for (const since = Date.now(); Date.now() - since < CONNECT_TIMEOUT_MS; await sleep(10)) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
     client.on("error", () => {});
-    const isIn = await client.connect().then(
+    const isConnected = await client.connect().then(
       () => true,
       () => false,
     );
     const at = performance.now();
     await client.end().catch(() => {});
-    if (isIn) return at;
+    if (isConnected) return at;
   }
-  throw new Error("Postgres lets nobody in.");
+  throw new Error("Postgres accepts no connections.");
 }
 
 const LOWEST_PORT = 20_000;
-const PORTS = 10_000;
+const PORT_COUNT = 10_000;
 
-// Below the ports that systems give to clients: while the server is away, none of these may take its port by chance.
-export async function quietPort(): Promise<number> {
+/** Below the ephemeral port range, so that no client takes the port while the server is down. */
+export async function findUnusedPort(): Promise<number> {
   for (;;) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);
+    const port = LOWEST_PORT + Math.floor(Math.random() * PORT_COUNT);
     const listener = createServer().listen(port, "127.0.0.1");
     const isFree = await Promise.race([
       once(listener, "listening").then(() => true),

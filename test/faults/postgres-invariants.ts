@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import pg from "pg";
-import type { Entry } from "./postgres-traffic.js";
+import type { SentCreate } from "./postgres-traffic.js";
 
-/** What was found in the database. */
-export interface Findings {
+export interface DatabaseCheck {
   forms: number;
   auditEntries: number;
-  /** One line for each promise that was not kept. */
+  /** One line per violated guarantee. */
   violations: string[];
 }
 
@@ -49,15 +48,15 @@ const ORPHANS: Record<string, string> = {
 };
 
 /**
- * Holds the database against what its clients were told: every create of theirs is there exactly once, equal to its
- * answer, audited; the form is as the last acknowledged update says; there is nothing else.
+ * Compares the database with the responses that clients got: every create is stored exactly once, equal to its response
+ * and audited; every form matches its last acknowledged update; nothing else is stored.
  */
-export async function findViolations(databaseUrl: string, entries: Entry[]): Promise<Findings> {
+export async function findViolations(databaseUrl: string, creates: SentCreate[]): Promise<DatabaseCheck> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
     const { rows } = await client.query<FormRow>(FORMS);
-    const violations = judge(rows, entries);
+    const violations = checkForms(rows, creates);
     for (const [what, sql] of Object.entries(ORPHANS)) {
       const [found] = (await client.query<{ n: number }>(sql)).rows;
       if (found?.n) violations.push(`${found.n} ${what}`);
@@ -71,32 +70,33 @@ export async function findViolations(databaseUrl: string, entries: Entry[]): Pro
   }
 }
 
-function judge(rows: FormRow[], entries: Entry[]): string[] {
+function checkForms(rows: FormRow[], creates: SentCreate[]): string[] {
   const byKey = new Map(rows.flatMap((row) => row.keys.map((key) => [key, row] as const)));
-  const expected = new Set(entries.map(({ key }) => byKey.get(key)?.id));
-  const extra = rows.filter(({ id }) => !expected.has(id)).map(({ id }) => `the form ${id} is one too many`);
-  return [...extra, ...entries.flatMap((entry) => judgeEntry(entry, byKey.get(entry.key)))];
+  const expected = new Set(creates.map(({ key }) => byKey.get(key)?.id));
+  const extra = rows.filter(({ id }) => !expected.has(id)).map(({ id }) => `the form ${id} is unexpected`);
+  return [...extra, ...creates.flatMap((create) => checkCreate(create, byKey.get(create.key)))];
 }
 
-function judgeEntry({ form, key, updates }: Entry, row: FormRow | undefined): string[] {
-  if (!form) return [`a create was never acknowledged: ${key}`];
-  if (!row) return [`the form ${form.id} was acknowledged, and is lost`];
+function checkCreate({ form, key, updates }: SentCreate, row: FormRow | undefined): string[] {
+  if (!form) return [`the create with the key ${key} was never acknowledged`];
+  if (!row) return [`the form ${form.id} was acknowledged but is lost`];
   const found: string[] = [];
-  if (row.id !== form.id) found.push(`the form ${form.id} was acknowledged, and ${row.id} is there`);
+  if (row.id !== form.id) found.push(`the form ${form.id} was acknowledged but ${row.id} is stored`);
   if (row.keys.length !== 1) found.push(`the form ${row.id} has ${row.keys.length} Idempotency-Keys`);
-  if (!isDeepStrictEqual(row.answer, form)) found.push(`the stored answer of ${row.id} is another`);
-  if (row.created !== 1) found.push(`the form ${row.id} has ${row.created} entries form.created`);
+  if (!isDeepStrictEqual(row.answer, form))
+    found.push(`the stored response of the form ${row.id} differs from the received one`);
+  if (row.created !== 1) found.push(`the form ${row.id} has ${row.created} audit entries form.created`);
   if (row.updated < updates.acknowledged || row.updated > updates.sent)
     found.push(
-      `the form ${row.id} has ${row.updated} entries form.updated: ${updates.acknowledged} updates were acknowledged of ${updates.sent}`,
+      `the form ${row.id} has ${row.updated} audit entries form.updated: ${updates.acknowledged} of ${updates.sent} updates were acknowledged`,
     );
-  const isPossible = updates.possible.some(
+  const isPossible = updates.possibleBodies.some(
     (body) =>
       body.listingId === row.listingId &&
       body.checkInDate === row.checkIn &&
       body.checkOutDate === row.checkOut &&
       body.numberOfGuests === row.guests,
   );
-  if (!isPossible) found.push(`the form ${row.id} is not as its last update says`);
+  if (!isPossible) found.push(`the form ${row.id} does not match its last update`);
   return found;
 }

@@ -8,90 +8,100 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
-import { type Answer, call, newStay } from "../fleet/client.js";
-import { type Host, makeWorld, startHost, type World } from "../fleet/fleet.js";
+import { sendRequest, type TimedResponse, uniqueStay } from "../fleet/client.js";
+import {
+  type Fixture,
+  type GatewayProcess,
+  makeFixture,
+  startGatewayProcess,
+} from "../fleet/gateway-processes.js";
 import { type Running, spawnCli } from "../harness.js";
 import { mailEnv, openPostOffice } from "../server/post-office.js";
-import { Cluster } from "./postgres-cluster.js";
-import { faultOf } from "./postgres-traffic.js";
+import { PostgresCluster } from "./postgres-cluster.js";
+import { describeInvalidResponse } from "./postgres-traffic.js";
 
 const CREATES = 20;
-const ANSWER_MS = 3_000;
+const MAX_RESPONSE_MS = 3_000;
 
 interface Create {
   key: string;
   body: FormBody;
 }
 
-let primary: Cluster;
-let standby: Cluster;
-let world: World;
-let onPrimary: Host;
-let onStandby: Host;
+let primary: PostgresCluster;
+let standby: PostgresCluster;
+let fixture: Fixture;
+let primaryGateway: GatewayProcess;
+let standbyGateway: GatewayProcess;
 let worker: Running;
-/** What the primary acknowledged. */
+/** Forms that the primary acknowledged. */
 const acknowledged: FormV1[] = [];
-/** What no server has taken yet. */
-let refused: Create[] = [];
+/** Creates that the standby rejected. */
+let rejected: Create[] = [];
 
 beforeAll(async () => {
-  primary = await Cluster.create();
+  primary = await PostgresCluster.create();
   await migrate(primary.url);
-  world = await makeWorld(primary.url);
-  standby = await copyOf(primary);
-  onPrimary = await startHost(world.env);
-  onStandby = await startHost({ ...world.env, DATABASE_URL: standby.url });
+  fixture = await makeFixture(primary.url);
+  standby = await createStandby(primary);
+  primaryGateway = await startGatewayProcess(fixture.env);
+  standbyGateway = await startGatewayProcess({ ...fixture.env, DATABASE_URL: standby.url });
 });
 afterAll(async () => {
-  await Promise.all([onPrimary.process.end(), onStandby.process.end(), worker?.end()]);
+  await Promise.all([primaryGateway.process.end(), standbyGateway.process.end(), worker?.end()]);
   await standby.remove();
   await primary.remove();
 });
 
-/** A streaming standby, made from the files of the cluster while that was at rest. */
-async function copyOf(original: Cluster): Promise<Cluster> {
+/** Creates a streaming standby from the files of the stopped primary. */
+async function createStandby(primaryCluster: PostgresCluster): Promise<PostgresCluster> {
   const dataDir = await mkdtemp(join(tmpdir(), "guest-forms-standby-"));
-  await original.end("SIGINT");
-  execFileSync("cp", ["-a", `${original.dataDir}/.`, dataDir]);
+  await primaryCluster.stop("SIGINT");
+  execFileSync("cp", ["-a", `${primaryCluster.dataDir}/.`, dataDir]);
   await writeFile(join(dataDir, "cluster/standby.signal"), "");
-  await original.start();
-  const { hostname, port, username, password } = new URL(original.url);
+  await primaryCluster.start();
+  const { hostname, port, username, password } = new URL(primaryCluster.url);
   const source = `host=${hostname} port=${port} user=${username} password=${password}`;
-  return Cluster.create({ dataDir, settings: { primary_conninfo: source } });
+  return PostgresCluster.create({ dataDir, settings: { primary_conninfo: source } });
 }
 
-const send = ({ url }: Host, { key, body }: Create): Promise<Answer> =>
-  call(`${url}/v1/forms`, world.key.key, { method: "POST", body, headers: { "Idempotency-Key": key } });
+const sendCreate = ({ url }: GatewayProcess, { key, body }: Create): Promise<TimedResponse> =>
+  sendRequest(`${url}/v1/forms`, fixture.key.key, {
+    method: "POST",
+    body,
+    headers: { "Idempotency-Key": key },
+  });
 
-const read = ({ url }: Host, path: string): Promise<Answer> => call(`${url}${path}`, world.key.key);
+const get = ({ url }: GatewayProcess, path: string): Promise<TimedResponse> =>
+  sendRequest(`${url}${path}`, fixture.key.key);
 
 const newCreates = (count: number): Create[] =>
   Array.from({ length: count }, () => ({
     key: randomUUID(),
-    body: { ...newStay(world.listing.id), guestEmail: `${randomUUID()}@example.com` },
+    body: { ...uniqueStay(fixture.listing.id), guestEmail: `${randomUUID()}@example.com` },
   }));
 
-/** Sends creates and an update, which must all be refused in the envelope; and reads, which must not. */
-async function isReadOnly(host: Host, creates: Create[]): Promise<void> {
+/** Asserts that creates and an update get a 503 error envelope, and that reads succeed. */
+async function expectReadOnly(gateway: GatewayProcess, creates: Create[]): Promise<void> {
   const [form] = acknowledged;
-  const update = call(`${host.url}/v1/forms/${form?.id}`, world.key.key, {
+  const update = sendRequest(`${gateway.url}/v1/forms/${form?.id}`, fixture.key.key, {
     method: "PUT",
-    body: newStay(world.listing.id),
+    body: uniqueStay(fixture.listing.id),
   });
-  const answers = await Promise.all([...creates.map((create) => send(host, create)), update]);
-  for (const answer of answers) {
-    expect(answer.status).toBe(503);
-    expect(faultOf(answer)).toBeUndefined();
-    expect(answer.cameAt - answer.sentAt).toBeLessThan(ANSWER_MS);
+  const responses = await Promise.all([...creates.map((create) => sendCreate(gateway, create)), update]);
+  for (const response of responses) {
+    expect(response.status).toBe(503);
+    expect(describeInvalidResponse(response)).toBeUndefined();
+    expect(response.receivedAt - response.sentAt).toBeLessThan(MAX_RESPONSE_MS);
   }
-  const paths = ["/v1/forms?limit=5", "/v1/listings", `/v1/listings/${world.listing.id}`];
+  const paths = ["/v1/forms?limit=5", "/v1/listings", `/v1/listings/${fixture.listing.id}`];
   for (const path of [...paths, `/v1/forms/${form?.id}`]) {
-    expect([path, (await read(host, path)).status]).toEqual([path, 200]);
+    expect([path, (await get(gateway, path)).status]).toEqual([path, 200]);
   }
 }
 
 async function withClient<Result>(
-  { url }: Cluster,
+  { url }: PostgresCluster,
   work: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
   const client = new pg.Client({ connectionString: url });
@@ -99,8 +109,8 @@ async function withClient<Result>(
   return work(client).finally(() => client.end());
 }
 
-/** Rows of each table that a create writes to, apart from its notification. */
-const written = (cluster: Cluster): Promise<number[]> =>
+/** Counts the rows of each table that a create writes to, except notifications. */
+const countWritten = (cluster: PostgresCluster): Promise<number[]> =>
   withClient(cluster, async (client) => {
     const { rows } = await client.query<Record<string, number>>(
       `SELECT (SELECT count(*)::int FROM forms) AS forms, (SELECT count(*)::int FROM creations) AS creations,
@@ -110,61 +120,63 @@ const written = (cluster: Cluster): Promise<number[]> =>
     return Object.values(rows[0] ?? {});
   });
 
-it("a streaming standby answers reads, and refuses what writes with 503", async () => {
+it("on a streaming standby, reads succeed and writes get 503", async () => {
   for (const create of newCreates(CREATES)) {
-    const answer = await send(onPrimary, create);
-    expect(answer.status).toBe(201);
-    acknowledged.push(answer.json as FormV1);
+    const response = await sendCreate(primaryGateway, create);
+    expect(response.status).toBe(201);
+    acknowledged.push(response.json as FormV1);
   }
   const last = `/v1/forms/${acknowledged.at(-1)?.id}`;
-  await expect.poll(async () => (await read(onStandby, last)).status, { timeout: 20_000 }).toBe(200);
+  await expect.poll(async () => (await get(standbyGateway, last)).status, { timeout: 20_000 }).toBe(200);
   for (const form of acknowledged) {
-    expect((await read(onStandby, `/v1/forms/${form.id}`)).json).toEqual(form);
+    expect((await get(standbyGateway, `/v1/forms/${form.id}`)).json).toEqual(form);
   }
-  refused = newCreates(CREATES);
-  await isReadOnly(onStandby, refused);
-  expect(await written(primary)).toEqual(Array(4).fill(CREATES));
-  console.info(`A standby: ${CREATES} forms read, ${CREATES} creates and an update answered 503`);
+  rejected = newCreates(CREATES);
+  await expectReadOnly(standbyGateway, rejected);
+  expect(await countWritten(primary)).toEqual(Array(4).fill(CREATES));
+  console.info(`Standby: ${CREATES} forms read, ${CREATES} creates and an update got 503`);
 });
 
-it("a standby that is promoted takes the creates that it refused, each once", async () => {
-  await primary.end("SIGKILL");
+it("a promoted standby accepts the creates that it rejected, each exactly once", async () => {
+  await primary.stop("SIGKILL");
   await withClient(standby, (client) => client.query("SELECT pg_promote()"));
   await expect
-    .poll(async () => (await send(onStandby, refused[0] as Create)).status, { timeout: 20_000 })
+    .poll(async () => (await sendCreate(standbyGateway, rejected[0] as Create)).status, { timeout: 20_000 })
     .toBe(201);
-  for (const create of refused) expect((await send(onStandby, create)).status).toBe(201);
-  expect(await written(standby)).toEqual(Array(4).fill(2 * CREATES));
-  console.info(
-    `A standby promoted: ${CREATES} creates refused before taken once each, none lost of ${CREATES}`,
-  );
+  for (const create of rejected) expect((await sendCreate(standbyGateway, create)).status).toBe(201);
+  expect(await countWritten(standby)).toEqual(Array(4).fill(2 * CREATES));
+  console.info(`Promoted standby: ${CREATES} rejected creates accepted once each, none of ${CREATES} lost`);
 });
 
-it("a database that turns read-only refuses what writes, no process ends, and all goes on when it is writable", async () => {
-  const office = await openPostOffice();
-  worker = spawnCli(["worker"], { env: { ...world.env, DATABASE_URL: standby.url, ...mailEnv(office.url) } });
+it("while the database is read-only, writes get 503 and no process exits; afterwards creates and notifications succeed", async () => {
+  const mailServer = await openPostOffice();
+  worker = spawnCli(["worker"], {
+    env: { ...fixture.env, DATABASE_URL: standby.url, ...mailEnv(mailServer.url) },
+  });
   await worker.waitForLine(/^Sending notifications/, 60_000);
-  await expect.poll(waitingJobs, { timeout: 30_000 }).toBe(0);
-  await turn("on");
+  await expect.poll(countPendingNotifications, { timeout: 30_000 }).toBe(0);
+  await setReadOnly("on");
   const creates = newCreates(CREATES);
-  await isReadOnly(onStandby, creates);
-  // Long enough for the worker to look for jobs, which writes.
+  await expectReadOnly(standbyGateway, creates);
+  // Long enough for the worker to poll for notifications, which writes.
   await sleep(3_000);
-  expect(await written(standby)).toEqual(Array(4).fill(2 * CREATES));
-  await turn("off");
+  expect(await countWritten(standby)).toEqual(Array(4).fill(2 * CREATES));
+  await setReadOnly("off");
   for (const create of creates) {
-    await expect.poll(async () => (await send(onStandby, create)).status, { timeout: 10_000 }).toBe(201);
+    await expect
+      .poll(async () => (await sendCreate(standbyGateway, create)).status, { timeout: 10_000 })
+      .toBe(201);
   }
-  expect(await written(standby)).toEqual(Array(4).fill(3 * CREATES));
-  await expect.poll(waitingJobs, { timeout: 60_000, interval: 250 }).toBe(0);
-  expect(office.received).toHaveLength(3 * CREATES);
+  expect(await countWritten(standby)).toEqual(Array(4).fill(3 * CREATES));
+  await expect.poll(countPendingNotifications, { timeout: 60_000, interval: 250 }).toBe(0);
+  expect(mailServer.received).toHaveLength(3 * CREATES);
   console.info(
-    `A database read-only for 3 s: ${CREATES} creates refused and then taken once each, the worker at work`,
+    `Database read-only for 3 s: ${CREATES} creates rejected, then accepted once each; the worker kept running`,
   );
 });
 
-/** For every session from now on: those there are are ended. */
-const turn = (state: "on" | "off") =>
+/** Changes the setting for new sessions, and terminates open ones. */
+const setReadOnly = (state: "on" | "off") =>
   withClient(standby, async (client) => {
     await client.query("SET default_transaction_read_only = off");
     await client.query(`ALTER DATABASE postgres SET default_transaction_read_only = ${state}`);
@@ -174,7 +186,7 @@ const turn = (state: "on" | "off") =>
     );
   });
 
-const waitingJobs = () =>
+const countPendingNotifications = () =>
   withClient(standby, async (client) => {
     const { rows } = await client.query<{ n: number }>(
       "SELECT count(*)::int AS n FROM notifications WHERE state <> 'sent'",

@@ -3,85 +3,86 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
-import { type Answer, type Call, call } from "../fleet/client.js";
+import { type RequestOptions, sendRequest, type TimedResponse } from "../fleet/client.js";
 
-/** How often each kind of request is made, in relation to the others. */
-export interface Mix {
+/** Relative frequency of each kind of request. */
+export interface RequestMix {
   create: number;
   repeat: number;
   update: number;
-  /** Up to three pages, one after the other. */
+  /** Reads up to three pages. */
   list: number;
   fetch: number;
   listing: number;
 }
 
 export interface TrafficOptions {
-  /** Base addresses of the gateways; each request goes to one at random. */
+  /** Base URLs of the gateways. Each request goes to a random one. */
   urls: string[];
   key: string;
   listingIds: string[];
   perSecond: number;
-  mix: Mix;
-  /** From 0 to below 1. */
+  mix: RequestMix;
+  /** Returns a number from 0 to below 1. */
   random: () => number;
-  /** Whether connections may break: where gateways are killed, but not where only what is behind them fails. */
-  mayBreak?: boolean;
+  /** True if the test kills gateways or closes connections. Otherwise a connection error is a violation. */
+  expectsConnectionErrors?: boolean;
 }
 
-/** A create that was sent, and what became of it. */
-export interface Entry {
-  /** Its place among all. */
+/** A create, its outcome, and the updates of its form. */
+export interface SentCreate {
+  /** Position in `creates`. */
   index: number;
   key: string;
   body: FormBody;
-  /** The acknowledged answer. */
+  /** The form in the 201 response. */
   form?: FormV1;
   attempts: number;
   updates: {
     sent: number;
     acknowledged: number;
-    isUnderWay: boolean;
-    /** What the form may be now: as last acknowledged, or as any update says that nobody knows the end of. */
-    possible: FormBody[];
+    isInFlight: boolean;
+    /** Possible current bodies: of the last acknowledged update, and of every update without a response. */
+    possibleBodies: FormBody[];
   };
 }
 
-/** One answer. */
-export interface Sample {
-  kind: keyof Mix;
+/** One response. */
+export interface ResponseSample {
+  kind: keyof RequestMix;
+  /** Index of the gateway in `urls`. */
   gateway: number;
   status: number;
-  /** As of `performance.now`. */
+  /** `performance.now()`. */
   sentAt: number;
-  cameAt: number;
+  receivedAt: number;
 }
 
-/** What a machine that cannot keep up is spared. */
-const MAX_UNDER_WAY = 200;
+/** More requests in flight are skipped, if the machine cannot keep up. */
+const MAX_IN_FLIGHT = 200;
 
 /**
- * Clients that send requests at a steady rate, however slow the answers, and keep account of what was acknowledged.
- * Creates carry an Idempotency-Key, and one that failed is sent again with it.
+ * Clients that send requests at a constant rate without waiting for responses, and record what was acknowledged. Each
+ * create has an Idempotency-Key. A failed create is retried with the same key.
  */
 export class Traffic {
-  readonly samples: Sample[] = [];
-  readonly entries: Entry[] = [];
-  /** What no client may meet with. */
+  readonly samples: ResponseSample[] = [];
+  readonly creates: SentCreate[] = [];
+  /** Responses that violate a guarantee. */
   readonly violations: string[] = [];
-  /** Connections that broke. */
-  broken = 0;
-  /** Requests not made, for too many were under way. */
-  skipped = 0;
+  /** Requests that failed with a connection error. */
+  connectionErrors = 0;
+  /** Requests not sent because too many were in flight. */
+  skippedRequests = 0;
   readonly #options: TrafficOptions;
-  readonly #known: Entry[] = [];
-  #failed: Entry[] = [];
-  /** Updates without an answer: they may take effect, even later. */
-  readonly #unsure = new Set<FormBody>();
+  readonly #acknowledged: SentCreate[] = [];
+  #failed: SentCreate[] = [];
+  /** Bodies of updates without a response, which may still take effect. */
+  readonly #unconfirmed = new Set<FormBody>();
   #agents: Agent[];
-  #stopped = false;
+  #isStopped = false;
   #loop: Promise<void> = Promise.resolve();
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #inFlight = new Set<Promise<void>>();
 
   constructor(options: TrafficOptions) {
     this.#options = options;
@@ -89,29 +90,30 @@ export class Traffic {
   }
 
   start(): void {
-    this.#stopped = false;
+    this.#isStopped = false;
     this.#loop = this.#run();
   }
 
-  /** Sends no more until it is started again, and lets what is under way end. */
+  /** Stops sending, and waits for requests in flight. `start` resumes. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     await this.#loop;
-    await Promise.all(this.#underWay);
+    await Promise.all(this.#inFlight);
   }
 
-  /** Sends every create that was not acknowledged again until it is; throws where that takes too long. */
-  async settle(patienceMs = 60_000): Promise<void> {
-    const until = performance.now() + patienceMs;
+  /** Retries failed creates until all are acknowledged; throws after `timeoutMs`. */
+  async retryUnacknowledged(timeoutMs = 60_000): Promise<void> {
+    const until = performance.now() + timeoutMs;
     while (this.#failed.length > 0) {
-      if (performance.now() > until) throw new Error(`${this.#failed.length} creates are never acknowledged`);
+      if (performance.now() > until)
+        throw new Error(`${this.#failed.length} creates were never acknowledged`);
       const batch = this.#failed.splice(0, 20);
-      await Promise.all(batch.map((entry) => this.#send(entry)));
+      await Promise.all(batch.map((create) => this.#send(create)));
     }
   }
 
-  /** Ends all connections of the clients, in the middle of whatever they carry. */
-  cut(): void {
+  /** Closes all connections of the clients, also those with requests in flight. */
+  closeConnections(): void {
     const old = this.#agents;
     this.#agents = this.#options.urls.map(newAgent);
     for (const agent of old) agent.destroy();
@@ -122,44 +124,44 @@ export class Traffic {
   }
 
   async #run(): Promise<void> {
-    const every = 1_000 / this.#options.perSecond;
-    for (let due = performance.now(); !this.#stopped; due += every) {
-      const early = due - performance.now();
-      if (early > 1) await sleep(early);
-      if (this.#underWay.size >= MAX_UNDER_WAY) {
-        this.skipped++;
+    const intervalMs = 1_000 / this.#options.perSecond;
+    for (let dueAt = performance.now(); !this.#isStopped; dueAt += intervalMs) {
+      const earlyMs = dueAt - performance.now();
+      if (earlyMs > 1) await sleep(earlyMs);
+      if (this.#inFlight.size >= MAX_IN_FLIGHT) {
+        this.skippedRequests++;
         continue;
       }
-      const one: Promise<void> = this.#one().finally(() => this.#underWay.delete(one));
-      this.#underWay.add(one);
+      const request: Promise<void> = this.#sendRandom().finally(() => this.#inFlight.delete(request));
+      this.#inFlight.add(request);
     }
   }
 
-  #one(): Promise<void> {
-    const entry = this.#pick(this.#known);
-    switch (this.#draw()) {
+  #sendRandom(): Promise<void> {
+    const create = this.#pick(this.#acknowledged);
+    switch (this.#pickKind()) {
       case "create":
-        return this.#send(this.#failed.shift() ?? this.#newEntry());
+        return this.#send(this.#failed.shift() ?? this.#newCreate());
       case "repeat":
-        return entry ? this.#repeat(entry) : this.#send(this.#newEntry());
+        return create ? this.#repeat(create) : this.#send(this.#newCreate());
       case "update":
-        return entry && !entry.updates.isUnderWay ? this.#update(entry) : this.#list();
+        return create && !create.updates.isInFlight ? this.#update(create) : this.#list();
       case "list":
         return this.#list();
       case "fetch":
-        return entry ? this.#fetch(entry) : this.#list();
+        return create ? this.#fetch(create) : this.#list();
       case "listing":
         return this.#listing();
     }
   }
 
-  #draw(): keyof Mix {
-    const kinds = Object.entries(this.#options.mix) as [keyof Mix, number][];
-    const whole = kinds.reduce((sum, [, weight]) => sum + weight, 0);
-    let at = this.#options.random() * whole;
+  #pickKind(): keyof RequestMix {
+    const kinds = Object.entries(this.#options.mix) as [keyof RequestMix, number][];
+    const total = kinds.reduce((sum, [, weight]) => sum + weight, 0);
+    let remaining = this.#options.random() * total;
     for (const [kind, weight] of kinds) {
-      at -= weight;
-      if (at < 0) return kind;
+      remaining -= weight;
+      if (remaining < 0) return kind;
     }
     return "list";
   }
@@ -168,18 +170,18 @@ export class Traffic {
     return items[Math.floor(this.#options.random() * items.length)];
   }
 
-  #newEntry(): Entry {
-    const index = this.entries.length;
+  #newCreate(): SentCreate {
+    const index = this.creates.length;
     const body = this.#newBody(index);
-    // One in three tells its guest.
+    // Every third create notifies a guest.
     if (index % 3 === 0) body.guestEmail = `guest${index}@example.com`;
-    const updates = { sent: 0, acknowledged: 0, isUnderWay: false, possible: [body] };
-    const entry: Entry = { index, key: randomUUID(), body, attempts: 0, updates };
-    this.entries.push(entry);
-    return entry;
+    const updates = { sent: 0, acknowledged: 0, isInFlight: false, possibleBodies: [body] };
+    const create: SentCreate = { index, key: randomUUID(), body, attempts: 0, updates };
+    this.creates.push(create);
+    return create;
   }
 
-  /** A stay that no other has: by the hour for creates, by the minute for updates. */
+  /** Returns unique dates: a different hour per create, a different minute per update. */
   #newBody(hour: number, minute = 0): FormBody {
     const begin = Date.UTC(2028, 0, 1, hour, minute);
     return {
@@ -190,46 +192,48 @@ export class Traffic {
     };
   }
 
-  async #send(entry: Entry): Promise<void> {
-    entry.attempts++;
-    const answer = await this.#call("create", "/v1/forms", post(entry));
-    if (answer?.status === 201) {
-      entry.form = answer.json as FormV1;
-      this.#known.push(entry);
-    } else this.#failed.push(entry);
+  async #send(create: SentCreate): Promise<void> {
+    create.attempts++;
+    const response = await this.#request("create", "/v1/forms", post(create));
+    if (response?.status === 201) {
+      create.form = response.json as FormV1;
+      this.#acknowledged.push(create);
+    } else this.#failed.push(create);
   }
 
-  async #repeat(entry: Entry): Promise<void> {
-    const answer = await this.#call("repeat", "/v1/forms", post(entry));
-    if (answer?.status !== 201) return;
-    const isSame = isDeepStrictEqual(answer.json, entry.form);
-    if (!isSame || answer.headers["idempotent-replayed"] !== "true")
-      this.violations.push(`a repeat was answered with another form than ${entry.form?.id}`);
+  async #repeat(create: SentCreate): Promise<void> {
+    const response = await this.#request("repeat", "/v1/forms", post(create));
+    if (response?.status !== 201) return;
+    const isSame = isDeepStrictEqual(response.json, create.form);
+    if (!isSame || response.headers["idempotent-replayed"] !== "true")
+      this.violations.push(`a replay returned another form than ${create.form?.id}`);
   }
 
-  async #update({ index, form, updates }: Entry): Promise<void> {
+  async #update({ index, form, updates }: SentCreate): Promise<void> {
     const body = this.#newBody(index, 1 + updates.sent);
-    updates.isUnderWay = true;
+    updates.isInFlight = true;
     updates.sent++;
-    updates.possible.push(body);
-    const answer = await this.#call("update", `/v1/forms/${form?.id}`, { method: "PUT", body });
-    if (answer?.status === 200) {
+    updates.possibleBodies.push(body);
+    const response = await this.#request("update", `/v1/forms/${form?.id}`, { method: "PUT", body });
+    if (response?.status === 200) {
       updates.acknowledged++;
-      updates.possible = updates.possible.filter((one) => one === body || this.#unsure.has(one));
-    } else this.#unsure.add(body);
-    updates.isUnderWay = false;
+      updates.possibleBodies = updates.possibleBodies.filter(
+        (one) => one === body || this.#unconfirmed.has(one),
+      );
+    } else this.#unconfirmed.add(body);
+    updates.isInFlight = false;
   }
 
-  async #fetch({ form }: Entry): Promise<void> {
-    const answer = await this.#call("fetch", `/v1/forms/${form?.id}`);
-    if (answer?.status !== 200) return;
-    const { id, publicId, createdAt } = answer.json as FormV1;
+  async #fetch({ form }: SentCreate): Promise<void> {
+    const response = await this.#request("fetch", `/v1/forms/${form?.id}`);
+    if (response?.status !== 200) return;
+    const { id, publicId, createdAt } = response.json as FormV1;
     if (!isDeepStrictEqual([id, publicId, createdAt], [form?.id, form?.publicId, form?.createdAt]))
-      this.violations.push(`the form ${form?.id} has become another`);
+      this.violations.push(`the form ${form?.id} changed its id, publicId or createdAt`);
   }
 
   async #listing(): Promise<void> {
-    await this.#call("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
+    await this.#request("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
   }
 
   async #list(): Promise<void> {
@@ -237,9 +241,9 @@ export class Traffic {
     let last = "";
     for (let page = 0; page < 3; page++) {
       const after: string = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
-      const answer = await this.#call("list", `/v1/forms?limit=20${after}`);
-      if (answer?.status !== 200) return;
-      const { items, nextCursor } = answer.json as { items: FormV1[]; nextCursor: string | null };
+      const response = await this.#request("list", `/v1/forms?limit=20${after}`);
+      if (response?.status !== 200) return;
+      const { items, nextCursor } = response.json as { items: FormV1[]; nextCursor: string | null };
       for (const { createdAt, id } of items) {
         if (`${createdAt} ${id}` <= last) this.violations.push(`the list is out of order at ${id}`);
         last = `${createdAt} ${id}`;
@@ -249,21 +253,25 @@ export class Traffic {
     }
   }
 
-  async #call(kind: keyof Mix, path: string, options: Call = {}): Promise<Answer | undefined> {
-    const { urls, key, random, mayBreak } = this.#options;
+  async #request(
+    kind: keyof RequestMix,
+    path: string,
+    options: RequestOptions = {},
+  ): Promise<TimedResponse | undefined> {
+    const { urls, key, random, expectsConnectionErrors } = this.#options;
     const gateway = Math.floor(random() * urls.length);
     const agent = this.#agents[gateway] as Agent;
     try {
-      const answer = await call(`${urls[gateway]}${path}`, key, { ...options, agent });
-      const { status, sentAt, cameAt } = answer;
-      this.samples.push({ kind, gateway, status, sentAt, cameAt });
-      const wrong = faultOf(answer);
-      if (wrong) this.violations.push(`${kind}: ${wrong}`);
-      return answer;
+      const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, agent });
+      const { status, sentAt, receivedAt } = response;
+      this.samples.push({ kind, gateway, status, sentAt, receivedAt });
+      const problem = describeInvalidResponse(response);
+      if (problem) this.violations.push(`${kind}: ${problem}`);
+      return response;
     } catch (error) {
-      this.broken++;
-      if (!mayBreak) this.violations.push(`${kind}: ${(error as Error).message}`);
-      // A gateway that is away refuses at once.
+      this.connectionErrors++;
+      if (!expectsConnectionErrors) this.violations.push(`${kind}: ${(error as Error).message}`);
+      // Backoff, because a stopped gateway rejects connections immediately.
       await sleep(100);
       return undefined;
     }
@@ -272,35 +280,31 @@ export class Traffic {
 
 const newAgent = () => new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 
-const post = ({ key, body }: Entry): Call => ({
+const post = ({ key, body }: SentCreate): RequestOptions => ({
   method: "POST",
   body,
   headers: { "Idempotency-Key": key },
 });
 
-/** What is wrong with an answer; a failure must be a 503 in the envelope that says when to try again. */
-export function faultOf({ status, headers, json }: Answer): string | undefined {
+/** Returns what is wrong with a response: a failure must be a 503 error envelope with Retry-After. */
+export function describeInvalidResponse({ status, headers, json }: TimedResponse): string | undefined {
   if (status === 200 || status === 201) return undefined;
   const { code, message, correlationId } = (json ?? {}) as Record<string, unknown>;
   const isEnvelope = code === "INTERNAL_ERROR" && typeof message === "string" && correlationId !== undefined;
-  const isTimed = /^[1-9]\d*$/.test(String(headers["retry-after"]));
-  if (status === 503 && isEnvelope && isTimed) return undefined;
+  const hasRetryAfter = /^[1-9]\d*$/.test(String(headers["retry-after"]));
+  if (status === 503 && isEnvelope && hasRetryAfter) return undefined;
   return `${status}, Retry-After ${headers["retry-after"]}: ${JSON.stringify(json)}`;
 }
 
-/** Milliseconds that the slowest of the answers took. */
-export const slowestOf = (samples: Sample[]) =>
-  samples.reduce((most, { sentAt, cameAt }) => Math.max(most, cameAt - sentAt), 0);
-
-/** How often each status came. */
-export function statuses(samples: Sample[]): Record<string, number> {
+/** Counts the samples by status. */
+export function countStatuses(samples: ResponseSample[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status } of samples) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** Numbers from 0 to below 1, the same ones for the same seed (mulberry32). */
-export function randomFrom(seed: number): () => number {
+/** Returns a generator of numbers from 0 to below 1, reproducible by its seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -1,6 +1,7 @@
-/** The part of all rounds to run, above 0 and up to 1. */
-const PART = Number(process.env.FAULT_ROUNDS || 1);
-if (!(PART > 0 && PART <= 1)) throw new Error("FAULT_ROUNDS must be a number above 0, up to 1.");
+/** The fraction of all rounds to run, above 0 and up to 1. */
+const FRACTION = Number(process.env.FAULT_ROUNDS || 1);
+if (!(FRACTION > 0 && FRACTION <= 1)) throw new Error("FAULT_ROUNDS must be above 0 and at most 1.");
 
-/** How many of a test's full rounds this run makes, but `least` at least. */
-export const rounds = (full: number, least = 1) => Math.min(full, Math.max(least, Math.ceil(full * PART)));
+/** Scales a test's full number of rounds by FAULT_ROUNDS, to `min` or more. */
+export const scaleRounds = (full: number, min = 1) =>
+  Math.min(full, Math.max(min, Math.ceil(full * FRACTION)));

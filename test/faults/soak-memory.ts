@@ -1,128 +1,125 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import type { Service } from "./soak-services.js";
+import type { ManagedProcess } from "./soak-processes.js";
 
-/** The memory of one process while it lived. */
-export interface MemoryOfProcess {
+/** The memory of one process during its lifetime. */
+export interface ProcessMemory {
   name: string;
   pid: number;
   seconds: number;
-  /** Resident megabytes: at the end, and at most. */
-  last: number;
-  most: number;
+  /** Resident memory in MB: the last sample and the maximum. */
+  lastMb: number;
+  maxMb: number;
   /**
-   * After the warm-up, null where it did not live long enough to tell: megabytes a minute by least squares, and the
-   * least that was resident in each quarter. Between two collections of V8 memory rises for minutes, and after a burst
-   * of work it stays where that has left it: a leak makes each quarter's least rise above that of the one before.
+   * Growth after the warm-up; null if the process did not live long enough. `mbPerMinute` is the slope of a least-squares
+   * fit, `quarterMinimaMb` the minimum of each quarter. The minima show a leak: between garbage collections memory rises
+   * for minutes, and after a burst of work it stays high, but only a leak raises the minimum in every quarter.
    */
-  trend: { slope: number; quarters: number[] } | null;
+  trend: { mbPerMinute: number; quarterMinimaMb: number[] } | null;
 }
 
 interface Sample {
-  /** Seconds since the beginning. */
+  /** Seconds since the watch started. */
   at: number;
-  megabytes: number;
+  mb: number;
 }
 
-const EVERY_MS = 2_000;
-/** Before it, caches fill and V8 sizes its heap. */
+const SAMPLE_INTERVAL_MS = 2_000;
+/** During the warm-up, caches fill and V8 sizes its heap. */
 const WARM_UP_SECONDS = 60;
-/** A shorter time after it has no collection in each quarter. */
-const LEAST_SECONDS = 480;
+/** In a shorter time, some quarter may have no garbage collection. */
+const MIN_TREND_SECONDS = 480;
 
-/** Watches the resident memory of services, process by process, until it is stopped. */
+/** Samples the resident memory of each process until stopped. */
 export class MemoryWatch {
-  readonly #lives = new Map<number, { name: string; samples: Sample[] }>();
+  readonly #processes = new Map<number, { name: string; samples: Sample[] }>();
   readonly #timer: NodeJS.Timeout;
   readonly #began = performance.now();
 
-  constructor(services: Service[]) {
-    this.#timer = setInterval(() => void this.#look(services), EVERY_MS);
+  constructor(processes: ManagedProcess[]) {
+    this.#timer = setInterval(() => void this.#sample(processes), SAMPLE_INTERVAL_MS);
   }
 
-  stop(): MemoryOfProcess[] {
+  stop(): ProcessMemory[] {
     clearInterval(this.#timer);
-    return [...this.#lives].map(([pid, { name, samples }]) => summary(name, pid, samples));
+    return [...this.#processes].map(([pid, { name, samples }]) => summarize(name, pid, samples));
   }
 
-  /** The newest megabytes of each service. */
-  now(): Record<string, number> {
+  /** The latest sample of each process, in MB. */
+  latestMb(): Record<string, number> {
     return Object.fromEntries(
-      [...this.#lives.values()].map(({ name, samples }) => [
-        name,
-        Math.round(samples.at(-1)?.megabytes ?? 0),
-      ]),
+      [...this.#processes.values()].map(({ name, samples }) => [name, Math.round(samples.at(-1)?.mb ?? 0)]),
     );
   }
 
-  async #look(services: Service[]): Promise<void> {
-    const named = new Map(services.flatMap(({ name, pid }) => (pid ? [[pid, name] as const] : [])));
-    if (named.size === 0) return;
-    const pids = [...named.keys()].join(",");
-    // One that has just ended is not listed, and fails the command.
-    const found = await promisify(execFile)("ps", ["-o", "pid=,rss=", "-p", pids]).catch(() => undefined);
+  async #sample(processes: ManagedProcess[]): Promise<void> {
+    const names = new Map(processes.flatMap(({ name, pid }) => (pid ? [[pid, name] as const] : [])));
+    if (names.size === 0) return;
+    const pids = [...names.keys()].join(",");
+    // ps fails if a process has just exited.
+    const result = await promisify(execFile)("ps", ["-o", "pid=,rss=", "-p", pids]).catch(() => undefined);
     const at = (performance.now() - this.#began) / 1_000;
-    for (const line of found?.stdout.trim().split("\n") ?? []) {
+    for (const line of result?.stdout.trim().split("\n") ?? []) {
       const [pid = 0, kilobytes = 0] = line.trim().split(/\s+/).map(Number);
-      const name = named.get(pid);
+      const name = names.get(pid);
       if (!name) continue;
-      const life = this.#lives.get(pid) ?? { name, samples: [] };
-      life.samples.push({ at, megabytes: kilobytes / 1_024 });
-      this.#lives.set(pid, life);
+      const memory = this.#processes.get(pid) ?? { name, samples: [] };
+      memory.samples.push({ at, mb: kilobytes / 1_024 });
+      this.#processes.set(pid, memory);
     }
   }
 }
 
-function summary(name: string, pid: number, samples: Sample[]): MemoryOfProcess {
+function summarize(name: string, pid: number, samples: Sample[]): ProcessMemory {
   const began = samples[0]?.at ?? 0;
   const seconds = (samples.at(-1)?.at ?? 0) - began;
-  const sizes = samples.map(({ megabytes }) => megabytes);
+  const sizes = samples.map(({ mb }) => mb);
   return {
     name,
     pid,
     seconds: Math.round(seconds),
-    last: rounded(sizes.at(-1) ?? 0),
-    most: rounded(Math.max(...sizes)),
+    lastMb: rounded(sizes.at(-1) ?? 0),
+    maxMb: rounded(Math.max(...sizes)),
     trend:
-      seconds < WARM_UP_SECONDS + LEAST_SECONDS
+      seconds < WARM_UP_SECONDS + MIN_TREND_SECONDS
         ? null
         : trendOf(samples.filter(({ at }) => at >= began + WARM_UP_SECONDS)),
   };
 }
 
-function trendOf(samples: Sample[]): MemoryOfProcess["trend"] {
+function trendOf(samples: Sample[]): ProcessMemory["trend"] {
   const quarter = (index: number) => Math.floor((samples.length * index) / 4);
-  const least = (some: Sample[]) => rounded(Math.min(...some.map(({ megabytes }) => megabytes)));
+  const minimum = (some: Sample[]) => rounded(Math.min(...some.map(({ mb }) => mb)));
   return {
-    slope: rounded(slopeOf(samples) * 60),
-    quarters: [0, 1, 2, 3].map((index) => least(samples.slice(quarter(index), quarter(index + 1)))),
+    mbPerMinute: rounded(slopeOf(samples) * 60),
+    quarterMinimaMb: [0, 1, 2, 3].map((index) => minimum(samples.slice(quarter(index), quarter(index + 1)))),
   };
 }
 
-/** How far the least may rise in a process that leaks nothing: in each quarter, and in all. */
-const MAX_RISE = 1.02;
-const MAX_RISE_IN_ALL = 2;
+/** Largest growth factors of the minimum without a leak: per quarter, and in total. */
+const MAX_QUARTER_GROWTH = 1.02;
+const MAX_TOTAL_GROWTH = 2;
 
-/** Whether a process keeps more and more. */
-export function isGrowing({ trend }: MemoryOfProcess): boolean {
-  const { quarters = [] } = trend ?? {};
-  const [first = 0] = quarters;
-  const rises = quarters.slice(1).map((least, index) => least / (quarters[index] ?? least));
+/** Whether the memory of a process grows like a leak. */
+export function isLeaking({ trend }: ProcessMemory): boolean {
+  const minima = trend?.quarterMinimaMb ?? [];
+  const [first = 0] = minima;
+  const growth = minima.slice(1).map((minimum, index) => minimum / (minima[index] ?? minimum));
   return (
-    rises.length > 0 &&
-    (rises.every((rise) => rise > MAX_RISE) || (quarters.at(-1) ?? 0) > first * MAX_RISE_IN_ALL)
+    growth.length > 0 &&
+    (growth.every((factor) => factor > MAX_QUARTER_GROWTH) || (minima.at(-1) ?? 0) > first * MAX_TOTAL_GROWTH)
   );
 }
 
 const rounded = (value: number) => Math.round(value * 100) / 100;
 
-/** Megabytes a second, by least squares. */
+/** Growth in MB per second, by least squares. */
 function slopeOf(samples: Sample[]): number {
-  const middle = (of: (sample: Sample) => number) =>
+  const mean = (of: (sample: Sample) => number) =>
     samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
-  const at = middle((sample) => sample.at);
-  const size = middle((sample) => sample.megabytes);
-  const above = samples.reduce((sum, one) => sum + (one.at - at) * (one.megabytes - size), 0);
+  const at = mean((sample) => sample.at);
+  const size = mean((sample) => sample.mb);
+  const above = samples.reduce((sum, one) => sum + (one.at - at) * (one.mb - size), 0);
   const below = samples.reduce((sum, one) => sum + (one.at - at) ** 2, 0);
   return below === 0 ? 0 : above / below;
 }

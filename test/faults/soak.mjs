@@ -1,4 +1,4 @@
-// `npm run soak`: makes one JavaScript file of soak.ts, which Node 20 cannot read as it is, and runs it.
+// `npm run soak`: bundles soak.ts, because Node.js 20 cannot run TypeScript, and runs the bundle.
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";

@@ -4,25 +4,25 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import pg from "pg";
-import { Cluster, quietPort } from "./postgres-cluster.js";
+import { findUnusedPort, PostgresCluster } from "./postgres-cluster.js";
 import { findViolations } from "./postgres-invariants.js";
-import { randomFrom, Traffic } from "./postgres-traffic.js";
-import { Faults } from "./soak-faults.js";
-import { isGrowing, MemoryWatch } from "./soak-memory.js";
-import { judgeMail, latencyOf, print, type Report, tallyOf } from "./soak-report.js";
+import { seededRandom, Traffic } from "./postgres-traffic.js";
+import { FaultInjector } from "./soak-fault-injector.js";
+import { isLeaking, MemoryWatch } from "./soak-memory.js";
 import {
-  answers,
-  cliService,
-  guestForms,
+  acceptsConnections,
+  createCliProcess,
   type MailServer,
-  Service,
+  ManagedProcess,
+  runGuestForms,
   startMailServer,
-} from "./soak-services.js";
+} from "./soak-processes.js";
+import { checkEmails, countValues, latencyOf, printReport, type Report } from "./soak-report.js";
 
 const USAGE = `npm run soak -- [--minutes 10] [--seed N] [--rate 150] [--report FILE]
 
-Mixed load on two gateways and a worker over a Postgres of its own, with random faults; then everything that clients
-were told is held against the database and the mail that arrived. Ends with code 1 on a violation.`;
+Runs mixed load with random faults on two gateways, a worker and a temporary Postgres. Then compares the database and
+the received emails with the acknowledged responses. Exits with code 1 on a violation.`;
 
 const { values } = parseArgs({
   options: {
@@ -36,18 +36,18 @@ const { values } = parseArgs({
 
 const MIX = { create: 25, repeat: 10, update: 20, list: 10, fetch: 25, listing: 10 };
 const LISTINGS = 5;
-/** A killed worker's jobs are taken over within a minute. */
-const MAIL_MS = 120_000;
-const TELL_EVERY_MS = 10_000;
+/** Longer than the minute in which a killed worker's notifications are taken over. */
+const EMAIL_TIMEOUT_MS = 120_000;
+const PROGRESS_INTERVAL_MS = 10_000;
 
-interface Setting {
-  cluster: Cluster;
-  mail: MailServer;
-  gateways: [Service, Service];
+interface SoakEnvironment {
+  cluster: PostgresCluster;
+  mailServer: MailServer;
+  gateways: [ManagedProcess, ManagedProcess];
   urls: string[];
-  worker: Service;
-  redis: Service | undefined;
-  redisIs: string;
+  worker: ManagedProcess;
+  redis: ManagedProcess | undefined;
+  redisSource: string;
   key: string;
   listingIds: string[];
 }
@@ -59,13 +59,13 @@ process.once("SIGTERM", () => void close().then(() => process.exit(143)));
 
 if (values.help) console.log(USAGE);
 else {
-  const report = await soak(amount("minutes"), amount("seed"), amount("rate")).finally(close);
-  print(report);
+  const report = await soak(readNumber("minutes"), readNumber("seed"), readNumber("rate")).finally(close);
+  printReport(report);
   if (values.report) await writeFile(values.report, `${JSON.stringify(report, null, 2)}\n`);
   if (report.violations.length > 0) process.exitCode = 1;
 }
 
-function amount(name: "minutes" | "seed" | "rate"): number {
+function readNumber(name: "minutes" | "seed" | "rate"): number {
   const value = Number(values[name]);
   if (!(value > 0)) throw new Error(`--${name} must be a number above 0.`);
   return value;
@@ -76,128 +76,144 @@ async function close(): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
-function tell(line: string): void {
+function log(line: string): void {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
 }
 
 async function soak(minutes: number, seed: number, perSecond: number): Promise<Report> {
-  tell(`seed ${seed}`);
-  const setting = await prepare();
-  const { cluster, gateways, worker, redis, urls, key, listingIds } = setting;
-  const random = randomFrom(seed);
-  const traffic = new Traffic({ urls, key, listingIds, perSecond, mix: MIX, random, mayBreak: true });
+  log(`seed ${seed}`);
+  const environment = await startEnvironment();
+  const { cluster, gateways, worker, redis, urls, key, listingIds } = environment;
+  const random = seededRandom(seed);
+  const traffic = new Traffic({
+    urls,
+    key,
+    listingIds,
+    perSecond,
+    mix: MIX,
+    random,
+    expectsConnectionErrors: true,
+  });
   closers.push(() => traffic.close());
-  const began = performance.now();
+  const startedAt = performance.now();
   const targets = { cluster, gateway: gateways[1], worker, redis, traffic };
-  const faults = new Faults(targets, randomFrom(seed + 1), began, tell);
-  const memory = new MemoryWatch([...gateways, worker]);
-  const progress = setInterval(() => tellProgress(traffic, memory, began), TELL_EVERY_MS);
+  const injector = new FaultInjector(targets, seededRandom(seed + 1), startedAt, log);
+  const memoryWatch = new MemoryWatch([...gateways, worker]);
+  const progress = setInterval(() => logProgress(traffic, memoryWatch, startedAt), PROGRESS_INTERVAL_MS);
   traffic.start();
-  faults.start();
+  injector.start();
   await sleep(minutes * 60_000);
-  await faults.stop();
+  await injector.stop();
   await traffic.stop();
   clearInterval(progress);
-  const lives = memory.stop();
-  tell("the load has ended: sending again what was not acknowledged, and waiting for the mail");
-  await traffic.settle();
-  const waiting = await waitForMail(cluster.url);
-  const found = await findViolations(cluster.url, traffic.entries);
-  const mail = judgeMail(setting.mail.received, traffic.entries, faults.made, began);
-  const { samples, entries, broken } = traffic;
+  const memory = memoryWatch.stop();
+  log("load stopped: retrying unacknowledged creates, waiting for emails");
+  await traffic.retryUnacknowledged();
+  const undelivered = await waitForEmails(cluster.url);
+  const database = await findViolations(cluster.url, traffic.creates);
+  const emails = checkEmails(environment.mailServer.received, traffic.creates, injector.injected, startedAt);
+  const { samples, creates, connectionErrors } = traffic;
   return {
     minutes,
     seed,
     perSecond,
-    redis: setting.redisIs,
-    requests: samples.length + broken,
-    answers: { ...tallyOf(samples.map(({ status }) => ({ what: String(status), from: 0, to: 0 }))), broken },
-    latency: latencyOf(samples),
-    faults: tallyOf(faults.made),
-    creates: entries.length,
+    redis: environment.redisSource,
+    requests: samples.length + connectionErrors,
+    outcomes: { ...countValues(samples.map(({ status }) => status)), connectionErrors },
+    latencyMs: latencyOf(samples),
+    faults: countValues(injector.injected.map(({ kind }) => kind)),
+    creates: creates.length,
     updates: {
-      sent: entries.reduce((sum, { updates }) => sum + updates.sent, 0),
-      acknowledged: entries.reduce((sum, { updates }) => sum + updates.acknowledged, 0),
+      sent: creates.reduce((sum, { updates }) => sum + updates.sent, 0),
+      acknowledged: creates.reduce((sum, { updates }) => sum + updates.acknowledged, 0),
     },
-    forms: found.forms,
-    auditEntries: found.auditEntries,
-    messages: {
-      expected: mail.expected,
-      received: setting.mail.received.length,
-      repeatedByKills: mail.repeatedByKills,
+    forms: database.forms,
+    auditEntries: database.auditEntries,
+    emails: {
+      expected: emails.expected,
+      received: environment.mailServer.received.length,
+      repeatedByKills: emails.repeatedByKills,
     },
-    memory: lives,
+    memory,
     violations: [
       ...traffic.violations,
-      ...found.violations,
-      ...mail.violations,
-      ...waiting,
-      ...[...gateways, worker].flatMap(({ failures }) => failures),
-      ...lives
-        .filter(isGrowing)
-        .map(({ name, pid }) => `${name} (process ${pid}) keeps more and more memory`),
+      ...database.violations,
+      ...emails.violations,
+      ...undelivered,
+      ...[...gateways, worker].flatMap(({ unexpectedExits }) => unexpectedExits),
+      ...memory.filter(isLeaking).map(({ name, pid }) => `${name} (process ${pid}) leaks memory`),
     ],
   };
 }
 
-function tellProgress(traffic: Traffic, memory: MemoryWatch, began: number): void {
-  const seconds = Math.round((performance.now() - began) / 1_000);
-  const sizes = Object.entries(memory.now()).map(([name, size]) => `${name} ${size} MB`);
-  tell(
-    `${seconds} s: ${traffic.samples.length} answers, ${traffic.entries.length} creates, ${traffic.broken} broken, ` +
+function logProgress(traffic: Traffic, memoryWatch: MemoryWatch, startedAt: number): void {
+  const seconds = Math.round((performance.now() - startedAt) / 1_000);
+  const sizes = Object.entries(memoryWatch.latestMb()).map(([name, size]) => `${name} ${size} MB`);
+  log(
+    `${seconds} s: ${traffic.samples.length} responses, ${traffic.creates.length} creates, ${traffic.connectionErrors} connection errors, ` +
       `${traffic.violations.length} violations; ${sizes.join(", ")}`,
   );
 }
 
-/** Postgres, mail, Redis, two gateways and a worker, with a holder's key and listings. */
-async function prepare(): Promise<Setting> {
-  const cluster = await Cluster.create({ dataDir: join(folder, "postgres") });
+/** Starts Postgres, a mail server, Redis, two gateways and a worker; creates a key holder with listings. */
+async function startEnvironment(): Promise<SoakEnvironment> {
+  const cluster = await PostgresCluster.create({ dataDir: join(folder, "postgres") });
   closers.push(() => cluster.remove());
-  const mail = await startMailServer();
-  closers.push(() => mail.close());
-  const { redis, redisUrl, redisIs } = await findRedis();
+  const mailServer = await startMailServer();
+  closers.push(() => mailServer.close());
+  const { redis, redisUrl, redisSource } = await findRedis();
   const env: Record<string, string> = {
     DATABASE_URL: cluster.url,
     APP_SECRETS: "a-secret-for-the-soak-of-more-than-32-characters",
-    SMTP_URL: mail.url,
+    SMTP_URL: mailServer.url,
     SMTP_FROM: "soak@example.com",
     FORM_URL_TEMPLATE: "https://forms.example.com/{publicId}",
     RATE_LIMIT_MAX: "1000000000",
     LOG_LEVEL: "warn",
     ...(redisUrl && { REDIS_URL: redisUrl }),
   };
-  await guestForms(env, "migrate");
-  const user = await guestForms<{ id: string }>(env, "users", "create", "--email", "soak@example.com");
+  await runGuestForms(env, "migrate");
+  const user = await runGuestForms<{ id: string }>(env, "users", "create", "--email", "soak@example.com");
   const listingIds: string[] = [];
   for (let n = 1; n <= LISTINGS; n++) listingIds.push(await createListing(env, user.id, n));
-  const { key } = await guestForms<{ key: string }>(
+  const { key } = await runGuestForms<{ key: string }>(
     env,
     ...["keys", "issue", "--user", user.id, "--mode", "read-write"],
   );
-  const ports = [await quietPort(), await quietPort()];
+  const ports = [await findUnusedPort(), await findUnusedPort()];
   const [first, second] = ports.map((port, n) =>
-    cliService(
+    createCliProcess(
       `gateway-${n + 1}`,
       ["serve", "--no-worker", "--port", String(port)],
       /^Listening on/m,
       env,
       folder,
     ),
-  ) as [Service, Service];
-  const worker = cliService("worker", ["worker"], /^Sending notifications/m, env, folder);
-  for (const service of [first, second, worker]) {
+  ) as [ManagedProcess, ManagedProcess];
+  const worker = createCliProcess("worker", ["worker"], /^Sending notifications/m, env, folder);
+  for (const managed of [first, second, worker]) {
     closers.push(async () => {
-      await service.end("SIGTERM");
-      service.close();
+      await managed.stop("SIGTERM");
+      managed.close();
     });
-    await service.start();
+    await managed.start();
   }
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
-  return { cluster, mail, gateways: [first, second], urls, worker, redis, redisIs, key, listingIds };
+  return {
+    cluster,
+    mailServer,
+    gateways: [first, second],
+    urls,
+    worker,
+    redis,
+    redisSource,
+    key,
+    listingIds,
+  };
 }
 
 async function createListing(env: Record<string, string>, owner: string, n: number): Promise<string> {
-  const { id } = await guestForms<{ id: string }>(
+  const { id } = await runGuestForms<{ id: string }>(
     env,
     ...["listings", "create", "--owner", owner, "--title", `Listing ${n}`, "--address", "Kanalweg 7"],
     ...["--city", "Berlin", "--country", "Germany", "--zip-code", "10997", "--timezone", "Europe/Berlin"],
@@ -205,17 +221,21 @@ async function createListing(env: Record<string, string>, owner: string, n: numb
   return id;
 }
 
-/** The Redis at REDIS_URL, else one of the soak's own, else the one that runs here, else none. */
-async function findRedis(): Promise<{ redis: Service | undefined; redisUrl?: string; redisIs: string }> {
+/** Uses the Redis at REDIS_URL, otherwise starts one, otherwise uses a running one on port 6379, otherwise none. */
+async function findRedis(): Promise<{
+  redis: ManagedProcess | undefined;
+  redisUrl?: string;
+  redisSource: string;
+}> {
   const given = process.env.REDIS_URL;
-  if (given) return { redis: undefined, redisUrl: given, redisIs: "the one at REDIS_URL" };
-  const port = await quietPort();
-  const redis = new Service({
+  if (given) return { redis: undefined, redisUrl: given, redisSource: "at REDIS_URL" };
+  const port = await findUnusedPort();
+  const redis = new ManagedProcess({
     name: "redis",
     command: "redis-server",
     args: ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
     env: {},
-    ready: /Ready to accept connections/,
+    readyPattern: /Ready to accept connections/,
     folder,
   });
   const isStarted = await redis.start().then(
@@ -223,18 +243,18 @@ async function findRedis(): Promise<{ redis: Service | undefined; redisUrl?: str
     () => false,
   );
   closers.push(async () => {
-    await redis.end("SIGTERM");
+    await redis.stop("SIGTERM");
     redis.close();
   });
-  if (isStarted) return { redis, redisUrl: `redis://127.0.0.1:${port}`, redisIs: "the soak's own" };
-  const isRunning = await answers(6379);
+  if (isStarted) return { redis, redisUrl: `redis://127.0.0.1:${port}`, redisSource: "started by the soak" };
+  const isRunning = await acceptsConnections(6379);
   return isRunning
-    ? { redis: undefined, redisUrl: "redis://127.0.0.1:6379", redisIs: "the one that runs here" }
-    : { redis: undefined, redisIs: "none" };
+    ? { redis: undefined, redisUrl: "redis://127.0.0.1:6379", redisSource: "running on port 6379" }
+    : { redis: undefined, redisSource: "none" };
 }
 
-/** Waits until no notification waits; the violations where that takes too long. */
-async function waitForMail(databaseUrl: string): Promise<string[]> {
+/** Waits until all notifications are sent; returns a violation after a timeout. */
+async function waitForEmails(databaseUrl: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
@@ -244,7 +264,7 @@ async function waitForMail(databaseUrl: string): Promise<string[]> {
       );
       const left = rows[0]?.n ?? 0;
       if (left === 0) return [];
-      if (performance.now() - since > MAIL_MS) return [`${left} notifications are left`];
+      if (performance.now() - since > EMAIL_TIMEOUT_MS) return [`${left} notifications were not sent`];
     }
   } finally {
     await client.end();

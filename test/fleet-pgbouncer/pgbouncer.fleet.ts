@@ -9,15 +9,15 @@ import { openDb } from "../../server/db.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { dbSettings, openServices } from "../../server/services.js";
 import { stay } from "../factories.js";
-import { describeWith } from "../fleet/binaries.js";
+import { describeWithBinary } from "../fleet/describe-with-binary.js";
 import { freshDatabase } from "../harness.js";
 import { mailEnv, startPostOffice } from "../server/post-office.js";
-import { type Pooled, reconnect, runSql, startPooled } from "./pooled.js";
+import { type PooledDatabase, reconnect, runSql, startPooledDatabase } from "./pooled-database.js";
 
 const quiet: Logger = pino({ level: "silent" });
 
 const settingsOf = (
-  { url, directUrl }: Pick<Pooled, "url" | "directUrl">,
+  { url, directUrl }: Pick<PooledDatabase, "url" | "directUrl">,
   env: Record<string, string> = {},
 ) => ({
   ...readSettings({
@@ -34,23 +34,23 @@ const settingsOf = (
   DATABASE_URL: url,
 });
 
-const migrateIt = async (pooled: Pick<Pooled, "url" | "directUrl">) => {
-  const said: string[] = [];
-  const { applied } = await prepareDatabase(settingsOf(pooled), (line) => said.push(line));
-  return { applied, said };
+const runMigrate = async (pooled: Pick<PooledDatabase, "url" | "directUrl">) => {
+  const output: string[] = [];
+  const { applied } = await prepareDatabase(settingsOf(pooled), (line) => output.push(line));
+  return { applied, output };
 };
 
-describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
-  let pooled: Pooled;
-  let first: Awaited<ReturnType<typeof migrateIt>>;
+describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
+  let pooled: PooledDatabase;
+  let firstRun: Awaited<ReturnType<typeof runMigrate>>;
 
   beforeAll(async () => {
-    pooled = await startPooled(binary);
-    first = await migrateIt(pooled);
+    pooled = await startPooledDatabase(binary);
+    firstRun = await runMigrate(pooled);
     await reconnect(pooled);
   });
 
-  it("this process and the database are in two time zones, neither of them UTC", async () => {
+  it("precondition: the process and the database use different time zones, neither of them UTC", async () => {
     expect(new Date(0).getHours()).toBe(5);
     const [row] = await runSql<{ zone: string }>(
       pooled.adminUrl,
@@ -60,9 +60,11 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
   });
 
   describe("migrate", () => {
-    it("gives the role's sessions the time zone, the limits and the plans, as an ordinary role", async () => {
-      expect(first.applied).not.toEqual([]);
-      expect(first.said.at(-1)).toContain(`for the role ${pooled.role} in the database ${pooled.database}`);
+    it("stores the time zone, timeouts and plan mode for the role, without superuser rights", async () => {
+      expect(firstRun.applied).not.toEqual([]);
+      expect(firstRun.output.at(-1)).toContain(
+        `for the role ${pooled.role} in the database ${pooled.database}`,
+      );
       const names = [
         "timezone",
         "plan_cache_mode",
@@ -82,56 +84,56 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
       ]);
     });
 
-    it("changes nothing where all is as it should be, and several at once do not disturb each other", async () => {
-      const again = await Promise.all([1, 2, 3, 4].map(() => migrateIt(pooled)));
-      for (const { applied, said } of again) {
-        expect({ applied, said: said.filter((line) => line.startsWith("Stored")) }).toEqual({
+    it("changes nothing on an up-to-date database, also in concurrent runs", async () => {
+      const again = await Promise.all([1, 2, 3, 4].map(() => runMigrate(pooled)));
+      for (const { applied, output } of again) {
+        expect({ applied, output: output.filter((line) => line.startsWith("Stored")) }).toEqual({
           applied: [],
-          said: [],
+          output: [],
         });
       }
     });
 
-    it("through PgBouncer alone it says what to set", async () => {
-      await expect(migrateIt({ url: pooled.url, directUrl: pooled.url })).rejects.toThrow(
+    it("fails without DATABASE_DIRECT_URL and names it", async () => {
+      await expect(runMigrate({ url: pooled.url, directUrl: pooled.url })).rejects.toThrow(
         /Set DATABASE_DIRECT_URL/,
       );
     });
 
-    it("refuses a direct address that leads to another database", async () => {
+    it("fails if DATABASE_DIRECT_URL points to another database", async () => {
       const other = await freshDatabase();
-      await expect(migrateIt({ url: pooled.url, directUrl: other.url })).rejects.toThrow(
+      await expect(runMigrate({ url: pooled.url, directUrl: other.url })).rejects.toThrow(
         /do not point to the same database/,
       );
     });
   });
 
-  it("every statement runs in UTC, also in sessions that began before the role had its settings", async () => {
-    const early = await startPooled(binary);
-    const zones = (count: number, query: (text: string) => Promise<{ zone: string }[]>) =>
+  it("every statement runs in UTC, also in sessions opened before the role settings were stored", async () => {
+    const emptyDatabase = await startPooledDatabase(binary);
+    const timeZones = (count: number, query: (text: string) => Promise<{ zone: string }[]>) =>
       Promise.all(
         Array.from({ length: count }, async () => {
           const [row] = await query("SELECT current_setting('TimeZone') AS zone FROM pg_sleep(0.02)");
           return row?.zone;
         }),
       );
-    // Its sessions are shared with clients that have another time zone.
-    const others = () => zones(30, (text) => runSql(early.url, text));
-    expect(new Set(await others())).toEqual(new Set(["America/New_York"]));
-    const db = openDb(dbSettings(settingsOf(early)));
-    for (const prepare of [async () => {}, () => migrateIt(early)]) {
+    // PgBouncer shares its sessions with clients in another time zone.
+    const otherClients = () => timeZones(30, (text) => runSql(emptyDatabase.url, text));
+    expect(new Set(await otherClients())).toEqual(new Set(["America/New_York"]));
+    const db = openDb(dbSettings(settingsOf(emptyDatabase)));
+    for (const prepare of [async () => {}, () => runMigrate(emptyDatabase)]) {
       await prepare();
-      const [ours, theirs] = await Promise.all([
-        zones(100, (text) => db.query("zone", text, [])),
-        others(),
-        zones(100, (text) => db.prisma.$queryRawUnsafe(text)),
+      const [service, others] = await Promise.all([
+        timeZones(100, (text) => db.query("zone", text, [])),
+        otherClients(),
+        timeZones(100, (text) => db.prisma.$queryRawUnsafe(text)),
       ]);
-      expect([new Set(ours), new Set(theirs)]).toEqual([new Set(["UTC"]), new Set(["America/New_York"])]);
+      expect([new Set(service), new Set(others)]).toEqual([new Set(["UTC"]), new Set(["America/New_York"])]);
     }
     await db.close();
   });
 
-  it("PgBouncer refuses the same service with prepared statements", async () => {
+  it("with DATABASE_PREPARED=true, PgBouncer rejects the connection", async () => {
     const db = openDb(dbSettings(settingsOf(pooled, { DATABASE_PREPARED: "true" })));
     await expect(db.query("one", "SELECT 1", [])).rejects.toThrow(/unsupported startup parameter/);
     await db.close();
@@ -141,20 +143,20 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
     let core: { services: Services; close(): Promise<void> };
     let operator: Caller;
     let gateways: Gateway[];
-    let office: Awaited<ReturnType<typeof startPostOffice>>;
-    const lines: string[] = [];
+    let mailServer: Awaited<ReturnType<typeof startPostOffice>>;
+    const logLines: string[] = [];
     let key: string;
     let readOnlyKey: string;
     let ownerId: string;
     let listingId: string;
 
     beforeAll(async () => {
-      const log = pino({ level: "trace", base: null }, { write: (line: string) => void lines.push(line) });
-      office = await startPostOffice();
+      const log = pino({ level: "trace", base: null }, { write: (line: string) => void logLines.push(line) });
+      mailServer = await startPostOffice();
       core = await openServices(settingsOf(pooled), quiet);
       operator = createCaller(core.services, { kind: "operator" });
       gateways = [
-        await startGateway({ settings: settingsOf(pooled, mailEnv(office.url)), log, worker: true }),
+        await startGateway({ settings: settingsOf(pooled, mailEnv(mailServer.url)), log, worker: true }),
         await startGateway({ settings: settingsOf(pooled), log, worker: false }),
       ];
       ownerId = (await operator.users.create({ email: "host@people.test" })).id;
@@ -166,7 +168,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
     afterAll(async () => {
       await Promise.all(gateways.map((gateway) => gateway.stop()));
       await core.close();
-      await office.close();
+      await mailServer.close();
     });
 
     const addListing = async () =>
@@ -182,13 +184,13 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
         })
       ).id;
 
-    let turn = 0;
+    let requestCount = 0;
     async function send(
       method: string,
       path: string,
       { body, with: used = key, headers = {} }: { body?: unknown; with?: string; headers?: object } = {},
     ) {
-      const { url } = gateways[turn++ % gateways.length] ?? { url: "" };
+      const { url } = gateways[requestCount++ % gateways.length] ?? { url: "" };
       const response = await fetch(url + path, {
         method,
         headers: { Authorization: `Bearer ${used}`, "Content-Type": "application/json", ...headers },
@@ -201,7 +203,7 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
       };
     }
 
-    it("create, update, fetch and list keep every instant to the millisecond", async () => {
+    it("create, update, fetch and list preserve instants to the millisecond", async () => {
       const before = Date.now();
       const created = await send("POST", "/v1/forms", {
         body: stay(listingId, {
@@ -243,25 +245,25 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
       expect((await send("GET", `/v1/forms/${form.id}`)).json).toEqual(updated.json);
     });
 
-    it("the listings are listed and fetched, and a read-only key reads alone", async () => {
+    it("listings can be listed and fetched, and a read-only key cannot create", async () => {
       const listing = await send("GET", `/v1/listings/${listingId}`, { with: readOnlyKey });
       expect([listing.status, listing.json.id]).toEqual([200, listingId]);
       const { json } = await send("GET", "/v1/listings", { with: readOnlyKey });
       expect(json.items).toContainEqual(listing.json);
-      const refused = await send("POST", "/v1/forms", { body: stay(listingId), with: readOnlyKey });
-      expect(refused.status).toBe(403);
+      const rejected = await send("POST", "/v1/forms", { body: stay(listingId), with: readOnlyKey });
+      expect(rejected.status).toBe(403);
     });
 
-    it("of forty equal creates at once one creates, and all answer with its form", async () => {
+    it("40 concurrent equal creates make one form, and all return it", async () => {
       const body = stay(listingId, { numberOfGuests: 9, guestEmail: "guest@people.test" });
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 40 }, (_, n) =>
           send("POST", "/v1/forms", { body, headers: n % 2 ? { "Idempotency-Key": `key ${n % 5}` } : {} }),
         ),
       );
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-      expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
-      expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]));
+      expect(new Set(responses.map(({ json }) => json.id)).size).toBe(1);
+      expect(responses.filter(({ replayed }) => replayed === null)).toHaveLength(1);
       const reused = await send("POST", "/v1/forms", {
         body: { ...body, numberOfGuests: 8 },
         headers: { "Idempotency-Key": "key 1" },
@@ -269,24 +271,24 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
       expect(reused.status).toBe(422);
     });
 
-    it("the worker sends what a create enqueued", async () => {
+    it("the worker sends the notification of a create", async () => {
       const { json } = await send("POST", "/v1/forms", {
         body: stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
       });
       await expect
-        .poll(() => lines.some((line) => line.includes(`"formId":"${json.id}"`)), { timeout: 10_000 })
+        .poll(() => logLines.some((line) => line.includes(`"formId":"${json.id}"`)), { timeout: 10_000 })
         .toBe(true);
       await expect.poll(() => operator.notifications.list(), { timeout: 10_000 }).toEqual([]);
     });
 
-    it("two hundred creates on shared sessions: none lost, none doubled, pages in order", async () => {
+    it("200 concurrent creates on shared sessions: none is lost or duplicated, and the list returns each once", async () => {
       const busy = await addListing();
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 200 }, (_, n) =>
           send("POST", "/v1/forms", { body: stay(busy, { numberOfGuests: n + 1 }) }),
         ),
       );
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]));
       const ids: string[] = [];
       for (let cursor: string | null = ""; cursor !== null; ) {
         const query: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
@@ -296,10 +298,10 @@ describeWith("pgbouncer", "behind PgBouncer in transaction mode", (binary) => {
         cursor = page.nextCursor;
       }
       expect(ids.length).toBe(200);
-      expect(new Set(ids)).toEqual(new Set(answers.map(({ json }) => json.id)));
+      expect(new Set(ids)).toEqual(new Set(responses.map(({ json }) => json.id)));
     });
 
-    it("no session keeps a prepared statement or a lock of anyone's", async () => {
+    it("no session keeps a prepared statement or an advisory lock", async () => {
       const counts = await Promise.all(
         Array.from({ length: 12 }, () =>
           core.services.db.query<{ statements: number; locks: number }>(

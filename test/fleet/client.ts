@@ -1,19 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { Agent, type IncomingHttpHeaders, request as send } from "node:http";
+import { Agent, type IncomingHttpHeaders, request as sendHttp } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { validateResponse } from "../contract/responses.js";
 
-export interface Answer {
+export interface TimedResponse {
   status: number;
   headers: IncomingHttpHeaders;
   json: unknown;
-  /** When it was sent and when the answer was there, as of `performance.now`. */
+  /** `performance.now()` when the request was sent and when the response was complete. */
   sentAt: number;
-  cameAt: number;
+  receivedAt: number;
 }
 
-export interface Call {
+export interface RequestOptions {
   method?: string;
   body?: unknown;
   headers?: Record<string, string>;
@@ -22,13 +22,17 @@ export interface Call {
 
 const ORIGIN = /^https?:\/\/[^/]+/;
 
-/** Sends one request; rejects where the connection fails, or the document does not describe the answer. */
-export function call(url: string, key: string | undefined, options: Call = {}): Promise<Answer> {
+/** Sends one request. Rejects if the connection fails or the response does not match the OpenAPI document. */
+export function sendRequest(
+  url: string,
+  key: string | undefined,
+  options: RequestOptions = {},
+): Promise<TimedResponse> {
   const { method = "GET", body, headers = {}, agent } = options;
   const text = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const sentAt = performance.now();
-    const outgoing = send(
+    const outgoing = sendHttp(
       url,
       {
         method,
@@ -50,86 +54,90 @@ export function call(url: string, key: string | undefined, options: Call = {}): 
         incoming.once("error", reject);
         incoming.once("end", () => {
           const { statusCode: status = 0, headers } = incoming;
-          const cameAt = performance.now();
+          const receivedAt = performance.now();
           try {
             const json = received ? JSON.parse(received) : undefined;
             if (new URL(url).pathname.startsWith("/v1")) {
               validateResponse(method, url.replace(ORIGIN, ""), status, headers, json);
             }
-            resolve({ status, headers, json, sentAt, cameAt });
+            resolve({ status, headers, json, sentAt, receivedAt });
           } catch (error) {
             reject(error);
           }
         });
       },
     );
-    outgoing.setTimeout(20_000, () => outgoing.destroy(new Error("no answer in 20 s")));
+    outgoing.setTimeout(20_000, () => outgoing.destroy(new Error("no response in 20 s")));
     outgoing.once("error", reject);
     outgoing.end(text);
   });
 }
 
-/** What clients under way have met with. */
+/** Concurrent clients and the outcomes of their requests so far. */
 export interface Load {
-  answers: Answer[];
-  /** What was neither an answer nor what the client does itself: connections refused or broken. */
-  broken: Error[];
-  /** Lets the requests under way end. */
+  responses: TimedResponse[];
+  /** Rejected requests: connections that were refused or broke, and responses that violate the contract. */
+  errors: Error[];
+  /** Stops sending, and waits for requests in flight. */
   stop(): Promise<void>;
 }
 
-/** That many clients, each sending one request after the other, until they are stopped. */
-export function startLoad(clients: number, request: (client: number) => Promise<Answer>, pauseMs = 0): Load {
-  const load: Load = { answers: [], broken: [], stop: async () => {} };
-  let stopped = false;
+/** Starts `clients` clients, each of which sends one request after the other until stopped. */
+export function startLoad(
+  clients: number,
+  request: (client: number) => Promise<TimedResponse>,
+  pauseMs = 0,
+): Load {
+  const load: Load = { responses: [], errors: [], stop: async () => {} };
+  let isStopped = false;
   const run = async (client: number) => {
-    while (!stopped) {
+    while (!isStopped) {
       try {
-        load.answers.push(await request(client));
+        load.responses.push(await request(client));
       } catch (error) {
-        load.broken.push(error as Error);
+        load.errors.push(error as Error);
       }
       await sleep(pauseMs);
     }
   };
   const running = Promise.all(Array.from({ length: clients }, (_, client) => run(client)));
   load.stop = async () => {
-    stopped = true;
+    isStopped = true;
     await running;
   };
   return load;
 }
 
-/** Statuses and errors with how often each came, for a message. */
-export function tally({ answers, broken }: Load): Record<string, number> {
+/** Counts responses by status and errors by message. */
+export function countOutcomes({ responses, errors }: Omit<Load, "stop">): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const what of [
-    ...answers.map(({ status }) => String(status)),
-    ...broken.map(({ message }) => message),
+  for (const outcome of [
+    ...responses.map(({ status }) => String(status)),
+    ...errors.map(({ message }) => message),
   ]) {
-    counts[what] = (counts[what] ?? 0) + 1;
+    counts[outcome] = (counts[outcome] ?? 0) + 1;
   }
   return counts;
 }
 
-/** Milliseconds from sending to answer: the longest. */
-export const slowest = (answers: Answer[]) =>
-  Math.max(...answers.map(({ sentAt, cameAt }) => cameAt - sentAt));
+/** Milliseconds from sending the request to the complete response, of the slowest one. */
+export const slowestMs = (responses: Pick<TimedResponse, "sentAt" | "receivedAt">[]) =>
+  responses.reduce((slowest, { sentAt, receivedAt }) => Math.max(slowest, receivedAt - sentAt), 0);
 
-/** A client that keeps its one connection. */
-export const oneConnection = () => new Agent({ keepAlive: true, maxSockets: 1 });
+/** An agent of a client that keeps one connection open. */
+export const singleConnectionAgent = () => new Agent({ keepAlive: true, maxSockets: 1 });
 
 let day = 0;
-/** A stay that no other call has given. */
-export const newStay = (listingId: string) => ({
+/** A form body with dates that no other call returns. */
+export const uniqueStay = (listingId: string) => ({
   listingId,
   checkInDate: new Date(Date.UTC(2031, 0, ++day, 15)).toISOString(),
   checkOutDate: new Date(Date.UTC(2031, 0, day + 2, 10)).toISOString(),
   numberOfGuests: 2,
 });
 
-/** A create as a careful client sends it: again, with the same Idempotency-Key, until it is acknowledged. */
-export async function createSurely(
+/** Creates a form like a robust client: retries with the same Idempotency-Key until the create is acknowledged. */
+export async function createWithRetries(
   url: string,
   key: string,
   body: unknown,
@@ -137,11 +145,14 @@ export async function createSurely(
 ): Promise<{ form: FormV1; attempts: number }> {
   const headers = { "Idempotency-Key": randomUUID() };
   for (let attempts = 1; ; attempts++) {
-    const answer = await call(`${url}/v1/forms`, key, { method: "POST", body, headers, agent }).catch(
-      () => undefined,
-    );
-    if (answer?.status === 201) return { form: answer.json as FormV1, attempts };
-    if (attempts === 50) throw new Error(`no create in 50 attempts: ${answer?.status}`);
+    const response = await sendRequest(`${url}/v1/forms`, key, {
+      method: "POST",
+      body,
+      headers,
+      agent,
+    }).catch(() => undefined);
+    if (response?.status === 201) return { form: response.json as FormV1, attempts };
+    if (attempts === 50) throw new Error(`no create in 50 attempts: ${response?.status}`);
     await sleep(100);
   }
 }

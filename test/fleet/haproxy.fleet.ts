@@ -7,48 +7,63 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/engine.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { freePort } from "../harness.js";
-import { describeWith } from "./binaries.js";
-import { Cable } from "./cable.js";
-import { call, createSurely, newStay, oneConnection, startLoad, tally } from "./client.js";
-import { type Host, linesWith, makeWorld, startHost, type World } from "./fleet.js";
-import { makePlaces, type Place } from "./namespaces.js";
-import { Server } from "./servers.js";
+import {
+  countOutcomes,
+  createWithRetries,
+  sendRequest,
+  singleConnectionAgent,
+  startLoad,
+  uniqueStay,
+} from "./client.js";
+import { describeWithBinary } from "./describe-with-binary.js";
+import { ExternalServer } from "./external-server.js";
+import {
+  countLogLines,
+  type Fixture,
+  type GatewayProcess,
+  makeFixture,
+  startGatewayProcess,
+} from "./gateway-processes.js";
+import { createNetworkHosts, type NetworkHost } from "./network-hosts.js";
+import { TcpProxy } from "./tcp-proxy.js";
 
 const CLIENTS = 12;
 
-describeWith("haproxy", "two gateways behind HAProxy", (binary) => {
-  let world: World;
+describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
+  let fixture: Fixture;
   let folder: string;
   let ports: number[];
-  let places: Place[];
-  let databases: string[];
-  let hosts: Host[];
+  let hosts: NetworkHost[];
+  let databaseUrls: string[];
+  let gateways: GatewayProcess[];
   let url: string;
   let agents: Agent[];
 
-  /** A gateway on a host of its own. */
   const startGateway = (index: number) =>
-    startHost(
+    startGatewayProcess(
       {
-        ...world.env,
-        DATABASE_URL: databases[index] ?? "",
-        HOST: places[index]?.address ?? "",
+        ...fixture.env,
+        DATABASE_URL: databaseUrls[index] ?? "",
+        HOST: hosts[index]?.address ?? "",
         PORT: String(ports[index]),
         TRUST_PROXY: "1",
         DRAIN_DELAY_SECONDS: "2",
-        // How long a worker waits for the connections that HAProxy keeps without using them.
+        // A draining worker waits this long for the idle connections of HAProxy.
         DRAIN_SECONDS: "2",
       },
       ["--workers", "2"],
-      places[index]?.within,
+      hosts[index]?.commandPrefix,
     );
 
   beforeAll(async () => {
-    world = await makeWorld();
-    places = await makePlaces(2);
-    const cables = await Promise.all(places.map(({ test }) => Cable.lay(world.services.db.url, test)));
-    databases = cables.map((cable) => cable.url);
-    console.info(`hosts: ${places.map(({ address }) => address).join(", ")}`);
+    fixture = await makeFixture();
+    hosts = await createNetworkHosts(2);
+    // Processes in a network namespace cannot reach the database on 127.0.0.1.
+    const proxies = await Promise.all(
+      hosts.map(({ testAddress }) => TcpProxy.start(fixture.services.db.url, testAddress)),
+    );
+    databaseUrls = proxies.map((proxy) => proxy.url);
+    console.info(`hosts: ${hosts.map(({ address }) => address).join(", ")}`);
     ports = await Promise.all([freePort(), freePort()]);
     const port = await freePort();
     folder = await mkdtemp(join(tmpdir(), "guest-forms-haproxy-"));
@@ -62,113 +77,121 @@ describeWith("haproxy", "two gateways behind HAProxy", (binary) => {
       config,
       [
         ["bind :80", `bind 127.0.0.1:${port}`],
-        ["10.0.0.11:3000", `${places[0]?.address}:${ports[0]}`],
-        ["10.0.0.12:3000", `${places[1]?.address}:${ports[1]}`],
+        ["10.0.0.11:3000", `${hosts[0]?.address}:${ports[0]}`],
+        ["10.0.0.12:3000", `${hosts[1]?.address}:${ports[1]}`],
       ].reduce((text, [from = "", to = ""]) => replace(text, from, to), example),
     );
-    hosts = await Promise.all([startGateway(0), startGateway(1)]);
-    await new Server(binary, ["-f", config], port).start();
+    gateways = await Promise.all([startGateway(0), startGateway(1)]);
+    await new ExternalServer(binary, ["-f", config], port).start();
     url = `http://127.0.0.1:${port}`;
-    await untilBothServe();
+    await waitUntilBothServe();
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
   beforeEach(() => {
-    agents = Array.from({ length: CLIENTS }, oneConnection);
+    agents = Array.from({ length: CLIENTS }, singleConnectionAgent);
   });
 
-  const agentOf = (client: number) => agents[client] ?? oneConnection();
+  const agentOf = (client: number) => agents[client] ?? singleConnectionAgent();
 
-  /** Waits until requests reach both, as the logs of the gateways tell. */
-  const untilBothServe = async () => {
+  /** Waits until the logs of both gateways show requests. */
+  const waitUntilBothServe = async () => {
     for (let tries = 1; ; tries++) {
-      const offsets = hosts.map(({ process }) => process.stderr.length);
-      for (let turn = 0; turn < 8; turn++)
-        await call(`${url}/v1/listings`, world.key.key).catch(() => undefined);
+      const offsets = gateways.map(({ process }) => process.stderr.length);
+      for (let n = 0; n < 8; n++)
+        await sendRequest(`${url}/v1/listings`, fixture.key.key).catch(() => undefined);
       await sleep(20);
-      const served = (host: Host, index: number) => linesWith(host, '"listings.list"', offsets[index]) > 0;
-      if (hosts.every(served)) return;
+      const hasServed = (gateway: GatewayProcess, index: number) =>
+        countLogLines(gateway, '"listings.list"', offsets[index]) > 0;
+      if (gateways.every(hasServed)) return;
       if (tries === 50) throw new Error("HAProxy does not use both gateways.");
       await sleep(100);
     }
   };
 
-  const read = (client: number) => call(`${url}/v1/forms?limit=5`, world.key.key, { agent: agentOf(client) });
+  const read = (client: number) =>
+    sendRequest(`${url}/v1/forms?limit=5`, fixture.key.key, { agent: agentOf(client) });
 
   const formsInDatabase = async () => {
-    const rows = await world.services.db.prisma.form.findMany({
-      where: { listingId: world.listing.id },
+    const rows = await fixture.services.db.prisma.form.findMany({
+      where: { listingId: fixture.listing.id },
       select: { id: true, checkInDate: true },
     });
     return rows.map(({ id, checkInDate }) => `${id} ${checkInDate?.toISOString()}`).sort();
   };
 
-  it("one of them killed under load: no create is lost or doubled, and no read fails", async () => {
-    const known = await formsInDatabase();
+  it("killing a gateway under load loses or duplicates no create and fails no read", async () => {
+    const existing = await formsInDatabase();
     const created: { form: FormV1; attempts: number }[] = [];
-    let isOver = false;
+    let isStopped = false;
     const writers = Array.from({ length: 4 }, async (_, client) => {
-      while (!isOver) {
-        const body = newStay(world.listing.id);
-        created.push(await createSurely(url, world.key.key, body, agentOf(client)));
+      while (!isStopped) {
+        const body = uniqueStay(fixture.listing.id);
+        created.push(await createWithRetries(url, fixture.key.key, body, agentOf(client)));
       }
     });
     const reads = startLoad(8, (client) => read(client + 4));
-    for (const [index, host] of [...hosts.entries()]) {
+    for (const [index, gateway] of [...gateways.entries()]) {
       await sleep(1_500);
-      await killAll(host);
+      await killAll(gateway);
       await sleep(1_500);
-      hosts[index] = await startGateway(index);
-      await untilBothServe();
+      gateways[index] = await startGateway(index);
+      await waitUntilBothServe();
     }
-    isOver = true;
+    isStopped = true;
     await Promise.all([...writers, reads.stop()]);
-    const repeated = created.filter(({ attempts }) => attempts > 1).length;
+    const retried = created.filter(({ attempts }) => attempts > 1).length;
     console.info(
-      `killed: reads ${JSON.stringify(tally(reads))}, ${created.length} creates, ${repeated} sent again`,
+      `killed: reads ${JSON.stringify(countOutcomes(reads))}, ${created.length} creates, ${retried} of them retried`,
     );
-    expect(Object.keys(tally(reads))).toEqual(["200"]);
+    expect(Object.keys(countOutcomes(reads))).toEqual(["200"]);
     const acknowledged = created.map(({ form }) => `${form.id} ${form.checkInDate}`).sort();
-    expect((await formsInDatabase()).filter((form) => !known.includes(form))).toEqual(acknowledged);
+    expect((await formsInDatabase()).filter((form) => !existing.includes(form))).toEqual(acknowledged);
   });
 
   const mixedLoad = () =>
     startLoad(CLIENTS, (client) => {
       if (client % 3 > 0) return read(client);
-      const body = newStay(world.listing.id);
-      return call(`${url}/v1/forms`, world.key.key, { method: "POST", body, agent: agentOf(client) });
+      const body = uniqueStay(fixture.listing.id);
+      return sendRequest(`${url}/v1/forms`, fixture.key.key, {
+        method: "POST",
+        body,
+        agent: agentOf(client),
+      });
     });
 
-  it("each of them restarted worker by worker under load: no request fails", async () => {
+  it("a rolling restart of each gateway's workers under load fails no request", async () => {
     const load = mixedLoad();
-    for (const host of hosts) {
+    for (const gateway of gateways) {
       await sleep(500);
-      process.kill(host.process.pid, "SIGHUP");
-      await expect.poll(() => linesWith(host, "all workers were replaced"), { timeout: 30_000 }).toBe(1);
+      process.kill(gateway.process.pid, "SIGHUP");
+      await expect
+        .poll(() => countLogLines(gateway, "all workers were replaced"), { timeout: 30_000 })
+        .toBe(1);
     }
     await sleep(500);
     await load.stop();
-    console.info(`rolling restarts: ${JSON.stringify(tally(load))}`);
-    expect(Object.keys(tally(load)).sort()).toEqual(["200", "201"]);
+    console.info(`rolling restarts: ${JSON.stringify(countOutcomes(load))}`);
+    expect(Object.keys(countOutcomes(load)).sort()).toEqual(["200", "201"]);
   });
 
-  it("one of them stopped under load and started again: no request fails", async () => {
+  it("stopping a gateway gracefully under load and starting it again fails no request", async () => {
     const load = mixedLoad();
-    for (const [index, host] of [...hosts.entries()]) {
+    for (const [index, gateway] of [...gateways.entries()]) {
       await sleep(500);
-      expect((await host.process.stop("SIGTERM")).code).toBe(0);
-      hosts[index] = await startGateway(index);
-      await untilBothServe();
+      expect((await gateway.process.stop("SIGTERM")).code).toBe(0);
+      gateways[index] = await startGateway(index);
+      await waitUntilBothServe();
     }
     await load.stop();
-    console.info(`stopped and started: ${JSON.stringify(tally(load))}`);
-    expect(Object.keys(tally(load)).sort()).toEqual(["200", "201"]);
+    console.info(`stopped and started: ${JSON.stringify(countOutcomes(load))}`);
+    expect(Object.keys(countOutcomes(load)).sort()).toEqual(["200", "201"]);
   });
 
-  it("without any gateway the answer is an error envelope", async () => {
-    await Promise.all(hosts.map(killAll));
-    // On a connection that it has answered on before, HAProxy may hang up instead: the client is to try again.
-    const fresh = { agent: oneConnection() };
-    const { status, headers, json } = await call(`${url}/v1/listings`, world.key.key, fresh);
+  it("HAProxy returns a 503 error envelope if no gateway is available", async () => {
+    await Promise.all(gateways.map(killAll));
+    // A new connection: HAProxy may close a reused one instead of sending a 503, because clients can retry there.
+    const newConnection = { agent: singleConnectionAgent() };
+    const { status, headers, json } = await sendRequest(`${url}/v1/listings`, fixture.key.key, newConnection);
     expect(status).toBe(503);
     expect(headers["retry-after"]).toBe("1");
     expect(headers["content-type"]).toBe("application/json");
@@ -181,6 +204,6 @@ describeWith("haproxy", "two gateways behind HAProxy", (binary) => {
     });
   });
 
-  /** As if the machine were gone: the workers end with their primary. */
-  const killAll = ({ process }: Host) => process.stop("SIGKILL");
+  /** Kills the primary; its workers exit with it, as if the machine had failed. */
+  const killAll = ({ process }: GatewayProcess) => process.stop("SIGKILL");
 });

@@ -2,25 +2,25 @@ import { createClient } from "@redis/client";
 import { expect, it } from "vitest";
 import { freePort } from "../harness.js";
 import { found, leaveTraces } from "../server/personal-data.js";
-import { describeWith } from "./binaries.js";
-import { redisServer } from "./servers.js";
+import { describeWithBinary } from "./describe-with-binary.js";
+import { createRedis } from "./external-server.js";
 
-describeWith("redis-server", "keys and guests' addresses", (binary) => {
-  it("are in no key or value that Redis holds, nor in a log or an answer of those that use it", async () => {
-    const redis = redisServer(binary, await freePort());
+describeWithBinary("redis-server", "personal data with Redis", (binary) => {
+  it("API keys and guest emails appear in no Redis key or value, log line or response", async () => {
+    const redis = createRedis(binary, await freePort());
     await redis.start();
     const url = `redis://127.0.0.1:${redis.port}`;
     const { said, answers, secrets } = await leaveTraces({ REDIS_URL: url });
     const client = createClient({ url });
     await client.connect();
-    const held: string[] = [];
+    const entries: string[] = [];
     for (const name of await client.keys("*")) {
       const value =
         (await client.type(name)) === "string" ? await client.get(name) : await client.hGetAll(name);
-      held.push(`${name} ${JSON.stringify(value)}`);
+      entries.push(`${name} ${JSON.stringify(value)}`);
     }
     await client.close();
-    expect(held.length, "Redis holds the limits").toBeGreaterThan(0);
-    for (const text of [held.join("\n"), said, answers]) expect(found(text, secrets)).toEqual([]);
+    expect(entries.length, "rate-limit entries in Redis").toBeGreaterThan(0);
+    for (const text of [entries.join("\n"), said, answers]) expect(found(text, secrets)).toEqual([]);
   }, 180_000);
 });

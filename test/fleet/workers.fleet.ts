@@ -4,170 +4,184 @@ import { beforeAll, expect, it } from "vitest";
 import { makeForm } from "../factories.js";
 import { freePort, runCli, spawnCli } from "../harness.js";
 import { isAlive } from "../is-alive.js";
-import { Cable } from "./cable.js";
-import { call, newStay, oneConnection, startLoad, tally } from "./client.js";
-import { type Host, linesWith, makeWorld, startHost, type World } from "./fleet.js";
+import { countOutcomes, sendRequest, singleConnectionAgent, startLoad, uniqueStay } from "./client.js";
+import {
+  countLogLines,
+  type Fixture,
+  type GatewayProcess,
+  makeFixture,
+  startGatewayProcess,
+} from "./gateway-processes.js";
+import { TcpProxy } from "./tcp-proxy.js";
 
-let world: World;
+let fixture: Fixture;
 beforeAll(async () => {
-  world = await makeWorld();
+  fixture = await makeFixture();
 });
 
-async function startWorkers(count: number, env: Record<string, string> = {}): Promise<Host> {
-  const host = await startHost({ ...world.env, ...env }, ["--workers", String(count)]);
-  // What the workers log comes by another pipe than what the command prints.
-  await expect.poll(() => workersOf(host).length).toBe(count);
-  return host;
+async function startWorkers(count: number, env: Record<string, string> = {}): Promise<GatewayProcess> {
+  const gateway = await startGatewayProcess({ ...fixture.env, ...env }, ["--workers", String(count)]);
+  // Workers log to stderr, the command prints to stdout, so the log may lag.
+  await expect.poll(() => workersOf(gateway).length).toBe(count);
+  return gateway;
 }
 
-/** The process ids of the workers that listen, oldest first. */
-function workersOf({ process }: Host): number[] {
-  const living = execFileSync("ps", ["-o", "pid=", "--ppid", String(process.pid)], { encoding: "utf8" });
-  const pids = living.split("\n").map(Number);
-  return log(process.stderr)
+/** Returns the process ids of the listening workers, oldest first. */
+function workersOf({ process }: GatewayProcess): number[] {
+  const children = execFileSync("ps", ["-o", "pid=", "--ppid", String(process.pid)], { encoding: "utf8" });
+  const pids = children.split("\n").map(Number);
+  return parseLog(process.stderr)
     .filter(({ msg, pid }) => msg === "listening" && pids.includes(Number(pid)))
     .map(({ pid }) => Number(pid));
 }
 
-const log = (text: string): Record<string, unknown>[] =>
+const parseLog = (text: string): Record<string, unknown>[] =>
   text
     .split("\n")
     .filter((line) => line.startsWith("{") && line.endsWith("}"))
     .map((line) => JSON.parse(line));
 
-const signalTo = (host: Host, signal: NodeJS.Signals) => process.kill(host.process.pid, signal);
+const sendSignal = (gateway: GatewayProcess, signal: NodeJS.Signals) =>
+  process.kill(gateway.process.pid, signal);
 
-const list = ({ url }: Host, agent = oneConnection()) =>
-  call(`${url}/v1/listings?limit=1`, world.key.key, { agent });
+const listListings = ({ url }: GatewayProcess, agent = singleConnectionAgent()) =>
+  sendRequest(`${url}/v1/listings?limit=1`, fixture.key.key, { agent });
 
-it("SIGHUP replaces every worker under load, and no request fails on any kept connection", async () => {
-  const host = await startWorkers(2);
-  const old = workersOf(host);
-  const agents = Array.from({ length: 16 }, oneConnection);
+it("SIGHUP replaces every worker under load without failing a request on a keep-alive connection", async () => {
+  const gateway = await startWorkers(2);
+  const oldWorkers = workersOf(gateway);
+  const agents = Array.from({ length: 16 }, singleConnectionAgent);
   const load = startLoad(agents.length, (client) => {
     const agent = agents[client];
-    if (client % 4 > 0 || !agent) return list(host, agent);
-    const body = newStay(world.listing.id);
-    return call(`${host.url}/v1/forms`, world.key.key, { method: "POST", body, agent });
+    if (client % 4 > 0 || !agent) return listListings(gateway, agent);
+    const body = uniqueStay(fixture.listing.id);
+    return sendRequest(`${gateway.url}/v1/forms`, fixture.key.key, { method: "POST", body, agent });
   });
   for (let turn = 1; turn <= 2; turn++) {
     await sleep(500);
-    signalTo(host, "SIGHUP");
-    await expect.poll(() => linesWith(host, "all workers were replaced"), { timeout: 20_000 }).toBe(turn);
+    sendSignal(gateway, "SIGHUP");
+    await expect
+      .poll(() => countLogLines(gateway, "all workers were replaced"), { timeout: 20_000 })
+      .toBe(turn);
   }
   await sleep(500);
   await load.stop();
-  console.info(`rolling restarts under load: ${JSON.stringify(tally(load))}`);
-  expect(Object.keys(tally(load)).filter((what) => what !== "200" && what !== "201")).toEqual([]);
-  const now = workersOf(host);
-  expect(now).toHaveLength(2);
-  expect(now.filter((pid) => old.includes(pid))).toEqual([]);
+  console.info(`rolling restarts under load: ${JSON.stringify(countOutcomes(load))}`);
+  expect(
+    Object.keys(countOutcomes(load)).filter((outcome) => outcome !== "200" && outcome !== "201"),
+  ).toEqual([]);
+  const newWorkers = workersOf(gateway);
+  expect(newWorkers).toHaveLength(2);
+  expect(newWorkers.filter((pid) => oldWorkers.includes(pid))).toEqual([]);
 });
 
-it("a worker whose replacement listens serves what comes on kept connections, ending them, and is not ready", async () => {
-  const host = await startWorkers(1);
-  const [first, second] = [oneConnection(), oneConnection()];
-  const before = await Promise.all([list(host, first), list(host, second)]);
+it("a worker being replaced serves keep-alive connections with `Connection: close` and is not ready", async () => {
+  const gateway = await startWorkers(1);
+  const [first, second] = [singleConnectionAgent(), singleConnectionAgent()];
+  const before = await Promise.all([listListings(gateway, first), listListings(gateway, second)]);
   expect(before.map(({ status, headers }) => [status, headers.connection])).toEqual(
     Array(2).fill([200, "keep-alive"]),
   );
-  signalTo(host, "SIGHUP");
-  await expect.poll(() => workersOf(host).length, { timeout: 10_000 }).toBe(2);
-  // The order to retire follows upon the replacement's report.
+  sendSignal(gateway, "SIGHUP");
+  await expect.poll(() => workersOf(gateway).length, { timeout: 10_000 }).toBe(2);
+  // The primary tells the old worker to drain only after the replacement reports that it listens.
   await expect
-    .poll(async () => (await call(`${host.url}/readyz`, undefined, { agent: first })).status, {
+    .poll(async () => (await sendRequest(`${gateway.url}/readyz`, undefined, { agent: first })).status, {
       timeout: 200,
     })
     .toBe(503);
-  const kept = await list(host, second);
-  expect([kept.status, kept.headers.connection]).toEqual([200, "close"]);
-  expect((await call(`${host.url}/readyz`, undefined)).status, "the replacement").toBe(200);
-  await expect.poll(() => workersOf(host).length).toBe(1);
+  const lastResponse = await listListings(gateway, second);
+  expect([lastResponse.status, lastResponse.headers.connection]).toEqual([200, "close"]);
+  expect((await sendRequest(`${gateway.url}/readyz`, undefined)).status, "the replacement").toBe(200);
+  await expect.poll(() => workersOf(gateway).length).toBe(1);
 });
 
-it("a worker that crashes is replaced, while the others serve", async () => {
-  const host = await startWorkers(2);
-  const [victim = 0, other] = workersOf(host);
+it("a crashed worker is replaced while the other workers serve", async () => {
+  const gateway = await startWorkers(2);
+  const [victim = 0, other] = workersOf(gateway);
   process.kill(victim, "SIGKILL");
-  for (let turn = 0; turn < 5; turn++) expect((await list(host)).status).toBe(200);
-  await expect.poll(() => workersOf(host).length, { timeout: 10_000 }).toBe(2);
-  expect(workersOf(host)).toContain(other);
-  const said = log(host.process.stderr).filter(({ msg }) => msg === "a worker exited");
-  expect(said).toMatchObject([{ worker: victim, reason: "killed by SIGKILL", replacedInMs: 100 }]);
+  for (let turn = 0; turn < 5; turn++) expect((await listListings(gateway)).status).toBe(200);
+  await expect.poll(() => workersOf(gateway).length, { timeout: 10_000 }).toBe(2);
+  expect(workersOf(gateway)).toContain(other);
+  const crashes = parseLog(gateway.process.stderr).filter(({ msg }) => msg === "a worker exited");
+  expect(crashes).toMatchObject([{ worker: victim, reason: "killed by SIGKILL", replacedInMs: 100 }]);
 });
 
-it("a worker that cannot start is tried again ever more slowly, saying why, and SIGHUP leaves the others", async () => {
-  const cable = await Cable.lay(world.services.db.url);
-  const host = await startWorkers(2, { DATABASE_URL: cable.url });
-  const [victim = 0, other] = workersOf(host);
-  cable.cut();
+it("a worker that cannot start is retried with backoff and its reason is logged, and SIGHUP keeps the other workers running", async () => {
+  const proxy = await TcpProxy.start(fixture.services.db.url);
+  const gateway = await startWorkers(2, { DATABASE_URL: proxy.url });
+  const [victim = 0, other] = workersOf(gateway);
+  proxy.disable();
   process.kill(victim, "SIGKILL");
-  const pauses = () =>
-    log(host.process.stderr)
+  const restartDelaysMs = () =>
+    parseLog(gateway.process.stderr)
       .filter(({ msg }) => msg === "a worker exited")
       .map(({ replacedInMs }) => replacedInMs);
-  await expect.poll(pauses, { timeout: 20_000 }).toEqual([100, 200, 400]);
-  const reasons = log(host.process.stderr).filter(({ msg }) => msg === "a worker exited");
-  expect(reasons.at(-1)?.reason).toMatch(/database at 127\.0\.0\.1:\d+ cannot be reached/);
-  signalTo(host, "SIGHUP");
-  await expect.poll(() => linesWith(host, "a replacement cannot start"), { timeout: 20_000 }).toBe(1);
-  expect(workersOf(host)).toEqual([other]);
-  cable.mend();
-  await expect.poll(() => workersOf(host).length, { timeout: 20_000 }).toBe(2);
-  expect((await list(host)).status).toBe(200);
+  await expect.poll(restartDelaysMs, { timeout: 20_000 }).toEqual([100, 200, 400]);
+  const failures = parseLog(gateway.process.stderr).filter(({ msg }) => msg === "a worker exited");
+  expect(failures.at(-1)?.reason).toMatch(/database at 127\.0\.0\.1:\d+ cannot be reached/);
+  sendSignal(gateway, "SIGHUP");
+  await expect.poll(() => countLogLines(gateway, "a replacement cannot start"), { timeout: 20_000 }).toBe(1);
+  expect(workersOf(gateway)).toEqual([other]);
+  proxy.enable();
+  await expect.poll(() => workersOf(gateway).length, { timeout: 20_000 }).toBe(2);
+  expect((await listListings(gateway)).status).toBe(200);
 });
 
-it("settings are refused before any worker starts, and a port that is taken ends the command", async () => {
-  const bad = await runCli(["serve", "--workers", "2"], { env: { ...world.env, DRAIN_SECONDS: "soon" } });
+it("an invalid setting and a port in use make `serve --workers` exit with 1 and a message", async () => {
+  const bad = await runCli(["serve", "--workers", "2"], { env: { ...fixture.env, DRAIN_SECONDS: "soon" } });
   expect([bad.code, bad.stderr]).toEqual([
     1,
     'error: DRAIN_SECONDS is "soon", but must be an integer from 0 to 600.\n',
   ]);
-  const host = await startWorkers(1);
-  const { port } = new URL(host.url);
-  const taken = await runCli(["serve", "--workers", "2", "--port", port], { env: world.env });
+  const gateway = await startWorkers(1);
+  const { port } = new URL(gateway.url);
+  const taken = await runCli(["serve", "--workers", "2", "--port", port], { env: fixture.env });
   expect([taken.code, taken.stderr]).toEqual([
     1,
     `error: Port ${port} on 127.0.0.1 is in use: stop the process that listens there, or set PORT to another port.\n`,
   ]);
 });
 
-it.each(["SIGTERM", "SIGINT"] as const)("%s lets every worker finish what it has begun", async (signal) => {
-  const host = await startWorkers(2);
-  const lock = await world.services.db.pool.connect();
-  const form = await makeForm(world.services, world.userId, world.listing.id);
-  const agent = oneConnection();
-  const put = { method: "PUT", body: newStay(world.listing.id), agent };
-  await lock.query("BEGIN");
-  await lock.query("SELECT FROM forms WHERE id = $1::uuid FOR UPDATE", [form.id]);
-  const updated = call(`${host.url}/v1/forms/${form.id}`, world.key.key, put);
-  await sleep(300);
-  signalTo(host, signal);
-  await sleep(300);
-  await lock.query("COMMIT");
-  lock.release();
-  expect((await updated).status).toBe(200);
-  const { code } = await host.process.done;
-  expect(code).toBe(0);
-  expect(linesWith(host, '"msg":"stopped"')).toBe(2);
-  await expect(list(host)).rejects.toThrow("ECONNREFUSED");
-});
+it.each(["SIGTERM", "SIGINT"] as const)(
+  "%s lets every worker finish its requests in flight",
+  async (signal) => {
+    const gateway = await startWorkers(2);
+    const lock = await fixture.services.db.pool.connect();
+    const form = await makeForm(fixture.services, fixture.userId, fixture.listing.id);
+    const agent = singleConnectionAgent();
+    const put = { method: "PUT", body: uniqueStay(fixture.listing.id), agent };
+    await lock.query("BEGIN");
+    await lock.query("SELECT FROM forms WHERE id = $1::uuid FOR UPDATE", [form.id]);
+    const updated = sendRequest(`${gateway.url}/v1/forms/${form.id}`, fixture.key.key, put);
+    await sleep(300);
+    sendSignal(gateway, signal);
+    await sleep(300);
+    await lock.query("COMMIT");
+    lock.release();
+    expect((await updated).status).toBe(200);
+    const { code } = await gateway.process.done;
+    expect(code).toBe(0);
+    expect(countLogLines(gateway, '"msg":"stopped"')).toBe(2);
+    await expect(listListings(gateway)).rejects.toThrow("ECONNREFUSED");
+  },
+);
 
-it("a second SIGINT ends all workers at once", async () => {
-  const host = await startWorkers(2, { DRAIN_DELAY_SECONDS: "60" });
-  const workers = workersOf(host);
-  signalTo(host, "SIGINT");
+it("a second SIGINT stops all workers immediately", async () => {
+  const gateway = await startWorkers(2, { DRAIN_DELAY_SECONDS: "60" });
+  const workers = workersOf(gateway);
+  sendSignal(gateway, "SIGINT");
   await sleep(700);
-  expect((await list(host)).status, "during the delay").toBe(200);
-  signalTo(host, "SIGINT");
-  expect((await host.process.done).code).toBe(130);
+  expect((await listListings(gateway)).status, "during the delay").toBe(200);
+  sendSignal(gateway, "SIGINT");
+  expect((await gateway.process.done).code).toBe(130);
   await expect.poll(() => workers.some(isAlive), { timeout: 5_000 }).toBe(false);
 });
 
-it("workers end with a primary that is killed", async () => {
+it("workers exit if their primary is killed", async () => {
   const port = await freePort();
   const primary = spawnCli(["serve", "--no-worker", "--workers", "2", "--port", String(port)], {
-    env: world.env,
+    env: fixture.env,
   });
   await primary.waitForLine(/^Listening on/);
   const workers = workersOf({ url: "", process: primary });

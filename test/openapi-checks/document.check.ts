@@ -70,32 +70,32 @@ describe("third-party checks of the OpenAPI document", () => {
     const send = async (
       method: string,
       path: string,
-      sent: { key?: string; body?: unknown; id?: string } = {},
+      options: { key?: string; body?: unknown; idempotencyKey?: string } = {},
     ) => {
-      const { key = holder.key, body, id } = sent;
+      const { key = holder.key, body, idempotencyKey } = options;
       const headers: Record<string, string> = { Authorization: `Bearer ${key}` };
       if (body) headers["Content-Type"] = "application/json";
-      if (id) headers["Idempotency-Key"] = id;
-      const answer = await fetch(proxy.url + path, {
+      if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
+      const response = await fetch(proxy.url + path, {
         method,
         headers,
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-      expect(answer.headers.get("sl-violations"), `${method} ${path}`).toBeNull();
-      expect(answer.headers.get("x-correlation-id"), `${method} ${path} reached the server`).not.toBeNull();
-      return { status: answer.status, json: (await answer.json()) as { id: string; nextCursor: string } };
+      expect(response.headers.get("sl-violations"), `${method} ${path}`).toBeNull();
+      expect(response.headers.get("x-correlation-id"), `${method} ${path} reached the server`).not.toBeNull();
+      return { status: response.status, json: (await response.json()) as { id: string; nextCursor: string } };
     };
     const body = stay(listingId);
-    const created = await send("POST", "/v1/forms", { body, id: "prism" });
+    const created = await send("POST", "/v1/forms", { body, idempotencyKey: "prism" });
     await send("POST", "/v1/forms", { body: stay(listingId) });
     const path = `/v1/forms/${created.json.id}`;
-    const first = await send("GET", `/v1/forms?limit=1&listingId=${listingId}`);
+    const firstPage = await send("GET", `/v1/forms?limit=1&listingId=${listingId}`);
     const unknownId = "00000000-0000-4000-8000-000000000000";
-    const answers = [
+    const responses = [
       created,
-      first,
-      await send("POST", "/v1/forms", { body, id: "prism" }),
-      await send("GET", `/v1/forms?limit=1&listingId=${listingId}&cursor=${first.json.nextCursor}`),
+      firstPage,
+      await send("POST", "/v1/forms", { body, idempotencyKey: "prism" }),
+      await send("GET", `/v1/forms?limit=1&listingId=${listingId}&cursor=${firstPage.json.nextCursor}`),
       await send("PUT", path, { body: stay(listingId) }),
       await send("GET", path),
       await send("GET", "/v1/listings"),
@@ -105,14 +105,14 @@ describe("third-party checks of the OpenAPI document", () => {
       await send("GET", `/v1/listings/${unknownId}`),
       await send("GET", "/v1/forms?cursor=altered"),
       await send("POST", "/v1/forms", { body: { ...body, checkOutDate: body.checkInDate } }),
-      await send("POST", "/v1/forms", { body: stay(listingId), id: "prism" }),
+      await send("POST", "/v1/forms", { body: stay(listingId), idempotencyKey: "prism" }),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([
+    expect(responses.map(({ status }) => status)).toEqual([
       201, 200, 201, 200, 200, 200, 200, 200, 401, 403, 404, 400, 400, 422,
     ]);
     // Control: a request that the document does not allow is reported.
-    const wrong = await fetch(`${proxy.url}/v1/forms?limit=many`, { headers: { "X-API-Key": holder.key } });
-    expect(wrong.headers.get("sl-violations")).toContain("limit");
+    const invalid = await fetch(`${proxy.url}/v1/forms?limit=many`, { headers: { "X-API-Key": holder.key } });
+    expect(invalid.headers.get("sl-violations")).toContain("limit");
     await proxy.prism.end();
   });
 

@@ -29,11 +29,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-interface Lock {
+interface Lockfile {
   packages: Record<string, { version?: string; integrity?: string }>;
 }
 
-const lock = async (path: string) => JSON.parse(await readFile(path, "utf8")) as Lock;
+const readLockfile = async (path: string) => JSON.parse(await readFile(path, "utf8")) as Lockfile;
 
 const guestForms = (args: string[], env: Record<string, string> = {}) =>
   spawnNode([join(installed, "gateway/guest-forms.cjs"), ...args], { env, cwd: folder });
@@ -55,8 +55,8 @@ async function bytesIn(path: string): Promise<number> {
 }
 
 test("an installation contains only the locked production dependencies", async () => {
-  const { packages } = await lock(join(installed, "node_modules/.package-lock.json"));
-  const locked = (await lock(join(packageRoot(), "package-lock.json"))).packages;
+  const { packages } = await readLockfile(join(installed, "node_modules/.package-lock.json"));
+  const locked = (await readLockfile(join(packageRoot(), "package-lock.json"))).packages;
   expect(Object.keys(packages).length).toBeGreaterThan(50);
   expect(Object.keys(packages).length).toBeLessThanOrEqual(MAX_PACKAGES);
   for (const [path, { integrity }] of Object.entries(packages)) {
@@ -75,9 +75,18 @@ test("an installation migrates an empty database, serves, and creates a form", a
   const env = { DATABASE_URL: url, APP_SECRETS: "a secret for the test of an installation" };
   expect((await guestForms(["migrate"], env).done).code).toBe(0);
   const user = await json<{ id: string }>(["users", "create", "--email", "host@example.com"], env);
-  const place = ["--address", "Ufer 20", "--city", "Berlin", "--country", "Germany", "--zip-code", "10999"];
+  const location = [
+    "--address",
+    "Ufer 20",
+    "--city",
+    "Berlin",
+    "--country",
+    "Germany",
+    "--zip-code",
+    "10999",
+  ];
   const listing = await json<{ id: string }>(
-    ["listings", "create", "--owner", user.id, "--title", "Loft", ...place, "--timezone", "Europe/Berlin"],
+    ["listings", "create", "--owner", user.id, "--title", "Loft", ...location, "--timezone", "Europe/Berlin"],
     env,
   );
   const { key } = await json<{ key: string }>(

@@ -1,4 +1,4 @@
-// What Fastify compiles into validators and serializers; properties in the order of the service's JSON.
+// JSON schemas that Fastify compiles into validators and serializers. Properties are in the order of the service's JSON.
 
 export const STATUSES = [
   "SENT",

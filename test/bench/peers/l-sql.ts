@@ -11,21 +11,21 @@ const LISTING_COLUMNS = `l.id, l.public_id AS "publicId", l.title, l.address, l.
   l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"`;
 
 /** Memberships of the holder $1. */
-const MINE = "m.user_id = $1::uuid AND m.role IN ('OWNER', 'WRITER')";
+const OWN_MEMBERSHIP = "m.user_id = $1::uuid AND m.role IN ('OWNER', 'WRITER')";
 
 export const FORM = `
   SELECT ${FORM_COLUMNS} FROM forms f
-  WHERE f.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = f.listing_id)`;
+  WHERE f.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = f.listing_id)`;
 
 export const LISTING = `
   SELECT ${LISTING_COLUMNS} FROM listings l
-  WHERE l.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = l.id)`;
+  WHERE l.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = l.id)`;
 
 export const LISTINGS = `
   SELECT ${LISTING_COLUMNS}
   FROM (
     SELECT m.listing_id, m.listing_created_at FROM memberships m
-    WHERE ${MINE} AND (m.listing_created_at, m.listing_id) > ($2::timestamptz, $3::uuid)
+    WHERE ${OWN_MEMBERSHIP} AND (m.listing_created_at, m.listing_id) > ($2::timestamptz, $3::uuid)
     ORDER BY m.listing_created_at, m.listing_id
     LIMIT $4::int
   ) mine
@@ -38,7 +38,7 @@ const IN_ORDER = "ORDER BY f.created_at, f.id";
 export const FORMS_ON_LISTING = `
   SELECT ${FORM_COLUMNS} FROM forms f
   WHERE f.listing_id = $5::uuid AND ${AFTER}
-    AND EXISTS (SELECT FROM memberships m WHERE ${MINE} AND m.listing_id = $5::uuid)
+    AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = $5::uuid)
   ${IN_ORDER} LIMIT $4::int`;
 
 export const FORMS = `
@@ -54,27 +54,27 @@ export const FORMS = `
 
 const iso = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** The answer to a repeat: the stored one, with the time that stands in the form. */
-const ANSWER = `c.answer || jsonb_build_object('createdAt', ${iso("f.created_at")})`;
+/** The replayed response: the stored one with the form's creation time. */
+const REPLAY = `c.answer || jsonb_build_object('createdAt', ${iso("f.created_at")})`;
 
 /**
- * All of a create in one statement. $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id,
- * $7 and $8 stay, $9 guests, $10 sealed e-mail, $11 key's id, $12 correlation id. No row: the listing is out of scope;
- * no answer: its rules are against it.
+ * A create in one statement. $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id, $7 and $8
+ * dates, $9 guests, $10 sealed email, $11 key id, $12 correlation id. Returns no row if the listing is out of scope, and
+ * a null answer if its rules reject the form.
  */
 export const CREATE = `
   WITH listing AS MATERIALIZED (
     SELECT l.active AND ($9::int <= l.max_people_in_listing) IS NOT FALSE AS takes
     FROM memberships m JOIN listings l ON l.id = m.listing_id
-    WHERE ${MINE} AND m.listing_id = $2::uuid
+    WHERE ${OWN_MEMBERSHIP} AND m.listing_id = $2::uuid
   ), bound AS MATERIALIZED (
-    SELECT c.form_id, ${ANSWER} AS answer, c.fingerprint <> $3::bytea AS reused
+    SELECT c.form_id, ${REPLAY} AS answer, c.fingerprint <> $3::bytea AS reused
     FROM idempotency_keys k JOIN creations c ON c.form_id = k.form_id JOIN forms f ON f.id = c.form_id
     WHERE k.holder_id = $1::uuid AND k.key = $4::text
   ), earlier AS MATERIALIZED (
     SELECT * FROM bound
     UNION ALL
-    SELECT c.form_id, ${ANSWER}, false FROM creations c JOIN forms f ON f.id = c.form_id
+    SELECT c.form_id, ${REPLAY}, false FROM creations c JOIN forms f ON f.id = c.form_id
     WHERE c.holder_id = $1::uuid AND c.current_fingerprint = $3::bytea AND NOT EXISTS (SELECT FROM bound)
   ), form AS (
     INSERT INTO forms AS f

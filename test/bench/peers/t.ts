@@ -1,5 +1,5 @@
-// Peer T: Express and Prisma as people ordinarily write it. No part of the service but what makes the bytes equal: the
-// cursor, the fingerprint and the seal.
+// Peer T: an ordinary server on Express and Prisma. It shares only the code that makes the bytes equal: cursors,
+// fingerprints and sealed emails.
 import { createHash, randomUUID } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import express, { type NextFunction, type Request, type Response } from "express";
@@ -125,8 +125,8 @@ const listQuery = z.object({
   listingId: z.guid().optional(),
 });
 
-/** The usual keyset condition. */
-function after(identity: ListIdentity, cursor: string | undefined) {
+/** Keyset pagination: rows after the cursor. */
+function afterCursor(identity: ListIdentity, cursor: string | undefined) {
   if (cursor === undefined) return {};
   const position = decodeCursor(keyring.cursor, identity, cursor);
   const createdAt = new Date(position.createdAt);
@@ -149,7 +149,7 @@ app.get("/v1/forms", async (req, res) => {
     where: {
       listing: inScope(res.locals.apiKey.userId),
       ...(listingId && { listingId }),
-      ...after(identity, cursor),
+      ...afterCursor(identity, cursor),
     },
     orderBy: oldestFirst,
     take: limit + 1,
@@ -162,7 +162,7 @@ app.get("/v1/listings", async (req, res) => {
   const { limit, cursor } = listQuery.parse(req.query);
   const identity: ListIdentity = { list: "listings" };
   const rows = await prisma.listing.findMany({
-    where: { ...inScope(res.locals.apiKey.userId), ...after(identity, cursor) },
+    where: { ...inScope(res.locals.apiKey.userId), ...afterCursor(identity, cursor) },
     orderBy: oldestFirst,
     take: limit + 1,
     select: listingSelect,
@@ -182,8 +182,8 @@ const createBody = z
 
 type CreateBody = z.output<typeof createBody>;
 
-/** The bytes of the service's JSON, from a stored answer, whose keys Postgres keeps in an order of its own. */
-function inOrder({ answer, form }: { answer: Prisma.JsonValue; form: { createdAt: Date } }) {
+/** Restores the order of the properties of a stored response, which jsonb does not keep. */
+function restoreOrder({ answer, form }: { answer: Prisma.JsonValue; form: { createdAt: Date } }) {
   const stored: Record<string, unknown> = { ...(answer as object), createdAt: form.createdAt };
   return Object.fromEntries(Object.keys(formSelect).map((name) => [name, stored[name]]));
 }
@@ -212,7 +212,7 @@ async function create(
       if (Buffer.compare(bound.creation.fingerprint, fingerprint) !== 0) {
         throw new HttpError(422, "IDEMPOTENCY_KEY_REUSED");
       }
-      return { form: inOrder(bound.creation), replayed: true };
+      return { form: restoreOrder(bound.creation), replayed: true };
     }
   }
   const earlier = await tx.creation.findFirst({
@@ -221,7 +221,7 @@ async function create(
   });
   if (earlier) {
     if (key) await tx.idempotencyKey.create({ data: { holderId, key, formId: earlier.formId } });
-    return { form: inOrder(earlier), replayed: true };
+    return { form: restoreOrder(earlier), replayed: true };
   }
   const { active, maxPeopleInListing: most } = listing;
   if (!active || (most !== null && body.numberOfGuests > most)) throw new HttpError(400, "VALIDATION_ERROR");

@@ -1,0 +1,106 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startEquivalentServers } from "./compare-servers.js";
+import { runTurn } from "./measure.js";
+import type { Options } from "./options.js";
+import { progress } from "./progress.js";
+import { markdownTable } from "./report.js";
+import { benchFolder } from "./results.js";
+import type { Server } from "./servers.js";
+import { findOperation, type Session, withSession } from "./session.js";
+
+/** CPU time per request of a server and of Postgres, in microseconds or relative to L. */
+interface CpuFigures {
+  cpu: number;
+  postgresCpu: number;
+}
+
+type Recorded = Record<string, CpuFigures>;
+
+const OPERATIONS = ["fetch-form", "list-10", "list-1000", "list-new", "create"];
+/** V8 compiles hot code within some thousands of requests, which take several turns on a busy machine. */
+const WARM_UP_REQUESTS = 5_000;
+const MAX_WARM_UP_TURNS = 8;
+/** Of one second each. */
+const ROUNDS = 4;
+/** A ratio may exceed the recorded one by this factor, to allow for noise. */
+const MAX_GROWTH = 1.5;
+
+const recordedFile = () => join(benchFolder(), "recorded.json");
+
+/**
+ * Compares CPU time per request relative to L with `recorded.json`, and fails if a ratio has grown by half. Ratios
+ * within one run are similar on every machine, busy or not. An operation that fails is measured once more.
+ */
+export async function checkRegression(options: Options): Promise<void> {
+  await withSession(options.forms, async (session) => {
+    const servers = await startEquivalentServers(session, ["service", "L"]);
+    if (options.record) return recordRatios(session, servers, options);
+    const recorded = JSON.parse(await readFile(recordedFile(), "utf8")) as Recorded;
+    const rows: string[][] = [];
+    for (const id of OPERATIONS) {
+      const limit = recorded[id];
+      if (!limit) throw new Error(`${recordedFile()} has no ${id}: run with --record.`);
+      const isWithinLimit = ({ cpu, postgresCpu }: CpuFigures) =>
+        cpu <= limit.cpu * MAX_GROWTH && postgresCpu <= limit.postgresCpu * MAX_GROWTH;
+      let measured = await measureRatios(session, servers, id, options);
+      if (!isWithinLimit(measured)) measured = await measureRatios(session, servers, id, options);
+      if (!isWithinLimit(measured)) process.exitCode = 1;
+      rows.push([id, isWithinLimit(measured) ? "ok" : "GROWN", ...cells(measured, limit)]);
+    }
+    const head = ["operation", "", "CPU vs. L", "recorded", "Postgres CPU vs. L", "recorded"];
+    process.stdout.write(`${markdownTable([head, ...rows])}\n`);
+  });
+}
+
+const cells = (measured: CpuFigures, limit: CpuFigures) =>
+  [measured.cpu, limit.cpu, measured.postgresCpu, limit.postgresCpu].map((ratio) => ratio.toFixed(2));
+
+async function recordRatios(session: Session, servers: Server[], options: Options): Promise<void> {
+  const recorded: Recorded = {};
+  for (const id of OPERATIONS) recorded[id] = await measureRatios(session, servers, id, options);
+  await writeFile(recordedFile(), `${JSON.stringify(recorded, null, 2)}\n`);
+  progress(`Recorded in ${recordedFile()}.`);
+}
+
+async function measureRatios(
+  session: Session,
+  servers: Server[],
+  id: string,
+  options: Options,
+): Promise<CpuFigures> {
+  progress(`Measuring: ${id} …`);
+  const [service, L] = await measureLowest(session, servers, id, options);
+  if (!service || !L) throw new Error("A server was not measured.");
+  const ratio = (own: number, base: number) => Number((own / base).toFixed(2));
+  return { cpu: ratio(service.cpu, L.cpu), postgresCpu: ratio(service.postgresCpu, L.postgresCpu) };
+}
+
+/** Measures the lowest CPU time per request of each server, because other load can only increase it. */
+async function measureLowest(
+  session: Session,
+  servers: Server[],
+  id: string,
+  { connections }: Options,
+): Promise<CpuFigures[]> {
+  const { database } = session;
+  const load = findOperation(session, id);
+  for (const server of servers) {
+    for (let sent = 0, turns = 0; sent < WARM_UP_REQUESTS && turns < MAX_WARM_UP_TURNS; turns++) {
+      sent += (await runTurn(database, server, load, { connections, seconds: 1 })).requestsPerSecond;
+    }
+  }
+  const lowest = servers.map(() => ({
+    cpu: Number.POSITIVE_INFINITY,
+    postgresCpu: Number.POSITIVE_INFINITY,
+  }));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [index, best] of lowest.entries()) {
+      const server = servers[index] as Server;
+      const { cpu, postgresCpu } = await runTurn(database, server, load, { connections, seconds: 1 });
+      best.cpu = Math.min(best.cpu, cpu);
+      best.postgresCpu = Math.min(best.postgresCpu, postgresCpu ?? 1);
+    }
+  }
+  return lowest;
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "vitest";
+import { asOperator, openTestServices, stay } from "../factories.js";
+import { spawnCli } from "../harness.js";
+import { makeHolder } from "../server/holders.js";
+import {
+  commandEnv,
+  mailEnv,
+  openPostOffice,
+  type PostOffice,
+  withMail,
+  work,
+} from "../server/post-office.js";
+
+/** Guaranteed time until the jobs of a killed worker are taken over. */
+const TAKEOVER_MS = 60_000;
+/** Twice the time without a heartbeat after which a worker counts as stale. */
+const LONG_SEND_MS = 40_000;
+
+const eventually = <Result>(read: () => Result, timeout = 40_000) =>
+  expect.poll(read, { timeout, interval: 50 });
+
+const recipients = ({ received }: PostOffice) => received.flatMap(({ to }) => to);
+
+describe("notifications of a stale worker", () => {
+  test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
+    const services = await openTestServices();
+    const holder = await makeHolder(services);
+    const create = (guestEmail: string) => holder.create(stay(holder.listingId, { guestEmail }));
+    const [killed, slow, other] = [await openPostOffice(), await openPostOffice(), await openPostOffice()];
+    killed.hold();
+    slow.hold();
+    const env = commandEnv(services, {
+      WORKER_CONCURRENCY: "1",
+      SMTP_TIMEOUT_SECONDS: "120",
+    });
+    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
+    const { form } = await create("killed@example.com");
+    // The last attempt: it must be repeated, because its worker was killed.
+    await services.db.pool.query("UPDATE notifications SET attempts = 24");
+    const victim = start(killed);
+    await eventually(() => killed.begun).toBe(1);
+    const slowWorker = start(slow);
+    await create("slow@example.com");
+    await eventually(() => slow.begun).toBe(1);
+    const sendingSince = performance.now();
+    await start(other).waitForLine(/Sending notifications/, 60_000);
+    const states = async () => (await asOperator(services).notifications.list()).map(({ state }) => state);
+    expect(await states()).toEqual(["running", "running"]);
+    const killedAt = performance.now();
+    await victim.stop("SIGKILL");
+    await eventually(() => recipients(other), TAKEOVER_MS).toEqual(["killed@example.com"]);
+    expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
+    expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
+    await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
+    expect(await states()).toEqual(["running"]);
+    slow.release();
+    await eventually(() => recipients(slow)).toEqual(["slow@example.com"]);
+    await eventually(states).toEqual([]);
+    await slowWorker.stop();
+    expect([killed.begun, slow.begun, other.begun]).toEqual([1, 1, 1]);
+  }, 150_000);
+
+  test("a notification whose worker is killed at 5 attempts in a row fails permanently, until an operator retries it", async () => {
+    const services = await openTestServices();
+    const holder = await makeHolder(services);
+    const [deadly, other] = [await openPostOffice(), await openPostOffice()];
+    deadly.hold();
+    const { form } = await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
+    await services.db.pool.query("UPDATE notifications SET crashes = 4");
+    const env = { ...commandEnv(services), ...mailEnv(deadly.url) };
+    const victim = spawnCli(["worker"], { env });
+    await eventually(() => deadly.begun).toBe(1);
+    await victim.stop("SIGKILL");
+    const lines = await work(await withMail(services, other.url));
+    const { notifications } = asOperator(services);
+    await eventually(async () => (await notifications.list()).map(({ state }) => state), TAKEOVER_MS).toEqual(
+      ["failed"],
+    );
+    const [failed] = await notifications.list();
+    const reason = "its worker crashed at each of 5 attempts in a row";
+    expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
+    expect(lines).toContainEqual({
+      level: "error",
+      facts: expect.objectContaining({ notificationId: failed?.id, formId: form.id, reason }),
+      message: "notification given up",
+    });
+    expect(recipients(other)).toEqual([]);
+    await notifications.retry({ id: failed?.id ?? "" });
+    await eventually(() => recipients(other)).toEqual(["guest@example.com"]);
+  }, 150_000);
+
+  test("a notification claimed by a worker that never got the response is sent", async () => {
+    const services = await openTestServices();
+    const holder = await makeHolder(services);
+    const mailServer = await openPostOffice();
+    await work(await withMail(services, mailServer.url));
+    await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
+    await eventually(() => mailServer.received.length).toBe(1);
+    await eventually(() => asOperator(services).notifications.list()).toEqual([]);
+    // As if the connection was lost after the worker claimed the notification, before it got the response.
+    await services.db.pool.query(
+      "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
+    );
+    await eventually(() => mailServer.received.length, TAKEOVER_MS).toBe(2);
+  }, 120_000);
+});
