@@ -21,7 +21,7 @@ const KILL_GRACE_SECONDS = 10;
 interface WorkerProcess {
   worker: Worker;
   startedAt: number;
-  /** Resolves with the address it listens on. Rejects if the worker ends before. */
+  /** Resolves with the address it listens on. Rejects if the worker ends first. */
   listening: Promise<string>;
   /** Resolves with the reason when the worker has ended. */
   ended: Promise<string>;
@@ -166,7 +166,7 @@ function startWorkerProcess(): WorkerProcess {
   let reason: string | undefined;
   const ended = new Promise<string>((resolve) => {
     worker.once("exit", (code, signal) =>
-      resolve((reason ?? signal) ? `killed by ${signal}` : `exited with code ${code}`),
+      resolve(reason ?? (signal ? `killed by ${signal}` : `exited with code ${code}`)),
     );
     worker.on("error", (error: Error) => worker.process.pid === undefined && resolve(error.message));
   });
