@@ -13,11 +13,11 @@ import {
 } from "./engine.js";
 import { assertSupportedServer } from "./server-version.js";
 
-type Report = (line: string) => void;
+type OnProgress = (line: string) => void;
 
 export interface MigrateOptions {
   /** Called with one line per step, for humans. */
-  onProgress?: Report;
+  onProgress?: OnProgress;
   /** Whether to store a random root secret if the database has none. For use without APP_SECRETS. */
   storeSecret?: boolean;
   /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */
@@ -94,7 +94,7 @@ async function assertDirectSession(session: pg.Pool): Promise<void> {
 
 // Polls instead of waiting in Postgres: a waiting statement holds a snapshot, which CREATE INDEX CONCURRENTLY would wait
 // for (a deadlock).
-async function acquireLock(session: pg.Pool, onProgress: Report): Promise<void> {
+async function acquireLock(session: pg.Pool, onProgress: OnProgress): Promise<void> {
   for (let tries = 0; ; tries++) {
     const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [
       MIGRATE,
@@ -124,7 +124,7 @@ async function assertNoUnknownMigrations(session: pg.Pool): Promise<void> {
   );
 }
 
-async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<string[]> {
+async function applyMigrations(session: pg.Pool, onProgress: OnProgress): Promise<string[]> {
   if ((await pendingMigrations(session)).length === 0) return [];
   await assertNoUnknownMigrations(session);
   const migrationsList = await migrationList();
@@ -145,7 +145,7 @@ async function interruptedMigrations(session: pg.Pool): Promise<string[]> {
   return (await atomicMigrations()).filter((name) => unfinished.has(name));
 }
 
-async function storeFirstSecret(session: pg.Pool, onProgress: Report): Promise<void> {
+async function storeFirstSecret(session: pg.Pool, onProgress: OnProgress): Promise<void> {
   const { rowCount } = await session.query(
     "INSERT INTO stored_secrets (secret) SELECT $1 WHERE NOT EXISTS (SELECT FROM stored_secrets)",
     [randomBytes(32).toString("base64url")],

@@ -8,13 +8,13 @@ export class SecretsRefused extends Error {
 }
 
 /** A secret registered in this database, by its check value in hex. */
-interface Known {
+interface RegisteredSecret {
   value: string;
   /** Whether a process has started with it as its newest secret; otherwise it was only listed behind another. */
   wasNewest: boolean;
 }
 
-// The secret in use comes first: it became the newest last.
+// The secret in use comes first: the one that most recently became the newest.
 const READ = `
   SELECT encode(value, 'hex') AS value, newest_since IS NOT NULL AS "wasNewest"
   FROM secret_checks ORDER BY newest_since DESC NULLS LAST`;
@@ -37,7 +37,7 @@ export async function checkSecrets(
 ): Promise<boolean> {
   const known = await undefinedIfTableMissing(database.query(READ));
   if (!known) return false;
-  check(known.rows as Known[], checkValues(configured));
+  check(known.rows as RegisteredSecret[], checkValues(configured));
   return known.rows.length > 0;
 }
 
@@ -52,7 +52,7 @@ export async function registerSecrets(
   { acceptNewest = false } = {},
 ): Promise<boolean> {
   const listed = checkValues(configured);
-  const known = await undefinedIfTableMissing(db.query<Known>("secret-checks", READ, []));
+  const known = await undefinedIfTableMissing(db.query<RegisteredSecret>("secret-checks", READ, []));
   if (!known) return false;
   if (!acceptNewest) {
     check(known, listed);
@@ -60,8 +60,8 @@ export async function registerSecrets(
   }
   await db.sqlTransaction(async (tx) => {
     await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [SECRET_CHECKS]);
-    // Another process may have registered others meanwhile.
-    if (!acceptNewest) check(await tx.query<Known>("secret-checks", READ, []), listed);
+    // Check again: another process may have registered secrets before this one got the lock.
+    if (!acceptNewest) check(await tx.query<RegisteredSecret>("secret-checks", READ, []), listed);
     await tx.query("register-secrets", REGISTER, [listed, acceptNewest]);
   });
   return true;
@@ -80,12 +80,12 @@ const checkValues = (secrets: readonly string[]) => [
   ...new Set(secrets.map((secret) => deriveKey(secret, "check").toString("hex"))),
 ];
 
-const isRegistered = (known: readonly Known[], listed: readonly string[]) =>
+const isRegistered = (known: readonly RegisteredSecret[], listed: readonly string[]) =>
   listed.every((wanted, index) =>
     known.some(({ value, wasNewest }) => value === wanted && (index > 0 || wasNewest)),
   );
 
-function check([inUse, ...others]: readonly Known[], listed: readonly string[]): void {
+function check([inUse, ...others]: readonly RegisteredSecret[], listed: readonly string[]): void {
   if (!inUse) return;
   const [newest] = listed;
   if (newest === undefined) throw new SecretsRefused(NOT_SET);

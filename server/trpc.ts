@@ -37,7 +37,7 @@ export type RestMeta = {
 /** Procedures without `openapi` are not part of the REST interface. */
 export type Meta = RestMeta | { openapi?: never };
 
-/** Correlation ids of errors that came up before there was a context. */
+/** Correlation ids of errors that occurred before the context was created. */
 const orphans = new WeakMap<TRPCError, string>();
 
 /** Sets the correlation id of an error that has no context. */

@@ -5,7 +5,7 @@ import { waitAtMost } from "../../server/timeout.js";
 import { sendJson } from "./request.js";
 import { serveAt } from "./serve-at.js";
 
-/** How far the shutdown of a process is. */
+/** Shutdown state of a process. */
 export interface Lifecycle {
   /** `unready`: /readyz returns 503, and new requests are served. `draining`: new requests are refused. */
   stage: "serving" | "unready" | "draining";

@@ -107,7 +107,7 @@ export const connectionTo = (url: string) =>
     socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: false },
   });
 
-/** Rejects after a timeout that excludes delays of this process's event loop. `waitAtMost` does neither. */
+/** Unlike `waitAtMost`, rejects after the timeout, and does not count delays of this process's event loop. */
 async function withTimeout<Result>(ms: number, work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   let isDone = false;
