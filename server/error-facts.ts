@@ -22,7 +22,12 @@ export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
     isFatal: fields.severity === "FATAL" || fields.severity === "PANIC",
     isConnecting: fields.syscall === "connect" || fields.syscall === "getaddrinfo",
   };
-  const inner = [fields.cause, fields.meta, fields.driverAdapterError, ...(Array.isArray(fields.errors) ? fields.errors : [])];
+  const inner = [
+    fields.cause,
+    fields.meta,
+    fields.driverAdapterError,
+    ...(Array.isArray(fields.errors) ? fields.errors : []),
+  ];
   return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
 }
 

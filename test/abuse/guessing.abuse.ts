@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { call } from "../fleet/client.js";
 import { type Host, makeWorld, startHost, type World } from "../fleet/fleet.js";
 import { DatabaseProxy } from "../gateway-harness.js";
@@ -34,7 +34,7 @@ describe("guessing keys", () => {
     () => randomBytes(32).toString("hex"),
     () => `grf_rw_${randomBytes(24).toString("hex")}0`,
     () => {
-      const key = mint("READ_WRITE");
+      const key = generateKey("READ_WRITE");
       return key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
     },
   ];
@@ -44,7 +44,7 @@ describe("guessing keys", () => {
     const valid: number[] = [];
     for (let n = 0; n < GUESSES; n++) {
       const [guess, holder] = await Promise.all([
-        ask(mint(n % 2 ? "READ_WRITE" : "READ_ONLY")),
+        ask(generateKey(n % 2 ? "READ_WRITE" : "READ_ONLY")),
         ask(world.key.key),
       ]);
       guesses.push(guess.status);
@@ -71,7 +71,7 @@ describe("guessing keys", () => {
       times.push(cameAt - sentAt);
     }
     // So that it is shown to be frozen: this one has to be looked up.
-    expect((await ask(mint("READ_WRITE"))).status).toBe(503);
+    expect((await ask(generateKey("READ_WRITE"))).status).toBe(503);
     proxy.mend();
     console.info(
       `${MALFORMED} malformed keys refused without the database, p99 ${quantile(times, 0.99).toFixed(1)} ms`,

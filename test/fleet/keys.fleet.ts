@@ -1,7 +1,7 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, makeForm, makeKey, makeListing, makeUser, setRole, type TestKey } from "../factories.js";
 import { Cable } from "./cable.js";
 import { type Answer, call } from "./client.js";
@@ -161,7 +161,7 @@ async function scansOfHashes({ services }: World): Promise<number> {
 it("a missing, malformed or mistyped key costs no query", async () => {
   const cable = await Cable.lay(world.services.db.url);
   const host = await startHost({ ...world.env, DATABASE_URL: cable.url });
-  const right = mint("READ_WRITE");
+  const right = generateKey("READ_WRITE");
   const mistyped = `${right.slice(0, 20)}${right[20] === "x" ? "y" : "x"}${right.slice(21)}`;
   const before = cable.sent;
   for (const key of [undefined, "", "x", mistyped, right.slice(1), `${right}0`, right.toLowerCase()]) {

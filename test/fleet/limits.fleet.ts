@@ -1,6 +1,6 @@
 import { Agent } from "node:http";
 import { beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { makeKey } from "../factories.js";
 import { freePort } from "../harness.js";
 import { describeWith } from "./binaries.js";
@@ -58,7 +58,7 @@ describeWith("redis-server", "limits counted in Redis", (binary) => {
     for (let index = 0; index < count; index++) {
       const forwarded = from(index);
       const headers = forwarded === undefined ? {} : { "X-Forwarded-For": forwarded };
-      answers.push(await call(at(index, of), mint("READ_WRITE"), { headers }));
+      answers.push(await call(at(index, of), generateKey("READ_WRITE"), { headers }));
     }
     return answers.map(({ status }) => status);
   };

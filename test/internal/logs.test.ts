@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withoutSecrets } from "../../gateway/process/log.js";
-import { mint } from "../../server/keys/authenticator.js";
+import { redactSecrets } from "../../gateway/process/log.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
 import { mailEnv, startPostOffice } from "../server/post-office.js";
@@ -8,7 +8,7 @@ import { clientOf, failure, TOKEN } from "./inside.js";
 
 const GUEST = "ada.o'hara+stay@guests.test";
 const HOST = "host@people.test";
-const UNKNOWN = mint("READ_WRITE");
+const UNKNOWN = generateKey("READ_WRITE");
 
 describe("a run that meets keys and addresses in every place", () => {
   let service: Running;
@@ -191,7 +191,7 @@ test("a line stays JSON whatever is taken out of it", () => {
     "node_modules/@prisma/client",
     "grf_rw_AbCdE",
   ];
-  const told = values.map((value) => JSON.parse(withoutSecrets(JSON.stringify({ value }))).value);
+  const told = values.map((value) => JSON.parse(redactSecrets(JSON.stringify({ value }))).value);
   expect(told.slice(0, 4)).toEqual(["line\n[e-mail]", "\u0001[e-mail]", '"[e-mail]"', "C:\\[e-mail]"]);
   expect(told[4]).toBe("postgres://app:[e-mail]/forms");
   expect(told[5]).not.toContain("@");
@@ -201,7 +201,7 @@ test("a line stays JSON whatever is taken out of it", () => {
 
 test("a long line is looked through at once", () => {
   const began = performance.now();
-  withoutSecrets(`${"a.".repeat(100_000)}@`);
-  withoutSecrets(`grf_${"@a.".repeat(60_000)}`);
+  redactSecrets(`${"a.".repeat(100_000)}@`);
+  redactSecrets(`grf_${"@a.".repeat(60_000)}`);
   expect(performance.now() - began).toBeLessThan(2_000);
 });
