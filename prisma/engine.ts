@@ -19,7 +19,7 @@ export { packageRoot };
 export const migrationsFolder = () => join(packageRoot(), "prisma", "migrations");
 export const schemaFile = () => join(packageRoot(), "prisma", "schema.prisma");
 
-/** Set in every session to detect poolers, which drop it. Session locks do not work through a pooler. */
+/** Set in every session to detect a pooler, which drops it. Session locks do not work through a pooler. */
 export const SESSION_MARKER = "guest_forms.session";
 // The role's timeouts must not interrupt a migration.
 const SETTINGS = {

@@ -159,7 +159,7 @@ function explain(error: unknown, url: string): string {
   return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reasonOf(error)}`;
 }
 
-// Connecting to a host name with several addresses fails with an AggregateError that has no message. The engine's
+// A failed connection to a host with several addresses rejects with an AggregateError that has no message. The engine's
 // messages end in a stack trace that names the migration.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");

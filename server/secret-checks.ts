@@ -3,8 +3,8 @@ import type { Db } from "./db.js";
 import { deriveKey } from "./secrets.js";
 
 /** The configured APP_SECRETS do not match this database. */
-export class SecretsRefused extends Error {
-  override readonly name = "SecretsRefused";
+export class SecretsRejected extends Error {
+  override readonly name = "SecretsRejected";
 }
 
 /** A secret registered in this database, by its check value in hex. */
@@ -28,7 +28,7 @@ const REGISTER = `
     ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
 /**
- * Throws SecretsRefused if the secrets, newest first, do not match this database. Returns false without a check if the
+ * Throws SecretsRejected if the secrets, newest first, do not match this database. Returns false without a check if the
  * database knows no secret or has not been migrated.
  */
 export async function checkSecrets(
@@ -88,9 +88,9 @@ const isRegistered = (known: readonly RegisteredSecret[], listed: readonly strin
 function check([inUse, ...others]: readonly RegisteredSecret[], listed: readonly string[]): void {
   if (!inUse) return;
   const [newest] = listed;
-  if (newest === undefined) throw new SecretsRefused(NOT_SET);
-  if (![inUse, ...others].some(({ value }) => value === newest)) throw new SecretsRefused(UNKNOWN);
-  if (!listed.includes(inUse.value)) throw new SecretsRefused(DROPPED);
+  if (newest === undefined) throw new SecretsRejected(NOT_SET);
+  if (![inUse, ...others].some(({ value }) => value === newest)) throw new SecretsRejected(UNKNOWN);
+  if (!listed.includes(inUse.value)) throw new SecretsRejected(DROPPED);
 }
 
 const SAME = "set the value that the other processes on this database use";

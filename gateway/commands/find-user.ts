@@ -2,7 +2,7 @@ import type { Caller } from "../../server/caller.js";
 import { ServiceError } from "../../server/errors.js";
 import { CommandFailure } from "./failure.js";
 
-/** Resolves an option's id or e-mail address to a user id. */
+/** Resolves an option's id or email address to a user id. */
 export type FindUser = (option: string, given: string) => Promise<string>;
 
 export const findUserBy =
@@ -16,6 +16,6 @@ export const findUserBy =
     } catch (error) {
       const code = error instanceof ServiceError ? error.serviceCode : undefined;
       if (code !== "RESOURCE_NOT_FOUND" && code !== "VALIDATION_ERROR") throw error;
-      throw CommandFailure.ofFields([{ field: option, issue: "no user has this id or e-mail address" }]);
+      throw CommandFailure.ofFields([{ field: option, issue: "no user has this id or email address" }]);
     }
   };

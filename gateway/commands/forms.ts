@@ -26,7 +26,7 @@ function addList(forms: Command): void {
   withPages(addDataCommand(forms, "list"))
     .description("list forms, newest first")
     .option("--listing <id>", "only forms on this listing")
-    .option("--user <user>", "only forms in scope of this user's keys; an id or e-mail address")
+    .option("--user <user>", "only forms in scope of this user's keys; an id or email address")
     .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
       callCore(command, {
         call: async (core, findUser) => {
@@ -55,7 +55,7 @@ const formatMinute = (instant: string | null) => instant && `${instant.slice(0, 
 
 function addShow(forms: Command): void {
   addDataCommand(forms, "show <id>")
-    .description("show a form, without the guest's e-mail address")
+    .description("show a form, without the guest's email address")
     .action((id: string, _options: object, command: Command) =>
       callCore(command, {
         call: (core) => core.forms.getAny({ id }),

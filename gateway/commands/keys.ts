@@ -29,7 +29,7 @@ export function addKeys(program: Command): void {
 function addIssue(keys: Command): void {
   addDataCommand(keys, "issue")
     .description("issue a key to a user; it is shown only once")
-    .requiredOption("--user <user>", "key holder: id or e-mail address of a user (required)")
+    .requiredOption("--user <user>", "key holder: id or email address of a user (required)")
     .addOption(
       new Option("--mode <mode>", "read-only keys cannot create or update forms (required)")
         .choices(Object.keys(MODES))
@@ -65,7 +65,7 @@ function addIssue(keys: Command): void {
 function addList(keys: Command): void {
   addDataCommand(keys, "list")
     .description("list keys, including revoked and expired ones, without their secrets")
-    .option("--user <user>", "only keys of this user; an id or e-mail address (default: all)")
+    .option("--user <user>", "only keys of this user; an id or email address (default: all)")
     .action(({ user }: { user?: string }, command: Command) =>
       callCore(command, {
         call: async (core, findUser) => {

@@ -32,7 +32,7 @@ export function addListings(program: Command): void {
 function addCreate(listings: Command): void {
   addDataCommand(listings, "create")
     .description("create a listing and make a user its owner")
-    .requiredOption("--owner <user>", "owner: id or e-mail address of a user (required)")
+    .requiredOption("--owner <user>", "owner: id or email address of a user (required)")
     .requiredOption("--title <text>", "title, at most 200 characters (required)")
     .requiredOption("--address <text>", "street and number, at most 500 characters (required)")
     .requiredOption("--city <text>", "city (required)")
@@ -92,7 +92,7 @@ function addList(listings: Command): void {
     .description("list listings, newest first")
     .option(
       "--user <user>",
-      "only listings in scope of this user's keys; an id or e-mail address (default: all)",
+      "only listings in scope of this user's keys; an id or email address (default: all)",
     )
     .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
       callCore(command, {

@@ -51,7 +51,7 @@ function addList(members: Command): void {
   withPages(addDataCommand(members, "list"))
     .description("list the members of a listing, or the roles of a user")
     .option("--listing <id>", "id of the listing")
-    .addOption(new Option("--user <user>", "id or e-mail address of the user").conflicts("listing"))
+    .addOption(new Option("--user <user>", "id or email address of the user").conflicts("listing"))
     .action(({ listing, user, limit, after }: PageOptions & Partial<MemberOptions>, command: Command) =>
       callCore(command, {
         call: async (core, findUser) => {
@@ -75,7 +75,7 @@ function addList(members: Command): void {
 const addMemberCommand = (parent: Command, name: string) =>
   addDataCommand(parent, name)
     .requiredOption("--listing <id>", "id of the listing (required)")
-    .requiredOption("--user <user>", "id or e-mail address of the user (required)");
+    .requiredOption("--user <user>", "id or email address of the user (required)");
 
 const withReadableRole = <Membership extends { role: string }>(membership: Membership) => ({
   ...membership,

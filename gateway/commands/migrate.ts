@@ -14,7 +14,7 @@ export function addMigrate(program: Command): void {
       notes(`
 Requires DATABASE_URL. Safe to run concurrently and repeatedly. If APP_SECRETS is unset, it stores a random secret in
 the database. It fails if a newer version has migrated the database, or if the database does not know APP_SECRETS.
---accept-new-secret overrides the latter check. For a lost secret, e-mail addresses encrypted with it stay unreadable,
+--accept-new-secret overrides the latter check. For a lost secret, email addresses encrypted with it stay unreadable,
 cursors signed with it are invalid, and retries of creates made under it create a second form.`),
     )
     .action(async (options: { acceptNewSecret?: boolean }, command: Command) => {

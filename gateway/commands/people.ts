@@ -6,7 +6,7 @@ import { addDataCommand, callCore } from "./run.js";
 export function addPeople(program: Command): void {
   const people = program.command("people").description("personal data of guests");
   addDataCommand(people, "erase <email>")
-    .description("erase a guest's e-mail address from all forms, and delete unsent notifications to it")
+    .description("erase a guest's email address from all forms, and delete unsent notifications to it")
     .addHelpText(
       "after",
       notes(`

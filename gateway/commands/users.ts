@@ -14,7 +14,7 @@ export function addUsers(program: Command): void {
 function addCreate(users: Command): void {
   addDataCommand(users, "create")
     .description("create a user")
-    .requiredOption("--email <address>", "e-mail address, unique ignoring case (required)")
+    .requiredOption("--email <address>", "email address, unique ignoring case (required)")
     .option("--name <text>", "name, at most 200 characters (default: none)")
     .addHelpText(
       "after",
@@ -45,7 +45,7 @@ function addList(users: Command): void {
 
 function addFind(users: Command): void {
   addDataCommand(users, "find <user>")
-    .description("show the user with this e-mail address or id")
+    .description("show the user with this email address or id")
     .addHelpText("after", notes("Example:\n  guest-forms users find host@example.com"))
     .action((user: string, _options: object, command: Command) =>
       callCore(command, {
@@ -53,7 +53,7 @@ function addFind(users: Command): void {
           user.includes("@") ? core.users.find({ email: user }) : core.users.get({ id: user }),
         text: formatRecord,
         options: { email: "USER" },
-        notFound: "There is no user with this e-mail address or id.",
+        notFound: "There is no user with this email address or id.",
       }),
     );
 }

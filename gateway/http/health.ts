@@ -7,7 +7,7 @@ import { serveAt } from "./serve-at.js";
 
 /** Shutdown state of a process. */
 export interface Lifecycle {
-  /** `unready`: /readyz returns 503, and new requests are served. `draining`: new requests are refused. */
+  /** `unready`: /readyz returns 503, but new requests are served. `draining`: new requests are rejected. */
   stage: "serving" | "unready" | "draining";
 }
 

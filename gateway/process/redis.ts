@@ -135,7 +135,7 @@ const isCommandError = (error: unknown) =>
 /** The first version with HELLO, which the client sends on connect. */
 const MIN_REDIS = 6;
 
-// A refused connection to a name with several addresses is an AggregateError without a message.
+// A refused connection to a host with several addresses is an AggregateError without a message.
 function describeLoss(reason: unknown): string {
   if (!(reason instanceof Error)) return "closed";
   if (/unknown command.*HELLO/i.test(reason.message)) {

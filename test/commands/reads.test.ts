@@ -59,10 +59,10 @@ describe("the commands that read", () => {
     );
   });
 
-  test("users find takes an e-mail address or an id", async () => {
+  test("users find takes an email address or an id", async () => {
     expect(await json("users", "find", "Ana@EXAMPLE.com")).toEqual(ana);
     expect(await json("users", "find", ana.id.toUpperCase())).toEqual(ana);
-    const missing = [1, "There is no user with this e-mail address or id."];
+    const missing = [1, "There is no user with this email address or id."];
     for (const user of ["nobody@example.com", NOBODY, "x"]) {
       expect(await failure("users", "find", user)).toEqual(missing);
     }
@@ -134,7 +134,7 @@ describe("the commands that read", () => {
   });
 });
 
-describe("a user is named by id or e-mail address", () => {
+describe("a user is named by id or email address", () => {
   test("by listings create, members and keys", async () => {
     const place = ["--title", "Barn", "--address", "Weg 1", "--city", "Ulm", "--country", "Germany"];
     const where = ["--zip-code", "89073", "--timezone", "Europe/Berlin"];
@@ -161,7 +161,7 @@ describe("a user is named by id or e-mail address", () => {
   ])("%s %s refuses an unknown one, naming the option", async (...args) => {
     expect(await failure(...args, "--user", "nobody@example.com")).toEqual([
       2,
-      "--user: no user has this id or e-mail address",
+      "--user: no user has this id or email address",
     ]);
   });
 
@@ -171,7 +171,7 @@ describe("a user is named by id or e-mail address", () => {
     for (const user of [NOBODY, "nobody", "a@b", ""]) {
       await expect(findUser("--owner", user)).rejects.toMatchObject({
         exitCode: 2,
-        message: "--owner: no user has this id or e-mail address",
+        message: "--owner: no user has this id or email address",
       });
     }
   });

@@ -78,7 +78,7 @@ describe("the log", () => {
     }
   });
 
-  test("has a line for each refusal, whoever asked", async () => {
+  test("every rejected request is logged, even without a principal", async () => {
     for (const [sent, status] of [
       [{ path: "/v1/forms", key: null }, 401],
       [{ path: "/v1/nothing", key: holder.key }, 404],
