@@ -185,7 +185,7 @@ function startWorkerProcess(): WorkerProcess {
  * Runs in a worker: starts the gateway, reports it to the primary, and waits for an order to end. "retire": its
  * replacement listens, and its connections are drained. "stop": all workers are stopping.
  */
-export async function runWorker(
+export async function runClusterWorker(
   start: () => Promise<Gateway>,
 ): Promise<{ gateway: Gateway; asked: Order["order"] }> {
   const stop = receiveOrder("stop");
