@@ -15,7 +15,7 @@ import { enforceTimeout, requestTimeoutMs, stopIfAnswered } from "./http/deadlin
 import { sendEnvelope } from "./http/envelope.js";
 import { health, type Lifecycle } from "./http/health.js";
 import "./http/locals.js";
-import { answerOptions, refuseMethod } from "./http/methods.js";
+import { answerOptions, rejectMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
 import { handleProtocolErrors } from "./http/protocol-errors.js";
 import { LocalStore, limitRate } from "./http/rate-limit.js";
@@ -49,7 +49,7 @@ export function createApp(deps: AppDeps): Express {
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(services.db, lifecycle, requestTimeoutMs(settings), deps.notificationsWaitReason));
   app.use(documentation());
-  app.use(...observers, refuseUnknownPath);
+  app.use(...observers, rejectUnknownPath);
   app.use(sendEnvelope(log));
   return app;
 }
@@ -68,7 +68,7 @@ function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHand
   options.use(answerPreflight);
   v1.use(
     (req, res, next) => (req.method === "OPTIONS" ? options(req, res, next) : next()),
-    refuseWhileDraining(lifecycle),
+    rejectWhileDraining(lifecycle),
     enforceTimeout(settings, log),
     authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
     limitRate(settings, createStore("guest-forms:key:")),
@@ -82,9 +82,9 @@ function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHand
       if (operation.inputSource === "body") handlers.push(readBody(settings));
       route[operation.verb](...handlers, call(operation));
     }
-    route.all(refuseMethod(allow));
+    route.all(rejectMethod(allow));
   }
-  v1.use(refuseUnknownPath);
+  v1.use(rejectUnknownPath);
   return v1;
 }
 
@@ -114,7 +114,7 @@ const closeConnectionsOnShutdown =
     next();
   };
 
-const refuseWhileDraining =
+const rejectWhileDraining =
   (lifecycle: Lifecycle): RequestHandler =>
   (_req, res, next) => {
     if (lifecycle.stage !== "draining") return next();
@@ -139,7 +139,7 @@ const requireReadWriteKey: RequestHandler = (_req, res, next) => {
   next();
 };
 
-const refuseUnknownPath: RequestHandler = () => {
+const rejectUnknownPath: RequestHandler = () => {
   throw new ServiceError("RESOURCE_NOT_FOUND", {
     message: "Unknown path, or an id in it is not a UUID: see /openapi.json.",
   });

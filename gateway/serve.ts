@@ -25,7 +25,7 @@ export interface Gateway {
    * Call `stop` afterwards.
    */
   drainConnections(): Promise<void>;
-  /** Refuses new requests, lets the running ones finish (DRAIN_SECONDS at most), then closes everything. */
+  /** Rejects new requests, waits for the running ones (DRAIN_SECONDS at most), then closes everything. */
   stop(): Promise<void>;
 }
 

@@ -13,11 +13,11 @@ import {
 } from "./engine.js";
 import { assertSupportedServer } from "./server-version.js";
 
-type Report = (line: string) => void;
+type OnProgress = (line: string) => void;
 
 export interface MigrateOptions {
   /** Called with one line per step, for humans. */
-  onProgress?: Report;
+  onProgress?: OnProgress;
   /** Whether to store a random root secret if the database has none. For use without APP_SECRETS. */
   storeSecret?: boolean;
   /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */
@@ -97,7 +97,7 @@ async function assertDirectSession(session: pg.Pool): Promise<void> {
 
 // Polls instead of waiting in Postgres: a waiting statement holds a snapshot, which CREATE INDEX CONCURRENTLY would wait
 // for (a deadlock).
-async function acquireLock(session: pg.Pool, onProgress: Report): Promise<void> {
+async function acquireLock(session: pg.Pool, onProgress: OnProgress): Promise<void> {
   for (let tries = 0; ; tries++) {
     const { rows } = await session.query<{ got: boolean }>("SELECT pg_try_advisory_lock($1) AS got", [
       MIGRATE,
@@ -127,7 +127,7 @@ async function assertNoUnknownMigrations(session: pg.Pool): Promise<void> {
   );
 }
 
-async function applyMigrations(session: pg.Pool, onProgress: Report): Promise<string[]> {
+async function applyMigrations(session: pg.Pool, onProgress: OnProgress): Promise<string[]> {
   if ((await pendingMigrations(session)).length === 0) return [];
   await assertNoUnknownMigrations(session);
   const migrationsList = await migrationList();
@@ -148,7 +148,7 @@ async function interruptedMigrations(session: pg.Pool): Promise<string[]> {
   return (await atomicMigrations()).filter((name) => unfinished.has(name));
 }
 
-async function storeFirstSecret(session: pg.Pool, onProgress: Report): Promise<void> {
+async function storeFirstSecret(session: pg.Pool, onProgress: OnProgress): Promise<void> {
   const { rowCount } = await session.query(
     "INSERT INTO stored_secrets (secret) SELECT $1 WHERE NOT EXISTS (SELECT FROM stored_secrets)",
     [randomBytes(32).toString("base64url")],
@@ -162,7 +162,7 @@ function explain(error: unknown, url: string): string {
   return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reasonOf(error)}`;
 }
 
-// Connecting to a host name with several addresses fails with an AggregateError that has no message. The engine's
+// A failed connection to a host with several addresses rejects with an AggregateError that has no message. The engine's
 // messages end in a stack trace that names the migration.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");

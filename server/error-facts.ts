@@ -15,14 +15,19 @@ const MAX_DEPTH = 5;
 /** Returns the facts of an error and of the errors it wraps, outermost first. */
 export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
   if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
-  const of = error as Record<string, unknown>;
+  const fields = error as Record<string, unknown>;
   const own = {
-    codes: [of.code, of.originalCode, of.kind, of.constraint].filter(isString),
-    messages: [of.originalMessage, of.message].filter(isString),
-    isFatal: of.severity === "FATAL" || of.severity === "PANIC",
-    isConnecting: of.syscall === "connect" || of.syscall === "getaddrinfo",
+    codes: [fields.code, fields.originalCode, fields.kind, fields.constraint].filter(isString),
+    messages: [fields.originalMessage, fields.message].filter(isString),
+    isFatal: fields.severity === "FATAL" || fields.severity === "PANIC",
+    isConnecting: fields.syscall === "connect" || fields.syscall === "getaddrinfo",
   };
-  const inner = [of.cause, of.meta, of.driverAdapterError, ...(Array.isArray(of.errors) ? of.errors : [])];
+  const inner = [
+    fields.cause,
+    fields.meta,
+    fields.driverAdapterError,
+    ...(Array.isArray(fields.errors) ? fields.errors : []),
+  ];
   return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
 }
 

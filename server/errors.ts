@@ -104,15 +104,15 @@ export const notFound = (resource?: "form" | "listing") =>
     resource && { message: `There is no such ${resource}, or you have no access to it: check its id.` },
   );
 
-/** Returns a VALIDATION_ERROR with one entry per field: the first fault of each. */
-export function invalid(faults: FieldError[], options: { status?: number } = {}): ServiceError {
+/** Returns a VALIDATION_ERROR with one entry per field: the first error of each. */
+export function invalid(fieldErrors: FieldError[], options: { status?: number } = {}): ServiceError {
   const seen = new Set<string>();
-  const errors = faults.filter(({ field }) => !seen.has(field) && seen.add(field));
+  const errors = fieldErrors.filter(({ field }) => !seen.has(field) && seen.add(field));
   return new ServiceError("VALIDATION_ERROR", { ...options, errors });
 }
 
 /** Converts the issues of a zod error. */
-export function faultsOf(error: z.core.$ZodError): FieldError[] {
+export function fieldErrorsOf(error: z.core.$ZodError): FieldError[] {
   return error.issues.flatMap((issue): FieldError[] =>
     issue.code === "unrecognized_keys"
       ? issue.keys.map((key) => ({ field: [...issue.path, key].join("."), issue: "is not a known property" }))

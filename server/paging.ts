@@ -67,8 +67,8 @@ const BODY_BYTES = 1 + 8 + 16;
 
 function mac(key: Buffer, identity: ListIdentity, body: Buffer): Buffer {
   const user = identity.userId === undefined ? "" : `${identity.userId}:`;
-  const scope = `${identity.list}:${identity.listingId ?? ""}:${user}`;
-  return createHmac("sha256", key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
+  const boundTo = `${identity.list}:${identity.listingId ?? ""}:${user}`;
+  return createHmac("sha256", key).update(boundTo).update(body).digest().subarray(0, MAC_BYTES);
 }
 
 /** Returns an opaque, versioned token, signed with the newest key and bound to its list and filters. */
@@ -123,8 +123,8 @@ interface PageRequest<Row> {
   /** Reads at most `take` rows after the position, in order. */
   read: (after: Position | undefined, take: number) => Promise<Row[]>;
   /**
-   * If rows may still appear before `last`, waits until none can and returns true; otherwise returns false. Without it, a
-   * list may skip a row that becomes visible later than the rows after it.
+   * If rows may still appear before `last`, waits until none can, then returns true; otherwise returns false. If omitted, a
+   * cursor may skip rows that become visible after it was issued.
    */
   waitForEarlierRows?: (last: Row) => Promise<boolean>;
 }
@@ -147,9 +147,9 @@ export async function readPage<Row extends { id: string; createdAt: string }>(
       const position = { createdAt: Date.parse(last.createdAt), id: last.id };
       return { items, nextCursor: encodeCursor(keys, identity, position) };
     }
-    // Nothing may appear before a cursor, so read again to include the rows that appeared during the wait.
+    // Read again to include the rows that appeared during the wait: a cursor would skip them.
     completeUntil = last.createdAt;
   }
-  // After each wait the page ended in a later row, because rows had left the list.
+  // Rows left the list during every wait, so each read ended in a later row.
   throw new Unavailable("the list keeps changing");
 }

@@ -7,7 +7,7 @@ import { membersRouter, peopleRouter, usersRouter } from "./people/router.js";
 import { router } from "./trpc.js";
 
 /**
- * Every procedure of the service. The six with `openapi` metadata are the public operations. The others are for the
+ * Every procedure of the service. Those with `openapi` metadata are the public operations. The others are for the
  * operator, some also for users of the application. All failures are ServiceErrors (`errors.ts`).
  */
 export const appRouter = router({

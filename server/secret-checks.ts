@@ -3,18 +3,18 @@ import type { Db } from "./db.js";
 import { deriveKey } from "./secrets.js";
 
 /** The configured APP_SECRETS do not match this database. */
-export class SecretsRefused extends Error {
-  override readonly name = "SecretsRefused";
+export class SecretsRejected extends Error {
+  override readonly name = "SecretsRejected";
 }
 
 /** A secret registered in this database, by its check value in hex. */
-interface Known {
+interface RegisteredSecret {
   value: string;
   /** Whether a process has started with it as its newest secret; otherwise it was only listed behind another. */
   wasNewest: boolean;
 }
 
-// The secret in use comes first: it became the newest last.
+// The secret in use comes first: the one that most recently became the newest.
 const READ = `
   SELECT encode(value, 'hex') AS value, newest_since IS NOT NULL AS "wasNewest"
   FROM secret_checks ORDER BY newest_since DESC NULLS LAST`;
@@ -28,7 +28,7 @@ const REGISTER = `
     ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
 /**
- * Throws SecretsRefused if the secrets, newest first, do not match this database. Returns false without a check if the
+ * Throws SecretsRejected if the secrets, newest first, do not match this database. Returns false without a check if the
  * database knows no secret or has not been migrated.
  */
 export async function checkSecrets(
@@ -37,7 +37,7 @@ export async function checkSecrets(
 ): Promise<boolean> {
   const known = await undefinedIfTableMissing(database.query(READ));
   if (!known) return false;
-  check(known.rows as Known[], checkValues(configured));
+  check(known.rows as RegisteredSecret[], checkValues(configured));
   return known.rows.length > 0;
 }
 
@@ -47,14 +47,14 @@ export async function checkSecrets(
  */
 export async function registerSecrets(db: Db, configured: readonly string[]): Promise<boolean> {
   const listed = checkValues(configured);
-  const known = await undefinedIfTableMissing(db.query<Known>("secret-checks", READ, []));
+  const known = await undefinedIfTableMissing(db.query<RegisteredSecret>("secret-checks", READ, []));
   if (!known) return false;
   check(known, listed);
   if (isRegistered(known, listed)) return true;
   await db.sqlTransaction(async (tx) => {
     // Waits for other processes, and for a migration, which registers its secrets before it releases the lock.
     await tx.query("lock-secret-checks", "SELECT pg_advisory_xact_lock($1)", [MIGRATE]);
-    check(await tx.query<Known>("secret-checks", READ, []), listed);
+    check(await tx.query<RegisteredSecret>("secret-checks", READ, []), listed);
     await tx.query("register-secrets", REGISTER, [listed, false]);
   });
   return true;
@@ -70,7 +70,7 @@ export async function registerMigratedSecrets(
   { acceptNewest = false } = {},
 ): Promise<void> {
   const listed = checkValues(configured);
-  if (!acceptNewest) check((await session.query(READ)).rows as Known[], listed);
+  if (!acceptNewest) check((await session.query(READ)).rows as RegisteredSecret[], listed);
   await session.query(REGISTER, [listed, acceptNewest]);
 }
 
@@ -87,17 +87,17 @@ const checkValues = (secrets: readonly string[]) => [
   ...new Set(secrets.map((secret) => deriveKey(secret, "check").toString("hex"))),
 ];
 
-const isRegistered = (known: readonly Known[], listed: readonly string[]) =>
+const isRegistered = (known: readonly RegisteredSecret[], listed: readonly string[]) =>
   listed.every((wanted, index) =>
     known.some(({ value, wasNewest }) => value === wanted && (index > 0 || wasNewest)),
   );
 
-function check([inUse, ...others]: readonly Known[], listed: readonly string[]): void {
+function check([inUse, ...others]: readonly RegisteredSecret[], listed: readonly string[]): void {
   if (!inUse) return;
   const [newest] = listed;
-  if (newest === undefined) throw new SecretsRefused(NOT_SET);
-  if (![inUse, ...others].some(({ value }) => value === newest)) throw new SecretsRefused(UNKNOWN);
-  if (!listed.includes(inUse.value)) throw new SecretsRefused(DROPPED);
+  if (newest === undefined) throw new SecretsRejected(NOT_SET);
+  if (![inUse, ...others].some(({ value }) => value === newest)) throw new SecretsRejected(UNKNOWN);
+  if (!listed.includes(inUse.value)) throw new SecretsRejected(DROPPED);
 }
 
 const SAME = "set the value that the other processes on this database use";

@@ -29,8 +29,8 @@ export function deriveKeyring(secrets: readonly string[]): Keyring {
 const MISSING_TABLE = "P2021";
 
 /**
- * Derives the keys of the configured secrets, newest first, and of those that `migrate` stored while none were configured:
- * data encrypted with the latter must stay readable.
+ * Derives the keys of the configured secrets, newest first, and of the secrets that `migrate` stored earlier, so that data
+ * encrypted with those stays readable.
  */
 export async function loadKeyring(configured: readonly string[], db: Db): Promise<Keyring> {
   const stored = await db.prisma.storedSecret.findMany({ orderBy: { id: "desc" } }).catch((error) => {

@@ -20,7 +20,7 @@ export function dbSettings(settings: Settings): DbSettings {
 }
 
 /**
- * Opens the database and derives the keys. Throws if the database or the secrets are missing, and SecretsRefused if
+ * Opens the database and derives the keys. Throws if the database or the secrets are missing, and SecretsRejected if
  * APP_SECRETS do not match this database.
  */
 export async function openServices(

@@ -1,7 +1,7 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import { ZodError, type ZodObject } from "zod";
 import type { Context, InAppPrincipal, OperatorPrincipal, Principal, ScopedPrincipal } from "./context.js";
-import { type ErrorCode, faultsOf, invalid, ServiceError } from "./errors.js";
+import { type ErrorCode, fieldErrorsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
 /**
@@ -37,7 +37,7 @@ export type RestMeta = {
 /** Procedures without `openapi` are not part of the REST interface. */
 export type Meta = RestMeta | { openapi?: never };
 
-/** Correlation ids of errors that came up before there was a context. */
+/** Correlation ids of errors that occurred before the context was created. */
 const orphans = new WeakMap<TRPCError, string>();
 
 /** Sets the correlation id of an error that has no context. */
@@ -67,7 +67,8 @@ const t = initTRPC
 /** Converts tRPC's errors to ServiceErrors. Their own texts are not exposed. */
 export function fromTrpcError(error: TRPCError): ServiceError {
   if (error instanceof ServiceError) return error;
-  if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(faultsOf(error.cause));
+  if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError)
+    return invalid(fieldErrorsOf(error.cause));
   switch (error.code) {
     case "NOT_FOUND":
       return new ServiceError("RESOURCE_NOT_FOUND", { message: "There is no such procedure." });

@@ -11,7 +11,7 @@ import { packageRoot } from "../prisma/package-root.js";
 export interface FreshDatabase {
   /** postgres:// address. */
   url: string;
-  /** Drops it now, whoever is connected; the end of the test file does so anyway. */
+  /** Drops it now, even with open connections; the end of the test file does so anyway. */
   drop(): Promise<void>;
 }
 

@@ -49,7 +49,7 @@ export function explain(
     return explainServiceError(error, wording);
   const cause = error instanceof ServiceError ? error.cause : error;
   const line = (databaseUrl && describeDatabaseError(cause, databaseUrl)) || lastLine(cause);
-  return new CommandFailure(withoutSecrets(line, databaseUrl));
+  return new CommandFailure(redactUrl(line, databaseUrl));
 }
 
 function explainServiceError(
@@ -75,7 +75,7 @@ function lastLine(error: unknown): string {
 }
 
 /** The text without the URL and its password. */
-export function withoutSecrets(text: string, url: string | undefined): string {
+export function redactUrl(text: string, url: string | undefined): string {
   const { password = "" } = url && URL.canParse(url) ? new URL(url) : {};
   const secrets = [url, password, decode(password)].filter((secret) => secret);
   return secrets.reduce((safe: string, secret) => safe.replaceAll(secret ?? "", "…"), text);

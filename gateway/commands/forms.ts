@@ -3,7 +3,7 @@ import { KNOWN_STATUSES } from "../../server/forms/status.js";
 import { notes } from "./help.js";
 import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "./values.js";
 
 const NO_FORM = "There is no form with this id.";
@@ -28,7 +28,7 @@ function addList(forms: Command): void {
     .option("--listing <id>", "only forms on this listing")
     .option("--user <user>", "only forms in scope of this user's keys; an id or email address (default: all)")
     .action(({ listing, user, limit, after }: ListOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
           return core.forms.listAll({ listingId: listing, userId, limit, cursor: after });
@@ -57,7 +57,7 @@ function addShow(forms: Command): void {
   addDataCommand(forms, "show <id>")
     .description("show a form, without the guest's email address")
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.forms.getAny({ id }),
         text: formatRecord,
         notFound: NO_FORM,
@@ -81,7 +81,7 @@ Example:
   guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`),
     )
     .action((id: string, status: string, { force }: { force?: boolean }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.forms.setStatus({ id, status, force }),
         text: formatRecord,
         options: { id: "ID", status: "STATUS" },
@@ -107,7 +107,7 @@ function addSetParty(forms: Command): void {
       ),
     )
     .action((id: string, { vehicles, pets }: PartyOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) =>
           core.forms.setParty({ id, numberOfVehicles: noneToNull(vehicles), numberOfPets: noneToNull(pets) }),
         text: formatRecord,
@@ -121,7 +121,7 @@ function addTrail(forms: Command): void {
   addDataCommand(forms, "trail <id>")
     .description("show the audit trail of a form, newest first")
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.audit.trail({ subjectId: id, limit: 1000 }),
         text: (entries) =>
           formatTable(

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { notes } from "./help.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 import { parseDuration, toKebabCase } from "./values.js";
 
 const MODES = { "read-write": "READ_WRITE", "read-only": "READ_ONLY" } as const;
@@ -47,7 +47,7 @@ function addIssue(keys: Command): void {
       ),
     )
     .action((options: IssueOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) =>
           withReadableMode(
             await core.keys.issue({
@@ -67,7 +67,7 @@ function addList(keys: Command): void {
     .description("list keys, including revoked and expired ones, without their secrets")
     .option("--user <user>", "only keys of this user; an id or email address (default: all)")
     .action(({ user }: { user?: string }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
           return (await core.keys.list({ userId })).map(withReadableMode);
@@ -86,7 +86,7 @@ function addRevoke(keys: Command): void {
   addDataCommand(keys, "revoke <id>")
     .description("revoke a key permanently; takes effect on every process within a second")
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core) => withReadableMode(await core.keys.revoke({ id })),
         text: formatRecord,
         notFound: NO_KEY,
@@ -110,7 +110,7 @@ function addRotate(keys: Command): void {
       notes("\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d"),
     )
     .action((id: string, { grace }: { grace: number }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core) => withReadableMode(await core.keys.rotate({ id, graceSeconds: grace })),
         text: (key) => `${formatRecord(key)}\n\n${SHOWN_ONCE_NOTICE}`,
         options: { id: "ID", graceSeconds: "--grace" },

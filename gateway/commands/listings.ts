@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { notes } from "./help.js";
 import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 import { type NumberOrNone, noneToNull, parseWholeNumber, parseWholeNumberOrNone } from "./values.js";
 
 interface CreateOptions {
@@ -65,7 +65,7 @@ Example:
     --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`),
     )
     .action((options: CreateOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) =>
           core.listings.create({
             ownerId: await findUser("--owner", options.owner),
@@ -95,7 +95,7 @@ function addList(listings: Command): void {
       "only listings in scope of this user's keys; an id or email address (default: all)",
     )
     .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) =>
           core.listings.listAll({ userId: user && (await findUser("--user", user)), limit, cursor: after }),
         text: (page) =>
@@ -115,7 +115,7 @@ function addShow(listings: Command): void {
   addDataCommand(listings, "show <id>")
     .description("show a listing")
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.listings.getAny({ id }),
         text: formatRecord,
         notFound: NO_LISTING,
@@ -173,7 +173,7 @@ Example:
   guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`),
     )
     .action((id: string, options: UpdateOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) =>
           core.listings.update({
             id,
@@ -200,7 +200,7 @@ function addDeactivate(listings: Command): void {
   addDataCommand(listings, "deactivate <id>")
     .description("stop accepting new forms on a listing")
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.listings.deactivate({ id }),
         text: formatRecord,
         notFound: NO_LISTING,

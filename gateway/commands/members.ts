@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 import { toKebabCase } from "./values.js";
 
 const ROLES = { owner: "OWNER", writer: "WRITER", reader: "READER" } as const;
@@ -24,7 +24,7 @@ export function addMembers(program: Command): void {
         .makeOptionMandatory(),
     )
     .action(({ listing, user, role }: MemberOptions & { role: keyof typeof ROLES }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) => {
           const userId = await findUser("--user", user);
           return withReadableRole(await core.members.set({ listingId: listing, userId, role: ROLES[role] }));
@@ -35,7 +35,7 @@ export function addMembers(program: Command): void {
   addMemberCommand(members, "remove")
     .description("remove a user's role on a listing; it leaves the scope of their keys within a second")
     .action(({ listing, user }: MemberOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) => {
           const userId = await findUser("--user", user);
           return withReadableRole(await core.members.remove({ listingId: listing, userId }));
@@ -53,7 +53,7 @@ function addList(members: Command): void {
     .option("--listing <id>", "id of the listing")
     .addOption(new Option("--user <user>", "id or email address of the user").conflicts("listing"))
     .action(({ listing, user, limit, after }: PageOptions & Partial<MemberOptions>, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
           const page = await core.members.list({ listingId: listing, userId, limit, cursor: after });

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { notes } from "./help.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 
 export function addNotifications(program: Command): void {
   const notifications = addDataCommand(program, "notifications")
@@ -15,7 +15,7 @@ the mail server permanently rejected the address or message, four days have pass
 a row).`),
     )
     .action((_options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.notifications.list(),
         text: (rows) =>
           formatTable(
@@ -29,7 +29,7 @@ a row).`),
     .description("retry a notification now; no effect on one that is running")
     .addHelpText("after", notes("\nExample:\n  guest-forms notifications retry 42"))
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.notifications.retry({ id }),
         text: formatRecord,
         notFound: "There is no waiting or failed notification with this id.",

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
 import { type Db, openDb } from "../../server/db.js";
-import { registerSecrets, SecretsRefused } from "../../server/secret-checks.js";
+import { registerSecrets, SecretsRejected } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
 
 /** Logs and returns whether migrations are pending. Ignores database errors, which the start reports later. */
@@ -14,22 +14,22 @@ export async function warnIfPending(settings: Settings, log: Logger): Promise<bo
 }
 
 /**
- * Resolves when a stop is requested. If migrations were pending at the start, it rejects with SecretsRefused if
+ * Resolves when a stop is requested. If migrations were pending at the start, it rejects with SecretsRejected if
  * the migrated database does not know APP_SECRETS.
  */
 export const waitForStop = (stopRequested: Promise<void>, isPending: boolean, settings: Settings) =>
-  isPending ? Promise.race([stopRequested, rejectIfSecretsRefused(settings)]) : stopRequested;
+  isPending ? Promise.race([stopRequested, throwIfSecretsRejected(settings)]) : stopRequested;
 
 const RETRY_MS = 1_000;
 
-async function rejectIfSecretsRefused(settings: Settings): Promise<never> {
+async function throwIfSecretsRejected(settings: Settings): Promise<never> {
   const register = () => withDb(settings, (db) => registerSecrets(db, settings.APP_SECRETS ?? []));
-  while (!(await register().catch(rethrowSecretsRefused))) await sleep(RETRY_MS);
+  while (!(await register().catch(rethrowSecretsRejected))) await sleep(RETRY_MS);
   return new Promise(() => {});
 }
 
-function rethrowSecretsRefused(error: unknown): false {
-  if (error instanceof SecretsRefused) throw error;
+function rethrowSecretsRejected(error: unknown): false {
+  if (error instanceof SecretsRejected) throw error;
   return false;
 }
 

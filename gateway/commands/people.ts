@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { notes } from "./help.js";
 import { formatRecord } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 
 export function addPeople(program: Command): void {
   const people = program.command("people").description("personal data of guests");
@@ -18,7 +18,7 @@ Example:
   guest-forms people erase guest@example.com`),
     )
     .action((email: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.people.erase({ email }),
         text: formatRecord,
         options: { email: "EMAIL" },

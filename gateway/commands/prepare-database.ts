@@ -1,7 +1,7 @@
 import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/pool.js";
-import { checkSecrets, registerMigratedSecrets, SecretsRefused } from "../../server/secret-checks.js";
+import { checkSecrets, registerMigratedSecrets, SecretsRejected } from "../../server/secret-checks.js";
 import { dbSettings } from "../../server/services.js";
 import type { SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain } from "./failure.js";
@@ -36,7 +36,7 @@ export async function prepareDatabase(
 
 /** Adds what to do to an error of `migrate`. */
 function explainMigrationError(error: Error): never {
-  if (error.cause instanceof SecretsRefused) throw error.cause;
+  if (error.cause instanceof SecretsRejected) throw error.cause;
   if (/through a connection pooler/.test(error.message)) {
     throw new CommandFailure(`${error.message} Set DATABASE_DIRECT_URL to that.`);
   }

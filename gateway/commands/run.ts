@@ -15,22 +15,22 @@ export const addDataCommand = (parent: Command, usage: string): Command =>
   withJson(parent.command(usage)).addHelpText("after", notes(DATABASE_HELP));
 
 /** One call to the core. */
-export interface Operation<Result> extends Wording {
+export interface CoreCall<Result> extends Wording {
   call(core: Caller, findUser: FindUser): Promise<Result>;
   /** Formats the result as text. */
   text(result: Result): string;
 }
 
 /** Calls the core as the operator and prints the result. */
-export async function runOperation<Result>(command: Command, operation: Operation<Result>): Promise<void> {
+export async function callCore<Result>(command: Command, coreCall: CoreCall<Result>): Promise<void> {
   const { readSettingsWithDatabaseOrDev } = await import("./environment.js");
   const { withServices } = await import("./services.js");
   const { createCaller } = await import("../../server/caller.js");
   const { findUserBy } = await import("./find-user.js");
   const call = (services: Services) => {
     const core = createCaller(services, { kind: "operator" });
-    return operation.call(core, findUserBy(core));
+    return coreCall.call(core, findUserBy(core));
   };
-  const result = await withServices(readSettingsWithDatabaseOrDev(), call, operation);
-  print(command, result, operation.text(result));
+  const result = await withServices(readSettingsWithDatabaseOrDev(), call, coreCall);
+  print(command, result, coreCall.text(result));
 }

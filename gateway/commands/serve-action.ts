@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startFleetInternal } from "../internal/fleet.js";
-import { type Fleet, runWorker, startFleet } from "../process/cluster.js";
+import { type Fleet, runClusterWorker, startFleet } from "../process/cluster.js";
 import { createLog, flushLogs } from "../process/log.js";
 import type { Gateway } from "../serve.js";
 import { readSettingsWithDatabase } from "./environment.js";
@@ -34,7 +34,7 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   const settings = applyAddress(readSettingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
   if (!cluster.isWorker) warnIfSecretIsStored(settings, log);
-  if (cluster.isWorker) await serveAsWorker(settings, log, options.worker);
+  if (cluster.isWorker) await serveAsClusterWorker(settings, log, options.worker);
   else if (options.workers) await serveCluster(settings, log, options.workers, options.worker, command);
   else await serveSingleProcess(settings, log, options.worker, command);
 }
@@ -75,9 +75,9 @@ async function serveCluster(
   await waitAtMost(CLOSE_TIMEOUT_SECONDS, internal?.stop() ?? Promise.resolve());
 }
 
-async function serveAsWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
+async function serveAsClusterWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
   const workerLog = log.child({ pid: process.pid });
-  const { gateway, asked } = await runWorker(() => startListening(settings, workerLog, worker));
+  const { gateway, asked } = await runClusterWorker(() => startListening(settings, workerLog, worker));
   if (asked === "stop") await drainAndStop(gateway, settings);
   else await stopWithTimeout(gateway, settings);
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { notes } from "./help.js";
 import { formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 
 export function addTrace(program: Command): void {
   addDataCommand(program, "trace <id>")
@@ -16,7 +16,7 @@ Example:
   guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f`),
     )
     .action((id: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.audit.trace({ correlationId: id }),
         text: ({ correlationId, logField, entries }) =>
           [

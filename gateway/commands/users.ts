@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { notes } from "./help.js";
 import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, runOperation } from "./run.js";
+import { addDataCommand, callCore } from "./run.js";
 
 export function addUsers(program: Command): void {
   const users = program.command("users").description("hosts and other API key holders");
@@ -21,7 +21,7 @@ function addCreate(users: Command): void {
       notes('\nExample:\n  guest-forms users create --email host@example.com --name "Ada Host"'),
     )
     .action((options: { email: string; name?: string }, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.users.create({ email: options.email, name: options.name }),
         text: formatRecord,
       }),
@@ -32,7 +32,7 @@ function addList(users: Command): void {
   withPages(addDataCommand(users, "list"))
     .description("list users, newest first")
     .action(({ limit, after }: PageOptions, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) => core.users.list({ limit, cursor: after }),
         text: (page) =>
           formatPage(
@@ -48,7 +48,7 @@ function addFind(users: Command): void {
     .description("show the user with this email address or id")
     .addHelpText("after", notes("Example:\n  guest-forms users find host@example.com"))
     .action((user: string, _options: object, command: Command) =>
-      runOperation(command, {
+      callCore(command, {
         call: (core) =>
           user.includes("@") ? core.users.find({ email: user }) : core.users.get({ id: user }),
         text: formatRecord,

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { countConnections, TOO_MANY_CONNECTIONS } from "../doctor/connections.js";
-import { misspeltSettings } from "../doctor/settings.js";
+import { misspelledSettings } from "../doctor/settings.js";
 import { explain } from "./failure.js";
 import { warnIfNotificationsWait } from "./warn-if-notifications-wait.js";
 
@@ -13,7 +13,7 @@ export async function warnAtStart(
   size: { processes: number; worker: boolean },
 ): Promise<void> {
   if (size.worker) warnIfNotificationsWait(settings, log);
-  for (const { name, meant } of misspeltSettings(process.env)) {
+  for (const { name, meant } of misspelledSettings(process.env)) {
     log.warn({ setting: name, meant }, "unknown setting, possibly misspelled");
   }
   try {

@@ -1,4 +1,4 @@
-import { withoutSecrets } from "../commands/failure.js";
+import { redactUrl } from "../commands/failure.js";
 import { type CheckResult, failed, ok } from "./check.js";
 
 /** Runs `attempt` against the server at `url` and reports the result. */
@@ -14,7 +14,7 @@ export async function checkConnection(
   } catch (error) {
     // ECONNREFUSED of a host with several addresses has no message.
     const { message, code } = error as NodeJS.ErrnoException;
-    const reason = withoutSecrets(message || code || String(error), url).replace(/\s+/g, " ");
+    const reason = redactUrl(message || code || String(error), url).replace(/\s+/g, " ");
     return failed(`${server} cannot be used: ${reason}`);
   }
 }

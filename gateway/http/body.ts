@@ -95,10 +95,10 @@ const FORBIDDEN_NAMES = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
  * Limits the number of properties and array elements at all depths, and the depth (PAYLOAD_TOO_LARGE). Removes the
- * properties that could change an object's prototype, and reports them as faults.
+ * properties that could change an object's prototype, and reports them as field errors.
  */
 function checkFields(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX_FIELDS }: Settings): Input {
-  const faults: FieldError[] = [];
+  const fieldErrors: FieldError[] = [];
   const stack: { value: object; path: string; depth: number }[] = [{ value: values, path: "", depth: 1 }];
   let fields = 0;
   for (let next = stack.pop(); next; next = stack.pop()) {
@@ -114,9 +114,9 @@ function checkFields(values: Record<string, unknown>, { BODY_MAX_DEPTH, BODY_MAX
       if (typeof value === "object" && value !== null) stack.push({ value, path, depth: next.depth + 1 });
       if (!Array.isArray(next.value) && FORBIDDEN_NAMES.has(name)) {
         Reflect.deleteProperty(next.value, name);
-        faults.push({ field: path, issue: "is not an allowed property name" });
+        fieldErrors.push({ field: path, issue: "is not an allowed property name" });
       }
     }
   }
-  return { values, faults };
+  return { values, fieldErrors };
 }

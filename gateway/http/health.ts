@@ -5,9 +5,9 @@ import { waitAtMost } from "../../server/timeout.js";
 import { sendJson } from "./request.js";
 import { serveAt } from "./serve-at.js";
 
-/** How far the shutdown of a process is. */
+/** Shutdown state of a process. */
 export interface Lifecycle {
-  /** `unready`: /readyz returns 503, and new requests are served. `draining`: new requests are refused. */
+  /** `unready`: /readyz returns 503, but new requests are served. `draining`: new requests are rejected. */
   stage: "serving" | "unready" | "draining";
 }
 

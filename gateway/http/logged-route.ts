@@ -7,7 +7,7 @@ export interface LoggedRoute {
   route: string;
   /** Only if `route` is "unknown": the path, with segments that could be an id, a key or an address masked. */
   path?: string;
-  /** Such as `forms.list`, even if the request was refused before it was called. Absent for an unsupported method. */
+  /** Such as `forms.list`, even if the request was rejected before it was called. Absent for an unsupported method. */
   operation?: string | undefined;
 }
 

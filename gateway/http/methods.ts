@@ -9,8 +9,8 @@ export const answerOptions =
     res.status(204).end();
   };
 
-/** Refuses a method that a known path does not support. */
-export const refuseMethod =
+/** Rejects a method that a known path does not support. */
+export const rejectMethod =
   (allow: string): RequestHandler =>
   (_req, res) => {
     res.setHeader("Allow", allow);

@@ -16,7 +16,7 @@ import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
 import "../http/locals.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
-import { type Metrics, mergeSamples, type Sample } from "./metrics.js";
+import { type Metrics, type MetricsSnapshot, mergeSnapshots } from "./metrics.js";
 
 /** Of a call or a batch of calls. */
 const MAX_BODY_BYTES = 65_536;
@@ -29,7 +29,7 @@ export interface InternalDeps {
   token: string;
   metrics: Metrics;
   /** Reads the metrics of the other processes of this service. */
-  readOthers?: (() => Promise<Sample[]>) | undefined;
+  readOthers?: (() => Promise<MetricsSnapshot[]>) | undefined;
   /** Creates the spans of requests. */
   traceRequests?: RequestHandler | undefined;
 }
@@ -48,7 +48,11 @@ function createInternalApp(deps: InternalDeps): Express {
   app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
     const others = deps.readOthers?.() ?? [];
-    const all = mergeSamples([await metrics.read(), ...(await others), await readDatabaseMetrics(services)]);
+    const all = mergeSnapshots([
+      await metrics.read(),
+      ...(await others),
+      await readDatabaseMetrics(services),
+    ]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });

@@ -2,7 +2,7 @@ import { Counter, Gauge, Registry } from "prom-client";
 import { createContext, type Services } from "../../server/context.js";
 import { countNotifications, longestWait } from "../../server/notifications/list.js";
 import { readActivity } from "../../server/worker-activity.js";
-import { PREFIX, type Sample } from "./metrics.js";
+import { type MetricsSnapshot, PREFIX } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
@@ -11,7 +11,7 @@ const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
  * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once
  * per process. Empty while the database is unreachable, so that the other metrics are still reported.
  */
-export async function readDatabaseMetrics(services: Services): Promise<Sample> {
+export async function readDatabaseMetrics(services: Services): Promise<MetricsSnapshot> {
   const registry = new Registry();
   const registers = [registry];
   const context = createContext(services, { kind: "operator" });

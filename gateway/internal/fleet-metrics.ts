@@ -1,7 +1,7 @@
 import cluster, { type Worker } from "node:cluster";
-import { type Metrics, type Sample, sumCounters } from "./metrics.js";
+import { type Metrics, type MetricsSnapshot, sumCounters } from "./metrics.js";
 
-/** Time a worker has to respond to a scrape. Then its last sample is used. */
+/** Time a worker has to respond to a scrape. Then its last snapshot is used. */
 const WORKER_TIMEOUT_MS = 500;
 
 // Messages between primary and workers. Keep them compatible: see process/cluster.ts.
@@ -10,7 +10,7 @@ interface MetricsRequest {
 }
 
 interface MetricsResponse {
-  metrics: Sample;
+  metrics: MetricsSnapshot;
 }
 
 /** Runs in a worker: responds to the primary's requests for metrics. */
@@ -29,13 +29,13 @@ export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
 }
 
 /**
- * Runs in the primary: returns a function that reads the samples of all workers. Includes the counts of workers that
+ * Runs in the primary: returns a function that reads the snapshots of all workers. Includes the counts of workers that
  * have ended, so that a counter never goes down.
  */
-export function collectWorkerMetrics(): () => Promise<Sample[]> {
-  const latest = new Map<number, Sample>();
+export function collectWorkerMetrics(): () => Promise<MetricsSnapshot[]> {
+  const latest = new Map<number, MetricsSnapshot>();
   const waiting = new Map<number, () => void>();
-  let ended: Promise<Sample> = Promise.resolve([]);
+  let ended: Promise<MetricsSnapshot> = Promise.resolve([]);
 
   cluster.on("message", ({ id }: Worker, message: Partial<MetricsResponse>) => {
     if (!message?.metrics) return;

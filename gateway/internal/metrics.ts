@@ -14,7 +14,7 @@ import {
 import type { Failure } from "../../server/failures.js";
 
 /** The metrics of one process, as JSON that can be sent between processes. */
-export type Sample = MetricObjectWithValues<MetricValue<string>>[];
+export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
 /** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
 export interface Metrics {
@@ -26,7 +26,7 @@ export interface Metrics {
   onDatabaseError(failure: Failure): void;
   /** Reports the connections of this pool from now on. */
   watchPool(pool: Pool): void;
-  read(): Promise<Sample>;
+  read(): Promise<MetricsSnapshot>;
 }
 
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -124,13 +124,14 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Merges samples, adding up counters. */
-export const mergeSamples = (samples: Sample[]): Registry => AggregatorRegistry.aggregate(samples);
+/** Merges snapshots, adding up counters. */
+export const mergeSnapshots = (snapshots: MetricsSnapshot[]): Registry =>
+  AggregatorRegistry.aggregate(snapshots);
 
-/** Sums the counters and histograms of samples; drops gauges, which end with their process. */
-export async function sumCounters(samples: Sample[]): Promise<Sample> {
-  const counted = samples.map((sample) =>
-    sample.filter(({ type }) => String(type) === "counter" || String(type) === "histogram"),
+/** Sums counters and histograms; drops gauges, which end with their process. */
+export async function sumCounters(snapshots: MetricsSnapshot[]): Promise<MetricsSnapshot> {
+  const counted = snapshots.map((snapshot) =>
+    snapshot.filter(({ type }) => String(type) === "counter" || String(type) === "histogram"),
   );
-  return mergeSamples(counted).getMetricsAsJSON();
+  return mergeSnapshots(counted).getMetricsAsJSON();
 }

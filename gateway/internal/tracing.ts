@@ -29,7 +29,6 @@ export interface Tracing {
 /** Timeout for sending the last spans. */
 const SHUTDOWN_SECONDS = 2;
 
-/** Starts tracing in this process. */
 export function startTracing(log: Logger): Tracing {
   diag.setLogger(diagLogger(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({

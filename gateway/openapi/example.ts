@@ -1,8 +1,8 @@
 import type { Json } from "./json.js";
 
 /**
- * An example of a response body. A field that the request sends has the value sent, any other its own example. Undefined
- * if a field has no example.
+ * An example of a response body: the values that the request sends, and the examples of all other fields. Undefined if a
+ * field has no example.
  */
 export function responseExample(schema: Json, schemas: Record<string, Json>, sent: Json): unknown {
   const { $ref, example, items, properties } = schema as Partial<SchemaObject>;

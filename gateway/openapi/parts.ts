@@ -108,7 +108,7 @@ const ERROR: Json = {
   },
 };
 
-/** The components: those of the operations, and those that no procedure has a schema for. */
+/** The components: those generated from the router, and those that have no schema there. */
 export const components = (schemas: Record<string, Json>, headers: Record<string, Json>): Json => ({
   schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
   headers: { ...HEADERS, ...headers },

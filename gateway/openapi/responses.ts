@@ -69,7 +69,7 @@ function describe(response: ErrorResponse): Json {
     code,
     message: messageOf(code),
     correlationId: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
-    ...(code === "VALIDATION_ERROR" && { errors: [exampleFault(response)] }),
+    ...(code === "VALIDATION_ERROR" && { errors: [exampleFieldError(response)] }),
   });
   return {
     description: codes.map((code) => `\`${code}\`: ${messageOf(code)}`).join(" Or "),
@@ -83,7 +83,7 @@ function describe(response: ErrorResponse): Json {
   };
 }
 
-function exampleFault({ status, hasBody }: ErrorResponse): Json {
+function exampleFieldError({ status, hasBody }: ErrorResponse): Json {
   if (status === 415) return { field: "Content-Type", issue: "must be application/json, in UTF-8" };
   if (hasBody) return { field: "checkOutDate", issue: "must be after checkInDate" };
   return { field: "limit", issue: "must be an integer" };

@@ -21,7 +21,7 @@ const KILL_GRACE_SECONDS = 10;
 interface WorkerProcess {
   worker: Worker;
   startedAt: number;
-  /** Resolves with the address it listens on. Rejects if the worker ends before. */
+  /** Resolves with the address it listens on. Rejects if the worker ends first. */
   listening: Promise<string>;
   /** Resolves with the reason when the worker has ended. */
   ended: Promise<string>;
@@ -185,7 +185,7 @@ function startWorkerProcess(): WorkerProcess {
  * Runs in a worker: starts the gateway, reports it to the primary, and waits for an order to end. "retire": its
  * replacement listens, and its connections are drained. "stop": all workers are stopping.
  */
-export async function runWorker(
+export async function runClusterWorker(
   start: () => Promise<Gateway>,
 ): Promise<{ gateway: Gateway; asked: Order["order"] }> {
   const stop = receiveOrder("stop");

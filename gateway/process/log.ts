@@ -19,7 +19,7 @@ function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
 
 /** Logs JSON lines on standard error. Standard output is for the output of commands. */
 export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
-  pino({ level, base: null, timestamp, hooks: { streamWrite: withoutSecrets } }, standardError());
+  pino({ level, base: null, timestamp, hooks: { streamWrite: redactSecrets } }, standardError());
 
 /** A stalled reader of the log must not block the process. */
 const FLUSH_TIMEOUT_SECONDS = 1;
@@ -54,7 +54,7 @@ const EMAIL = /(\\u[\da-f]{4}|\\.)?[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z\d-]+(?:\.[
  * Removes keys and email addresses from a log line, because errors of libraries may quote their input. Addresses that
  * are already masked stay.
  */
-export function withoutSecrets(line: string): string {
+export function redactSecrets(line: string): string {
   const keyless = line.includes("grf_") ? line.replace(KEY, "grf_$1_…") : line;
   return keyless.includes("@") ? keyless.replace(EMAIL, "$1[email]") : keyless;
 }

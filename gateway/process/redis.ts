@@ -107,7 +107,7 @@ export const connectionTo = (url: string) =>
     socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: false },
   });
 
-/** Rejects after a timeout that excludes delays of this process's event loop. `waitAtMost` does neither. */
+/** Unlike `waitAtMost`, rejects after the timeout, and does not count delays of this process's event loop. */
 async function withTimeout<Result>(ms: number, work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   let isDone = false;
@@ -135,7 +135,7 @@ const isCommandError = (error: unknown) =>
 /** The first version with HELLO, which the client sends on connect. */
 const MIN_REDIS = 6;
 
-// A refused connection to a name with several addresses is an AggregateError without a message.
+// A refused connection to a host with several addresses is an AggregateError without a message.
 function describeLoss(reason: unknown): string {
   if (!(reason instanceof Error)) return "closed";
   if (/unknown command.*HELLO/i.test(reason.message)) {

@@ -53,7 +53,7 @@ export interface RawRequestOptions extends RequestOptions {
   query?: Record<string, string | number | boolean | undefined> | undefined;
   /** Request body, sent as JSON. */
   body?: unknown;
-  /** Your own `Idempotency-Key`: 1 to 255 printable ASCII characters. Default: a UUID for POST and PATCH, else none. */
+  /** Your own `Idempotency-Key`: 1 to 255 printable ASCII characters. Default: a UUID for POST and PATCH; none otherwise. */
   idempotencyKey?: string | undefined;
 }
 

@@ -5,7 +5,7 @@ import { type StopSignal, Unavailable } from "../failures.js";
 
 // A create gets its `created_at` at the insert but becomes visible at the commit. Between the two, a reader could see a later
 // form and get a cursor that skips the create for good. So each create holds a shared advisory lock from before its insert
-// until it ends, and a page that ends in recent forms waits for the holders of that lock. Acquiring it never blocks, so
+// until it ends, and a page that ends in recent forms waits until those locks are released. Acquiring one never blocks, so
 // creates do not wait for readers.
 
 /** SQL that marks the transaction as a create in flight. */

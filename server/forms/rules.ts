@@ -26,38 +26,38 @@ export function checkListingRules(
   { numberOfGuests }: { numberOfGuests: number },
   { isNewOnListing, party }: Placement,
 ): void {
-  const faults: FieldError[] = [];
+  const fieldErrors: FieldError[] = [];
   if (isNewOnListing && !listing.active) {
-    faults.push({ field: "listingId", issue: "the listing is not active" });
+    fieldErrors.push({ field: "listingId", issue: "the listing is not active" });
   }
   const maxGuests = listing.maxPeopleInListing;
   if (maxGuests !== null && numberOfGuests > maxGuests) {
-    faults.push({ field: "numberOfGuests", issue: `must be at most ${maxGuests} on this listing` });
+    fieldErrors.push({ field: "numberOfGuests", issue: `must be at most ${maxGuests} on this listing` });
   }
   // The body has no vehicles or pets, so report the listing that the form is moved to.
   if (isNewOnListing && party) {
-    const broken = partyFaults(listing, party).map(({ field, issue }) => `the form's ${field} ${issue}`);
-    if (broken.length > 0) faults.push({ field: "listingId", issue: broken.join("; ") });
+    const broken = partyErrors(listing, party).map(({ field, issue }) => `the form's ${field} ${issue}`);
+    if (broken.length > 0) fieldErrors.push({ field: "listingId", issue: broken.join("; ") });
   }
-  if (faults.length > 0) throw invalid(faults);
+  if (fieldErrors.length > 0) throw invalid(fieldErrors);
 }
 
 /** Throws VALIDATION_ERROR with every rule of the listing that the party breaks. */
 export function checkPartyRules(listing: ListingRules, party: Partial<Party>): void {
-  const faults = partyFaults(listing, party);
-  if (faults.length > 0) throw invalid(faults);
+  const fieldErrors = partyErrors(listing, party);
+  if (fieldErrors.length > 0) throw invalid(fieldErrors);
 }
 
-function partyFaults(listing: ListingRules, { numberOfVehicles, numberOfPets }: Partial<Party>) {
-  const faults: FieldError[] = [];
+function partyErrors(listing: ListingRules, { numberOfVehicles, numberOfPets }: Partial<Party>) {
+  const fieldErrors: FieldError[] = [];
   const { maxVehicles } = listing;
   if (maxVehicles !== null && numberOfVehicles && numberOfVehicles > maxVehicles) {
-    faults.push({ field: "numberOfVehicles", issue: `must be at most ${maxVehicles} on this listing` });
+    fieldErrors.push({ field: "numberOfVehicles", issue: `must be at most ${maxVehicles} on this listing` });
   }
   if (listing.allowPets === false && numberOfPets) {
-    faults.push({ field: "numberOfPets", issue: "must be 0: the listing does not allow pets" });
+    fieldErrors.push({ field: "numberOfPets", issue: "must be 0: the listing does not allow pets" });
   }
-  return faults;
+  return fieldErrors;
 }
 
 function nextStatuses(status: string): readonly string[] {

@@ -8,25 +8,25 @@ import type { SqlRow } from "../resource.js";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const random = customAlphabet(BASE62, 43);
-const SHAPE = /^grf_(?:rw|ro)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/;
+const KEY_FORMAT = /^grf_(?:rw|ro)_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/;
 const CHECKSUM_LENGTH = 6;
 
 /** Characters of a key that are stored in clear text, so that people can tell keys apart. */
 export const PREFIX_LENGTH = 12;
 
 /** Generates a key: `grf_rw_` or `grf_ro_`, 43 random base62 characters and a checksum of 6. */
-export function mint(mode: "READ_WRITE" | "READ_ONLY"): string {
+export function generateKey(mode: "READ_WRITE" | "READ_ONLY"): string {
   const body = `grf_${mode === "READ_WRITE" ? "rw" : "ro"}_${random()}`;
   return body + checksum(body);
 }
 
 /** Checks format and checksum, so that a mistyped key needs no database query. */
 export function isWellFormed(key: string): boolean {
-  return SHAPE.test(key) && checksum(key.slice(0, -CHECKSUM_LENGTH)) === key.slice(-CHECKSUM_LENGTH);
+  return KEY_FORMAT.test(key) && checksum(key.slice(0, -CHECKSUM_LENGTH)) === key.slice(-CHECKSUM_LENGTH);
 }
 
 /** SHA-256, which is enough for a secret of 256 random bits. Only the hash is stored. */
-export const hash = (key: string): Buffer => crypto.hash("sha256", key, "buffer");
+export const hashKey = (key: string): Buffer => crypto.hash("sha256", key, "buffer");
 
 function checksum(text: string): string {
   let rest = crc32(text);
@@ -107,7 +107,7 @@ export function keyAuthenticator(
 
   return async (key) => {
     if (!isWellFormed(key)) return null;
-    const digest = hash(key);
+    const digest = hashKey(key);
     const row = await lookUp(digest);
     if (!row || !crypto.timingSafeEqual(row.hash, digest)) return null;
     const isExpired = row.expiresAt !== null && Date.parse(row.expiresAt) <= Date.now();

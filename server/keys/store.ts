@@ -6,7 +6,7 @@ import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
 import { assertUserExists } from "../people/store.js";
 import { parseInstant } from "../values.js";
-import { hash, mint, PREFIX_LENGTH } from "./authenticator.js";
+import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
 
 /** Creates a key for a user and returns it for the only time. */
@@ -28,9 +28,9 @@ async function insert(
   tx: Transaction,
   fields: Pick<ApiKey, "userId" | "mode" | "label" | "expiresAt">,
 ): Promise<IssuedKey> {
-  const key = mint(fields.mode);
+  const key = generateKey(fields.mode);
   const row = await tx.apiKey.create({
-    data: { ...fields, hash: hash(key) as Uint8Array<ArrayBuffer>, prefix: key.slice(0, PREFIX_LENGTH) },
+    data: { ...fields, hash: hashKey(key) as Uint8Array<ArrayBuffer>, prefix: key.slice(0, PREFIX_LENGTH) },
     select: SUMMARY,
   });
   const { id, prefix, mode, expiresAt } = summarize(row);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../failures.js";
 import type { Log } from "../log.js";
-import { MailRefused } from "./mailer.js";
+import { MailRejected } from "./mailer.js";
 import { type Claimed, isLastAttempt, type Queue } from "./queue.js";
 import type { Send } from "./send.js";
 
@@ -28,9 +28,9 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
     await record(() => (hadRecipient ? queue.markSent(id) : queue.remove(id)), true);
   } catch (error) {
     const reason = reasonOf(error);
-    const isFinal = isLastAttempt(claimed) || (error instanceof MailRefused && error.isFinal);
+    const isFinal = isLastAttempt(claimed) || (error instanceof MailRejected && error.isFinal);
     // A stack trace does not help with a refusal or an outage.
-    const isFault = !(error instanceof MailRefused) && classify(error) === "fault";
+    const isFault = !(error instanceof MailRejected) && classify(error) === "fault";
     const logFields = { ...facts, attempts, reason, ...(isFault && { err: error }) };
     if (isFinal) log.error(logFields, "notification given up");
     else log.warn(logFields, "notification not sent");

@@ -6,12 +6,12 @@ export interface Mailer {
   from: string;
   /** Template of the guest's link; contains `{publicId}`. */
   formUrlTemplate: string;
-  /** Rejects with MailRefused if the message was not accepted. */
+  /** Rejects with MailRejected if the message was not accepted. */
   send(message: SendMailOptions, to: string): Promise<void>;
 }
 
 /** The message was not accepted. The reason is one line and never contains the address. */
-export class MailRefused extends Error {
+export class MailRejected extends Error {
   /** The address or message was rejected permanently (a 5yz reply, RFC 5321). */
   readonly isFinal: boolean;
 
@@ -35,7 +35,7 @@ export function smtpMailer(settings: Settings): Mailer | undefined {
         await transport.sendMail({ ...message, signal });
       } catch (error) {
         // A new error without `cause`: the original contains the address, and the reason is logged and stored.
-        throw new MailRefused(redactLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
+        throw new MailRejected(redactLink(reasonOf(error, to), FORM_URL_TEMPLATE), isFinal(error));
       }
     },
   };

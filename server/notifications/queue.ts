@@ -118,12 +118,12 @@ const RELEASE_STALE = `
 const withOutcome = (update: string) =>
   `WITH ended AS (${update} RETURNING state) ${countSql("'notification.' || state", "ended")}`;
 
-// Even if another worker has taken it over: the message must not be sent again.
+// Also applies if another worker has taken over: the message must not be sent again.
 const MARK_SENT = withOutcome(`
   UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL
   WHERE id = $1::bigint AND state <> 'sent'`);
 
-// No effect if another worker has taken it over.
+// Has no effect if another worker has taken over.
 const MARK_FAILED = withOutcome(`
   UPDATE notifications
   SET last_error = $3, crashes = 0, state = CASE WHEN $4::boolean THEN 'failed' ELSE 'retrying' END::"NotificationState",

@@ -6,7 +6,7 @@ import type { Mailer } from "./mailer.js";
 
 /**
  * Sends the email about a form. Resolves to false if there is no recipient: the form or its address is gone. Rejects with
- * MailRefused if the message was not accepted.
+ * MailRejected if the message was not accepted.
  */
 export type Send = (formId: string) => Promise<boolean>;
 

@@ -47,7 +47,7 @@ export function startSending(
   let last = performance.now();
   const sendHeartbeat = async () => {
     const now = performance.now();
-    // If the process was suspended, start over: other workers may have taken over meanwhile.
+    // Start over if the process was suspended: other workers may have taken over.
     const before = now - last < 2 * HEARTBEAT_MS ? heartbeatsInARow : 0;
     last = now;
     heartbeatsInARow = 0;

@@ -48,7 +48,7 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
     const found = rows.filter((_, index) => addresses[index] === sought).map(({ id }) => id);
     erased.unreadable += addresses.filter((address) => address === undefined).length;
     if (found.length > 0) {
-      const done = await db.transaction((tx) => eraseIfStillThere(tx, context, found, sought));
+      const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, found, sought));
       erased.forms += done.forms;
       erased.notifications += done.notifications;
     }
@@ -58,7 +58,7 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
 }
 
 // Checks again: an update may have changed the address since it was read.
-async function eraseIfStillThere(tx: Transaction, context: Context, ids: string[], sought: string) {
+async function eraseIfUnchanged(tx: Transaction, context: Context, ids: string[], sought: string) {
   const rows = await tx.$queryRaw<Sealed[]>`
     SELECT id::text, guest_email FROM forms WHERE id = ANY(${ids}::uuid[]) AND guest_email IS NOT NULL
     ORDER BY id FOR UPDATE`;

@@ -4,7 +4,7 @@ import { BATCH, eraseAddresses } from "./erase.js";
 
 /**
  * Erases the addresses of guests who checked out RETENTION_DAYS ago. Each batch is a separate transaction, so that no form is
- * locked for long. Skips forms that are being written until the next run.
+ * locked for long. Locked forms are left to the next run.
  */
 export async function eraseDueEmails(
   { db, settings }: Services,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { sendRequest } from "../fleet/client.js";
 import {
   type Fixture,
@@ -39,7 +39,7 @@ describe("guessing keys", () => {
     () => randomBytes(32).toString("hex"),
     () => `grf_rw_${randomBytes(24).toString("hex")}0`,
     () => {
-      const key = mint("READ_WRITE");
+      const key = generateKey("READ_WRITE");
       return key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
     },
   ];
@@ -49,7 +49,7 @@ describe("guessing keys", () => {
     const holderStatuses: number[] = [];
     for (let n = 0; n < GUESSES; n++) {
       const [guess, holder] = await Promise.all([
-        sendKey(mint(n % 2 ? "READ_WRITE" : "READ_ONLY")),
+        sendKey(generateKey(n % 2 ? "READ_WRITE" : "READ_ONLY")),
         sendKey(fixture.key.key),
       ]);
       guessStatuses.push(guess.status);
@@ -78,7 +78,7 @@ describe("guessing keys", () => {
       timesMs.push(receivedAt - sentAt);
     }
     // Control: a well-formed key needs a query, which fails.
-    expect((await sendKey(mint("READ_WRITE"))).status).toBe(503);
+    expect((await sendKey(generateKey("READ_WRITE"))).status).toBe(503);
     proxy.mend();
     console.info(
       `${MALFORMED} malformed keys rejected without the database, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms`,

@@ -48,7 +48,7 @@ export async function checkRegression(options: Options): Promise<void> {
       if (!isWithinLimit(measured)) process.exitCode = 1;
       rows.push([id, isWithinLimit(measured) ? "ok" : "GROWN", ...cells(measured, limit)]);
     }
-    const head = ["operation", "", "CPU vs. L", "recorded", "Postgres CPU vs. L", "recorded"];
+    const head = ["operation", "", "CPU ÷ L", "recorded", "Postgres CPU ÷ L", "recorded"];
     process.stdout.write(`${markdownTable([head, ...rows])}\n`);
   });
 }

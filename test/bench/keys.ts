@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { hash, mint, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
+import { generateKey, hashKey, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
 import { HOLDERS, type HolderName } from "./dataset.js";
 
 const LABEL = "bench";
@@ -10,12 +10,12 @@ export async function issueKeys(client: pg.Client): Promise<Record<HolderName, s
   const keys = HOLDERS.map(({ name }, index) => ({
     name,
     user: `user${index + 1}`,
-    key: mint("READ_WRITE"),
+    key: generateKey("READ_WRITE"),
   }));
   for (const { user, key } of keys) {
     await client.query(
       `INSERT INTO api_keys (user_id, hash, prefix, mode, label) VALUES (md5($1)::uuid, $2, $3, 'READ_WRITE', $4)`,
-      [user, hash(key), key.slice(0, PREFIX_LENGTH), LABEL],
+      [user, hashKey(key), key.slice(0, PREFIX_LENGTH), LABEL],
     );
   }
   return Object.fromEntries(keys.map(({ name, key }) => [name, key])) as Record<HolderName, string>;

@@ -157,7 +157,9 @@ describe("doctor", () => {
     );
     expect((await runChecks({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
     await sql("DELETE FROM secret_checks");
-    expect((await runChecks()).secrets).toMatch(/^warning: .* stop all processes before you start one with it/);
+    expect((await runChecks()).secrets).toMatch(
+      /^warning: .* stop all processes before you start one with it/,
+    );
     const { secrets } = await runChecks({ APP_SECRETS: "" });
     expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);
     const production = { NODE_ENV: "production", APP_SECRETS: "" };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../factories.js";
 import { type Answer, codeOf, fieldsOf, startTestGateway } from "../gateway-harness.js";
 import {
@@ -33,7 +33,7 @@ beforeAll(async () => {
     otherHolder: otherHolder.key,
     revoked: revoked.key,
     expired: expired.key,
-    unknown: mint("READ_WRITE"),
+    unknown: generateKey("READ_WRITE"),
     mistyped: holder.key.slice(0, -1) + last,
   } satisfies Record<KeyName, string>);
   for (const key of Object.values(keys)) gateway.keepOutOfLog(key);

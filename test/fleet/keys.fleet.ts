@@ -1,7 +1,7 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, makeForm, makeKey, makeListing, makeUser, setRole, type TestKey } from "../factories.js";
 import { sendRequest, type TimedResponse } from "./client.js";
 import {
@@ -167,7 +167,7 @@ async function countKeyLookups({ services }: Fixture): Promise<number> {
 it("a missing, malformed or mistyped key is rejected without a query", async () => {
   const proxy = await TcpProxy.start(fixture.services.db.url);
   const gateway = await startGatewayProcess({ ...fixture.env, DATABASE_URL: proxy.url });
-  const wellFormed = mint("READ_WRITE");
+  const wellFormed = generateKey("READ_WRITE");
   const mistyped = `${wellFormed.slice(0, 20)}${wellFormed[20] === "x" ? "y" : "x"}${wellFormed.slice(21)}`;
   const bytesBefore = proxy.bytesSent;
   for (const key of [

@@ -1,6 +1,6 @@
 import { Agent } from "node:http";
 import { beforeAll, expect, it } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { makeKey } from "../factories.js";
 import { freePort } from "../harness.js";
 import { sendRequest, type TimedResponse } from "./client.js";
@@ -67,7 +67,7 @@ describeWithBinary("redis-server", "rate limits with Redis", (binary) => {
     for (let index = 0; index < count; index++) {
       const value = forwardedFor(index);
       const headers = value === undefined ? {} : { "X-Forwarded-For": value };
-      responses.push(await sendRequest(urlOf(index, targets), mint("READ_WRITE"), { headers }));
+      responses.push(await sendRequest(urlOf(index, targets), generateKey("READ_WRITE"), { headers }));
     }
     return responses.map(({ status }) => status);
   };

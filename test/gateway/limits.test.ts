@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, makeListing } from "../factories.js";
 import { type Answer, codeOf, startTestGateway, stay } from "../gateway-harness.js";
 
@@ -136,15 +136,15 @@ describe("the limit of bad keys per client address", () => {
 
   test("unknown keys over the limit get 429, and valid keys from the same address are never refused", async () => {
     const address = newAddress();
-    for (let n = 0; n < 3; n++) expect((await ask(mint("READ_WRITE"), address)).status).toBe(401);
-    const answer = await ask(mint("READ_ONLY"), address);
+    for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
+    const answer = await ask(generateKey("READ_ONLY"), address);
     expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
     expect(Number(answer.headers["retry-after"])).toBeLessThanOrEqual(60);
     expect(answer.headers.ratelimit).toBeUndefined();
-    expect((await ask(mint("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
+    expect((await ask(generateKey("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
     const { key, readOnlyKey } = await gateway.addHolder();
     for (const valid of [key, readOnlyKey]) expect((await ask(valid, address)).status).toBe(200);
-    expect((await ask(mint("READ_WRITE"), newAddress())).status).toBe(401);
+    expect((await ask(generateKey("READ_WRITE"), newAddress())).status).toBe(401);
   });
 
   test("revoked and expired keys count toward the limit", async () => {
@@ -161,12 +161,12 @@ describe("the limit of bad keys per client address", () => {
 
   test("missing, malformed and mistyped keys neither count toward the limit nor get 429", async () => {
     const address = newAddress();
-    const mistyped = mint("READ_WRITE").slice(0, -6).concat("000000");
+    const mistyped = generateKey("READ_WRITE").slice(0, -6).concat("000000");
     for (const key of [null, "x", mistyped, null, "x", mistyped]) {
       expect((await ask(key, address)).status).toBe(401);
     }
-    for (let n = 0; n < 3; n++) expect((await ask(mint("READ_WRITE"), address)).status).toBe(401);
-    expect((await ask(mint("READ_WRITE"), address)).status).toBe(429);
+    for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
+    expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(429);
     for (const key of [null, "x", mistyped]) expect((await ask(key, address)).status).toBe(401);
   });
 
@@ -178,7 +178,9 @@ describe("the limit of bad keys per client address", () => {
     const statuses: number[] = [];
     for (let n = 0; n < 4; n++) {
       const headers = { "X-Forwarded-For": newAddress(), Forwarded: `for=${newAddress()}` };
-      statuses.push((await direct.request({ path: "/v1/forms", key: mint("READ_WRITE"), headers })).status);
+      statuses.push(
+        (await direct.request({ path: "/v1/forms", key: generateKey("READ_WRITE"), headers })).status,
+      );
     }
     expect(statuses).toEqual([401, 401, 401, 429]);
   });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
 import { codeOf, type Holder, type LogLine, startTestGateway, stay } from "../gateway-harness.js";
 
@@ -110,7 +110,7 @@ describe("log lines of requests", () => {
   });
 
   test("no log line has a key or an email address, wherever the client sends it", async () => {
-    const unknown = mint("READ_WRITE");
+    const unknown = generateKey("READ_WRITE");
     gateway.keepOutOfLog(unknown);
     const body = stay(listingId, { guestEmail: EMAIL });
     const secrets = `${holder.key}?key=${holder.key}&email=${EMAIL}`;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withoutSecrets } from "../../gateway/process/log.js";
-import { mint } from "../../server/keys/authenticator.js";
+import { redactSecrets } from "../../gateway/process/log.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, openTestServices, stay } from "../factories.js";
 import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
 import { mailEnv, startPostOffice } from "../server/post-office.js";
@@ -8,7 +8,7 @@ import { createInternalClient, errorOf, TOKEN } from "./internal-gateway.js";
 
 const GUEST = "ada.o'hara+stay@guests.test";
 const HOST = "host@people.test";
-const UNKNOWN = mint("READ_WRITE");
+const UNKNOWN = generateKey("READ_WRITE");
 
 describe("logs of requests with keys and email addresses everywhere", () => {
   let service: Running;
@@ -195,7 +195,7 @@ test("a log line stays valid JSON after secrets are removed", () => {
     "node_modules/@prisma/client",
     "grf_rw_AbCdE",
   ];
-  const redacted = values.map((value) => JSON.parse(withoutSecrets(JSON.stringify({ value }))).value);
+  const redacted = values.map((value) => JSON.parse(redactSecrets(JSON.stringify({ value }))).value);
   expect(redacted.slice(0, 4)).toEqual(["line\n[email]", "\u0001[email]", '"[email]"', "C:\\[email]"]);
   expect(redacted[4]).toBe("postgres://app:[email]/forms");
   expect(redacted[5]).not.toContain("@");
@@ -205,7 +205,7 @@ test("a log line stays valid JSON after secrets are removed", () => {
 
 test("removing secrets from a long line takes less than 2 s", () => {
   const began = performance.now();
-  withoutSecrets(`${"a.".repeat(100_000)}@`);
-  withoutSecrets(`grf_${"@a.".repeat(60_000)}`);
+  redactSecrets(`${"a.".repeat(100_000)}@`);
+  redactSecrets(`grf_${"@a.".repeat(60_000)}`);
   expect(performance.now() - began).toBeLessThan(2_000);
 });

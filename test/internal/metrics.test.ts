@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { packageRoot } from "../../prisma/package-root.js";
-import { mint } from "../../server/keys/authenticator.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { recordActivity } from "../../server/worker-activity.js";
 
 import { asOperator, openTestServices, stay } from "../factories.js";
@@ -56,7 +56,7 @@ describe("metrics of one process", () => {
     await send(`/v1/forms?listingId=${listingId}`);
     await send("/v1/nothing");
     for (let more = 0; more < 5; more++) await send("/v1/listings");
-    const unknown = mint("READ_ONLY");
+    const unknown = generateKey("READ_ONLY");
     for (let repeat = 0; repeat < 4; repeat++) await send("/v1/listings", undefined, unknown);
     metrics = await scrape(gateway.url);
     secrets = [key, keyId, userId, listingId, "people.test", unknown.slice(0, 20)];

@@ -127,7 +127,7 @@ describe("a conflict: the same again at once may succeed", () => {
   ])("a deadlock, %s", async (_, write) => {
     await other.query("BEGIN");
     await other.query("UPDATE users SET name = 'other' WHERE email = 'b@example.com'");
-    // Whoever waits longer than this first is the one that finds the deadlock, and gives up.
+    // The first to wait longer than this detects the deadlock, and fails.
     await other.query("SET LOCAL deadlock_timeout = '1min'");
     const lock = async (tx: Transaction) => {
       await tx.$executeRaw`SET LOCAL deadlock_timeout = '100ms'`;

@@ -100,7 +100,7 @@ describe("the same body again", () => {
 });
 
 describe("the same Idempotency-Key with another body", () => {
-  test("is refused, whoever bound it how, and does nothing", async () => {
+  test("is rejected however the key was bound, and writes nothing", async () => {
     const holder = await makeHolder(services);
     await holder.create(holder.body, "made");
     await holder.create(holder.body, "repeated");

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { isWellFormed, keyAuthenticator, mint } from "../../server/keys/authenticator.js";
+import { generateKey, isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
 import {
   asOperator,
   keyPrincipal,
@@ -52,7 +52,7 @@ describe("a key", () => {
     const seen = new Set<string>();
     for (let index = 0; index < 200; index++) {
       const mode = index % 2 ? "READ_WRITE" : "READ_ONLY";
-      const key = mint(mode);
+      const key = generateKey(mode);
       expect(key).toMatch(mode === "READ_WRITE" ? /^grf_rw_[0-9A-Za-z]{49}$/ : /^grf_ro_[0-9A-Za-z]{49}$/);
       expect(key.slice(-6)).toBe(checksum(key.slice(0, -6)));
       expect(isWellFormed(key)).toBe(true);
@@ -167,7 +167,7 @@ describe("authenticating", () => {
     const query = vi.spyOn(services.db.pool, "query");
     const connect = vi.spyOn(services.db.pool, "connect");
     const authenticate = keyAuthenticator(services);
-    const key = mint("READ_WRITE");
+    const key = generateKey("READ_WRITE");
     for (const malformed of [
       "",
       "x",
@@ -184,7 +184,7 @@ describe("authenticating", () => {
   });
 
   test("an unknown, a revoked and an expired key are nobody's", async () => {
-    const unknown = mint("READ_WRITE");
+    const unknown = generateKey("READ_WRITE");
     const revoked = await makeKey(services, userId);
     await asOperator(services).keys.revoke({ id: revoked.id });
     const expired = await makeKey(services, userId);
@@ -203,7 +203,7 @@ describe("authenticating", () => {
     const seen = await Promise.all(Array.from({ length: 20 }, () => authenticate(key)));
     expect(new Set(seen.map((principal) => principal?.keyId))).toEqual(new Set([id]));
     expect(look).toHaveBeenCalledTimes(1);
-    const unknown = mint("READ_ONLY");
+    const unknown = generateKey("READ_ONLY");
     await authenticate(unknown);
     await authenticate(unknown);
     expect(look).toHaveBeenCalledTimes(3);

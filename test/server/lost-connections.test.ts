@@ -78,7 +78,7 @@ test.each(["sqlTransaction", "transaction"] as const)(
   },
 );
 
-test("a transaction whose answer is overdue is not left open for whoever gets its connection next", async () => {
+test("a transaction whose response is overdue is not left open for the next user of its connection", async () => {
   const { url } = await freshDatabase();
   const way = await holdingWay(url);
   const db = openDb({

@@ -108,7 +108,7 @@ describe("listings.listAll", () => {
     },
   );
 
-  test("listings.getAny gives a listing whoever has it in scope", async () => {
+  test("listings.getAny returns a listing in any scope", async () => {
     for (const listing of listings)
       expect(await operator.listings.getAny({ id: listing.id })).toEqual(listing);
     expect(await refusalCode(operator.listings.getAny({ id: randomUUID() }))).toBe("RESOURCE_NOT_FOUND");

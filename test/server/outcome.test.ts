@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Sql } from "../../server/db.js";
 import { deliver } from "../../server/notifications/deliver.js";
-import { MailRefused } from "../../server/notifications/mailer.js";
+import { MailRejected } from "../../server/notifications/mailer.js";
 import { openQueue } from "../../server/notifications/queue.js";
 import type { Send } from "../../server/notifications/send.js";
 
@@ -34,8 +34,8 @@ const GIVEN_UP = "cannot record the outcome of a notification";
 
 describe("an outcome that the database rejects is not retried for ever", () => {
   test.each([
-    ["for now", new MailRefused("bad \0 reply", false), false],
-    ["for good", new MailRefused("bad \0 reply", true), true],
+    ["for now", new MailRejected("bad \0 reply", false), false],
+    ["for good", new MailRejected("bad \0 reply", true), true],
   ])("a message refused %s gets a fixed reason instead", async (_, error, isFinal) => {
     const { statements, errors } = await run(failed(error), [FAULT]);
     expect(statements).toEqual([

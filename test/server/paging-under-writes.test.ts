@@ -167,7 +167,9 @@ describe("10,000 forms, 500 to an instant, and eight writers", () => {
     }
   }
 
-  test("whoever follows the list misses nothing and gets nothing twice", { timeout: 360_000 }, async () => {
+  test("a reader who follows the cursors misses no form and gets none twice", {
+    timeout: 360_000,
+  }, async () => {
     expect(await formsOf(services, userId)).toHaveLength(10_020);
     const written = Promise.all(
       writers.map(async ({ create, listingId }) => {

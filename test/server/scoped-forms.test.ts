@@ -263,7 +263,7 @@ test("a form keeps its id", async () => {
 });
 
 test("a member who writes is removed without a deadlock", { timeout: 180_000 }, async () => {
-  // Postgres looks for a deadlock after a second: whoever is in one gives up before.
+  // Postgres checks for deadlocks after a second; a transaction in one gives up before.
   const hasty = await openTestServices({
     APP_SECRETS: "",
     DATABASE_URL: services.db.url,

@@ -30,7 +30,7 @@ async function start(databaseUrl: string, ...secrets: string[]): Promise<string>
     return "started";
   } catch (error) {
     const { name, message } = error as Error;
-    expect(name).toBe("SecretsRefused");
+    expect(name).toBe("SecretsRejected");
     for (const secret of secrets) expect(message).not.toContain(secret);
     expect(message).not.toContain("\n");
     return message;
