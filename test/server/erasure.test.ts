@@ -294,7 +294,7 @@ describe("the commands", { timeout: 270_000 }, () => {
     expect(unknown).toMatchObject({
       code: 1,
       stdout: expect.stringContaining("RESOURCE_NOT_FOUND"),
-      stderr: "error: No notification with this id waits or has failed.\n",
+      stderr: "error: There is no waiting or failed notification with this id.\n",
     });
     expect((await run("notifications")).stdout).toContain(form.id);
   });
