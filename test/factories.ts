@@ -17,7 +17,7 @@ import { appRouter } from "../server/router.js";
 import { deriveKeyring } from "../server/secrets.js";
 import { openServices } from "../server/services.js";
 import { createCallerFactory } from "../server/trpc.js";
-import { freshDatabase } from "./harness.js";
+import { createTestDatabase } from "./harness.js";
 
 export const TEST_SECRET = "a-secret-for-tests-of-more-than-32-characters";
 
@@ -33,7 +33,7 @@ afterAll(async () => {
  * defaults; with the DATABASE_URL of other services it is one more process on their database.
  */
 export async function openTestServices(env: Record<string, string> = {}): Promise<Services> {
-  const url = env.DATABASE_URL ?? (await freshDatabase()).url;
+  const url = env.DATABASE_URL ?? (await createTestDatabase()).url;
   const settings = readSettings({
     APP_SECRETS: TEST_SECRET,
     LOG_LEVEL: "silent",
@@ -128,7 +128,7 @@ export async function makeKey(
 }
 
 /** A valid body for create or update; the same one for the same arguments. */
-export const stay = (listingId: string, overrides: Partial<FormBody> = {}): FormBody => ({
+export const fixedStay = (listingId: string, overrides: Partial<FormBody> = {}): FormBody => ({
   listingId,
   checkInDate: "2027-07-01T13:00:00.000Z",
   checkOutDate: "2027-07-08T09:00:00.000Z",
@@ -150,13 +150,13 @@ export function makeForm(
     checkInDate: new Date(begin).toISOString(),
     checkOutDate: new Date(begin + 24 * HOUR_MS).toISOString(),
   };
-  return asUser(services, userId).forms.create(stay(listingId, { ...instants, ...overrides }));
+  return asUser(services, userId).forms.create(fixedStay(listingId, { ...instants, ...overrides }));
 }
 
 const factory = createCallerFactory(appRouter);
 
 /** A create that also tells whether it was answered as a repeat. */
-export async function createForm(
+export async function createFormWithOutcome(
   services: Services,
   principal: Principal | null,
   body: FormBody,
@@ -168,13 +168,13 @@ export async function createForm(
 }
 
 /** All that a client can tell of a failure. */
-export type Refusal = Pick<
+export type CaughtServiceError = Pick<
   ServiceError,
   "serviceCode" | "status" | "message" | "errors" | "retryAfter" | "code"
 >;
 
 /** What a call was refused with; throws where it was not, or by anything but a ServiceError. */
-export async function refusal(call: Promise<unknown>): Promise<Refusal> {
+export async function catchServiceError(call: Promise<unknown>): Promise<CaughtServiceError> {
   const outcome = await call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
@@ -186,11 +186,11 @@ export async function refusal(call: Promise<unknown>): Promise<Refusal> {
 }
 
 /** The error code of a call that was refused. */
-export const refusalCode = async (call: Promise<unknown>) => (await refusal(call)).serviceCode;
+export const catchErrorCode = async (call: Promise<unknown>) => (await catchServiceError(call)).serviceCode;
 
 /** The rejected fields of a call, in order. */
-export async function rejectedFields(call: Promise<unknown>): Promise<string[]> {
-  const { serviceCode, errors = [] } = await refusal(call);
+export async function catchRejectedFields(call: Promise<unknown>): Promise<string[]> {
+  const { serviceCode, errors = [] } = await catchServiceError(call);
   if (serviceCode !== "VALIDATION_ERROR") throw new Error(`refused with ${serviceCode}`);
   return errors.map(({ field }) => field);
 }

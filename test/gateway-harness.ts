@@ -8,11 +8,11 @@ import type { Services } from "../server/context.js";
 import { ERRORS, type ErrorCode, type FieldError } from "../server/errors.js";
 import { validateResponse } from "./contract/responses.js";
 import { makeKey, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
-import { freshDatabase } from "./harness.js";
-import { FORM, LISTING, matching, UUID } from "./public-fields.js";
+import { createTestDatabase } from "./harness.js";
+import { FORM_FIELDS, LISTING_FIELDS, matches, UUID } from "./public-fields.js";
 
 /** One HTTP response, as it came over the wire. */
-export interface Answer {
+export interface HttpResponse {
   status: number;
   /** Names in lower case; of a repeated header, the values joined by a comma and a space. */
   headers: Record<string, string>;
@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** A request that node's client can send. */
-export interface Sent {
+export interface HttpRequest {
   method?: string;
   path: string;
   /** Sent as `Authorization: Bearer …`. */
@@ -40,7 +40,7 @@ export interface LogLine extends Record<string, unknown> {
 }
 
 /** A user with a key of each mode. */
-export interface Holder {
+export interface KeyHolder {
   userId: string;
   /** A read-write key. */
   key: string;
@@ -68,7 +68,7 @@ const UNLESS_TOLD = {
 
 /** The real gateway on a port of its own, with limits that no test meets unless it sets them. */
 export async function startTestGateway(settings: Record<string, string | number> = {}): Promise<TestGateway> {
-  const DATABASE_URL = settings.DATABASE_URL ?? (await freshDatabase()).url;
+  const DATABASE_URL = settings.DATABASE_URL ?? (await createTestDatabase()).url;
   const texts = Object.entries({ ...UNLESS_TOLD, ...settings, DATABASE_URL });
   const env = Object.fromEntries(texts.map(([name, value]) => [name, String(value)]));
   const log: LogLine[] = [];
@@ -94,7 +94,7 @@ export class TestGateway {
   #leaving: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #wires = new Set<Wire>();
+  readonly #wires = new Set<RawConnection>();
   /** What must never be found in a log line. */
   readonly #secrets = new Set<string>();
   /** Correlation ids of the answers, and whether a handler gave the answer. */
@@ -119,10 +119,10 @@ export class TestGateway {
     return this.#core;
   }
 
-  async addHolder(): Promise<Holder> {
+  async addKeyHolder(): Promise<KeyHolder> {
     const services = await this.services();
     const { id: userId, email } = await makeUser(services);
-    this.keepOutOfLog(email);
+    this.forbidInLog(email);
     const { key, id: keyId } = await this.issueKey(userId);
     const { key: readOnlyKey } = await this.issueKey(userId, { mode: "READ_ONLY" });
     return { userId, key, keyId, readOnlyKey };
@@ -130,12 +130,12 @@ export class TestGateway {
 
   async issueKey(userId: string, overrides: Parameters<typeof makeKey>[2] = {}) {
     const issued = await makeKey(await this.services(), userId, overrides);
-    this.keepOutOfLog(issued.key);
+    this.forbidInLog(issued.key);
     return issued;
   }
 
   /** What tells a write: the rows of each table, and the transaction that last wrote one; not a key's last use. */
-  async snapshot(): Promise<Record<string, string>> {
+  async snapshotTables(): Promise<Record<string, string>> {
     const { pool } = (await this.services()).db;
     this.#tables ??= (
       await pool.query<{ name: string }>(
@@ -155,16 +155,16 @@ export class TestGateway {
   }
 
   /** How many rows a table has. */
-  async count(table: string): Promise<number> {
+  async countRows(table: string): Promise<number> {
     const { pool } = (await this.services()).db;
     return (await pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${table}`)).rows[0]?.n ?? 0;
   }
 
-  keepOutOfLog(secret: string): void {
+  forbidInLog(secret: string): void {
     this.#secrets.add(secret);
   }
 
-  async request(sent: Sent): Promise<Answer> {
+  async request(sent: HttpRequest): Promise<HttpResponse> {
     const { method = "GET", path, key, body, chunked = false } = sent;
     const headers: OutgoingHttpHeaders = {};
     if (key) headers.Authorization = `Bearer ${key}`;
@@ -179,7 +179,7 @@ export class TestGateway {
       if (value.length > 0 || typeof value === "string")
         headers[name] = typeof value === "string" ? value : [...value];
     }
-    const answer = await new Promise<Answer>((resolve, reject) => {
+    const answer = await new Promise<HttpResponse>((resolve, reject) => {
       const outgoing = sendHttp(
         { host: "127.0.0.1", port: this.port, agent: this.#agent, method, path, headers },
         (incoming) => {
@@ -203,29 +203,29 @@ export class TestGateway {
         outgoing.end(whole.subarray(middle));
       } else outgoing.end(bytes);
     });
-    this.hold(answer, method, path);
+    this.checkResponse(answer, method, path);
     return answer;
   }
 
   /** A connection of its own, to write bytes to. */
-  async wire(): Promise<Wire> {
-    const wire = await Wire.open(this.port, (...answer) => this.hold(...answer));
+  async openConnection(): Promise<RawConnection> {
+    const wire = await RawConnection.open(this.port, (...answer) => this.checkResponse(...answer));
     this.#wires.add(wire);
     return wire;
   }
 
   /** Writes bytes and reads that many answers; `methods` of the requests tell how an answer ends. */
-  async raw(bytes: string | Buffer, methods: readonly string[] = ["GET"]): Promise<Answer[]> {
-    const wire = await this.wire();
+  async sendRaw(bytes: string | Buffer, methods: readonly string[] = ["GET"]): Promise<HttpResponse[]> {
+    const wire = await this.openConnection();
     wire.write(bytes);
-    const answers: Answer[] = [];
-    for (const method of methods) answers.push(await wire.next(method));
+    const answers: HttpResponse[] = [];
+    for (const method of methods) answers.push(await wire.readResponse(method));
     wire.close();
     return answers;
   }
 
   /** Throws unless the answer keeps all that every answer promises. */
-  hold(answer: Answer, method: string, path: string): void {
+  checkResponse(answer: HttpResponse, method: string, path: string): void {
     if (BELOW_V1.test(path)) {
       validateResponse(method, path, answer.status, answer.headers, answer.json);
     }
@@ -250,7 +250,7 @@ export class TestGateway {
   }
 
   /** Stops the gateway as its process would; connections of the test are left to it. */
-  leave(): Promise<void> {
+  shutDown(): Promise<void> {
     this.#leaving ??= this.#gateway?.stop() ?? Promise.resolve();
     return this.#leaving;
   }
@@ -264,7 +264,7 @@ export class TestGateway {
   async #stop(): Promise<void> {
     this.#agent.destroy();
     for (const wire of this.#wires) wire.close();
-    await this.leave();
+    await this.shutDown();
     const text = this.log.map((line) => JSON.stringify(line)).join("\n");
     for (const secret of this.#secrets) {
       expect(text.includes(secret), `a log line with ${secret.slice(0, 12)}…`).toBe(false);
@@ -281,7 +281,7 @@ export class TestGateway {
   }
 
   /** The log lines of one request. */
-  async linesOf(answer: Answer): Promise<LogLine[]> {
+  async logLinesOf(answer: HttpResponse): Promise<LogLine[]> {
     const id = answer.headers["x-correlation-id"];
     const find = () => this.log.filter(({ correlationId }) => correlationId === id);
     await expect.poll(() => find().some(({ msg }) => msg === "request")).toBe(true);
@@ -307,7 +307,7 @@ const STATUSES: Record<ErrorCode, number[]> = {
 const INSIDES =
   /\bzod|prisma|trpc|express|\bpg\b|postgres|graphile|node_modules|\bselect\b|\binsert\b|\bsql\b|ECONN|HPE_|invalid input|expected .*received|unexpected token|cannot read|undefined|\.[jt]s\b|\n|\s+at .*:\d/i;
 
-function holdRefusal(answer: Answer, method: string, path: string, id: string): void {
+function holdRefusal(answer: HttpResponse, method: string, path: string, id: string): void {
   const { headers, status, json } = answer;
   if (status === 401) expect(headers["www-authenticate"]).toBe("Bearer");
   if (status === 405) expect(headers.allow).toMatch(/^[A-Z]+(, [A-Z]+)*$/);
@@ -347,12 +347,12 @@ function holdProjections(json: unknown): void {
     return;
   }
   expect(Object.keys(value)).toEqual(["items", "nextCursor"]);
-  expect(value.nextCursor === null || matching(/^[\w-]+$/)(value.nextCursor)).toBe(true);
+  expect(value.nextCursor === null || matches(/^[\w-]+$/)(value.nextCursor)).toBe(true);
   for (const item of value.items) holdProjection(item);
 }
 
 function holdProjection(value: Record<string, unknown>): void {
-  const table = "timezone" in value ? LISTING : FORM;
+  const table = "timezone" in value ? LISTING_FIELDS : FORM_FIELDS;
   expect(Object.keys(value).sort()).toEqual(Object.keys(table).sort());
   for (const [field, holds] of Object.entries(table)) {
     expect(holds(value[field]), `${field}: ${JSON.stringify(value[field])}`).toBe(true);
@@ -375,14 +375,14 @@ function parsed(json: string): unknown {
   }
 }
 
-type Judge = (answer: Answer, method: string, path: string) => void;
+type Judge = (answer: HttpResponse, method: string, path: string) => void;
 
 /** One connection, byte for byte. */
-export class Wire {
+export class RawConnection {
   /** Settles when the connection has ended, with the time it then was (as of `performance.now`). */
   readonly closed: Promise<number>;
   /** Interim answers, such as 100. */
-  readonly interim: number[] = [];
+  readonly interimStatuses: number[] = [];
   #received = Buffer.alloc(0);
   #ended = false;
   #wake = () => {};
@@ -407,11 +407,11 @@ export class Wire {
     });
   }
 
-  static open(port: number, judge: Judge): Promise<Wire> {
+  static open(port: number, judge: Judge): Promise<RawConnection> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
       socket.once("error", reject);
-      socket.once("connect", () => resolve(new Wire(socket, judge)));
+      socket.once("connect", () => resolve(new RawConnection(socket, judge)));
     });
   }
 
@@ -429,13 +429,13 @@ export class Wire {
   }
 
   /** The next whole answer; rejects where the connection ends before it, or `patience` ms pass. */
-  async next(method = "GET", path = "/v1", patience = 15_000): Promise<Answer> {
+  async readResponse(method = "GET", path = "/v1", patience = 15_000): Promise<HttpResponse> {
     const answer = await this.#parse(method, performance.now() + patience);
     this.#judge(answer, method, path);
     return answer;
   }
 
-  async #parse(method: string, deadline: number): Promise<Answer> {
+  async #parse(method: string, deadline: number): Promise<HttpResponse> {
     for (;;) {
       const end = this.#received.indexOf("\r\n\r\n");
       if (end === -1) {
@@ -460,7 +460,7 @@ export class Wire {
       }
       const body = this.#received.subarray(end + 4, whole).toString();
       this.#received = this.#received.subarray(whole);
-      if (status < 200) this.interim.push(status);
+      if (status < 200) this.interimStatuses.push(status);
       else return { status, headers, text: body, json: parsed(body) };
     }
   }
@@ -538,7 +538,7 @@ export class DatabaseProxy {
   }
 
   /** Passes again; what was frozen is lost. */
-  mend(): void {
+  restore(): void {
     this.#mode = "pass";
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -552,7 +552,7 @@ export class DatabaseProxy {
 let day = 0;
 
 /** A body that no other call gives. */
-export function stay(listingId: string, fields: Record<string, unknown> = {}) {
+export function uniqueStay(listingId: string, fields: Record<string, unknown> = {}) {
   day += 1;
   return {
     listingId,
@@ -564,8 +564,8 @@ export function stay(listingId: string, fields: Record<string, unknown> = {}) {
 }
 
 /** The rejected fields of a VALIDATION_ERROR, in the order they came. */
-export const fieldsOf = (answer: Answer): string[] =>
+export const errorFieldsOf = (answer: HttpResponse): string[] =>
   ((answer.json as { errors?: FieldError[] } | undefined)?.errors ?? []).map(({ field }) => field);
 
-export const codeOf = (answer: Answer): string | undefined =>
+export const errorCodeOf = (answer: HttpResponse): string | undefined =>
   (answer.json as { code?: string } | undefined)?.code;

@@ -11,7 +11,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** postgres:// address of a role that may create databases. */
     serverUrl: string;
-    /** A migrated database that `freshDatabase` copies; its name begins those of all that the run makes. */
+    /** A migrated database that `createTestDatabase` copies; its name begins those of all that the run makes. */
     template: string;
   }
 }

@@ -8,7 +8,7 @@ import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { packageRoot } from "../prisma/package-root.js";
 
-export interface FreshDatabase {
+export interface TestDatabase {
   /** postgres:// address. */
   url: string;
   /** Drops it now, whoever is connected; the end of the test file does so anyway. */
@@ -20,7 +20,7 @@ const TIME_ZONE = "America/New_York";
 const OBJECT_IN_USE = "55006";
 
 /** A database of the test's own: migrated and with a stored secret, or without anything in it. */
-export async function freshDatabase({ empty = false } = {}): Promise<FreshDatabase> {
+export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `${inject("template")}_${randomBytes(4).toString("hex")}`;
   const source = empty ? "template0" : inject("template");
   for (let tries = 1; ; tries++) {
@@ -61,7 +61,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-export interface Finished {
+export interface ProcessResult {
   stdout: string;
   stderr: string;
   /** Null where a signal ended it. */
@@ -78,7 +78,7 @@ export interface SpawnOptions {
 }
 
 /** Runs `guest-forms` with these arguments; it is ended with the test file. */
-export function spawnCli(args: string[], options: SpawnOptions = {}): Running {
+export function spawnCli(args: string[], options: SpawnOptions = {}): RunningProcess {
   return spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], options);
 }
 
@@ -86,7 +86,7 @@ export function spawnCli(args: string[], options: SpawnOptions = {}): Running {
 export const runCli = (args: string[], options: SpawnOptions = {}) => spawnCli(args, options).done;
 
 /** Runs node with these arguments; it is ended with the test file. */
-export function spawnNode(args: string[], { env = {}, cwd, within = [] }: SpawnOptions = {}): Running {
+export function spawnNode(args: string[], { env = {}, cwd, within = [] }: SpawnOptions = {}): RunningProcess {
   const { PATH, HOME, TMPDIR } = process.env;
   const [command = process.execPath, ...rest] = [...within, process.execPath, ...args];
   const child = spawn(command, rest, {
@@ -94,17 +94,17 @@ export function spawnNode(args: string[], { env = {}, cwd, within = [] }: SpawnO
     ...(cwd ? { cwd } : {}),
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const running = new Running(child);
+  const running = new RunningProcess(child);
   children.push(running);
   return running;
 }
 
 /** A child process, with all that it has said. */
-export class Running {
+export class RunningProcess {
   stdout = "";
   stderr = "";
   /** Settles when it has ended and said everything. */
-  readonly done: Promise<Finished>;
+  readonly done: Promise<ProcessResult>;
   private hasEnded = false;
   private readonly child: ChildProcess;
   private readonly listeners = new Set<() => void>();
@@ -166,7 +166,7 @@ export class Running {
   }
 
   /** Sends the signal and waits for the end. */
-  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Finished> {
+  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<ProcessResult> {
     this.child.kill(signal);
     return this.done;
   }
@@ -186,7 +186,7 @@ export class Running {
 
 const whole = (text: string) => text.split("\n").slice(0, -1);
 
-const children: Running[] = [];
+const children: RunningProcess[] = [];
 const drops: (() => Promise<void>)[] = [];
 
 // Registered first, so run last: after what the test file itself closes.

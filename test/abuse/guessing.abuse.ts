@@ -72,7 +72,7 @@ describe("guessing keys", () => {
     }
     // So that it is shown to be frozen: this one has to be looked up.
     expect((await ask(mint("READ_WRITE"))).status).toBe(503);
-    proxy.mend();
+    proxy.restore();
     console.info(
       `${MALFORMED} malformed keys refused without the database, p99 ${quantile(times, 0.99).toFixed(1)} ms`,
     );

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { makeForm, stay } from "../factories.js";
+import { fixedStay, makeForm } from "../factories.js";
 import { describeWith } from "../fleet/binaries.js";
 import { call } from "../fleet/client.js";
 import { type Host, linesWith, makeWorld, startHost, type World } from "../fleet/fleet.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 import { startInjectable } from "./injectable.js";
 import { runSqlmap, type Target } from "./sqlmap.js";
 
@@ -43,7 +43,7 @@ describeWith("sqlmap", "SQL injection", () => {
     const headers = { Authorization: `Bearer ${key}` };
     const json = { ...headers, "Content-Type": "application/json" };
     const listingId = world.listing.id;
-    const body = stay(listingId, { guestEmail: "ana@example.com" });
+    const body = fixedStay(listingId, { guestEmail: "ana@example.com" });
     const fields = Object.keys(body);
     // A number is tested as such, the rest as text.
     const marked = JSON.stringify(
@@ -115,7 +115,7 @@ describeWith("sqlmap", "SQL injection", () => {
   describe("is found where it is", () => {
     let url: string;
     beforeAll(async () => {
-      url = await startInjectable((await freshDatabase({ empty: true })).url);
+      url = await startInjectable((await createTestDatabase({ empty: true })).url);
     });
 
     it("in a query, a path, a header and a body", async () => {

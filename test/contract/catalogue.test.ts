@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { mint } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../factories.js";
-import { type Answer, codeOf, fieldsOf, startTestGateway } from "../gateway-harness.js";
+import { errorCodeOf, errorFieldsOf, type HttpResponse, startTestGateway } from "../gateway-harness.js";
 import { catalogue, type Entry, type Expected, ID, type KeyName, rawCatalogue } from "./catalogue.js";
 
 const gateway = await startTestGateway();
@@ -13,8 +13,8 @@ let rows: Record<string, string> = {};
 beforeAll(async () => {
   const services = await gateway.services();
   const { db } = services;
-  const holder = await gateway.addHolder();
-  const neighbor = await gateway.addHolder();
+  const holder = await gateway.addKeyHolder();
+  const neighbor = await gateway.addKeyHolder();
   const revoked = await gateway.issueKey(holder.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
   const expired = await gateway.issueKey(holder.userId);
@@ -29,7 +29,7 @@ beforeAll(async () => {
     unknown: mint("READ_WRITE"),
     mistyped: holder.key.slice(0, -1) + last,
   } satisfies Record<KeyName, string>);
-  for (const key of Object.values(keys)) gateway.keepOutOfLog(key);
+  for (const key of Object.values(keys)) gateway.forbidInLog(key);
 
   const place = {
     title: "T",
@@ -63,7 +63,7 @@ beforeAll(async () => {
       data: { id: String(id), publicId: slug(), listingId: String(listingId), fingerprint: Buffer.alloc(32) },
     });
   }
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
 });
 
 const slug = () => randomBytes(15).toString("base64url").concat("_");
@@ -78,8 +78,8 @@ function filledHeaders(headers: Entry["headers"] = {}) {
   );
 }
 
-function compare(answer: Answer, expected: Expected): void {
-  expect({ status: answer.status, code: codeOf(answer), fields: fieldsOf(answer) }).toEqual({
+function compare(answer: HttpResponse, expected: Expected): void {
+  expect({ status: answer.status, code: errorCodeOf(answer), fields: errorFieldsOf(answer) }).toEqual({
     status: expected.status,
     code: expected.code,
     fields: expected.fields ?? [],
@@ -106,7 +106,7 @@ for (const [group, entries] of Object.entries(catalogue)) {
       });
       compare(answer, entry);
       const before = rows;
-      rows = await gateway.snapshot();
+      rows = await gateway.snapshotTables();
       if (writes(entry)) expect(rows["public.forms"]).not.toBe(before["public.forms"]);
       else if (entry.status !== 200 || method !== "PUT") expect(rows).toEqual(before);
     });
@@ -115,13 +115,13 @@ for (const [group, entries] of Object.entries(catalogue)) {
 
 describe("bytes", () => {
   test.each(rawCatalogue)("$it", async ({ bytes, answers, interim = [] }) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(typeof bytes === "string" ? filled(bytes) : bytes);
-    for (const expected of answers) compare(await wire.next(expected.method), expected);
-    expect(wire.interim).toEqual(interim);
+    for (const expected of answers) compare(await wire.readResponse(expected.method), expected);
+    expect(wire.interimStatuses).toEqual(interim);
     wire.close();
     const before = rows;
-    rows = await gateway.snapshot();
+    rows = await gateway.snapshotTables();
     if (!answers.some(writes)) expect(rows).toEqual(before);
   });
 });
@@ -132,7 +132,7 @@ const REFUSED = [`/v1/forms/${ID.missing}`, "/v1/nothing", "/v1/forms?limit=x", 
 
 describe("HEAD has the headers of GET and no body", () => {
   const own = new Set(["date", "x-correlation-id", "ratelimit"]);
-  const headersOf = ({ headers }: Answer) =>
+  const headersOf = ({ headers }: HttpResponse) =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)));
   test.each([...PATHS, ...OTHERS, ...REFUSED])("%s", async (path) => {
     const [get, head] = [

@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { ErrorCode } from "../../server/errors.js";
-import { stay } from "../gateway-harness.js";
+import { uniqueStay } from "../gateway-harness.js";
 
 /** The rows that the catalogue's requests speak of; `catalogue.test.ts` makes them. */
 export const ID = {
@@ -71,7 +71,7 @@ const refused = (status: number) => faulty(status)("request");
 const POST = { method: "POST" } as const;
 const PUT = { method: "PUT", path: `/v1/forms/${ID.form}` } as const;
 
-const aStay = (fields: Record<string, unknown> = {}) => stay(ID.listing, fields);
+const aStay = (fields: Record<string, unknown> = {}) => uniqueStay(ID.listing, fields);
 const json = (fields: Record<string, unknown> = {}) => JSON.stringify(aStay(fields));
 /** A create with this in its body, and all else as it should be. */
 const post = (fields: Record<string, unknown>) => ({ ...POST, body: aStay(fields) });
@@ -200,13 +200,13 @@ const order: Entry[] = [
   {
     it: "the shape before the scope",
     ...POST,
-    body: stay(ID.foreign, { numberOfGuests: 0 }),
+    body: uniqueStay(ID.foreign, { numberOfGuests: 0 }),
     ...invalid("numberOfGuests"),
   },
   {
     it: "the headers before the scope",
     ...POST,
-    body: stay(ID.foreign),
+    body: uniqueStay(ID.foreign),
     headers: { "Idempotency-Key": "" },
     ...invalid("Idempotency-Key"),
   },
@@ -227,7 +227,7 @@ const order: Entry[] = [
   {
     it: "the scope before idempotency",
     ...POST,
-    body: stay(ID.foreign),
+    body: uniqueStay(ID.foreign),
     headers: { "Idempotency-Key": "bound" },
     ...missing,
   },
@@ -240,14 +240,14 @@ const order: Entry[] = [
   {
     it: "idempotency before the listing's being active",
     ...POST,
-    body: stay(ID.closed),
+    body: uniqueStay(ID.closed),
     headers: { "Idempotency-Key": "bound" },
     ...reused,
   },
   {
     it: "the scope before the listing's rules",
     ...POST,
-    body: stay(ID.foreign, { numberOfGuests: 5 }),
+    body: uniqueStay(ID.foreign, { numberOfGuests: 5 }),
     ...missing,
   },
   {
@@ -776,19 +776,19 @@ const listingIds: Entry[] = [
     ...created,
     sends: { "idempotent-replayed": null },
   },
-  { it: "the listing of another holder", ...POST, body: stay(ID.foreign), ...missing },
-  { it: "a listing on which the holder is a reader", ...POST, body: stay(ID.read), ...missing },
-  { it: "a listing that does not exist", ...POST, body: stay(ID.missing), ...missing },
-  { it: "the nil UUID", ...POST, body: stay("00000000-0000-0000-0000-000000000000"), ...missing },
-  { it: "the max UUID", ...POST, body: stay("ffffffff-ffff-ffff-ffff-ffffffffffff"), ...missing },
-  { it: "an update to the listing of another holder", ...PUT, body: stay(ID.foreign), ...missing },
+  { it: "the listing of another holder", ...POST, body: uniqueStay(ID.foreign), ...missing },
+  { it: "a listing on which the holder is a reader", ...POST, body: uniqueStay(ID.read), ...missing },
+  { it: "a listing that does not exist", ...POST, body: uniqueStay(ID.missing), ...missing },
+  { it: "the nil UUID", ...POST, body: uniqueStay("00000000-0000-0000-0000-000000000000"), ...missing },
+  { it: "the max UUID", ...POST, body: uniqueStay("ffffffff-ffff-ffff-ffff-ffffffffffff"), ...missing },
+  { it: "an update to the listing of another holder", ...PUT, body: uniqueStay(ID.foreign), ...missing },
   {
     it: "an update to a listing on which the holder is a reader",
     ...PUT,
-    body: stay(ID.read),
+    body: uniqueStay(ID.read),
     ...missing,
   },
-  { it: "an update to a listing that does not exist", ...PUT, body: stay(ID.missing), ...missing },
+  { it: "an update to a listing that does not exist", ...PUT, body: uniqueStay(ID.missing), ...missing },
   {
     it: "an update of another holder's form",
     ...PUT,
@@ -810,21 +810,21 @@ const listingIds: Entry[] = [
     body: aStay(),
     ...missing,
   },
-  { it: "an update by the neighbor", ...PUT, key: "neighbor", body: stay(ID.foreign), ...missing },
-  { it: "a listing that is not active", ...POST, body: stay(ID.closed), ...invalid("listingId") },
+  { it: "an update by the neighbor", ...PUT, key: "neighbor", body: uniqueStay(ID.foreign), ...missing },
+  { it: "a listing that is not active", ...POST, body: uniqueStay(ID.closed), ...invalid("listingId") },
   {
     it: "a listing that is not active and takes fewer",
     ...POST,
-    body: stay(ID.closed, { numberOfGuests: 9 }),
+    body: uniqueStay(ID.closed, { numberOfGuests: 9 }),
     ...invalid("listingId", "numberOfGuests"),
   },
   {
     it: "a move to a listing that is not active",
     ...PUT,
-    body: stay(ID.closed),
+    body: uniqueStay(ID.closed),
     ...invalid("listingId"),
   },
-  { it: "a move to another listing", ...PUT, body: stay(ID.second), ...ok },
+  { it: "a move to another listing", ...PUT, body: uniqueStay(ID.second), ...ok },
   { it: "a move back", ...PUT, body: aStay(), ...ok },
 ];
 
@@ -865,7 +865,7 @@ const guests: Entry[] = [
   {
     it: "the most there is, on a listing without a limit",
     ...POST,
-    body: stay(ID.second, { numberOfGuests: 2_147_483_647 }),
+    body: uniqueStay(ID.second, { numberOfGuests: 2_147_483_647 }),
     ...created,
   },
   { it: "numberOfGuests missing", ...post({ numberOfGuests: undefined }), ...invalid("numberOfGuests") },

@@ -4,13 +4,13 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import { INT32_MAX, isUuid } from "../../server/values.js";
 import { makeForm, makeListing } from "../factories.js";
 import {
-  type Answer,
-  codeOf,
-  fieldsOf,
-  type Holder,
-  type Sent,
+  errorCodeOf,
+  errorFieldsOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
   startTestGateway,
-  stay,
+  uniqueStay,
 } from "../gateway-harness.js";
 
 // The same runs each time, unless FAST_CHECK_SEED asks for others; a failure tells its seed and its path.
@@ -21,7 +21,7 @@ fc.configureGlobal({
 });
 
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 /** Takes at most 4 guests. */
 let listingId: string;
 let foreignId: string;
@@ -31,26 +31,26 @@ let rows: Record<string, string>;
 
 beforeAll(async () => {
   const services = await gateway.services();
-  holder = await gateway.addHolder();
-  const neighbor = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
+  const neighbor = await gateway.addKeyHolder();
   listingId = (await makeListing(services, holder.userId, { maxPeopleInListing: 4 })).id;
   foreignId = (await makeListing(services, neighbor.userId)).id;
   formId = (await makeForm(services, holder.userId, listingId)).id;
   await makeForm(services, holder.userId, listingId);
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
 });
 
-const send = (sent: Partial<Sent>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
+const send = (sent: Partial<HttpRequest>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
 
 /** Sends it, and holds that a refusal is no fault of ours and has written nothing. */
-async function judge(sent: Partial<Sent>): Promise<Answer> {
+async function judge(sent: Partial<HttpRequest>): Promise<HttpResponse> {
   return judged(await send(sent), sent.method ?? "GET");
 }
 
-async function judged(answer: Answer, method: string): Promise<Answer> {
+async function judged(answer: HttpResponse, method: string): Promise<HttpResponse> {
   expect(answer.status).toBeLessThan(500);
   const before = rows;
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
   if (answer.status >= 400 || method === "GET" || method === "HEAD") expect(rows).toEqual(before);
   return answer;
 }
@@ -181,7 +181,7 @@ describe("bodies", () => {
         const answer = await judge({ method: "POST", body: JSON.stringify(body) });
         expect([400, 413]).toContain(answer.status);
         if (typeof body !== "object" || body === null || Array.isArray(body)) {
-          expect(fieldsOf(answer)).toEqual(["body"]);
+          expect(errorFieldsOf(answer)).toEqual(["body"]);
         }
       }),
     );
@@ -210,17 +210,17 @@ describe("bodies", () => {
   });
 
   test("any member added to a good body is rejected by its name", async () => {
-    const known = new Set(Object.keys(stay("")).concat("guestEmail"));
+    const known = new Set(Object.keys(uniqueStay("")).concat("guestEmail"));
     await fc.assert(
       fc.asyncProperty(
         anyText.filter((name) => !known.has(name)),
         junk,
         async (name, value) => {
-          const body = JSON.stringify(stay(listingId));
+          const body = JSON.stringify(uniqueStay(listingId));
           const member = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
           const answer = await judge({ method: "POST", body: body.replace(/\}$/, () => `,${member}}`) });
           expect(answer.status).toBe(400);
-          expect(fieldsOf(answer)).toEqual([name]);
+          expect(errorFieldsOf(answer)).toEqual([name]);
         },
       ),
     );
@@ -231,7 +231,7 @@ describe("bodies", () => {
       fc.asyncProperty(nearlyGood, async (parts) => {
         const { body, faults } = assemble(parts);
         const answer = await judge({ method: "POST", body: JSON.stringify(body) });
-        expect(fieldsOf(answer)).toEqual(faults);
+        expect(errorFieldsOf(answer)).toEqual(faults);
         expect(answer.status).toBe(faults.length > 0 ? 400 : 201);
         if (faults.length > 0) return;
         projects(answer.json as FormV1, body);
@@ -247,7 +247,7 @@ describe("bodies", () => {
         const { body, faults } = assemble(parts);
         const path = `/v1/forms/${formId}`;
         const answer = await judge({ method: "PUT", path, body: JSON.stringify(body) });
-        expect(fieldsOf(answer)).toEqual(faults);
+        expect(errorFieldsOf(answer)).toEqual(faults);
         expect(answer.status).toBe(faults.length > 0 ? 400 : 200);
         if (faults.length > 0) return;
         projects(answer.json as FormV1, body);
@@ -284,7 +284,7 @@ describe("the order of checks", () => {
       fc.asyncProperty(few, async ({ key, faults }) => {
         const has = (name: string) => faults.has(name);
         let body = JSON.stringify(
-          stay(has("scope") ? foreignId : listingId, {
+          uniqueStay(has("scope") ? foreignId : listingId, {
             ...(has("rules") && { numberOfGuests: 5 }),
             ...(has("shape") && { checkOutDate: "x" }),
             ...(has("fields") && Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`f${n}`, n]))),
@@ -323,7 +323,7 @@ describe("the order of checks", () => {
           [true, 201, []],
         ];
         const [, status, fields] = expected.find(([applies]) => applies) ?? [];
-        expect([answer.status, fieldsOf(answer)]).toEqual([status, fields]);
+        expect([answer.status, errorFieldsOf(answer)]).toEqual([status, fields]);
       }),
     );
   });
@@ -336,7 +336,7 @@ describe("targets", () => {
     await fc.assert(
       fc.asyncProperty(lists, fc.oneof(anyText, fc.base64String()), async (path, text) => {
         const answer = await judge({ path: `${path}?cursor=${encoded(text)}` });
-        expect([answer.status, codeOf(answer)]).toEqual([400, "INVALID_CURSOR"]);
+        expect([answer.status, errorCodeOf(answer)]).toEqual([400, "INVALID_CURSOR"]);
       }),
     );
   });
@@ -363,7 +363,7 @@ describe("targets", () => {
                 : change.head + nextCursor;
         fc.pre(altered !== nextCursor);
         const answer = await judge({ path: `/v1/forms?cursor=${encoded(altered)}` });
-        expect(codeOf(answer)).toBe("INVALID_CURSOR");
+        expect(errorCodeOf(answer)).toBe("INVALID_CURSOR");
       }),
     );
   });
@@ -372,12 +372,12 @@ describe("targets", () => {
     const resource = fc.constantFrom("forms", "listings");
     await fc.assert(
       fc.asyncProperty(resource, fc.oneof(anyText, fc.uuid()), fc.boolean(), async (name, id, writes) => {
-        const sent = writes ? { method: "PUT", body: stay(listingId) } : {};
+        const sent = writes ? { method: "PUT", body: uniqueStay(listingId) } : {};
         // Nothing at all leaves a trailing slash.
         const answer = await judge({ ...sent, path: `/v1/${name}/${encoded(id)}` });
         const known = isUuid(id) && writes && name === "listings";
         expect(answer.status).toBe(known ? 405 : 404);
-        expect(codeOf(answer)).toBe("RESOURCE_NOT_FOUND");
+        expect(errorCodeOf(answer)).toBe("RESOURCE_NOT_FOUND");
       }),
     );
   });
@@ -393,7 +393,7 @@ describe("targets", () => {
       fc.asyncProperty(lists, limit, async (path, text) => {
         const answer = await judge({ path: `${path}?limit=${encoded(text)}` });
         if (!/^-?\d+$/.test(text)) {
-          expect([answer.status, fieldsOf(answer)]).toEqual([400, ["limit"]]);
+          expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["limit"]]);
           return;
         }
         expect(answer.status).toBe(200);
@@ -418,9 +418,9 @@ describe("targets", () => {
       fc.asyncProperty(lists, query, async (path, text) => {
         const answer = await judge({ path: `${path}?${text}` });
         expect([200, 400]).toContain(answer.status);
-        if (codeOf(answer) !== "VALIDATION_ERROR") return;
+        if (errorCodeOf(answer) !== "VALIDATION_ERROR") return;
         const names = ["request", ...new URLSearchParams(`?${text}`).keys()];
-        for (const field of fieldsOf(answer)) expect(names).toContain(field);
+        for (const field of errorFieldsOf(answer)) expect(names).toContain(field);
       }),
     );
   });
@@ -438,7 +438,7 @@ describe("targets", () => {
         fc.pre(!/^\/v1\/(forms|listings)$/.test(plain));
         const answer = await judge({ path, key: withKey ? holder.key : null });
         // What Node cannot read as a target, it refuses.
-        if (fieldsOf(answer)[0] === "request") return;
+        if (errorFieldsOf(answer)[0] === "request") return;
         expect(answer.status).toBe(withKey ? 404 : 401);
       }),
     );
@@ -460,14 +460,14 @@ describe("headers", () => {
   test("any bytes as an Idempotency-Key are bound where they print, and refused where they do not", async () => {
     await fc.assert(
       fc.asyncProperty(value, async (text) => {
-        const body = JSON.stringify(stay(listingId));
+        const body = JSON.stringify(uniqueStay(listingId));
         const headers = [
           `Authorization: Bearer ${holder.key}`,
           "Content-Type: application/json",
           `Content-Length: ${body.length}`,
           `Idempotency-Key:${text}`,
         ];
-        const [answer] = await gateway.raw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
+        const [answer] = await gateway.sendRaw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
         if (!answer) throw new Error("no answer");
         await judged(answer, "POST");
         const key = text.replace(/^[ \t]+|[ \t]+$/g, "");
@@ -476,7 +476,7 @@ describe("headers", () => {
           expect([201, 422]).toContain(answer.status);
         } else {
           expect(answer.status).toBe(400);
-          expect(["Idempotency-Key", "request"]).toContain(fieldsOf(answer)[0]);
+          expect(["Idempotency-Key", "request"]).toContain(errorFieldsOf(answer)[0]);
         }
       }),
     );
@@ -491,11 +491,11 @@ describe("headers", () => {
     );
     await fc.assert(
       fc.asyncProperty(name, text, async (header, secret) => {
-        const [answer] = await gateway.raw(head("GET /v1/forms HTTP/1.1", [header + secret]));
+        const [answer] = await gateway.sendRaw(head("GET /v1/forms HTTP/1.1", [header + secret]));
         if (!answer) throw new Error("no answer");
         await judged(answer, "GET");
-        if (answer.status === 401) expect(codeOf(answer)).toBe("UNAUTHENTICATED");
-        else expect([answer.status, fieldsOf(answer)]).toEqual([400, ["request"]]);
+        if (answer.status === 401) expect(errorCodeOf(answer)).toBe("UNAUTHENTICATED");
+        else expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["request"]]);
       }),
     );
   });
@@ -522,9 +522,9 @@ describe("headers", () => {
           const answer = await judge({
             method: "POST",
             headers: { "Content-Type": type },
-            body: JSON.stringify(stay(listingId)),
+            body: JSON.stringify(uniqueStay(listingId)),
           });
-          expect([answer.status, fieldsOf(answer)]).toEqual([415, ["Content-Type"]]);
+          expect([answer.status, errorFieldsOf(answer)]).toEqual([415, ["Content-Type"]]);
         },
       ),
     );

@@ -14,7 +14,7 @@ import {
   startEmbedded,
 } from "../../gateway/dev/embedded.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, type Running, spawnNode } from "../harness.js";
+import { freePort, type RunningProcess, spawnNode } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 
 let dataDir = "";
@@ -211,7 +211,7 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
 }
 
 /** Says "serving PID" and stays, or "refused: why" and ends; what it tells of its progress comes before. */
-function startInProcess(folder: string): Running {
+function startInProcess(folder: string): RunningProcess {
   const script = `
     import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/gateway/dev/embedded.js"))};
     try {

@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type Host, startHost, type World } from "../fleet/fleet.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice, type PostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { type MailServer, mailEnv, openMailServer } from "../server/mail-server.js";
 import { newCreate, send } from "./creates.js";
 import { expectedMessages, hasJobs, messageIdOf } from "./messages.js";
 import { makePatientWorld } from "./patient-world.js";
@@ -32,7 +32,7 @@ beforeAll(async () => {
   gateway = await startHost(world.env);
 });
 
-async function startWorker(office: PostOffice): Promise<{ process: Running; trap: SmtpTrap }> {
+async function startWorker(office: MailServer): Promise<{ process: RunningProcess; trap: SmtpTrap }> {
   const trap = await SmtpTrap.lay(office.port);
   const env = { ...world.env, ...mailEnv(trap.url), WORKER_CONCURRENCY: "1" };
   const process = spawnCli(["worker"], { env });
@@ -64,7 +64,7 @@ async function createForm(): Promise<string> {
 const settled = () => expect.poll(() => hasJobs(world), { timeout: 120_000, interval: 50 }).toBe(false);
 
 /** Starts workers and kills each in the dialogue of a message of its own, the survivor looking away meanwhile. */
-async function killWave(from: number, office: PostOffice, survivor: Running, lengths: Lengths) {
+async function killWave(from: number, office: MailServer, survivor: RunningProcess, lengths: Lengths) {
   const size = Math.min(WAVE, ROUNDS - from);
   const victims = await Promise.all(Array.from({ length: size }, () => startWorker(office)));
   const kills: Kill[] = [];
@@ -88,7 +88,7 @@ async function killWave(from: number, office: PostOffice, survivor: Running, len
 }
 
 it("a worker killed in mid-send loses no message, and repeats one only where its receiver had taken it", async () => {
-  const office = await openPostOffice();
+  const office = await openMailServer();
   const survivor = await startWorker(office);
   await createForm();
   await settled();

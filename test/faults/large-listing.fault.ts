@@ -4,7 +4,7 @@ import type { Services } from "../../server/context.js";
 import { encodeCursor } from "../../server/paging.js";
 import { asOperator, asUser, makeForm, makeListing, makeUser, openTestServices } from "../factories.js";
 import { runCli } from "../harness.js";
-import { formsOf } from "../server/bulk.js";
+import { formIdsInScope } from "../server/bulk.js";
 
 const FORMS = 200_000;
 const SLOWEST_MS = 1_000;
@@ -107,7 +107,7 @@ describe(`a listing of ${FORMS} forms, more than are scoped within the statement
     const [first, last, whole] = [
       await asUser(services, memberId).forms.list({ limit: 100 }),
       await asUser(services, memberId).forms.list({ limit: 100, cursor: await cursorAfter(FORMS - 100) }),
-      await formsOf(filler, memberId),
+      await formIdsInScope(filler, memberId),
     ];
     expect(whole).toHaveLength(FORMS);
     expect(first.items.map(({ id }) => id)).toEqual(whole.slice(0, 100));

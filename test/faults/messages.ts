@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { World } from "../fleet/fleet.js";
 import { spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice } from "../server/post-office.js";
+import { mailEnv, openMailServer } from "../server/mail-server.js";
 
 /** One message of each form in the database that has a guest, by Message-ID, sorted. */
 export async function expectedMessages({ services }: World): Promise<string[]> {
@@ -20,7 +20,7 @@ export const hasJobs = async ({ services }: World): Promise<boolean> => {
 
 /** Starts `guest-forms worker`, lets it send all that waits, and holds what arrived to one message a form. */
 export async function expectOneMessageEach(world: World): Promise<number> {
-  const office = await openPostOffice();
+  const office = await openMailServer();
   const worker = spawnCli(["worker"], { env: { ...world.env, ...mailEnv(office.url) } });
   await expect.poll(() => hasJobs(world), { timeout: 120_000, interval: 100 }).toBe(false);
   await worker.end();

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import { type Host, makeWorld, startHosts, type World } from "../fleet/fleet.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, startPostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { mailEnv, startMailServer } from "../server/mail-server.js";
 import { Cluster, type Ending } from "./postgres-cluster.js";
 import { findViolations } from "./postgres-invariants.js";
 import { randomFrom, slowestOf, statuses, Traffic } from "./postgres-traffic.js";
@@ -21,15 +21,15 @@ const SEED = 6;
 let cluster: Cluster;
 let world: World;
 let hosts: Host[];
-let worker: Running;
-let office: Awaited<ReturnType<typeof startPostOffice>>;
+let worker: RunningProcess;
+let office: Awaited<ReturnType<typeof startMailServer>>;
 
 beforeAll(async () => {
   cluster = await Cluster.create();
   await migrate(cluster.url);
   world = await makeWorld(cluster.url);
   hosts = await startHosts(2, world.env);
-  office = await startPostOffice();
+  office = await startMailServer();
   worker = spawnCli(["worker"], { env: { ...world.env, ...mailEnv(office.url) } });
   await worker.waitForLine(/^Sending notifications/, 60_000);
 });
@@ -84,7 +84,7 @@ it("Postgres restarted under load, 5 times in all: nothing acknowledged is lost,
 });
 
 /** How many of the processes have not ended. */
-async function runningOf(processes: Running[]): Promise<number> {
+async function runningOf(processes: RunningProcess[]): Promise<number> {
   const each = processes.map(({ done }) => Promise.race([done.then(() => 0), sleep(50, 1)]));
   return (await Promise.all(each)).reduce((sum, one) => sum + one, 0);
 }

@@ -10,8 +10,8 @@ import { migrate } from "../../prisma/migrate.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { type Answer, call, newStay } from "../fleet/client.js";
 import { type Host, makeWorld, startHost, type World } from "../fleet/fleet.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { mailEnv, openMailServer } from "../server/mail-server.js";
 import { Cluster } from "./postgres-cluster.js";
 import { faultOf } from "./postgres-traffic.js";
 
@@ -28,7 +28,7 @@ let standby: Cluster;
 let world: World;
 let onPrimary: Host;
 let onStandby: Host;
-let worker: Running;
+let worker: RunningProcess;
 /** What the primary acknowledged. */
 const acknowledged: FormV1[] = [];
 /** What no server has taken yet. */
@@ -141,7 +141,7 @@ it("a standby that is promoted takes the creates that it refused, each once", as
 });
 
 it("a database that turns read-only refuses what writes, no process ends, and all goes on when it is writable", async () => {
-  const office = await openPostOffice();
+  const office = await openMailServer();
   worker = spawnCli(["worker"], { env: { ...world.env, DATABASE_URL: standby.url, ...mailEnv(office.url) } });
   await worker.waitForLine(/^Sending notifications/, 60_000);
   await expect.poll(waitingJobs, { timeout: 30_000 }).toBe(0);

@@ -1,7 +1,7 @@
 import type { Services } from "../../server/context.js";
 import type { Listing } from "../../server/listings/schema.js";
 import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET, type TestKey } from "../factories.js";
-import { type Running, spawnCli } from "../harness.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
 
 /** A holder with a listing and a key, and what a gateway process needs to serve them. */
 export interface World {
@@ -34,7 +34,7 @@ export async function makeWorld(databaseUrl?: string): Promise<World> {
 /** One `guest-forms serve`. */
 export interface Host {
   url: string;
-  process: Running;
+  process: RunningProcess;
 }
 
 /** Starts the real command; `args` are added to its own, `within` says where it runs. */

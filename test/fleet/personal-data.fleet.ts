@@ -1,7 +1,7 @@
 import { createClient } from "@redis/client";
 import { expect, it } from "vitest";
 import { freePort } from "../harness.js";
-import { found, leaveTraces } from "../server/personal-data.js";
+import { captureOutput, findSecrets } from "../server/personal-data.js";
 import { describeWith } from "./binaries.js";
 import { redisServer } from "./servers.js";
 
@@ -10,7 +10,7 @@ describeWith("redis-server", "keys and guests' addresses", (binary) => {
     const redis = redisServer(binary, await freePort());
     await redis.start();
     const url = `redis://127.0.0.1:${redis.port}`;
-    const { said, answers, secrets } = await leaveTraces({ REDIS_URL: url });
+    const { logs, responses, secrets } = await captureOutput({ REDIS_URL: url });
     const client = createClient({ url });
     await client.connect();
     const held: string[] = [];
@@ -21,6 +21,6 @@ describeWith("redis-server", "keys and guests' addresses", (binary) => {
     }
     await client.close();
     expect(held.length, "Redis holds the limits").toBeGreaterThan(0);
-    for (const text of [held.join("\n"), said, answers]) expect(found(text, secrets)).toEqual([]);
+    for (const text of [held.join("\n"), logs, responses]) expect(findSecrets(text, secrets)).toEqual([]);
   }, 180_000);
 });

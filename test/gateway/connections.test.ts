@@ -1,13 +1,20 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { makeListing } from "../factories.js";
-import { codeOf, fieldsOf, type Holder, startTestGateway, stay, type Wire } from "../gateway-harness.js";
+import {
+  errorCodeOf,
+  errorFieldsOf,
+  type KeyHolder,
+  type RawConnection,
+  startTestGateway,
+  uniqueStay,
+} from "../gateway-harness.js";
 
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 let listingId: string;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listingId = (await makeListing(await gateway.services(), holder.userId)).id;
 });
 
@@ -15,10 +22,10 @@ const auth = () => `Host: x\r\nAuthorization: Bearer ${holder.key}\r\n`;
 const JSON_TYPE = "Content-Type: application/json\r\n";
 
 /** How long the connection lived, and the status of the answer that ended it, if any. */
-async function endOf(wire: Wire): Promise<{ seconds: number; status: number | undefined }> {
+async function endOf(wire: RawConnection): Promise<{ seconds: number; status: number | undefined }> {
   const began = performance.now();
-  const answer = await wire.next("GET", "/v1", 18_000).catch(() => undefined);
-  if (answer) expect([codeOf(answer), fieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
+  const answer = await wire.readResponse("GET", "/v1", 18_000).catch(() => undefined);
+  if (answer) expect([errorCodeOf(answer), errorFieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
   return { seconds: ((await wire.closed) - began) / 1000, status: answer?.status };
 }
 
@@ -27,7 +34,7 @@ describe.concurrent("a slow client is cut off with 408", () => {
   const SLACK = 4;
 
   test("8 s after it began, where the headers are not through", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-Slow: ");
     const drip = setInterval(() => wire.write("a"), 500);
     const { seconds, status } = await endOf(wire);
@@ -38,13 +45,13 @@ describe.concurrent("a slow client is cut off with 408", () => {
   });
 
   test("8 s after it connected, where it says nothing", async () => {
-    const { seconds } = await endOf(await gateway.wire());
+    const { seconds } = await endOf(await gateway.openConnection());
     expect(seconds).toBeGreaterThan(7.9);
     expect(seconds).toBeLessThan(8 + SLACK);
   });
 
   test("12 s after it began, where the body is not through", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: 100\r\n\r\n`);
     const drip = setInterval(() => wire.write(" "), 500);
     const { seconds, status } = await endOf(wire);
@@ -55,7 +62,7 @@ describe.concurrent("a slow client is cut off with 408", () => {
   });
 
   test("while others are served", async () => {
-    const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.wire()));
+    const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.openConnection()));
     for (const wire of slow) wire.write("GET /v1/forms HTTP/1.1\r\n");
     const began = performance.now();
     for (let n = 0; n < 20; n++) {
@@ -75,22 +82,22 @@ describe("a body is not waited for where the answer does not depend on it", () =
     [403, "POST /v1/forms", () => `Host: x\r\nX-API-Key: ${holder.readOnlyKey}\r\n${JSON_TYPE}`],
     [413, "POST /v1/forms", () => auth() + JSON_TYPE],
   ])("%i to %s of a gigabyte that never comes", async (status, line, headers) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     const began = performance.now();
     wire.write(`${line} HTTP/1.1\r\n${headers()}${GIGABYTE}`);
-    expect((await wire.next("POST")).status).toBe(status);
+    expect((await wire.readResponse("POST")).status).toBe(status);
     expect(performance.now() - began).toBeLessThan(2_000);
     wire.close();
   });
 
   test("chunks without end are refused at the first byte too many", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`);
     wire.write(`4000\r\n${" ".repeat(0x4000)}\r\n`);
     await gateway.request({ path: "/livez" });
     const began = performance.now();
     wire.write("1\r\n \r\n");
-    expect((await wire.next("POST")).status).toBe(413);
+    expect((await wire.readResponse("POST")).status).toBe(413);
     expect(performance.now() - began).toBeLessThan(2_000);
     wire.close();
   });
@@ -98,7 +105,7 @@ describe("a body is not waited for where the answer does not depend on it", () =
 
 describe("a connection", () => {
   test("is kept alive over refusals, and says for how long", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     for (const [request, status] of [
       [`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`, 200],
       ["GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n", 401],
@@ -106,7 +113,7 @@ describe("a connection", () => {
       [`GET /v1/listings HTTP/1.1\r\n${auth()}\r\n`, 200],
     ] as const) {
       wire.write(request);
-      const answer = await wire.next();
+      const answer = await wire.readResponse();
       expect(answer.status).toBe(status);
       expect(answer.headers.connection).toBe("keep-alive");
       expect(answer.headers["keep-alive"]).toBe("timeout=65");
@@ -122,9 +129,9 @@ describe("a connection", () => {
         `POST /v1/forms HTTP/1.1\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
     ],
   ])("refuses %s after it has answered the requests sent before it", async (_what, broken) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken());
-    for (const status of [200, 200, 200, 400]) expect((await wire.next()).status).toBe(status);
+    for (const status of [200, 200, 200, 400]) expect((await wire.readResponse()).status).toBe(status);
     await wire.closed;
   });
 
@@ -137,35 +144,35 @@ describe("a connection", () => {
     ["headers too large", () => `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
     ["CONNECT", () => "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
   ])("is ended after %s", async (_what, request, status) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(request());
-    const answer = await wire.next();
+    const answer = await wire.readResponse();
     expect(answer.status).toBe(status);
     expect(answer.headers.connection).toBe("close");
     await wire.closed;
   });
 
   test("that ends in the middle of a body has written nothing", async () => {
-    const before = await gateway.snapshot();
-    const body = JSON.stringify(stay(listingId));
-    const wire = await gateway.wire();
+    const before = await gateway.snapshotTables();
+    const body = JSON.stringify(uniqueStay(listingId));
+    const wire = await gateway.openConnection();
     const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length + 1}\r\n\r\n`;
     wire.write(head + body);
     wire.end();
-    const answer = await wire.next("POST");
-    expect([answer.status, codeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
+    const answer = await wire.readResponse("POST");
+    expect([answer.status, errorCodeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
     await wire.closed;
-    expect(await gateway.snapshot()).toEqual(before);
+    expect(await gateway.snapshotTables()).toEqual(before);
   });
 
   test("that ends before its answer has still created the form, which a retry gets", async () => {
-    const body = JSON.stringify(stay(listingId));
-    const before = await gateway.count("forms");
-    const wire = await gateway.wire();
+    const body = JSON.stringify(uniqueStay(listingId));
+    const before = await gateway.countRows("forms");
+    const wire = await gateway.openConnection();
     const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n`;
     wire.write(head + body);
     wire.end();
-    await expect.poll(() => gateway.count("forms")).toBe(before + 1);
+    await expect.poll(() => gateway.countRows("forms")).toBe(before + 1);
     wire.close();
     const retry = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
     expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, "true"]);

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freshDatabase, Running, runCli, spawnCli } from "../harness.js";
+import { createTestDatabase, RunningProcess, runCli, spawnCli } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const env = { PORT: "0" };
 
-async function ready(dev: Running): Promise<Ready> {
+async function ready(dev: RunningProcess): Promise<Ready> {
   const [line] = await dev.waitForLine(/^\{"url":.*/, STARTED);
   return JSON.parse(line);
 }
@@ -199,7 +199,7 @@ describe.concurrent("dev on a given database", () => {
   it("a demo key that no longer works is replaced, and nothing is made twice", {
     timeout: 180_000,
   }, async () => {
-    const { url: database } = await freshDatabase();
+    const { url: database } = await createTestDatabase();
     const cwd = await mkdtemp(join(folder, "given-"));
     const first = await start(database, cwd);
     const before = await ready(first);
@@ -224,7 +224,7 @@ describe.concurrent("dev on a given database", () => {
   it("a taken port is replaced by the next free one, the same at each start, unless it was chosen", {
     timeout: 180_000,
   }, async () => {
-    const { url: database } = await freshDatabase();
+    const { url: database } = await createTestDatabase();
     const cwd = await mkdtemp(join(folder, "port-"));
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
     const token = { INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" };
@@ -272,7 +272,7 @@ describe("npm start", () => {
       () => false,
     );
 
-  async function run(command: string, args: string[]): Promise<Running> {
+  async function run(command: string, args: string[]): Promise<RunningProcess> {
     const { PATH, HOME, TMPDIR } = process.env;
     const child = spawn(command, args, {
       cwd: home,
@@ -285,7 +285,7 @@ describe("npm start", () => {
       // Its whole group, if anything is left.
       if (child.pid) spawnSync("kill", ["-KILL", "--", `-${child.pid}`]);
     });
-    const running = new Running(child);
+    const running = new RunningProcess(child);
     await running.waitForLine(/^Stop it with Ctrl-C/);
     return running;
   }

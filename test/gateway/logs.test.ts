@@ -1,28 +1,34 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { mint } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
-import { codeOf, type Holder, type LogLine, startTestGateway, stay } from "../gateway-harness.js";
+import {
+  errorCodeOf,
+  type KeyHolder,
+  type LogLine,
+  startTestGateway,
+  uniqueStay,
+} from "../gateway-harness.js";
 
 // What the harness holds of every test file beside: no log line has a key or a holder's address, and every request
 // has one line of its own.
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 let listingId: string;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listingId = (await makeListing(await gateway.services(), holder.userId)).id;
 });
 
 const UNKNOWN_ID = "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f";
 const EMAIL = "guest.of.the.logs@example.com";
-gateway.keepOutOfLog(EMAIL);
-gateway.keepOutOfLog("guest.of.the.logs");
+gateway.forbidInLog(EMAIL);
+gateway.forbidInLog("guest.of.the.logs");
 
 describe("the log", () => {
   test("has one line for each request, with its correlation id, key, operation and status", async () => {
     const answer = await gateway.request({ path: "/v1/forms?limit=1", key: holder.key });
-    expect(await gateway.linesOf(answer)).toEqual([
+    expect(await gateway.logLinesOf(answer)).toEqual([
       expect.objectContaining({
         msg: "request",
         correlationId: answer.headers["x-correlation-id"],
@@ -62,7 +68,7 @@ describe("the log", () => {
       // With a key, and refused before anything is known but method and path.
       for (const key of [holder.key, null]) {
         const answer = await gateway.request({ method, path, key });
-        const [line] = (await gateway.linesOf(answer)).filter(({ msg }) => msg === "request");
+        const [line] = (await gateway.logLinesOf(answer)).filter(({ msg }) => msg === "request");
         const { route, path: shown, operation }: Partial<LogLine> = line ?? {};
         expect({ route, path: shown, operation }).toEqual({ operation: undefined, path: undefined, ...told });
         expect(line).toMatchObject({ level: 30, method });
@@ -73,7 +79,7 @@ describe("the log", () => {
 
   test("has health checks at debug level", async () => {
     for (const path of ["/livez", "/readyz"]) {
-      const [line] = await gateway.linesOf(await gateway.request({ path }));
+      const [line] = await gateway.logLinesOf(await gateway.request({ path }));
       expect(line).toMatchObject({ level: 20, msg: "request", route: path, status: 200 });
     }
   });
@@ -88,13 +94,13 @@ describe("the log", () => {
       [{ path: "/livez", key: null }, 200],
     ] as const) {
       const answer = await gateway.request(sent);
-      const lines = await gateway.linesOf(answer);
+      const lines = await gateway.logLinesOf(answer);
       expect(lines.map((line) => [line.msg, line.status])).toEqual([["request", status]]);
     }
   });
 
   test("tells a request whose client went away", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     const head = ["POST /v1/forms HTTP/1.1", "Host: x", `X-API-Key: ${holder.key}`];
     wire.write([...head, "Content-Type: application/json", "Content-Length: 100", "", "{"].join("\r\n"));
     const count = () => gateway.log.filter(({ status }) => status === "aborted").length;
@@ -107,8 +113,8 @@ describe("the log", () => {
 
   test("never has a key or an e-mail address, wherever the client put them", async () => {
     const unknown = mint("READ_WRITE");
-    gateway.keepOutOfLog(unknown);
-    const body = stay(listingId, { guestEmail: EMAIL });
+    gateway.forbidInLog(unknown);
+    const body = uniqueStay(listingId, { guestEmail: EMAIL });
     const secrets = `${holder.key}?key=${holder.key}&email=${EMAIL}`;
     for (const sent of [
       { method: "POST", path: "/v1/forms", key: holder.key, body },
@@ -126,21 +132,21 @@ describe("the log", () => {
     ]) {
       expect((await gateway.request(sent)).status).toBeLessThan(500);
     }
-    await gateway.raw(`GET /v1/forms HTTP/1.1\r\nX-API-Key: ${holder.key}\x01\r\n\r\n`);
-    await gateway.raw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
+    await gateway.sendRaw(`GET /v1/forms HTTP/1.1\r\nX-API-Key: ${holder.key}\x01\r\n\r\n`);
+    await gateway.sendRaw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
   });
 
   test("says in a word why the service is unavailable, without a stack for each request", async () => {
     const gateway = await startTestGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "60" });
-    const { key, userId } = await gateway.addHolder();
+    const { key, userId } = await gateway.addKeyHolder();
     const services = await gateway.services();
     await makeListing(services, userId);
     const client = await services.db.pool.connect();
     try {
       await client.query("BEGIN; LOCK TABLE memberships");
       const answer = await gateway.request({ path: "/v1/listings", key });
-      expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-      const lines = await gateway.linesOf(answer);
+      expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+      const lines = await gateway.logLinesOf(answer);
       expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
         level: 40,
         reason: "canceling statement due to statement timeout",
@@ -154,19 +160,19 @@ describe("the log", () => {
 
   test("has the cause of a failure of ours, with the correlation id; the answer has neither cause nor trace", async () => {
     const broken = await startTestGateway();
-    const { key, userId } = await broken.addHolder();
+    const { key, userId } = await broken.addKeyHolder();
     const services = await broken.services();
     const { id } = await makeListing(services, userId);
-    broken.keepOutOfLog(EMAIL);
+    broken.forbidInLog(EMAIL);
     await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
-    const body = stay(id, { guestEmail: EMAIL });
+    const body = uniqueStay(id, { guestEmail: EMAIL });
     const answer = await broken.request({ method: "POST", path: "/v1/forms", key, body });
-    expect([answer.status, codeOf(answer)]).toEqual([500, "INTERNAL_ERROR"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([500, "INTERNAL_ERROR"]);
     expect(answer.headers["retry-after"]).toBeUndefined();
-    const lines = await broken.linesOf(answer);
+    const lines = await broken.logLinesOf(answer);
     expect(lines.map(({ msg }) => msg).sort()).toEqual(["request", "request failed"]);
     expect(JSON.stringify(lines)).toMatch(/creations/);
-    expect(await broken.count("forms")).toBe(0);
+    expect(await broken.countRows("forms")).toBe(0);
     await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
     expect((await broken.request({ method: "POST", path: "/v1/forms", key, body })).status).toBe(201);
   });

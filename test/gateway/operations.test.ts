@@ -4,37 +4,37 @@ import type { Listing } from "../../server/listings/schema.js";
 import type { Page } from "../../server/paging.js";
 import { asOperator, makeForm, makeListing, setRole } from "../factories.js";
 import {
-  type Answer,
-  codeOf,
-  fieldsOf,
-  type Holder,
-  type Sent,
+  errorCodeOf,
+  errorFieldsOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
   startTestGateway,
-  stay,
+  uniqueStay,
 } from "../gateway-harness.js";
-import { FORM } from "../public-fields.js";
+import { FORM_FIELDS } from "../public-fields.js";
 
 const gateway = await startTestGateway();
 const services = await gateway.services();
 const operator = asOperator(services);
-let holder: Holder;
+let holder: KeyHolder;
 let loft: Listing;
 let cottage: Listing;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   loft = await makeListing(services, holder.userId, { maxPeopleInListing: 4 });
   cottage = await makeListing(services, holder.userId);
 });
 
-const send = (sent: Partial<Sent>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
+const send = (sent: Partial<HttpRequest>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
 const create = (body: unknown, idempotencyKey?: string) =>
   send({ method: "POST", body, ...(idempotencyKey && { headers: { "Idempotency-Key": idempotencyKey } }) });
 const update = (id: string, body: unknown) => send({ method: "PUT", path: `/v1/forms/${id}`, body });
-const formOf = ({ json }: Answer) => json as FormV1;
-const pageOf = <Item>({ json }: Answer) => json as Page<Item>;
-const jobs = () => gateway.count("notifications");
-const forms = () => gateway.count("forms");
+const formOf = ({ json }: HttpResponse) => json as FormV1;
+const pageOf = <Item>({ json }: HttpResponse) => json as Page<Item>;
+const jobs = () => gateway.countRows("notifications");
+const forms = () => gateway.countRows("forms");
 
 describe("create form", () => {
   test("answers 201 with the form and its address", async () => {
@@ -65,17 +65,17 @@ describe("create form", () => {
 
   test("public ids are 126 random bits, no two alike", async () => {
     const ids = new Set<string | null>();
-    for (let n = 0; n < 10; n++) ids.add(formOf(await create(stay(loft.id))).publicId);
+    for (let n = 0; n < 10; n++) ids.add(formOf(await create(uniqueStay(loft.id))).publicId);
     expect(ids.size).toBe(10);
     for (const id of ids) expect(id).toMatch(/^[\w-]{21}$/);
   });
 
   test("a guest e-mail enqueues one notification, which a replay does not repeat; none without it", async () => {
     const before = await jobs();
-    await create(stay(loft.id));
-    await create(stay(loft.id, { guestEmail: null }));
+    await create(uniqueStay(loft.id));
+    await create(uniqueStay(loft.id, { guestEmail: null }));
     expect(await jobs()).toBe(before);
-    const body = stay(loft.id, { guestEmail: "ana@example.com" });
+    const body = uniqueStay(loft.id, { guestEmail: "ana@example.com" });
     await create(body);
     expect(await jobs()).toBe(before + 1);
     expect((await create(body)).headers["idempotent-replayed"]).toBe("true");
@@ -85,23 +85,23 @@ describe("create form", () => {
 
   test("a create that is refused notifies nobody", async () => {
     const before = await jobs();
-    const faulty = stay(loft.id, { numberOfGuests: 5, guestEmail: "ana@example.com" });
+    const faulty = uniqueStay(loft.id, { numberOfGuests: 5, guestEmail: "ana@example.com" });
     expect((await create(faulty)).status).toBe(400);
     expect(await jobs()).toBe(before);
   });
 
   test("a writer of the listing may create, a reader may not", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
-    expect((await send({ method: "POST", key: other.key, body: stay(loft.id) })).status).toBe(201);
+    expect((await send({ method: "POST", key: other.key, body: uniqueStay(loft.id) })).status).toBe(201);
     await setRole(services, loft.id, other.userId, "READER");
-    expect((await send({ method: "POST", key: other.key, body: stay(loft.id) })).status).toBe(404);
+    expect((await send({ method: "POST", key: other.key, body: uniqueStay(loft.id) })).status).toBe(404);
   });
 
   test("a read-only key is forbidden to, and creates nothing", async () => {
     const before = await forms();
-    const answer = await send({ method: "POST", key: holder.readOnlyKey, body: stay(loft.id) });
-    expect([answer.status, codeOf(answer)]).toEqual([403, "FORBIDDEN"]);
+    const answer = await send({ method: "POST", key: holder.readOnlyKey, body: uniqueStay(loft.id) });
+    expect([answer.status, errorCodeOf(answer)]).toEqual([403, "FORBIDDEN"]);
     expect(await forms()).toBe(before);
   });
 
@@ -109,13 +109,13 @@ describe("create form", () => {
     const { key, id } = await gateway.issueKey(holder.userId, { mode: "READ_ONLY" });
     await services.db.prisma.apiKey.update({ where: { id }, data: { mode: "READ_WRITE" } });
     expect(key).toMatch(/^grf_ro_/);
-    expect((await send({ method: "POST", key, body: stay(loft.id) })).status).toBe(201);
+    expect((await send({ method: "POST", key, body: uniqueStay(loft.id) })).status).toBe(201);
   });
 });
 
 describe("a create again", () => {
   test("with no, the same or another Idempotency-Key is answered with the original, and writes no form", async () => {
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "again-1");
     const before = await forms();
     for (const key of [undefined, "again-1", "again-2", "again-2"]) {
@@ -165,22 +165,22 @@ describe("a create again", () => {
   });
 
   test("with the same Idempotency-Key and another body is IDEMPOTENCY_KEY_REUSED, and writes nothing", async () => {
-    await create(stay(loft.id), "reused");
-    const before = await gateway.snapshot();
-    const answer = await create(stay(loft.id), "reused");
-    expect([answer.status, codeOf(answer)]).toEqual([422, "IDEMPOTENCY_KEY_REUSED"]);
-    expect(await gateway.snapshot()).toEqual(before);
+    await create(uniqueStay(loft.id), "reused");
+    const before = await gateway.snapshotTables();
+    const answer = await create(uniqueStay(loft.id), "reused");
+    expect([answer.status, errorCodeOf(answer)]).toEqual([422, "IDEMPOTENCY_KEY_REUSED"]);
+    expect(await gateway.snapshotTables()).toEqual(before);
   });
 
   test("an Idempotency-Key of a refused create is bound to nothing", async () => {
-    expect((await create(stay(loft.id, { numberOfGuests: 5 }), "unbound")).status).toBe(400);
-    expect((await create(stay(loft.id), "unbound")).status).toBe(201);
+    expect((await create(uniqueStay(loft.id, { numberOfGuests: 5 }), "unbound")).status).toBe(400);
+    expect((await create(uniqueStay(loft.id), "unbound")).status).toBe(201);
   });
 
   test("another holder's Idempotency-Keys and bodies are their own", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const mine = await create(body, "shared");
     const headers = { "Idempotency-Key": "shared" };
     const theirs = await send({ method: "POST", key: other.key, headers, body });
@@ -191,10 +191,10 @@ describe("a create again", () => {
 
   test("another key of the same holder replays, a rotated one too", async () => {
     const issued = await gateway.issueKey(holder.userId);
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "rotated");
     const rotated = await operator.keys.rotate({ id: issued.id });
-    gateway.keepOutOfLog(rotated.key);
+    gateway.forbidInLog(rotated.key);
     const headers = { "Idempotency-Key": "rotated" };
     for (const key of [issued.key, rotated.key]) {
       const answer = await send({ method: "POST", key, headers, body });
@@ -204,9 +204,9 @@ describe("a create again", () => {
   });
 
   test("gives the original result, though the form has since changed; a new key then makes a new form", async () => {
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "before the change");
-    await update(formOf(first).id, stay(loft.id));
+    await update(formOf(first).id, uniqueStay(loft.id));
     await operator.forms.setStatus({ id: formOf(first).id, status: "ACCEPTED" });
     for (const key of [undefined, "before the change"]) {
       const answer = await create(body, key);
@@ -219,19 +219,19 @@ describe("a create again", () => {
   });
 
   test("is not answered once the form has left the scope", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
     await setRole(services, cottage.id, other.userId, "WRITER");
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await send({ method: "POST", key: other.key, body });
-    await update(formOf(first).id, stay(cottage.id));
+    await update(formOf(first).id, uniqueStay(cottage.id));
     await setRole(services, cottage.id, other.userId, "NONE");
     const answer = await send({ method: "POST", key: other.key, body });
-    expect([answer.status, codeOf(answer)]).toEqual([404, "RESOURCE_NOT_FOUND"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([404, "RESOURCE_NOT_FOUND"]);
   });
 
   test("ten times at once is one form and one notification, with one answer for all", async () => {
-    const body = stay(loft.id, { guestEmail: "ana@example.com" });
+    const body = uniqueStay(loft.id, { guestEmail: "ana@example.com" });
     const [formsBefore, jobsBefore] = [await forms(), await jobs()];
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => create(body, n % 2 ? "at once" : undefined)),
@@ -244,7 +244,9 @@ describe("a create again", () => {
 
   test("ten bodies at once under one Idempotency-Key are one form, and nine refusals", async () => {
     const before = await forms();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create(stay(loft.id), "one of ten")));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => create(uniqueStay(loft.id), "one of ten")),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(9).fill(422)]);
     expect(await forms()).toBe(before + 1);
   });
@@ -252,9 +254,9 @@ describe("a create again", () => {
 
 describe("update form", () => {
   test("answers 200 with the form as the body says; id, slug, status and creation stay", async () => {
-    const before = formOf(await create(stay(loft.id, { guestEmail: "ana@example.com" })));
+    const before = formOf(await create(uniqueStay(loft.id, { guestEmail: "ana@example.com" })));
     await operator.forms.setStatus({ id: before.id, status: "VALIDATED" });
-    const body = stay(loft.id, { numberOfGuests: 3 });
+    const body = uniqueStay(loft.id, { numberOfGuests: 3 });
     const answer = await update(before.id, body);
     expect(answer.status).toBe(200);
     expect(answer.json).toEqual({
@@ -269,16 +271,16 @@ describe("update form", () => {
   });
 
   test("twice is as once", async () => {
-    const { id } = formOf(await create(stay(loft.id)));
-    const body = stay(loft.id);
+    const { id } = formOf(await create(uniqueStay(loft.id)));
+    const body = uniqueStay(loft.id);
     const first = await update(id, body);
     const second = await update(id.toUpperCase(), body);
     expect([second.status, second.json]).toEqual([200, first.json]);
   });
 
   test("moves the form to another listing in scope", async () => {
-    const { id } = formOf(await create(stay(loft.id)));
-    const answer = await update(id, stay(cottage.id, { numberOfGuests: 9 }));
+    const { id } = formOf(await create(uniqueStay(loft.id)));
+    const answer = await update(id, uniqueStay(cottage.id, { numberOfGuests: 9 }));
     expect(formOf(answer)).toMatchObject({ id, listingId: cottage.id, numberOfGuests: 9 });
     const ids = async (listing: Listing) =>
       pageOf<FormV1>(await send({ path: `/v1/forms?limit=100&listingId=${listing.id}` })).items.map(
@@ -289,46 +291,46 @@ describe("update form", () => {
   });
 
   test("notifies nobody, and keeps the e-mail where it is absent or null", async () => {
-    const { id } = formOf(await create(stay(loft.id, { guestEmail: "ana@example.com" })));
+    const { id } = formOf(await create(uniqueStay(loft.id, { guestEmail: "ana@example.com" })));
     const before = await jobs();
     for (const fields of [{}, { guestEmail: null }]) {
-      await update(id, stay(loft.id, fields));
+      await update(id, uniqueStay(loft.id, fields));
       const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
       expect(row.guestEmail).not.toBeNull();
     }
-    await update(id, stay(loft.id, { guestEmail: "ben@example.com" }));
+    await update(id, uniqueStay(loft.id, { guestEmail: "ben@example.com" }));
     expect(await jobs()).toBe(before);
   });
 
   test("of a form on a listing that is no longer active goes on; a move to one does not", async () => {
     const closing = await makeListing(services, holder.userId);
-    const { id } = formOf(await create(stay(closing.id)));
-    const other = formOf(await create(stay(loft.id)));
+    const { id } = formOf(await create(uniqueStay(closing.id)));
+    const other = formOf(await create(uniqueStay(loft.id)));
     await services.db.prisma.listing.update({ where: { id: closing.id }, data: { active: false } });
-    expect((await update(id, stay(closing.id))).status).toBe(200);
-    const moved = await update(other.id, stay(closing.id));
-    expect([moved.status, fieldsOf(moved)]).toEqual([400, ["listingId"]]);
+    expect((await update(id, uniqueStay(closing.id))).status).toBe(200);
+    const moved = await update(other.id, uniqueStay(closing.id));
+    expect([moved.status, errorFieldsOf(moved)]).toEqual([400, ["listingId"]]);
     expect((await send({ path: `/v1/forms/${other.id}` })).json).toEqual(other);
   });
 
   test("a read-only key is forbidden to, and changes nothing", async () => {
-    const form = formOf(await create(stay(loft.id)));
+    const form = formOf(await create(uniqueStay(loft.id)));
     const answer = await send({
       method: "PUT",
       path: `/v1/forms/${form.id}`,
       key: holder.readOnlyKey,
-      body: stay(loft.id),
+      body: uniqueStay(loft.id),
     });
-    expect([answer.status, codeOf(answer)]).toEqual([403, "FORBIDDEN"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([403, "FORBIDDEN"]);
     expect((await send({ path: `/v1/forms/${form.id}` })).json).toEqual(form);
   });
 
   test("does not change its place in the list", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     const listing = await makeListing(services, other.userId);
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.push((await makeForm(services, other.userId, listing.id)).id);
-    await send({ method: "PUT", path: `/v1/forms/${ids[0]}`, key: other.key, body: stay(listing.id) });
+    await send({ method: "PUT", path: `/v1/forms/${ids[0]}`, key: other.key, body: uniqueStay(listing.id) });
     const { items } = pageOf<FormV1>(await send({ key: other.key }));
     expect(items.map(({ id }) => id)).toEqual(ids);
   });
@@ -369,7 +371,7 @@ describe("fetch form", () => {
     const answer = await send({ path, key: holder.readOnlyKey });
     expect(answer.status).toBe(200);
     expect(answer.json).toMatchObject(whole);
-    expect(Object.keys(answer.json as object)).toEqual(Object.keys(FORM));
+    expect(Object.keys(answer.json as object)).toEqual(Object.keys(FORM_FIELDS));
   });
 });
 
@@ -412,12 +414,12 @@ describe("fetch listing", () => {
 });
 
 describe("lists", () => {
-  let other: Holder;
+  let other: KeyHolder;
   const listings: Listing[] = [];
   const all: string[] = [];
 
   beforeAll(async () => {
-    other = await gateway.addHolder();
+    other = await gateway.addKeyHolder();
     for (let n = 0; n < 3; n++) listings.push(await makeListing(services, other.userId));
     // Many with the same creation time, so that only the id tells their order.
     const rows = Array.from({ length: 120 }, (_, n) => ({
@@ -435,7 +437,7 @@ describe("lists", () => {
   });
 
   const list = (query: string, path = "/v1/forms") => send({ path: path + query, key: other.readOnlyKey });
-  const idsOf = (answer: Answer) => pageOf<{ id: string }>(answer).items.map(({ id }) => id);
+  const idsOf = (answer: HttpResponse) => pageOf<{ id: string }>(answer).items.map(({ id }) => id);
 
   async function walk(query: string, path = "/v1/forms"): Promise<string[][]> {
     const pages: string[][] = [];
@@ -504,7 +506,7 @@ describe("lists", () => {
       ["/v1/listings", `?cursor=${plain}`],
     ] as const) {
       const answer = await list(query, path);
-      expect([answer.status, codeOf(answer)], path + query).toEqual([400, "INVALID_CURSOR"]);
+      expect([answer.status, errorCodeOf(answer)], path + query).toEqual([400, "INVALID_CURSOR"]);
     }
     const again = await list(`?limit=1&cursor=${filtered}&listingId=${first?.id.toUpperCase()}`);
     expect(again.status).toBe(200);
@@ -531,7 +533,7 @@ describe("lists", () => {
   });
 
   test("a holder without listings gets empty pages", async () => {
-    const { key } = await gateway.addHolder();
+    const { key } = await gateway.addKeyHolder();
     for (const path of ["/v1/forms", "/v1/listings"]) {
       const answer = await send({ path, key });
       expect([answer.status, answer.json]).toEqual([200, { items: [], nextCursor: null }]);

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { type FreshDatabase, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+import { createTestDatabase, type RunningProcess, runCli, spawnCli, type TestDatabase } from "../harness.js";
 
 const PATIENT = { timeout: 180_000 };
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
 ) as [string, string, string];
 
-const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
+const envOf = ({ url }: TestDatabase, APP_SECRETS: string) => ({
   DATABASE_URL: url,
   APP_SECRETS,
   PORT: "0",
@@ -17,7 +17,7 @@ const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
 const REFUSAL =
   /^error: The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
 
-const listens = (serve: Running) => serve.waitForLine(/^Listening on /);
+const listens = (serve: RunningProcess) => serve.waitForLine(/^Listening on /);
 
 it.each([
   [["serve"]],
@@ -26,7 +26,7 @@ it.each([
   [["migrate"]],
   [["users", "create", "--email", "a@b.io"]],
 ])("%j refuses to start with a secret that the database does not know", PATIENT, async (args) => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
   const refused = await runCli(args, { env: envOf(database, OTHER) });
   expect(refused).toMatchObject({ stdout: "", code: 1 });
@@ -35,7 +35,7 @@ it.each([
 });
 
 it("migrate changes nothing in a database that does not know its secret", PATIENT, async () => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   await runCli(["migrate"], { env: envOf(database, OLD) });
   const without = await runCli(["migrate"], { env: envOf(database, "") });
   expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
@@ -45,7 +45,7 @@ it("migrate changes nothing in a database that does not know its secret", PATIEN
 });
 
 it("serve takes a rotation in three restarts", PATIENT, async () => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   for (const secrets of [OLD, `${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
     const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
     await listens(serve);
@@ -57,7 +57,7 @@ it(
   "migrate --accept-new-secret lets a new secret in where the old one is lost, and keeps the old one out",
   PATIENT,
   async () => {
-    const database = await freshDatabase();
+    const database = await createTestDatabase();
     await runCli(["migrate"], { env: envOf(database, OLD) });
     const unset = await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, "") });
     expect(unset).toMatchObject({ code: 2, stderr: "error: --accept-new-secret: APP_SECRETS is not set.\n" });
@@ -74,7 +74,7 @@ it.each([[["serve"]], [["worker"]]])(
   "%j that waits for the migrations ends when they register another secret",
   PATIENT,
   async (args) => {
-    const database = await freshDatabase({ empty: true });
+    const database = await createTestDatabase({ empty: true });
     const early = spawnCli(args, { env: envOf(database, OTHER) });
     await early.waitForLine(/^(Listening on|Sending notifications)/);
     expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { appRouter } from "../../server/router.js";
-import { stay } from "../factories.js";
+import { fixedStay } from "../factories.js";
 import { addListing, type Client, clientOf, failure, type Inside, startInside, TOKEN } from "./inside.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -22,11 +22,11 @@ beforeAll(async () => {
 
 describe("in the name of a user", () => {
   test("the six operations answer as they do for that user's key", async () => {
-    const form = await user.forms.create.mutate(stay(listingId, { guestEmail: "guest@people.test" }));
+    const form = await user.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });
     const updated = await user.forms.update.mutate({
       id: form.id,
-      ...stay(listingId, { numberOfGuests: 3 }),
+      ...fixedStay(listingId, { numberOfGuests: 3 }),
     });
     expect(await user.forms.get.query({ id: form.id })).toEqual(updated);
     expect(await user.forms.list.query({ listingId })).toEqual({ items: [updated], nextCursor: null });
@@ -36,13 +36,13 @@ describe("in the name of a user", () => {
   });
 
   test("another user's forms and listings do not exist", async () => {
-    const form = await user.forms.create.mutate(stay(listingId, { numberOfGuests: 4 }));
+    const form = await user.forms.create.mutate(fixedStay(listingId, { numberOfGuests: 4 }));
     const other = await operator.users.create.mutate({ email: "other@people.test" });
     const stranger = clientOf(inside.url, { userId: other.id });
     const notFound = { serviceCode: "RESOURCE_NOT_FOUND", httpStatus: 404 };
     expect(await failure(stranger.forms.get.query({ id: form.id }))).toMatchObject(notFound);
     expect(await failure(stranger.listings.get.query({ id: listingId }))).toMatchObject(notFound);
-    expect(await failure(stranger.forms.create.mutate(stay(listingId)))).toMatchObject(notFound);
+    expect(await failure(stranger.forms.create.mutate(fixedStay(listingId)))).toMatchObject(notFound);
     expect(
       await failure(stranger.forms.setStatus.mutate({ id: form.id, status: "COMPLETED" })),
     ).toMatchObject(notFound);
@@ -54,7 +54,7 @@ describe("in the name of a user", () => {
 
   test("an Idempotency-Key replays, and is refused with another body", async () => {
     const keyed = clientOf(inside.url, { userId, headers: { "Idempotency-Key": "once" } });
-    const body = stay(listingId, { numberOfGuests: 5 });
+    const body = fixedStay(listingId, { numberOfGuests: 5 });
     const first = await keyed.forms.create.mutate(body);
     expect(await keyed.forms.create.mutate(body)).toEqual(first);
     const other = { ...body, numberOfGuests: 6 };
@@ -114,7 +114,7 @@ describe("as the operator", () => {
     });
     expect((await listings.deactivate.mutate({ id: listing.id })).active).toBe(false);
     const hosts = clientOf(inside.url, { userId: host.id });
-    expect(await failure(hosts.forms.create.mutate(stay(listing.id)))).toMatchObject({
+    expect(await failure(hosts.forms.create.mutate(fixedStay(listing.id)))).toMatchObject({
       errors: [{ field: "listingId", issue: "the listing is not active" }],
     });
     expect((await listings.update.mutate({ id: listing.id, active: true })).active).toBe(true);
@@ -135,7 +135,7 @@ describe("as the operator", () => {
   test("notifications, the trail of a form, and the trace of each call", async () => {
     const client = clientOf(inside.url, { userId });
     const form = await client.forms.create.mutate(
-      stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
+      fixedStay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
     );
     await operator.forms.setParty.mutate({ id: form.id, numberOfVehicles: 1 });
     await operator.forms.setStatus.mutate({ id: form.id, status: "ON_HOLD", force: true });
@@ -217,7 +217,7 @@ describe("errors over HTTP", () => {
     });
 
   test("carry the service's code, the rejected fields and the correlation id", async () => {
-    const call = user.forms.create.mutate(stay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
+    const call = user.forms.create.mutate(fixedStay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
     expect(await failure(call)).toEqual({
       message: "The request is not valid: see errors.",
       code: "BAD_REQUEST",
@@ -275,7 +275,7 @@ describe("errors over HTTP", () => {
       () =>
         send("/trpc/forms.create", {
           method: "POST",
-          body: JSON.stringify(stay(listingId)),
+          body: JSON.stringify(fixedStay(listingId)),
           headers: { "X-User-Id": userId, "Idempotency-Key": "x".repeat(256) },
         }),
     ],

@@ -5,8 +5,8 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { makeListing } from "../factories.js";
-import { type Holder, startTestGateway, stay, type TestGateway } from "../gateway-harness.js";
-import { freePort, type Running, spawnNode } from "../harness.js";
+import { type KeyHolder, startTestGateway, type TestGateway, uniqueStay } from "../gateway-harness.js";
+import { freePort, type RunningProcess, spawnNode } from "../harness.js";
 
 const root = packageRoot();
 const toolsFolder = join(root, ".ci", "openapi-checks");
@@ -27,11 +27,11 @@ const run = (script: string, args: string[], env: Record<string, string> = {}) =
 
 describe("third-party checks of the OpenAPI document", () => {
   let gateway: TestGateway;
-  let holder: Holder;
+  let holder: KeyHolder;
   let listingId: string;
   beforeAll(async () => {
     gateway = await startTestGateway();
-    holder = await gateway.addHolder();
+    holder = await gateway.addKeyHolder();
     listingId = (await makeListing(await gateway.services(), holder.userId)).id;
   });
 
@@ -85,9 +85,9 @@ describe("third-party checks of the OpenAPI document", () => {
       expect(answer.headers.get("x-correlation-id"), `${method} ${path} reached the server`).not.toBeNull();
       return { status: answer.status, json: (await answer.json()) as { id: string; nextCursor: string } };
     };
-    const body = stay(listingId);
+    const body = uniqueStay(listingId);
     const created = await send("POST", "/v1/forms", { body, id: "prism" });
-    await send("POST", "/v1/forms", { body: stay(listingId) });
+    await send("POST", "/v1/forms", { body: uniqueStay(listingId) });
     const path = `/v1/forms/${created.json.id}`;
     const first = await send("GET", `/v1/forms?limit=1&listingId=${listingId}`);
     const unknownId = "00000000-0000-4000-8000-000000000000";
@@ -96,7 +96,7 @@ describe("third-party checks of the OpenAPI document", () => {
       first,
       await send("POST", "/v1/forms", { body, id: "prism" }),
       await send("GET", `/v1/forms?limit=1&listingId=${listingId}&cursor=${first.json.nextCursor}`),
-      await send("PUT", path, { body: stay(listingId) }),
+      await send("PUT", path, { body: uniqueStay(listingId) }),
       await send("GET", path),
       await send("GET", "/v1/listings"),
       await send("GET", `/v1/listings/${listingId}`),
@@ -105,7 +105,7 @@ describe("third-party checks of the OpenAPI document", () => {
       await send("GET", `/v1/listings/${unknownId}`),
       await send("GET", "/v1/forms?cursor=altered"),
       await send("POST", "/v1/forms", { body: { ...body, checkOutDate: body.checkInDate } }),
-      await send("POST", "/v1/forms", { body: stay(listingId), id: "prism" }),
+      await send("POST", "/v1/forms", { body: uniqueStay(listingId), id: "prism" }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([
       201, 200, 201, 200, 200, 200, 200, 200, 401, 403, 404, 400, 400, 422,
@@ -137,7 +137,7 @@ describe("third-party checks of the OpenAPI document", () => {
   });
 });
 
-async function startPrism(upstream: string): Promise<{ url: string; prism: Running }> {
+async function startPrism(upstream: string): Promise<{ url: string; prism: RunningProcess }> {
   const port = await freePort();
   const document = join(root, "gateway", "openapi", "openapi.json");
   const prism = spawnNode([PRISM, "proxy", document, upstream, "--port", String(port)]);

@@ -7,7 +7,7 @@ import { diffSchema } from "../../prisma/diff.js";
 import { migrationNames, schemaFile } from "../../prisma/engine.js";
 import { migrate, pendingMigrations } from "../../prisma/migrate.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, freshDatabase, type Running, spawnNode } from "../harness.js";
+import { createTestDatabase, freePort, type RunningProcess, spawnNode } from "../harness.js";
 
 const names = await migrationNames();
 
@@ -22,7 +22,7 @@ test("a table that no migration makes is noticed", async () => {
 });
 
 test("four processes migrating at once leave one complete schema", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   const runs = await Promise.all([1, 2, 3, 4].map(() => migrateInProcess(url).done));
   expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(
     runs.map(() => ({ stderr: "", code: 0 })),
@@ -36,7 +36,7 @@ test("four processes migrating at once leave one complete schema", async () => {
 });
 
 test("a migrated database is left as it is", async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   const secret = await rows(url, "SELECT * FROM stored_secrets");
   expect(await migrate(url, { storeSecret: true })).toEqual({ applied: [] });
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
@@ -51,14 +51,14 @@ describe("a database with migrations that this version does not know", () => {
     );
 
   test("is up to date if it has all of ours too: a newer version has migrated it", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     await record(url, "20990101000000_later");
     expect(await migrate(url)).toEqual({ applied: [] });
     expect(await pending(url)).toEqual([]);
   });
 
   test("is refused by name and left as it is if it lacks one of ours", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     await record(url, "20200101000000_undone", "now()");
     await record(url, "20200101000000_other");
     await rows(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${names.at(-1)}'`);
@@ -70,20 +70,20 @@ describe("a database with migrations that this version does not know", () => {
 });
 
 test("options in the address do not take our settings' place", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   const address = new URL(url);
   address.searchParams.set("options", "-c timezone=Asia/Tokyo -c statement_timeout=1");
   expect(await migrate(address.href)).toEqual({ applied: names });
 });
 
 test("no secret is stored where the operator has one", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual([]);
 });
 
 test("a migration whose process was killed is completed once", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   const blocker = await blockUsersTable(url);
   const killed = migrateInProcess(url);
   await isBlocked(url);
@@ -98,7 +98,7 @@ test("a migration whose process was killed is completed once", async () => {
 });
 
 test("a migration that failed is named, and applied again once its cause is gone", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   const blocker = await blockUsersTable(url);
   const failing = migrate(url).then(
     () => "",
@@ -117,7 +117,7 @@ test("a migration that failed is named, and applied again once its cause is gone
 });
 
 test("users whose addresses differ only in case stop the migration with their ids, until one has another address", async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   const LATEST = "20261122081200_user_email_ignores_case";
   const run = (sql: string) => rows(url, sql);
   await run(
@@ -157,19 +157,19 @@ test("an address that is no URL is told", async () => {
 });
 
 test("all migrations are pending in an empty database, none in a migrated one", async () => {
-  expect(await pending((await freshDatabase({ empty: true })).url)).toEqual(names);
-  expect(await pending((await freshDatabase()).url)).toEqual([]);
+  expect(await pending((await createTestDatabase({ empty: true })).url)).toEqual(names);
+  expect(await pending((await createTestDatabase()).url)).toEqual([]);
 });
 
 test("what a migration records is UTC in a database of another time zone", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
   const recent =
     "SELECT bool_and(finished_at > now() - interval '1 minute') AS recent FROM _prisma_migrations";
   expect(await rows(url, recent)).toEqual([{ recent: true }]);
 });
 
-function migrateInProcess(url: string): Running {
+function migrateInProcess(url: string): RunningProcess {
   const script = `
     import { migrate } from ${JSON.stringify(join(packageRoot(), "dist/prisma/migrate.js"))};
     console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { storeSecret: true, onProgress: console.log })));

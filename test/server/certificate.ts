@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
-export interface Certified {
+export interface CertificateWithKey {
   /** PEM. */
   key: string;
   cert: string;
@@ -14,7 +14,7 @@ const ECDSA_WITH_SHA256 = sequence(oid("2a8648ce3d040302"));
 const DAY_MS = 86_400_000;
 
 /** A self-signed certificate of this host name, valid for a day, as X.509 (RFC 5280) has it. */
-export function selfSigned(host: string): Certified {
+export function createSelfSignedCertificate(host: string): CertificateWithKey {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(host)))));
   const body = sequence(

@@ -1,9 +1,9 @@
 import { test } from "vitest";
-import { expectDirectCallersRefused, expectRestRefused, makeSetting } from "./coercion.js";
+import { expectDirectCallsRejected, expectRestCallsRejected, makeCoercionFixture } from "./coercion.js";
 
 test("nothing is coerced where REST comes first, then a direct caller, then REST again", async () => {
-  const setting = await makeSetting();
-  await expectRestRefused(setting);
-  await expectDirectCallersRefused(setting);
-  await expectRestRefused(setting);
+  const setting = await makeCoercionFixture();
+  await expectRestCallsRejected(setting);
+  await expectDirectCallsRejected(setting);
+  await expectRestCallsRejected(setting);
 });

@@ -5,16 +5,16 @@ import type { Services } from "../../server/context.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import {
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeListing,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
-  stay,
 } from "../factories.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 
 // One secret: equal creates meet in an index. Two, as while it is being changed: they take turns.
 describe.each([
@@ -81,17 +81,17 @@ describe.each([
 
   describe("equal creates at the same time", () => {
     test("50 on two processes make one form, one job, one audit row, and get one answer", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const answers = await Promise.all(
         times(50, (index) => holder.create(holder.body, undefined, index % 2 ? second : services)),
       );
       expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(answers.map(({ form }) => JSON.stringify(form))).size).toBe(1);
-      expect(await holder.traces()).toEqual({ forms: 1, creations: 1, keys: 0, jobs: 1, audit: 1 });
+      expect(await holder.countRows()).toEqual({ forms: 1, creations: 1, keys: 0, jobs: 1, audit: 1 });
     });
 
     test("with one key, with many and with none, the same; each key is bound", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const keys = times(30, (index) =>
         index % 3 === 0 ? undefined : index % 3 === 1 ? "one" : `key ${index}`,
       );
@@ -100,16 +100,16 @@ describe.each([
       );
       expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(answers.map(({ form }) => form.id)).size).toBe(1);
-      expect(await holder.traces()).toEqual({ forms: 1, creations: 1, keys: 11, jobs: 1, audit: 1 });
+      expect(await holder.countRows()).toEqual({ forms: 1, creations: 1, keys: 11, jobs: 1, audit: 1 });
     });
 
     test("a new key on a changed form makes one second form, however often it is sent at once", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const { form } = await holder.create(holder.body);
-      await asUser(services, holder.userId).forms.update({ id: form.id, ...stay(holder.listingId) });
+      await asUser(services, holder.userId).forms.update({ id: form.id, ...fixedStay(holder.listingId) });
       await asUser(services, holder.userId).forms.update({
         id: form.id,
-        ...stay(holder.listingId, { numberOfGuests: 9 }),
+        ...fixedStay(holder.listingId, { numberOfGuests: 9 }),
       });
       const answers = await Promise.all(
         times(20, (index) => holder.create(holder.body, "again", index % 2 ? second : services)),
@@ -117,13 +117,13 @@ describe.each([
       expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(answers.map(({ form: { id } }) => id)).size).toBe(1);
       expect(answers[0]?.form.id).not.toBe(form.id);
-      expect((await holder.traces()).forms).toBe(2);
+      expect((await holder.countRows()).forms).toBe(2);
     });
   });
 
   describe("two bodies with one Idempotency-Key at the same time", () => {
     test("20 of each: one body wins, all of the other are refused", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const bodies = [holder.body, { ...holder.body, numberOfGuests: 3 }];
       const outcomes = await Promise.all(
         times(40, async (index) => {
@@ -131,7 +131,7 @@ describe.each([
           const create = holder.create(body, "contested", index % 4 < 2 ? services : second);
           return create.then(
             ({ form, replayed }) => ({ body, id: form.id, replayed }),
-            async () => ({ body, code: await refusalCode(create) }),
+            async () => ({ body, code: await catchErrorCode(create) }),
           );
         }),
       );
@@ -143,15 +143,15 @@ describe.each([
       expect(won.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(lost.map(({ body }) => body)).size).toBe(1);
       expect(new Set(lost.map(({ code }) => code))).toEqual(new Set(["IDEMPOTENCY_KEY_REUSED"]));
-      expect(await holder.traces()).toEqual({ forms: 1, creations: 1, keys: 1, jobs: 1, audit: 1 });
+      expect(await holder.countRows()).toEqual({ forms: 1, creations: 1, keys: 1, jobs: 1, audit: 1 });
     });
 
     test("the second waits for the first, and is refused where that committed", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding(LOCK_USERS, [[holder.userId]]);
       const first = holder.create(holder.body, "k");
       await blocked(1);
-      const other = refusalCode(holder.create({ ...holder.body, numberOfGuests: 3 }, "k", second));
+      const other = catchErrorCode(holder.create({ ...holder.body, numberOfGuests: 3 }, "k", second));
       await blocked(2);
       await lock.commit();
       expect((await first).replayed).toBe(false);
@@ -159,9 +159,9 @@ describe.each([
     });
 
     test("where the first fails, even by a crash, the second runs itself", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding(LOCK_USERS, [[holder.userId]]);
-      const first = refusal(holder.create(holder.body, "k"));
+      const first = catchServiceError(holder.create(holder.body, "k"));
       const [pid] = await blocked(1);
       const other = holder.create({ ...holder.body, numberOfGuests: 3 }, "k", second);
       await blocked(2);
@@ -170,14 +170,14 @@ describe.each([
       await blocked(1);
       await lock.commit();
       expect((await other).form.numberOfGuests).toBe(3);
-      expect(await holder.traces()).toEqual({ forms: 1, creations: 1, keys: 1, jobs: 1, audit: 1 });
+      expect(await holder.countRows()).toEqual({ forms: 1, creations: 1, keys: 1, jobs: 1, audit: 1 });
       expect((await holder.create(holder.body)).replayed).toBe(false);
     });
 
     test("an equal create waits too, and runs itself where the first fails", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding(LOCK_USERS, [[holder.userId]]);
-      const first = refusal(holder.create(holder.body));
+      const first = catchServiceError(holder.create(holder.body));
       const [pid] = await blocked(1);
       const equal = holder.create(holder.body, undefined, second);
       await blocked(2);
@@ -186,11 +186,11 @@ describe.each([
       await blocked(1);
       await lock.commit();
       expect((await equal).replayed).toBe(false);
-      expect((await holder.traces()).forms).toBe(1);
+      expect((await holder.countRows()).forms).toBe(1);
     });
 
     test("keys and bodies crossed over end, each with a form or a refusal", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const outcomes = await Promise.all(
         times(32, async (index) => {
           const numberOfGuests = 1 + (index % 2);
@@ -199,19 +199,19 @@ describe.each([
           const create = holder.create({ ...holder.body, numberOfGuests }, key, on);
           return create.then(
             () => "form",
-            () => refusalCode(create),
+            () => catchErrorCode(create),
           );
         }),
       );
       expect(new Set(outcomes)).toEqual(new Set(["form", "IDEMPOTENCY_KEY_REUSED"]));
-      const { forms, keys } = await holder.traces();
+      const { forms, keys } = await holder.countRows();
       expect(forms).toBeLessThanOrEqual(2);
       expect(keys).toBe(2);
     });
 
     test("two holders with one key and one body do not wait for each other", async () => {
-      const holder = await makeHolder(services);
-      const other = await makeHolder(services);
+      const holder = await makeListingOwner(services);
+      const other = await makeListingOwner(services);
       await setRole(services, holder.listingId, other.userId, "WRITER");
       const lock = await holding(LOCK_USERS, [[holder.userId, other.userId]]);
       const calls = [holder.create(holder.body, "k"), other.create(holder.body, "k", second)];
@@ -232,21 +232,21 @@ describe.each([
       ["removed", DELETE_MEMBER],
       ["demoted", DEMOTE_MEMBER],
     ])("%s: a create is not found, and nothing is written", async (_, sql) => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding(sql, [holder.userId, holder.listingId]);
-      const create = refusalCode(holder.create(holder.body, "k"));
+      const create = catchErrorCode(holder.create(holder.body, "k"));
       await blocked(1);
       await lock.commit();
       expect(await create).toBe("RESOURCE_NOT_FOUND");
       await setRole(services, holder.listingId, holder.userId, "OWNER");
-      expect(await holder.traces()).toEqual({ forms: 0, creations: 0, keys: 0, jobs: 0, audit: 0 });
+      expect(await holder.countRows()).toEqual({ forms: 0, creations: 0, keys: 0, jobs: 0, audit: 0 });
     });
 
     test.each([
       ["removed", DELETE_MEMBER],
       ["demoted", DEMOTE_MEMBER],
     ])("%s: an update of the form, or a move to the listing, is not found", async (_, sql) => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const other = await makeListing(services, holder.userId);
       const [onListing, onOther] = [
         await makeForm(services, holder.userId, holder.listingId),
@@ -255,8 +255,8 @@ describe.each([
       const { forms } = asUser(services, holder.userId);
       const lock = await holding(sql, [holder.userId, holder.listingId]);
       const calls = [
-        refusalCode(forms.update({ id: onListing.id, ...stay(holder.listingId) })),
-        refusalCode(forms.update({ id: onOther.id, ...stay(holder.listingId) })),
+        catchErrorCode(forms.update({ id: onListing.id, ...fixedStay(holder.listingId) })),
+        catchErrorCode(forms.update({ id: onOther.id, ...fixedStay(holder.listingId) })),
       ];
       await blocked(2);
       await lock.commit();
@@ -267,7 +267,7 @@ describe.each([
     });
 
     test("and given back: the write goes on", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding(DELETE_MEMBER, [holder.userId, holder.listingId]);
       const create = holder.create(holder.body);
       await blocked(1);
@@ -279,16 +279,16 @@ describe.each([
       [
         "a create",
         LOCK_USERS,
-        (holder: TestHolder, _id: string) => holder.create({ ...holder.body, numberOfGuests: 3 }),
+        (holder: ListingOwner, _id: string) => holder.create({ ...holder.body, numberOfGuests: 3 }),
       ],
       [
         "an update",
         LOCK_AUDIT,
-        (holder: TestHolder, id: string) =>
-          asUser(services, holder.userId).forms.update({ id, ...stay(holder.listingId) }),
+        (holder: ListingOwner, id: string) =>
+          asUser(services, holder.userId).forms.update({ id, ...fixedStay(holder.listingId) }),
       ],
     ])("is not taken away before %s under way has ended", async (_, sql, write) => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const { form } = await holder.create(holder.body);
       const lock = await holding(sql, sql === LOCK_USERS ? [[holder.userId]] : []);
       const written = write(holder, form.id);
@@ -310,18 +310,18 @@ describe.each([
 
   describe("a listing or form that changes while a write waits", () => {
     test("the listing's rules are judged as they then are", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const sql = "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1";
       const lock = await holding(sql, [holder.listingId]);
-      const create = rejectedFields(holder.create(holder.body));
+      const create = catchRejectedFields(holder.create(holder.body));
       await blocked(1);
       await lock.commit();
       expect(await create).toEqual(["listingId", "numberOfGuests"]);
     });
 
     test("a form that was moved out of scope is not found; one moved within it is updated there", async () => {
-      const holder = await makeHolder(services);
-      const stranger = await makeHolder(services);
+      const holder = await makeListingOwner(services);
+      const stranger = await makeListingOwner(services);
       const other = await makeListing(services, holder.userId);
       const { forms } = asUser(services, holder.userId);
       for (const [target, outcome] of [
@@ -330,10 +330,10 @@ describe.each([
       ]) {
         const form = await makeForm(services, holder.userId, holder.listingId);
         const lock = await holding("UPDATE forms SET listing_id = $2 WHERE id = $1", [form.id, target]);
-        const update = forms.update({ id: form.id, ...stay(holder.listingId) });
+        const update = forms.update({ id: form.id, ...fixedStay(holder.listingId) });
         const seen = update.then(
           () => "updated",
-          () => refusalCode(update),
+          () => catchErrorCode(update),
         );
         await blocked(1);
         await lock.commit();
@@ -342,11 +342,14 @@ describe.each([
     });
 
     test("a form that is deleted is not found", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const form = await makeForm(services, holder.userId, holder.listingId);
       const lock = await holding("DELETE FROM forms WHERE id = $1", [form.id]);
-      const update = asUser(services, holder.userId).forms.update({ id: form.id, ...stay(holder.listingId) });
-      const code = refusalCode(update);
+      const update = asUser(services, holder.userId).forms.update({
+        id: form.id,
+        ...fixedStay(holder.listingId),
+      });
+      const code = catchErrorCode(update);
       await blocked(1);
       await lock.commit();
       expect(await code).toBe("RESOURCE_NOT_FOUND");
@@ -355,7 +358,7 @@ describe.each([
 
   describe("updates at the same time", () => {
     test("of one form, moving it to and fro: none is lost, none not found, the last one stands", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const other = await makeListing(services, holder.userId);
       const { id } = await makeForm(services, holder.userId, holder.listingId);
       const answers = new Map<string, FormV1>(
@@ -363,7 +366,7 @@ describe.each([
           times(40, async (index) => {
             const correlationId = randomUUID();
             const caller = asUser(index % 4 < 2 ? services : second, holder.userId, { correlationId });
-            const body = stay(index % 2 ? other.id : holder.listingId, { numberOfGuests: index + 1 });
+            const body = fixedStay(index % 2 ? other.id : holder.listingId, { numberOfGuests: index + 1 });
             return [correlationId, await caller.forms.update({ id, ...body })] as const;
           }),
         ),
@@ -378,7 +381,7 @@ describe.each([
     });
 
     test("of many forms, moving them in opposite directions while listings take creates: none fails", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const other = await makeListing(services, holder.userId);
       const ends = [holder.listingId, other.id] as const;
       const forms = await Promise.all(
@@ -390,7 +393,7 @@ describe.each([
           const on = (index + round) % 2 ? services : second;
           await asUser(on, holder.userId).forms.update({
             id,
-            ...stay(ends[(index + round + 1) % 2] ?? other.id),
+            ...fixedStay(ends[(index + round + 1) % 2] ?? other.id),
           });
         }
       });
@@ -399,13 +402,13 @@ describe.each([
         setRole(services, ends[round % 2] ?? other.id, holder.userId, round % 2 ? "OWNER" : "WRITER"),
       );
       await Promise.all([...moves, ...creates, ...roles]);
-      expect((await holder.traces()).forms).toBe(24);
+      expect((await holder.countRows()).forms).toBe(24);
     });
   });
 
   describe("the creation time", () => {
     test("of a create that waited is when it was written, so that it is behind no cursor given out meanwhile", async () => {
-      const holder = await makeHolder(services);
+      const holder = await makeListingOwner(services);
       const lock = await holding("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
       const waiting = holder.create(holder.body);
       await blocked(1);

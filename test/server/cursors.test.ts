@@ -6,14 +6,14 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import {
   asKey,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
   TEST_SECRET,
   withSecrets,
@@ -73,8 +73,8 @@ describe("the page size", () => {
     "%o is refused",
     async (limit) => {
       const input = { limit: limit as number };
-      expect(await rejectedFields(caller.forms.list(input))).toEqual(["limit"]);
-      expect(await rejectedFields(caller.listings.list(input))).toEqual(["limit"]);
+      expect(await catchRejectedFields(caller.forms.list(input))).toEqual(["limit"]);
+      expect(await catchRejectedFields(caller.listings.list(input))).toEqual(["limit"]);
     },
   );
 
@@ -86,15 +86,15 @@ describe("the page size", () => {
 
   test("unknown parameters are named", async () => {
     const misspelt = { listingID: listings[0] } as { listingId?: string };
-    expect(await rejectedFields(caller.forms.list(misspelt))).toEqual(["listingID"]);
-    expect(await rejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
+    expect(await catchRejectedFields(caller.forms.list(misspelt))).toEqual(["listingID"]);
+    expect(await catchRejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
       "listingId",
     ]);
-    expect(await rejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
+    expect(await catchRejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
       "limit",
       "listingId",
     ]);
-    expect(await rejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
   });
 });
 
@@ -145,7 +145,7 @@ describe("a cursor", () => {
       caller.forms.list({ cursor: listingsCursor, listingId: listings[0] }),
     ];
     for (const call of wrong) {
-      expect(await refusal(call)).toEqual({
+      expect(await catchServiceError(call)).toEqual({
         serviceCode: "INVALID_CURSOR",
         code: "BAD_REQUEST",
         status: 400,
@@ -162,7 +162,7 @@ describe("a cursor", () => {
       const altered = Buffer.from(bytes);
       altered.writeUInt8((bytes.readUInt8(index) + 1) % 256, index);
       const cursor = altered.toString("base64url");
-      expect([index, await refusalCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
+      expect([index, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
     }
   });
 
@@ -197,18 +197,21 @@ describe("a cursor", () => {
     }
     others.delete(formsCursor);
     for (const cursor of others) {
-      expect([cursor, await refusalCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
+      expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([
+        cursor,
+        "INVALID_CURSOR",
+      ]);
     }
-    expect(await refusalCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
   });
 
   test("is refused before any look at the listingId", async () => {
     for (const listingId of [listings[0], listings[1], randomUUID()]) {
-      expect(await refusalCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
+      expect(await catchErrorCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
     }
     const stranger = asUser(services, randomUUID());
     const call = stranger.forms.list({ cursor: formsCursor, listingId: listings[0] });
-    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
   });
 
   test("of a listing that went out of scope gives an empty page", async () => {
@@ -223,10 +226,12 @@ describe("a cursor", () => {
     const rotatedCaller = asUser(rotated, ownerId);
     const page = await rotatedCaller.forms.list({ cursor: formsCursor, limit: 2 });
     expect(ids(page)).toEqual([forms[2]?.id, forms[3]?.id]);
-    expect(await refusalCode(caller.forms.list({ cursor: given(page.nextCursor) }))).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(caller.forms.list({ cursor: given(page.nextCursor) }))).toBe(
+      "INVALID_CURSOR",
+    );
     const forgot = withSecrets(services, newSecret);
     const call = asUser(forgot, ownerId).forms.list({ cursor: formsCursor });
-    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
     const next = await asUser(forgot, ownerId).forms.list({ cursor: given(page.nextCursor) });
     expect(ids(next)).toEqual([forms[4]?.id, forms[5]?.id]);
   });
@@ -240,7 +245,7 @@ describe("a cursor", () => {
     };
     expect(signed(1)).toBe(formsCursor);
     for (const version of [0, 2, 255]) {
-      expect(await refusalCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
+      expect(await catchErrorCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
     }
   });
 });

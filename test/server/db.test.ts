@@ -4,17 +4,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Db, openDb, type Sql, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
 import { classify, needsOperator, toServiceError } from "../../server/failures.js";
-import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
+import { createTestDatabase, freePort, type TestDatabase } from "../harness.js";
 
 const PATIENT = { poolSize: 4, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
 
-let database: FreshDatabase;
+let database: TestDatabase;
 let db: Db;
 /** A connection of its own, apart from the pool. */
 let other: pg.Client;
 
 beforeAll(async () => {
-  database = await freshDatabase();
+  database = await createTestDatabase();
   db = openDb({ url: database.url, ...PATIENT });
   await db.prisma.user.createMany({ data: [{ email: "a@example.com" }, { email: "b@example.com" }] });
 });

@@ -4,19 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { asOperator, createForm, openTestServices, refusalCode, stay } from "../factories.js";
+import {
+  asOperator,
+  catchErrorCode,
+  createFormWithOutcome,
+  fixedStay,
+  openTestServices,
+} from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { selfSigned } from "./certificate.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { createSelfSignedCertificate } from "./certificate.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 import {
   commandEnv,
   mailEnv,
-  openHangingServer,
-  openPostOffice,
-  type Refusal,
-  withMail,
-  work,
-} from "./post-office.js";
+  openMailServer,
+  openScriptedSmtpServer,
+  openServicesWithMail,
+  type SmtpError,
+  startTestWorker,
+} from "./mail-server.js";
 
 // Some start several processes.
 vi.setConfig({ testTimeout: 90_000 });
@@ -24,30 +30,30 @@ vi.setConfig({ testTimeout: 90_000 });
 const ADDRESS = "unmistakable.guest@mail.example.com";
 
 let services: Services;
-let holder: TestHolder;
+let holder: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  holder = await makeListingOwner(services);
 });
 
 const waiting = () => asOperator(services).notifications.list();
 const only = async () => (await waiting())[0];
-const create = () => holder.create(stay(holder.listingId, { guestEmail: ADDRESS }));
+const create = () => holder.create(fixedStay(holder.listingId, { guestEmail: ADDRESS }));
 const eventually = <Result>(look: () => Result, timeout = 40_000) =>
   expect.poll(look, { timeout, interval: 50 });
 
 describe("what the mail server refuses", () => {
-  const gone: Refusal = { code: 550, text: `<${ADDRESS}>: no such mailbox` };
+  const gone: SmtpError = { code: 550, text: `<${ADDRESS}>: no such mailbox` };
 
   test.each([
     ["the address", { refusals: [gone], returns: [] }, "no such mailbox"],
     ["the message", { refusals: [], returns: [{ code: 554, text: "looks like spam" }] }, "looks like spam"],
   ])("for good is final at once, and visible with its reason: %s", async (_, refused, reason) => {
-    const office = await openPostOffice();
-    office.refusals.push(...refused.refusals);
-    office.returns.push(...refused.returns);
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    office.rcptErrors.push(...refused.refusals);
+    office.dataErrors.push(...refused.returns);
+    await startTestWorker(await openServicesWithMail(services, office.url));
     const { form } = await create();
     await eventually(async () => (await only())?.state).toBe("failed");
     expect(await waiting()).toEqual([
@@ -60,28 +66,28 @@ describe("what the mail server refuses", () => {
     ]);
     expect(JSON.stringify(await waiting())).not.toMatch(/unmistakable|mail\.example/);
     expect(office.received).toEqual([]);
-    expect(office.begun).toBe(1);
+    expect(office.rcptCount).toBe(1);
   });
 
   test.each([
     ["the address for now", { refusals: [{ code: 450, text: "later" }], returns: [] }],
     ["the message for now", { refusals: [], returns: [{ code: 452, text: "full" }] }],
   ])("is tried again: %s", async (_, refused) => {
-    const office = await openPostOffice();
-    office.refusals.push(...refused.refusals);
-    office.returns.push(...refused.returns);
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    office.rcptErrors.push(...refused.refusals);
+    office.dataErrors.push(...refused.returns);
+    await startTestWorker(await openServicesWithMail(services, office.url));
     await create();
     await eventually(() => office.received.length).toBe(1);
     await eventually(waiting).toEqual([]);
-    expect(office.begun).toBe(2);
+    expect(office.rcptCount).toBe(2);
   });
 
   test("with the guest's link in its reply is recorded without the link", async () => {
-    const office = await openPostOffice();
+    const office = await openMailServer();
     const [before] = mailEnv(office.url).FORM_URL_TEMPLATE.split("{publicId}");
-    office.returns.push({ code: 554, text: `blocked ${before}V1StGXR8_Z5jdHi6B-myT by a list` });
-    const lines = await work(await withMail(services, office.url));
+    office.dataErrors.push({ code: 554, text: `blocked ${before}V1StGXR8_Z5jdHi6B-myT by a list` });
+    const lines = await startTestWorker(await openServicesWithMail(services, office.url));
     await create();
     await eventually(async () => (await only())?.state).toBe("failed");
     expect((await only())?.lastError).toContain("blocked [link] by a list");
@@ -89,13 +95,13 @@ describe("what the mail server refuses", () => {
   });
 
   test("with control characters in its reply is recorded without them", async () => {
-    const url = await openHangingServer((socket) => {
+    const url = await openScriptedSmtpServer((socket) => {
       socket.write("220 hello\r\n");
       socket.on("data", (line) =>
         socket.write(/^RCPT/.test(String(line)) ? "550 no\0 \x1bsuch mail\x85box\r\n" : "250 fine\r\n"),
       );
     });
-    await work(await withMail(services, url));
+    await startTestWorker(await openServicesWithMail(services, url));
     await create();
     await eventually(async () => (await only())?.state).toBe("failed");
     expect((await only())?.lastError).toMatch(/550 no such mail\P{Cc}*box$/u);
@@ -105,8 +111,8 @@ describe("what the mail server refuses", () => {
     ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: refuse(535) }],
     ["the sender", { onMailFrom: (...given: unknown[]) => refuse(550)(...given) }],
   ])("for a fault of the operator's is tried again, whatever it says: %s", async (_, options) => {
-    const office = await openPostOffice(options);
-    await work(await withMail(services, office.url.replace("//", "//user:wrong@")));
+    const office = await openMailServer(options);
+    await startTestWorker(await openServicesWithMail(services, office.url.replace("//", "//user:wrong@")));
     await create();
     await eventually(async () => (await only())?.lastError).toMatch(/53|55/);
     expect(await only()).toMatchObject({ state: "retrying" });
@@ -124,7 +130,7 @@ function refuse(code: number) {
 describe("the log of a message that was not sent", () => {
   const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
   const createTraced = () =>
-    createForm(services, holder.principal, stay(holder.listingId, { guestEmail: ADDRESS }), {
+    createFormWithOutcome(services, holder.principal, fixedStay(holder.listingId, { guestEmail: ADDRESS }), {
       correlationId: CORRELATION_ID,
     });
 
@@ -153,11 +159,11 @@ describe("the log of a message that was not sent", () => {
   ] as const)(
     "is one line with the create's correlation id and no stack: %s",
     async (_, said, attempts, level, message) => {
-      const office = await openPostOffice();
-      office.refusals.push(said);
+      const office = await openMailServer();
+      office.rcptErrors.push(said);
       const { form } = await createTraced();
       await services.db.pool.query("UPDATE notifications SET attempts = $1", [attempts - 1]);
-      const lines = await work(await withMail(services, office.url));
+      const lines = await startTestWorker(await openServicesWithMail(services, office.url));
       await eventually(async () => (await only())?.lastError).toContain(said.text);
       const { id: notificationId } = (await only()) ?? {};
       const reason = expect.stringMatching(new RegExp(`^[^\\n]*${said.text}[^\\n]*$`));
@@ -170,11 +176,11 @@ describe("the log of a message that was not sent", () => {
   );
 
   test("has the stack of what is no refusal", async () => {
-    const office = await openPostOffice();
+    const office = await openMailServer();
     await createTraced();
     // As nothing of the service has sealed it.
     await services.db.pool.query("UPDATE forms SET guest_email = $1", [Buffer.alloc(40)]);
-    const lines = await work(await withMail(services, office.url));
+    const lines = await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(() => lines.map(({ message }) => message)).toEqual(["notification not sent"]);
     expect(lines[0]?.facts).toMatchObject({ correlationId: CORRELATION_ID, err: expect.any(Error) });
   });
@@ -182,9 +188,9 @@ describe("the log of a message that was not sent", () => {
 
 describe("a notification that an operator retries", () => {
   test("is sent at once though it had failed, and the retry is audited", async () => {
-    const office = await openPostOffice();
-    office.refusals.push({ code: 550, text: "no such mailbox" });
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    office.rcptErrors.push({ code: 550, text: "no such mailbox" });
+    await startTestWorker(await openServicesWithMail(services, office.url));
     const { form } = await create();
     await eventually(async () => (await only())?.state).toBe("failed");
     const { id = "" } = (await only()) ?? {};
@@ -198,22 +204,22 @@ describe("a notification that an operator retries", () => {
       actor: "operator",
       details: { notificationId: id },
     });
-    expect(await refusalCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
   });
 
   test("is left to its attempt while that is under way, which shows as running to the last", async () => {
-    const office = await openPostOffice();
-    office.hold();
+    const office = await openMailServer();
+    office.holdRcpt();
     const { form } = await create();
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
-    await work(await withMail(services, office.url));
-    await eventually(() => office.begun).toBe(1);
+    await startTestWorker(await openServicesWithMail(services, office.url));
+    await eventually(() => office.rcptCount).toBe(1);
     const { id = "" } = (await only()) ?? {};
     expect(await only()).toMatchObject({ state: "running", attempts: 25 });
     expect(await asOperator(services).notifications.retry({ id })).toEqual(await only());
     const trail = await asOperator(services).audit.trail({ subjectId: form.id });
     expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
-    office.release();
+    office.releaseRcpt();
     await eventually(waiting).toEqual([]);
     expect(office.received).toHaveLength(1);
   });
@@ -221,33 +227,38 @@ describe("a notification that an operator retries", () => {
   test.each(["999999", "0", "-1", "x", "", "1e3", "9".repeat(18), "9".repeat(30)])(
     "must be one: %j",
     async (id) => {
-      expect(await refusalCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(asOperator(services).notifications.retry({ id }))).toBe(
+        "RESOURCE_NOT_FOUND",
+      );
     },
   );
 });
 
 describe("a connection to the mail server", () => {
-  const { key, cert } = selfSigned("localhost");
+  const { key, cert } = createSelfSignedCertificate("localhost");
   const kinds = [
     ["smtps", { secure: true, key, cert }],
     ["smtp", { secure: false, key, cert }],
   ] as const;
 
   test.each(kinds)("%s is not made where its certificate is not trusted", async (scheme, options) => {
-    const office = await openPostOffice(options);
-    await work(await withMail(services, `${scheme}://localhost:${office.port}`));
+    const office = await openMailServer(options);
+    await startTestWorker(await openServicesWithMail(services, `${scheme}://localhost:${office.port}`));
     await create();
     await eventually(async () => (await only())?.lastError).toMatch(/self-signed certificate/);
     expect(await only()).toMatchObject({ state: "retrying" });
-    expect([office.begun, office.received]).toEqual([0, []]);
+    expect([office.rcptCount, office.received]).toEqual([0, []]);
   });
 
   test.each(kinds)(
     "%s is encrypted, to a server not verified where the address says so",
     async (scheme, options) => {
-      const office = await openPostOffice(options);
-      await work(
-        await withMail(services, `${scheme}://localhost:${office.port}?tls.rejectUnauthorized=false`),
+      const office = await openMailServer(options);
+      await startTestWorker(
+        await openServicesWithMail(
+          services,
+          `${scheme}://localhost:${office.port}?tls.rejectUnauthorized=false`,
+        ),
       );
       await create();
       await eventually(() => office.received.map(({ secure, to }) => ({ secure, to }))).toEqual([
@@ -259,7 +270,7 @@ describe("a connection to the mail server", () => {
   test.each(kinds)(
     "%s is made to a server whose certificate is trusted, by its name alone",
     async (scheme, options) => {
-      const office = await openPostOffice(options);
+      const office = await openMailServer(options);
       const folder = await mkdtemp(join(tmpdir(), "guest-forms-certificate-"));
       onTestFinished(() => rm(folder, { recursive: true }));
       const file = join(folder, "authority.pem");
@@ -280,11 +291,11 @@ describe("a connection to the mail server", () => {
   );
 
   test("that must be encrypted is not made to a server that cannot", async () => {
-    const office = await openPostOffice();
-    await work(await withMail(services, `${office.url}?requireTLS=true`));
+    const office = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, `${office.url}?requireTLS=true`));
     await create();
     await eventually(async () => (await only())?.lastError).toMatch(/TLS/);
-    expect(office.begun).toBe(0);
+    expect(office.rcptCount).toBe(0);
   });
 });
 
@@ -307,8 +318,8 @@ describe("a mail server that hangs holds no job for long", () => {
       },
     ],
   ])("%s", async (_, serve) => {
-    const url = await openHangingServer(serve);
-    await work(await withMail(services, url, { SMTP_TIMEOUT_SECONDS: "1" }));
+    const url = await openScriptedSmtpServer(serve);
+    await startTestWorker(await openServicesWithMail(services, url, { SMTP_TIMEOUT_SECONDS: "1" }));
     await create();
     await eventually(async () => (await only())?.state).toBe("retrying");
     expect((await only())?.lastError).toMatch(/timeout|never received|abort/i);

@@ -4,32 +4,32 @@ import { eraseDueEmails } from "../../server/people/retention.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  fixedStay,
   makeUser,
   openTestServices,
-  refusalCode,
-  rejectedFields,
-  stay,
   TEST_SECRET,
   withSecrets,
 } from "../factories.js";
 import { runCli } from "../harness.js";
-import { makeHolder, type TestHolder } from "./holders.js";
-import { commandEnv, openPostOffice, withMail, work } from "./post-office.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
+import { commandEnv, openMailServer, openServicesWithMail, startTestWorker } from "./mail-server.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const log = { info() {} };
 
 let services: Services;
-let holder: TestHolder;
+let holder: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  holder = await makeListingOwner(services);
 });
 
 let guests = 0;
 const body = (guestEmail: string | null = ADDRESS) =>
-  stay(holder.listingId, { guestEmail, numberOfGuests: ++guests });
+  fixedStay(holder.listingId, { guestEmail, numberOfGuests: ++guests });
 
 const create = async (guestEmail: string | null = ADDRESS) => (await holder.create(body(guestEmail))).form;
 
@@ -141,11 +141,11 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     ["by the worker as it starts", "90", []],
     ["never where that is 0", "0", ["kept"]],
   ])("is erased %s", async (_, RETENTION_DAYS, kept) => {
-    const { url } = await openPostOffice();
-    const mailing = await withMail(services, url, { RETENTION_DAYS });
+    const { url } = await openMailServer();
+    const mailing = await openServicesWithMail(services, url, { RETENTION_DAYS });
     const { id } = await create();
     await age("3000 days");
-    await work(mailing);
+    await startTestWorker(mailing);
     await expect.poll(waiting).toEqual([]);
     if (kept.length > 0) expect(await withAddress()).toEqual([id]);
     else await expect.poll(withAddress).toEqual([]);
@@ -183,7 +183,7 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
   test("is found though the secrets were rotated; those that no secret opens any more are counted", async () => {
     await create();
     const rotated = withSecrets(services, "n".repeat(32), TEST_SECRET);
-    await makeHolder(rotated);
+    await makeListingOwner(rotated);
     const lost = withSecrets(services, "l".repeat(32));
     await holder.create(body(), undefined, lost);
     await holder.create(body(), undefined, rotated);
@@ -241,29 +241,29 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
   test("must be one", async () => {
     const { people } = asOperator(services);
     for (const email of ["", "x", "a@b"]) {
-      expect(await rejectedFields(people.erase({ email }))).toEqual(["email"]);
+      expect(await catchRejectedFields(people.erase({ email }))).toEqual(["email"]);
     }
-    expect(await refusalCode(asUser(services, holder.userId).people.erase({ email: ADDRESS }))).toBe(
+    expect(await catchErrorCode(asUser(services, holder.userId).people.erase({ email: ADDRESS }))).toBe(
       "FORBIDDEN",
     );
   });
 
   test("that is being sent to at the time is not sent to again", async () => {
-    const office = await openPostOffice();
-    office.hold();
-    office.refusals.push({ code: 451, text: "busy" });
+    const office = await openMailServer();
+    office.holdRcpt();
+    office.rcptErrors.push({ code: 451, text: "busy" });
     await create();
-    const lines = await work(await withMail(services, office.url));
-    await expect.poll(() => office.begun).toBe(1);
+    const lines = await startTestWorker(await openServicesWithMail(services, office.url));
+    await expect.poll(() => office.rcptCount).toBe(1);
     expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({
       forms: 1,
       notifications: 0,
     });
-    office.release();
+    office.releaseRcpt();
     const gone = () => lines.filter(({ message }) => message.startsWith("nothing to notify"));
     await expect.poll(() => gone().length).toBe(1);
     await expect.poll(waiting).toEqual([]);
-    expect([office.begun, office.received]).toEqual([1, []]);
+    expect([office.rcptCount, office.received]).toEqual([1, []]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { Services } from "../../server/context.js";
 import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { openTestServices } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 /** A field that the body gets in a later version; absent unless set. */
 const later = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
@@ -67,7 +67,7 @@ describe("fingerprints of stored creates stay recognizable", () => {
 });
 
 test("a create that was made before the body had an optional field is replayed afterwards", async () => {
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   later.field = undefined;
   const { form } = await holder.create(holder.body, "before");
   later.field = null;
@@ -80,7 +80,7 @@ test("a create that was made before the body had an optional field is replayed a
 });
 
 test("a replay of an answer stored before a field existed has the field, null", async () => {
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   later.field = undefined;
   const { form } = await holder.create(holder.body);
   await services.db.pool.query(

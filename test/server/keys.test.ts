@@ -4,13 +4,13 @@ import type { Services } from "../../server/context.js";
 import { isWellFormed, keyAuthenticator, mint } from "../../server/keys/authenticator.js";
 import {
   asOperator,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
   keyPrincipal,
   makeKey,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
 } from "../factories.js";
 
 let services: Services;
@@ -127,13 +127,15 @@ describe("issuing", () => {
     const { keys } = asOperator(services);
     const mode = "READ_ONLY";
     for (const unknown of [randomUUID(), "x"]) {
-      expect(await rejectedFields(keys.issue({ userId: unknown, mode }))).toEqual(["userId"]);
+      expect(await catchRejectedFields(keys.issue({ userId: unknown, mode }))).toEqual(["userId"]);
     }
     const past = new Date(Date.now() - 1000).toISOString();
-    expect(await rejectedFields(keys.issue({ userId, mode, expiresAt: past }))).toEqual(["expiresAt"]);
-    expect(await rejectedFields(keys.issue({ userId, mode, expiresAt: "tomorrow" }))).toEqual(["expiresAt"]);
-    expect(await rejectedFields(keys.issue({ userId, mode: "rw" as "READ_ONLY" }))).toEqual(["mode"]);
-    expect(await rejectedFields(keys.issue({ userId, mode, label: "a\u0007" }))).toEqual(["label"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, expiresAt: past }))).toEqual(["expiresAt"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, expiresAt: "tomorrow" }))).toEqual([
+      "expiresAt",
+    ]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode: "rw" as "READ_ONLY" }))).toEqual(["mode"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, label: "a\u0007" }))).toEqual(["label"]);
   });
 
   test("lists the keys of one user, or all, oldest first, ended ones too", async () => {
@@ -288,8 +290,8 @@ describe("revoking and rotating", () => {
     expect(revoked.revokedAt).not.toBeNull();
     expect(await keys.revoke({ id })).toEqual(revoked);
     for (const unknown of [randomUUID(), "x"]) {
-      expect(await refusalCode(keys.revoke({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
-      expect(await refusalCode(keys.rotate({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(keys.revoke({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(keys.rotate({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 
@@ -322,7 +324,7 @@ describe("revoking and rotating", () => {
     const { keys } = asOperator(services);
     const first = await makeKey(services, userId);
     const successor = await keys.rotate({ id: first.id });
-    expect((await refusal(keys.rotate({ id: first.id }))).errors).toEqual([
+    expect((await catchServiceError(keys.rotate({ id: first.id }))).errors).toEqual([
       { field: "id", issue: `the key was already replaced by ${successor.id}` },
     ]);
     expect((await keys.rotate({ id: successor.id })).expiresAt).toBeNull();
@@ -348,10 +350,10 @@ describe("revoking and rotating", () => {
     const { keys } = asOperator(services);
     const { id } = await makeKey(services, userId);
     for (const graceSeconds of [-1, 1.5, 31_536_001, "60" as unknown as number]) {
-      expect(await rejectedFields(keys.rotate({ id, graceSeconds }))).toEqual(["graceSeconds"]);
+      expect(await catchRejectedFields(keys.rotate({ id, graceSeconds }))).toEqual(["graceSeconds"]);
     }
     await keys.revoke({ id });
-    expect(await rejectedFields(keys.rotate({ id }))).toEqual(["id"]);
+    expect(await catchRejectedFields(keys.rotate({ id }))).toEqual(["id"]);
   });
 
   test("of rotations at once one makes a successor, the others are told of it", async () => {

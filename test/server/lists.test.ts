@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeUser, openTestServices } from "../factories.js";
-import { addCrowd, expectAllForms, formsOf, listingsOf, makeCrowd, pageThrough } from "./bulk.js";
+import {
+  expectPagingReturnsEveryForm,
+  formIdsInScope,
+  insertListingsWithForms,
+  listingIdsInScope,
+  makeUserWithForms,
+  readAllPages,
+} from "./bulk.js";
 
 describe("paging gives every entry in scope once, in the order of (created_at, id)", () => {
   let services: Services;
@@ -13,9 +20,14 @@ describe("paging gives every entry in scope once, in the order of (created_at, i
     services = await openTestServices();
     // All in the same hundred milliseconds, so that the holders' forms are mixed and often tie.
     for (const size of SCOPES) {
-      const crowd = { listings: size, formsPerListing: size === 1 ? 230 : 4, instants: 100 };
-      const userId = await makeCrowd(services, crowd);
-      await addCrowd(services, userId, { ...crowd, listings: 3, formsPerListing: 20, role: "READER" });
+      const crowd = { listings: size, formsPerListing: size === 1 ? 230 : 4, distinctTimes: 100 };
+      const userId = await makeUserWithForms(services, crowd);
+      await insertListingsWithForms(services, userId, {
+        ...crowd,
+        listings: 3,
+        formsPerListing: 20,
+        role: "READER",
+      });
       holders.set(size, userId);
     }
   });
@@ -23,16 +35,16 @@ describe("paging gives every entry in scope once, in the order of (created_at, i
   const holder = (size: number): string => holders.get(size) ?? randomUUID();
 
   test.each(SCOPES)("forms of %d listings", async (size) => {
-    expect(await formsOf(services, holder(size))).toHaveLength(size === 1 ? 230 : size * 4);
-    await expectAllForms(services, holder(size), [7, 50, 100]);
+    expect(await formIdsInScope(services, holder(size))).toHaveLength(size === 1 ? 230 : size * 4);
+    await expectPagingReturnsEveryForm(services, holder(size), [7, 50, 100]);
   });
 
   test.each(SCOPES)("%d listings", async (size) => {
-    const expected = await listingsOf(services, holder(size));
+    const expected = await listingIdsInScope(services, holder(size));
     expect(expected).toHaveLength(size);
     const { listings } = asUser(services, holder(size));
     for (const limit of [1, 50, 100]) {
-      expect(await pageThrough(limit, (input) => listings.list(input))).toEqual(expected);
+      expect(await readAllPages(limit, (input) => listings.list(input))).toEqual(expected);
     }
   });
 
@@ -44,12 +56,16 @@ describe("paging gives every entry in scope once, in the order of (created_at, i
 
   test("forms of one listing", async () => {
     const { forms } = asUser(services, holder(51));
-    const [listingId = ""] = await listingsOf(services, holder(51));
-    await addCrowd(services, holder(51), { listings: 1, formsPerListing: 30, instants: 3 });
-    for (const id of [listingId, (await listingsOf(services, holder(51))).at(-1) ?? ""]) {
-      const expected = await formsOf(services, holder(51), id);
+    const [listingId = ""] = await listingIdsInScope(services, holder(51));
+    await insertListingsWithForms(services, holder(51), {
+      listings: 1,
+      formsPerListing: 30,
+      distinctTimes: 3,
+    });
+    for (const id of [listingId, (await listingIdsInScope(services, holder(51))).at(-1) ?? ""]) {
+      const expected = await formIdsInScope(services, holder(51), id);
       for (const limit of [1, 4, 100]) {
-        expect(await pageThrough(limit, (input) => forms.list({ ...input, listingId: id }))).toEqual(
+        expect(await readAllPages(limit, (input) => forms.list({ ...input, listingId: id }))).toEqual(
           expected,
         );
       }
@@ -59,9 +75,9 @@ describe("paging gives every entry in scope once, in the order of (created_at, i
   test("a listing in scope without forms, or out of scope, has an empty page", async () => {
     const { forms } = asUser(services, holder(49));
     const empty = await makeUser(services);
-    const [theirs = ""] = await listingsOf(services, holder(50));
-    await addCrowd(services, empty.id, { listings: 1, formsPerListing: 0, instants: 1 });
-    const [bare = ""] = await listingsOf(services, empty.id);
+    const [theirs = ""] = await listingIdsInScope(services, holder(50));
+    await insertListingsWithForms(services, empty.id, { listings: 1, formsPerListing: 0, distinctTimes: 1 });
+    const [bare = ""] = await listingIdsInScope(services, empty.id);
     const page = { items: [], nextCursor: null };
     expect(await asUser(services, empty.id).forms.list({ listingId: bare })).toEqual(page);
     expect(await forms.list({ listingId: theirs })).toEqual(page);
@@ -70,15 +86,15 @@ describe("paging gives every entry in scope once, in the order of (created_at, i
 
   test("many forms of others before the holder's do not end the list early", async () => {
     const stranger = await makeUser(services);
-    const crowd = { listings: 10, formsPerListing: 900, instants: 1000 };
-    await addCrowd(services, stranger.id, { ...crowd, from: -2000 });
-    await addCrowd(services, stranger.id, { ...crowd, from: 200 });
+    const crowd = { listings: 10, formsPerListing: 900, distinctTimes: 1000 };
+    await insertListingsWithForms(services, stranger.id, { ...crowd, startMs: -2000 });
+    await insertListingsWithForms(services, stranger.id, { ...crowd, startMs: 200 });
     // So the holder's are early, late, and nine thousand entries apart.
     for (const size of [50, 51, 120]) {
-      const late = { listings: 2, formsPerListing: 60, instants: 50, from: 1500 };
-      await addCrowd(services, holder(size), late);
-      await expectAllForms(services, holder(size), [9, 100]);
+      const late = { listings: 2, formsPerListing: 60, distinctTimes: 50, startMs: 1500 };
+      await insertListingsWithForms(services, holder(size), late);
+      await expectPagingReturnsEveryForm(services, holder(size), [9, 100]);
     }
-    await expectAllForms(services, holder(1), [100]);
+    await expectPagingReturnsEveryForm(services, holder(1), [100]);
   });
 });

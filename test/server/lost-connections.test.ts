@@ -5,7 +5,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../server/db.js";
 import { classify } from "../../server/failures.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
 const PATIENT = { poolSize: 1, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
 
@@ -43,7 +43,7 @@ async function holdingWay(databaseUrl: string) {
 test.each(["sqlTransaction", "transaction"] as const)(
   "a connection that ends just as it passes to the next in the queue ends no process (%s)",
   async (kind) => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     const way = await holdingWay(url);
     const db = openDb({ url: way.url, ...PATIENT });
     const other = new pg.Client({ connectionString: url });
@@ -79,7 +79,7 @@ test.each(["sqlTransaction", "transaction"] as const)(
 );
 
 test("a transaction whose answer is overdue is not left open for whoever gets its connection next", async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   const way = await holdingWay(url);
   const db = openDb({
     url: way.url,

@@ -7,14 +7,14 @@ import { startWorker } from "../../server/worker.js";
 import {
   asOperator,
   asUser,
+  fixedStay,
   makeListing,
   openTestServices,
-  stay,
   TEST_SECRET,
   withSecrets,
 } from "../factories.js";
-import { makeHolder, type TestHolder } from "./holders.js";
-import { openPostOffice, withMail, work } from "./post-office.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
+import { openMailServer, openServicesWithMail, startTestWorker } from "./mail-server.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 
@@ -22,22 +22,22 @@ const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const eventually = <Result>(look: () => Result) => expect.poll(look, { interval: 20 });
 
 let services: Services;
-let holder: TestHolder;
+let holder: ListingOwner;
 
 beforeAll(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  holder = await makeListingOwner(services);
 });
 
 const waiting = () => asOperator(services).notifications.list();
 
 describe("the job", () => {
   test("is enqueued for a form that a create with an address has made, and for nothing else", async () => {
-    const body = stay(holder.listingId, { guestEmail: ADDRESS });
+    const body = fixedStay(holder.listingId, { guestEmail: ADDRESS });
     const { form } = await holder.create(body);
     await holder.create(body, "again");
-    const { form: bare } = await holder.create(stay(holder.listingId));
-    await holder.create(stay(holder.listingId, { guestEmail: null }));
+    const { form: bare } = await holder.create(fixedStay(holder.listingId));
+    await holder.create(fixedStay(holder.listingId, { guestEmail: null }));
     const { forms } = asUser(services, holder.userId);
     await forms.update({ id: bare.id, ...body });
     await forms.update({ id: form.id, ...body, guestEmail: "other@example.com" });
@@ -98,12 +98,12 @@ test("unsent notifications are found by their index, however many were sent", as
 
 describe("the message", () => {
   test("reaches the guest, with the stay in the listing's time zone", async () => {
-    const office = await openPostOffice();
-    const mailing = await withMail(services, office.url, {
+    const office = await openMailServer();
+    const mailing = await openServicesWithMail(services, office.url, {
       SMTP_FROM: "Hosts of Berlin <hosts@example.com>",
       FORM_URL_TEMPLATE: "https://forms.example.org/g/{publicId}?lang=en&from=mail",
     });
-    const lines = await work(mailing);
+    const lines = await startTestWorker(mailing);
     const listing = await makeListing(services, holder.userId, {
       title: "Čajovna „U řeky“ 🏡, Loft & more",
       address: "Kampa 5",
@@ -111,7 +111,7 @@ describe("the message", () => {
       country: "Česko",
       timezone: "Pacific/Auckland",
     });
-    const { form } = await holder.create(stay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
+    const { form } = await holder.create(fixedStay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
     await eventually(() => office.received.length).toBe(1);
     const [{ from, to, mail } = { from: "", to: [], mail: null }] = office.received;
     expect(from).toBe("hosts@example.com");
@@ -147,8 +147,8 @@ describe("the message", () => {
   });
 
   test("shows the host's words in HTML as they are, whatever they are", async () => {
-    const office = await openPostOffice();
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, office.url));
     const words = `<script>alert('1')</script> & "<b onclick=x>" &lt;`;
     const listing = await makeListing(services, holder.userId, {
       title: words,
@@ -156,7 +156,7 @@ describe("the message", () => {
       city: words,
       country: words,
     });
-    await holder.create(stay(listing.id, { guestEmail: ADDRESS }));
+    await holder.create(fixedStay(listing.id, { guestEmail: ADDRESS }));
     await eventually(() => office.received.length).toBe(1);
     const { html = "", text = "", subject } = office.received[0]?.mail ?? {};
     const escaped =
@@ -169,41 +169,49 @@ describe("the message", () => {
   });
 
   test("goes to the address as an update has since left it", async () => {
-    const office = await openPostOffice();
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 12 }));
+    const office = await openMailServer();
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 12 }),
+    );
     const guestEmail = "corrected@example.com";
     await asUser(services, holder.userId).forms.update({
       id: form.id,
-      ...stay(holder.listingId, { guestEmail }),
+      ...fixedStay(holder.listingId, { guestEmail }),
     });
-    await work(await withMail(services, office.url));
+    await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(() => office.received.map(({ to }) => to)).toEqual([[guestEmail]]);
   });
 
   test("is sent after the secrets were rotated", async () => {
-    const office = await openPostOffice();
-    await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
-    await work(withSecrets(await withMail(services, office.url), "n".repeat(32), TEST_SECRET));
+    const office = await openMailServer();
+    await holder.create(fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
+    await startTestWorker(
+      withSecrets(await openServicesWithMail(services, office.url), "n".repeat(32), TEST_SECRET),
+    );
     await eventually(() => office.received.map(({ to }) => to)).toEqual([[ADDRESS]]);
   });
 
   test("is not sent where the form is gone", async () => {
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }));
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }),
+    );
     const { form: other } = await holder.create(
-      stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
     );
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [form.id]);
-    const office = await openPostOffice();
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(waiting).toEqual([]);
     expect(office.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${other.id}@guest-forms>`]);
   });
 
   test("is not sent where the address is gone", async () => {
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }));
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }),
+    );
     await services.db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [form.id]);
-    const office = await openPostOffice();
-    const lines = await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    const lines = await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(() => lines).toContainEqual({
       level: "info",
       facts: { formId: form.id },
@@ -214,14 +222,16 @@ describe("the message", () => {
   });
 
   test("waits while no worker has a mail server, and is sent by the first that has one", async () => {
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }));
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }),
+    );
     // What a worker claims at its start, it finishes before it has stopped.
     await (await startWorker(services, { info() {}, warn() {}, error() {} })).stop();
     expect(await waiting()).toEqual([
       expect.objectContaining({ formId: form.id, state: "waiting", attempts: 0 }),
     ]);
-    const office = await openPostOffice();
-    await work(await withMail(services, office.url));
+    const office = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(() => office.received.length).toBe(1);
     expect(office.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
     await eventually(waiting).toEqual([]);
@@ -244,11 +254,13 @@ describe("a message that the mail server refuses", () => {
   });
 
   test("is tried again later, with the same Message-ID, and shows neither in log nor table who it is to", async () => {
-    const office = await openPostOffice();
+    const office = await openMailServer();
     const said = `<${ADDRESS}> (${ADDRESS.toLowerCase()}): mailbox busy`;
-    office.refusals.push({ code: 451, text: said });
-    const lines = await work(await withMail(services, office.url));
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 16 }));
+    office.rcptErrors.push({ code: 451, text: said });
+    const lines = await startTestWorker(await openServicesWithMail(services, office.url));
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 16 }),
+    );
     const later = expect.objectContaining({ formId: form.id, state: "retrying", attempts: 1 });
     await eventually(waiting).toEqual([later]);
     const [job] = await waiting();
@@ -266,12 +278,14 @@ describe("a message that the mail server refuses", () => {
   });
 
   test("stays visible once it was given up", async () => {
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }));
+    const { form } = await holder.create(
+      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }),
+    );
     await services.db.pool.query(
       "UPDATE notifications SET state = 'failed', attempts = 25, last_error = 'refused' WHERE form_id = $1",
       [form.id],
     );
-    await work(services);
+    await startTestWorker(services);
     expect(await waiting()).toEqual([
       expect.objectContaining({ formId: form.id, state: "failed", attempts: 25, lastError: "refused" }),
     ]);

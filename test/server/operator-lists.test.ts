@@ -9,12 +9,12 @@ import type { User } from "../../server/people/schema.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusalCode,
-  rejectedFields,
   setRole,
 } from "../factories.js";
 
@@ -91,7 +91,7 @@ describe("forms.listAll", () => {
     expect(shown).toEqual(await asUser(services, ana.id).forms.get({ id: form?.id ?? "" }));
     expect(JSON.stringify(await operator.forms.listAll({}))).not.toMatch(/guest@|email/i);
     for (const id of [randomUUID(), "x", ""]) {
-      expect(await refusalCode(operator.forms.getAny({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.forms.getAny({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 });
@@ -111,7 +111,7 @@ describe("listings.listAll", () => {
   test("listings.getAny gives a listing whoever has it in scope", async () => {
     for (const listing of listings)
       expect(await operator.listings.getAny({ id: listing.id })).toEqual(listing);
-    expect(await refusalCode(operator.listings.getAny({ id: randomUUID() }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(operator.listings.getAny({ id: randomUUID() }))).toBe("RESOURCE_NOT_FOUND");
   });
 });
 
@@ -145,9 +145,9 @@ describe("users.list and members.list", () => {
   });
 
   test("a list of members is of either a listing or a user", async () => {
-    expect(await rejectedFields(operator.members.list({}))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(operator.members.list({}))).toEqual(["listingId"]);
     const both = { listingId: listings[0].id, userId: ana.id };
-    expect(await rejectedFields(operator.members.list(both))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(operator.members.list(both))).toEqual(["listingId"]);
   });
 });
 

@@ -2,9 +2,9 @@ import pg from "pg";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { asUser, openTestServices, setRole, stay } from "../factories.js";
-import { formsOf, makeCrowd } from "./bulk.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { asUser, fixedStay, openTestServices, setRole } from "../factories.js";
+import { formIdsInScope, makeUserWithForms } from "./bulk.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 /** Another process, whose connections the writers do not use up. */
@@ -58,12 +58,12 @@ const isSettled = (work: Promise<unknown>) =>
 describe("a create that is late to commit", () => {
   /** A create is held up, with two later ones by another user done; then the first page of one is asked for. */
   async function scene() {
-    const holder = await makeHolder(services);
-    const colleague = await makeHolder(services);
-    const third = await makeHolder(services);
+    const holder = await makeListingOwner(services);
+    const colleague = await makeListingOwner(services);
+    const third = await makeListingOwner(services);
     for (const { userId } of [colleague, third]) await setRole(services, holder.listingId, userId, "WRITER");
     const lock = await holdUp(colleague.userId);
-    const late = colleague.create(stay(holder.listingId, { numberOfGuests: 1 }));
+    const late = colleague.create(fixedStay(holder.listingId, { numberOfGuests: 1 }));
     const pid = await heldUp();
     const done: FormV1[] = [];
     for (const numberOfGuests of [2, 3]) {
@@ -104,14 +104,14 @@ describe("a create that is late to commit", () => {
     const { holder, third, late, pid, done, forms, page } = await scene();
     late.catch(() => {});
     const lock = await holdUp(third.userId);
-    const later = third.create(stay(holder.listingId, { numberOfGuests: 4 }));
+    const later = third.create(fixedStay(holder.listingId, { numberOfGuests: 4 }));
     await heldUp(2);
     const next: FormV1[] = [];
     for (const numberOfGuests of [5, 6]) {
       next.push((await holder.create({ ...holder.body, numberOfGuests })).form);
     }
     // Out of the list goes what was on the page, and the create that it waited for fails.
-    const { listingId } = await makeHolder(services);
+    const { listingId } = await makeListingOwner(services);
     await services.db.pool.query("UPDATE forms SET listing_id = $1 WHERE id = ANY($2)", [
       listingId,
       done.map(({ id }) => id),
@@ -139,12 +139,12 @@ describe("10,000 forms, 500 to an instant, and eight writers", () => {
   const CREATES = 100;
 
   let userId: string;
-  const writers: TestHolder[] = [];
+  const writers: ListingOwner[] = [];
 
   beforeAll(async () => {
-    userId = await makeCrowd(services, { listings: 60, formsPerListing: 167, instants: 20 });
+    userId = await makeUserWithForms(services, { listings: 60, formsPerListing: 167, distinctTimes: 20 });
     for (let count = 0; count < WRITERS; count++) {
-      const writer = await makeHolder(services);
+      const writer = await makeListingOwner(services);
       await setRole(services, writer.listingId, userId, "OWNER");
       writers.push(writer);
     }
@@ -168,18 +168,18 @@ describe("10,000 forms, 500 to an instant, and eight writers", () => {
   }
 
   test("whoever follows the list misses nothing and gets nothing twice", { timeout: 360_000 }, async () => {
-    expect(await formsOf(services, userId)).toHaveLength(10_020);
+    expect(await formIdsInScope(services, userId)).toHaveLength(10_020);
     const written = Promise.all(
       writers.map(async ({ create, listingId }) => {
         for (let count = 1; count <= CREATES; count++) {
-          await create(stay(listingId, { numberOfGuests: count }));
+          await create(fixedStay(listingId, { numberOfGuests: count }));
         }
       }),
     ).finally(() => {
       writing = false;
     });
     const [, ...followed] = await Promise.all([written, follow(100), follow(61)]);
-    const all = await formsOf(services, userId);
+    const all = await formIdsInScope(services, userId);
     expect(all).toHaveLength(10_020 + WRITERS * CREATES);
     for (const ids of followed) expect(ids).toEqual(all);
   });

@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import pg from "pg";
 import { expect, vi } from "vitest";
-import { asOperator, makeKey, openTestServices, stay, TEST_SECRET } from "../factories.js";
+import { asOperator, fixedStay, makeKey, openTestServices, TEST_SECRET } from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { makeHolder } from "./holders.js";
-import { commandEnv, mailEnv, startPostOffice } from "./post-office.js";
+import { makeListingOwner } from "./listing-owner.js";
+import { commandEnv, mailEnv, startMailServer } from "./mail-server.js";
 
 const GUESTS = [
   "Ordinary.Guest@first-mail.example.com",
@@ -15,12 +15,12 @@ const GUESTS = [
   "Mistyped.Guest@fifth-mail.example.com",
 ] as const;
 
-export interface Traces {
+export interface CapturedOutput {
   databaseUrl: string;
   /** All that the gateway and the worker have written. */
-  said: string;
+  logs: string;
   /** The bodies and headers of all answers. */
-  answers: string;
+  responses: string;
   /** What must be found nowhere: addresses, their halves, and keys, by a name. */
   secrets: Record<string, string>;
 }
@@ -29,15 +29,15 @@ export interface Traces {
  * Runs a gateway and a worker of their own through what they do with keys and addresses: creates, repeats, updates,
  * errors of every kind with either in it, messages taken, refused and deferred, an erasure.
  */
-export async function leaveTraces(env: Record<string, string> = {}): Promise<Traces> {
+export async function captureOutput(env: Record<string, string> = {}): Promise<CapturedOutput> {
   const services = await openTestServices();
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   const { key } = await makeKey(services, holder.userId);
   const readOnly = await makeKey(services, holder.userId, { mode: "READ_ONLY" });
   const revoked = await makeKey(services, holder.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
   const [ordinary, refused, deferred, erased, mistyped] = GUESTS;
-  const office = await startPostOffice({
+  const office = await startMailServer({
     onRcptTo: ({ address }, _, done) => {
       const code = { [refused]: 550, [deferred]: 451 }[address];
       if (!code) return done();
@@ -62,7 +62,7 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
   const post = (body: unknown, headers = {}) => send("POST", "/v1/forms", body, key, headers);
   let numberOfGuests = 0;
   const body = (guestEmail: string) =>
-    stay(holder.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
+    fixedStay(holder.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
   const made: string[] = [];
   for (const guest of [ordinary, refused, deferred, erased]) {
     const request = body(guest);
@@ -113,14 +113,14 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
   const secrets = [...GUESTS, ...halves, key, readOnly.key, revoked.key, TEST_SECRET];
   return {
     databaseUrl: services.db.url,
-    said: ends.map(({ stdout, stderr }) => stdout + stderr).join("\n"),
-    answers,
+    logs: ends.map(({ stdout, stderr }) => stdout + stderr).join("\n"),
+    responses: answers,
     secrets: Object.fromEntries(secrets.map((secret, index) => [`${index}: ${secret.slice(0, 8)}…`, secret])),
   };
 }
 
 /** The names of the secrets that are in the text: as they are in any case, in hex, or in base64 however it is cut. */
-export function found(text: string, secrets: Record<string, string>): string[] {
+export function findSecrets(text: string, secrets: Record<string, string>): string[] {
   const lower = text.toLowerCase();
   const isIn = (secret: string) =>
     [secret, encodeURIComponent(secret)].some((form) => lower.includes(form.toLowerCase())) ||
@@ -143,7 +143,7 @@ function inBase64(secret: string): string[] {
 }
 
 /** Every row of every table as Postgres writes it: bytes in hex. */
-export async function everyRow(databaseUrl: string): Promise<Map<string, string>> {
+export async function readAllRows(databaseUrl: string): Promise<Map<string, string>> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
@@ -163,7 +163,7 @@ export async function everyRow(databaseUrl: string): Promise<Map<string, string>
 }
 
 /** What pg_dump writes; undefined where there is none, or only one that is older than the server. */
-export async function dump(databaseUrl: string): Promise<string | undefined> {
+export async function runPgDump(databaseUrl: string): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)("pg_dump", [databaseUrl], { maxBuffer: 100_000_000 });
     return stdout;

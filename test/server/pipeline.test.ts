@@ -7,15 +7,15 @@ import {
   asKey,
   asOperator,
   asUser,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   openTestServices,
-  refusal,
-  rejectedFields,
-  stay,
 } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 
@@ -47,29 +47,32 @@ async function auditOf(subjectId: string): Promise<AuditRow[]> {
 
 describe("the listing's rules on a create", () => {
   test("an inactive listing takes no new form", async () => {
-    const holder = await makeHolder(services, { active: false });
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+    const holder = await makeListingOwner(services, { active: false });
+    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await holder.countRows()).toEqual(NOTHING);
   });
 
   test("guests up to the listing's limit, no further", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 2 });
+    const holder = await makeListingOwner(services, { maxPeopleInListing: 2 });
     const create = (numberOfGuests: number) => holder.create({ ...holder.body, numberOfGuests });
-    expect(await rejectedFields(create(3))).toEqual(["numberOfGuests"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+    expect(await catchRejectedFields(create(3))).toEqual(["numberOfGuests"]);
+    expect(await holder.countRows()).toEqual(NOTHING);
     expect((await create(2)).form.numberOfGuests).toBe(2);
   });
 
   test("both faults come together, and nothing is written", async () => {
-    const holder = await makeHolder(services, { active: false, maxPeopleInListing: 1 });
-    expect(await rejectedFields(holder.create(holder.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+    const holder = await makeListingOwner(services, { active: false, maxPeopleInListing: 1 });
+    expect(await catchRejectedFields(holder.create(holder.body, "k"))).toEqual([
+      "listingId",
+      "numberOfGuests",
+    ]);
+    expect(await holder.countRows()).toEqual(NOTHING);
   });
 
   test("they are judged as they stand at the call", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     await change(holder.listingId, "active = false");
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
     await change(holder.listingId, "active = true");
     expect((await holder.create(holder.body)).replayed).toBe(false);
   });
@@ -77,27 +80,29 @@ describe("the listing's rules on a create", () => {
 
 describe("the listing's rules on an update", () => {
   test("a form on an inactive listing can be changed, and moved away, but none moved there", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const second = await makeListing(services, holder.userId);
     const { id } = await makeForm(services, holder.userId, holder.listingId);
     const { forms } = asUser(services, holder.userId);
     await change(holder.listingId, "active = false");
-    const changed = await forms.update({ id, ...stay(holder.listingId, { numberOfGuests: 5 }) });
+    const changed = await forms.update({ id, ...fixedStay(holder.listingId, { numberOfGuests: 5 }) });
     expect(changed.numberOfGuests).toBe(5);
-    expect((await forms.update({ id, ...stay(second.id) })).listingId).toBe(second.id);
-    expect(await rejectedFields(forms.update({ id, ...stay(holder.listingId) }))).toEqual(["listingId"]);
+    expect((await forms.update({ id, ...fixedStay(second.id) })).listingId).toBe(second.id);
+    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(holder.listingId) }))).toEqual([
+      "listingId",
+    ]);
     expect((await forms.get({ id })).listingId).toBe(second.id);
   });
 
   test("the limit of guests is the target's, with or without a move", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
+    const holder = await makeListingOwner(services, { maxPeopleInListing: 4 });
     const small = await makeListing(services, holder.userId, { maxPeopleInListing: 2, active: false });
     const form = await makeForm(services, holder.userId, holder.listingId);
     const { forms } = asUser(services, holder.userId);
     const put = (listingId: string, numberOfGuests: number) =>
-      forms.update({ id: form.id, ...stay(listingId, { numberOfGuests }) });
-    expect(await rejectedFields(put(holder.listingId, 5))).toEqual(["numberOfGuests"]);
-    expect(await rejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
+      forms.update({ id: form.id, ...fixedStay(listingId, { numberOfGuests }) });
+    expect(await catchRejectedFields(put(holder.listingId, 5))).toEqual(["numberOfGuests"]);
+    expect(await catchRejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
     expect(await forms.get({ id: form.id })).toEqual(form);
     expect((await put(holder.listingId, 4)).numberOfGuests).toBe(4);
   });
@@ -105,12 +110,12 @@ describe("the listing's rules on an update", () => {
 
 describe("an update", () => {
   test("changes what the body says and nothing else; the same again is the same", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const second = await makeListing(services, holder.userId);
     const form = await makeForm(services, holder.userId, holder.listingId);
     await asOperator(services).forms.setStatus({ id: form.id, status: "ACCEPTED" });
     const { forms } = asUser(services, holder.userId);
-    const body = stay(second.id, { numberOfGuests: 7 });
+    const body = fixedStay(second.id, { numberOfGuests: 7 });
     const updated = await forms.update({ id: form.id, ...body });
     expect(updated).toEqual({
       ...form,
@@ -125,7 +130,7 @@ describe("an update", () => {
   });
 
   test("without an address keeps the stored one; with one replaces it; never notifies", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const { form } = await holder.create(holder.body);
     const { forms } = asUser(services, holder.userId);
     const stored = async (id: string) => {
@@ -139,22 +144,22 @@ describe("an update", () => {
       [" New.Guest@EXAMPLE.com", "New.Guest@example.com"],
       [undefined, "New.Guest@example.com"],
     ] as const) {
-      await forms.update({ id: form.id, ...stay(holder.listingId), guestEmail });
+      await forms.update({ id: form.id, ...fixedStay(holder.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
     }
-    expect((await holder.traces()).jobs).toBe(1);
+    expect((await holder.countRows()).jobs).toBe(1);
 
     const bare = await makeForm(services, holder.userId, holder.listingId);
     expect(await stored(bare.id)).toBeNull();
-    await forms.update({ id: bare.id, ...stay(holder.listingId, { guestEmail: "late@example.com" }) });
+    await forms.update({ id: bare.id, ...fixedStay(holder.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await holder.traces()).jobs).toBe(1);
+    expect((await holder.countRows()).jobs).toBe(1);
   });
 });
 
 describe("the audit trail", () => {
   test("has one row for each write, of who did it in which request; none for repeats and refusals", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const second = await makeListing(services, holder.userId);
     const key = await makeKey(services, holder.userId);
     const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -168,8 +173,8 @@ describe("the audit trail", () => {
     const noTrace = { correlationId: randomUUID() };
     await asUser(services, holder.userId, noTrace).forms.create(body);
     const quiet = asUser(services, holder.userId, noTrace).forms;
-    await refusal(quiet.update({ id, ...body, listingId: randomUUID() }));
-    await refusal(quiet.update({ id, ...body, numberOfGuests: 0 }));
+    await catchServiceError(quiet.update({ id, ...body, listingId: randomUUID() }));
+    await catchServiceError(quiet.update({ id, ...body, numberOfGuests: 0 }));
 
     const rows = await auditOf(id);
     expect(rows).toEqual([
@@ -219,7 +224,7 @@ describe("the audit trail", () => {
       return rows.map(({ action, actor }) => `${actor} ${action}`);
     };
     const id = randomUUID();
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const user = await operator(id).users.create({ email: "audited.user@example.com" });
     await operator(id).members.set({ listingId: holder.listingId, userId: user.id, role: "WRITER" });
     await operator(id).members.remove({ listingId: holder.listingId, userId: user.id });
@@ -227,7 +232,7 @@ describe("the audit trail", () => {
     await operator(id).keys.rotate({ id: key.id });
     await operator(id).keys.revoke({ id: key.id });
     await operator(id).keys.revoke({ id: key.id });
-    await refusal(operator(id).users.create({ email: "Audited.User@example.com".toLowerCase() }));
+    await catchServiceError(operator(id).users.create({ email: "Audited.User@example.com".toLowerCase() }));
     expect(await actions(id)).toEqual([
       "operator user.created",
       "operator member.set",
@@ -241,11 +246,11 @@ describe("the audit trail", () => {
 
 describe("a write that fails at its last step", () => {
   test("leaves nothing of a create behind, binds nothing, and says nothing of the cause", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     await services.db.pool.query(`
       CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
       CREATE TRIGGER refuse_job BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_job()`);
-    expect(await refusal(holder.create(holder.body, "k"))).toEqual({
+    expect(await catchServiceError(holder.create(holder.body, "k"))).toEqual({
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",
       status: 500,
@@ -253,21 +258,23 @@ describe("a write that fails at its last step", () => {
       errors: undefined,
       retryAfter: undefined,
     });
-    expect(await holder.traces()).toEqual(NOTHING);
+    expect(await holder.countRows()).toEqual(NOTHING);
     // Without an address there is no job to add.
-    expect((await holder.create(stay(holder.listingId))).replayed).toBe(false);
+    expect((await holder.create(fixedStay(holder.listingId))).replayed).toBe(false);
     await services.db.pool.query("DROP FUNCTION refuse_job CASCADE");
     expect((await holder.create({ ...holder.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await holder.traces()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
+    expect(await holder.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
   });
 
   test("leaves an update undone", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const second = await makeListing(services, holder.userId);
     const { form } = await holder.create(holder.body);
     const { forms } = asUser(services, holder.userId);
     await services.db.pool.query("ALTER TABLE audit_entries RENAME TO no_audit");
-    const failed = await refusal(forms.update({ id: form.id, ...stay(second.id, { numberOfGuests: 9 }) }));
+    const failed = await catchServiceError(
+      forms.update({ id: form.id, ...fixedStay(second.id, { numberOfGuests: 9 }) }),
+    );
     await services.db.pool.query("ALTER TABLE no_audit RENAME TO audit_entries");
     expect(failed).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 500 });
     expect(await forms.get({ id: form.id })).toEqual(form);
@@ -279,18 +286,24 @@ describe("a write that nobody waits for any longer", () => {
   const overdue = { signal: AbortSignal.abort(new Unavailable("too late")) };
 
   test("is not begun", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const caller = asUser(services, holder.userId, overdue);
-    expect(await refusal(caller.forms.create(holder.body))).toMatchObject({ status: 503, retryAfter: 1 });
-    expect(await holder.traces()).toEqual(NOTHING);
+    expect(await catchServiceError(caller.forms.create(holder.body))).toMatchObject({
+      status: 503,
+      retryAfter: 1,
+    });
+    expect(await holder.countRows()).toEqual(NOTHING);
     const { form } = await holder.create(holder.body);
-    const update = caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) });
-    expect(await refusal(update)).toMatchObject({ status: 503, retryAfter: 1 });
+    const update = caller.forms.update({
+      id: form.id,
+      ...fixedStay(holder.listingId, { numberOfGuests: 4 }),
+    });
+    expect(await catchServiceError(update)).toMatchObject({ status: 503, retryAfter: 1 });
     expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
   });
 
   test("is not made where the time is up while it waits for a lock", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const { form } = await holder.create(holder.body);
     const client = await services.db.pool.connect();
     const deadline = new AbortController();
@@ -298,8 +311,8 @@ describe("a write that nobody waits for any longer", () => {
       await client.query("BEGIN");
       await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
       const caller = asUser(services, holder.userId, { signal: deadline.signal });
-      const late = refusal(
-        caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) }),
+      const late = catchServiceError(
+        caller.forms.update({ id: form.id, ...fixedStay(holder.listingId, { numberOfGuests: 4 }) }),
       );
       const waiting =
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -315,7 +328,7 @@ describe("a write that nobody waits for any longer", () => {
 });
 
 test("a form whose address no secret opens can be updated, and keeps it until it gets another", async () => {
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   const { form } = await holder.create(holder.body);
   const stored = async () =>
     (await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [form.id])).rows[0]
@@ -323,7 +336,7 @@ test("a form whose address no secret opens can be updated, and keeps it until it
   const lost = Buffer.alloc(50, 1);
   await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, lost]);
   const { forms } = asUser(services, holder.userId);
-  const body = stay(holder.listingId, { numberOfGuests: 4 });
+  const body = fixedStay(holder.listingId, { numberOfGuests: 4 });
   expect((await forms.update({ id: form.id, ...body })).numberOfGuests).toBe(4);
   expect(await stored()).toEqual(lost);
   await forms.update({ id: form.id, ...body, guestEmail: "new@example.com" });

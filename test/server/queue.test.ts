@@ -2,19 +2,19 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { openQueue, type Queue } from "../../server/notifications/queue.js";
 import { asOperator, openTestServices } from "../factories.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 
 const MAX_CRASHES = 5;
 
 let services: Services;
-let holder: TestHolder;
+let holder: ListingOwner;
 /** Of a worker that crashes, and of one that lives. */
 let victim: Queue;
 let survivor: Queue;
 
 beforeAll(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  holder = await makeListingOwner(services);
   victim = openQueue(services.db, "victim");
   survivor = openQueue(services.db, "survivor");
 });

@@ -7,14 +7,14 @@ import type { Listing } from "../../server/listings/schema.js";
 import {
   asKey,
   asUser,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
   setRole,
-  stay,
 } from "../factories.js";
 
 let services: Services;
@@ -51,20 +51,20 @@ async function expectInScope(caller: Caller) {
     (await caller.forms.list(filter)).items.map(({ id }) => id);
   expect(await ids({})).toContain(form.id);
   expect(await ids({ listingId: listing.id })).toContain(form.id);
-  expect((await caller.forms.update({ id: form.id, ...stay(listing.id) })).id).toBe(form.id);
-  const created = await caller.forms.create(stay(listing.id, { numberOfGuests: 99 }));
+  expect((await caller.forms.update({ id: form.id, ...fixedStay(listing.id) })).id).toBe(form.id);
+  const created = await caller.forms.create(fixedStay(listing.id, { numberOfGuests: 99 }));
   expect(created.listingId).toBe(listing.id);
 }
 
 /** The same calls, about something that does not exist at all. */
 async function answersAbout(caller: Caller, listingId: string, formId: string) {
-  const own = { ...stay(listingId), guestEmail: "guest@example.com" };
+  const own = { ...fixedStay(listingId), guestEmail: "guest@example.com" };
   return {
-    listing: await refusal(caller.listings.get({ id: listingId })),
-    form: await refusal(caller.forms.get({ id: formId })),
+    listing: await catchServiceError(caller.listings.get({ id: listingId })),
+    form: await catchServiceError(caller.forms.get({ id: formId })),
     page: await caller.forms.list({ listingId }),
-    create: await refusal(caller.forms.create(own)),
-    update: await refusal(caller.forms.update({ id: formId, ...own })),
+    create: await catchServiceError(caller.forms.create(own)),
+    update: await catchServiceError(caller.forms.update({ id: formId, ...own })),
   };
 }
 
@@ -115,9 +115,9 @@ describe("the scope is the listings with the role owner or writer", () => {
   test("a malformed id is not found, whatever the rest of the body", async () => {
     const caller = asUser(services, ownerId);
     for (const id of ["", "x", `${form.id} `, `${form.id}0`, form.id.replaceAll("-", ""), `{${form.id}}`]) {
-      expect(await refusal(caller.forms.get({ id }))).toEqual(NO_FORM);
-      expect(await refusal(caller.listings.get({ id }))).toEqual(NO_LISTING);
-      expect(await refusal(caller.forms.update({ id, ...stay(listing.id) }))).toEqual(NO_FORM);
+      expect(await catchServiceError(caller.forms.get({ id }))).toEqual(NO_FORM);
+      expect(await catchServiceError(caller.listings.get({ id }))).toEqual(NO_LISTING);
+      expect(await catchServiceError(caller.forms.update({ id, ...fixedStay(listing.id) }))).toEqual(NO_FORM);
     }
   });
 
@@ -127,7 +127,7 @@ describe("the scope is the listings with the role owner or writer", () => {
     expect(await caller.listings.get({ id: listing.id.toUpperCase() })).toEqual(listing);
     const updated = await caller.forms.update({
       id: form.id.toUpperCase(),
-      ...stay(listing.id.toUpperCase()),
+      ...fixedStay(listing.id.toUpperCase()),
     });
     expect(updated).toMatchObject({ id: form.id, listingId: listing.id });
     const page = await caller.forms.list({ listingId: listing.id.toUpperCase() });
@@ -149,15 +149,19 @@ describe("an update needs the form and the target in scope", () => {
     const theirForm = await makeForm(services, ownerId, foreign.id);
     const caller = asUser(services, me.id);
     for (const target of [foreign.id, readable.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: myForm.id, ...stay(target) }))).toEqual(NO_LISTING);
+      expect(await catchServiceError(caller.forms.update({ id: myForm.id, ...fixedStay(target) }))).toEqual(
+        NO_LISTING,
+      );
     }
     for (const target of [mine.id, foreign.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: theirForm.id, ...stay(target) }))).toEqual(NO_FORM);
+      expect(
+        await catchServiceError(caller.forms.update({ id: theirForm.id, ...fixedStay(target) })),
+      ).toEqual(NO_FORM);
     }
     expect(await caller.forms.get({ id: myForm.id })).toEqual(myForm);
     expect(await asUser(services, ownerId).forms.get({ id: theirForm.id })).toEqual(theirForm);
 
-    const moved = await caller.forms.update({ id: myForm.id, ...stay(second.id) });
+    const moved = await caller.forms.update({ id: myForm.id, ...fixedStay(second.id) });
     expect(moved).toMatchObject({ id: myForm.id, listingId: second.id, publicId: myForm.publicId });
     expect((await caller.forms.list({ listingId: mine.id })).items).toEqual([]);
     expect((await caller.forms.list({ listingId: second.id })).items).toEqual([moved]);

@@ -5,14 +5,14 @@ import { ServiceError } from "../../server/errors.js";
 import {
   asOperator,
   asUser,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
   setRole,
-  stay,
 } from "../factories.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
 /** Two processes on one database. */
 let services: Services;
@@ -80,7 +80,7 @@ test("a form that moves goes from scope to scope", async () => {
   await setRole(services, other, colleague, "WRITER");
   const [form] = await add(listing, 2);
   expect(await expectExact(owner, colleague)).toEqual([2, 0]);
-  await asUser(services, owner).forms.update({ id: form?.id ?? "", ...stay(other) });
+  await asUser(services, owner).forms.update({ id: form?.id ?? "", ...fixedStay(other) });
   expect(await expectExact(owner, colleague)).toEqual([2, 1]);
 });
 
@@ -108,7 +108,7 @@ describe.each(["read committed", "repeatable read", "serializable"])(
 
     beforeAll(async () => {
       before = [services, second];
-      const { url } = await freshDatabase();
+      const { url } = await createTestDatabase();
       const database = new URL(url).pathname.slice(1);
       await run(`ALTER DATABASE "${database}" SET default_transaction_isolation TO '${level}'`);
       services = await openTestServices({ APP_SECRETS: "", DATABASE_URL: url, DATABASE_POOL_SIZE: "12" });
@@ -130,14 +130,14 @@ describe.each(["read committed", "repeatable read", "serializable"])(
       const creating = Array.from({ length: 6 }, async (_, writer) => {
         const caller = asUser(writer % 2 ? services : second, owner).forms;
         for (let round = 1; round <= 25; round++) {
-          const body = stay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
+          const body = fixedStay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
           await done(() => caller.create(body));
         }
       });
       const moving = forms.map(async ({ id }, mover) => {
         const caller = asUser(mover % 2 ? services : second, owner).forms;
         for (let round = 0; round < 15; round++)
-          await done(() => caller.update({ id, ...stay(round % 2 ? listing : other) }));
+          await done(() => caller.update({ id, ...fixedStay(round % 2 ? listing : other) }));
       });
       const joining = members.map(async (userId, member) => {
         const core = asOperator(member % 2 ? services : second).members;
@@ -276,7 +276,7 @@ test("a member who writes is removed without a deadlock", { timeout: 180_000 }, 
     const { forms } = asUser(hasty, colleague);
     const outcomes: string[] = [];
     for (let round = 1; removing; round++) {
-      const body = stay(listing, { numberOfGuests: writer * 1000 + round });
+      const body = fixedStay(listing, { numberOfGuests: writer * 1000 + round });
       const create = forms.create(body).then(
         () => "created",
         ({ serviceCode, cause }) => (cause ? `${cause}` : String(serviceCode)),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
-import { freshDatabase } from "../harness.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
+import { createTestDatabase } from "../harness.js";
 
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
@@ -37,7 +37,7 @@ async function start(databaseUrl: string, ...secrets: string[]): Promise<string>
 
 describe("a process whose newest secret the database does not know is refused", () => {
   test("once another process has used a secret", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url, OTHER)).toMatch(UNKNOWN);
@@ -46,14 +46,14 @@ describe("a process whose newest secret the database does not know is refused", 
   });
 
   test("also where it forgot APP_SECRETS and the database has a stored secret", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     expect(await start(url)).toBe("started");
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url)).toMatch(NOT_SET);
   });
 
   test("also if it starts at the same time on a new database: of ten secrets one is accepted", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     const secrets = Array.from({ length: 10 }, (_, n) => `${n}`.repeat(32));
     const answers = await Promise.all(secrets.map((secret) => start(url, secret)));
     expect(answers.filter((answer) => answer === "started")).toHaveLength(1);
@@ -64,7 +64,7 @@ describe("a process whose newest secret the database does not know is refused", 
 
 describe("a rotation", () => {
   test("second on all processes, then first, then without the old one: every step starts, beside the one before", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     const steps = [[OLD], [OLD, NEW], [NEW, OLD], [NEW]];
     for (const [index, step] of steps.entries()) {
       expect(await start(url, ...step)).toBe("started");
@@ -74,13 +74,13 @@ describe("a rotation", () => {
   });
 
   test("that puts an unannounced secret first is refused", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     await start(url, OLD);
     expect(await start(url, NEW, OLD)).toMatch(UNKNOWN);
   });
 
   test("that drops the old secret before any process had the new one first is refused", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     await start(url, OLD, NEW);
     expect(await start(url, NEW)).toMatch(DROPPED);
     expect(await start(url, NEW, OLD)).toBe("started");
@@ -88,13 +88,13 @@ describe("a rotation", () => {
   });
 
   test("is finished: a process that still has the old secret alone is refused", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     for (const step of [[OLD, NEW], [NEW, OLD], [NEW]]) await start(url, ...step);
     expect(await start(url, OLD)).toMatch(DROPPED);
   });
 
   test("announced by many processes at once, with a secret listed twice", async () => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     await start(url, OLD);
     const answers = await Promise.all(Array.from({ length: 8 }, () => start(url, OLD, NEW, OLD)));
     expect(new Set(answers)).toEqual(new Set(["started"]));
@@ -106,9 +106,9 @@ test("the first APP_SECRETS on a database with a stored secret are accepted and 
   const before = await openTestServices({ APP_SECRETS: "" });
   const { id } = await makeUser(before);
   const listing = await makeListing(before, id);
-  const form = await asUser(before, id).forms.create(stay(listing.id));
+  const form = await asUser(before, id).forms.create(fixedStay(listing.id));
   const after = await openTestServices({ DATABASE_URL: before.db.url, APP_SECRETS: NEW });
-  expect(await asUser(after, id).forms.create(stay(listing.id))).toEqual(form);
+  expect(await asUser(after, id).forms.create(fixedStay(listing.id))).toEqual(form);
 });
 
 test("the database holds neither a secret nor a key that is derived for another purpose", async () => {

@@ -1,7 +1,7 @@
 import { createDecipheriv, hkdfSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { deriveKeyring, loadKeyring, open, seal } from "../../server/secrets.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
 
 const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
 
@@ -89,8 +89,8 @@ describe("a sealed address", () => {
     const listing = await makeListing(services, id);
     const { forms } = asUser(services, id);
     const [from, to] = [
-      await forms.create(stay(listing.id, { guestEmail: "guest@example.com" })),
-      await forms.create(stay(listing.id, { numberOfGuests: 3 })),
+      await forms.create(fixedStay(listing.id, { guestEmail: "guest@example.com" })),
+      await forms.create(fixedStay(listing.id, { numberOfGuests: 3 })),
     ];
     await services.db.pool.query(
       "UPDATE forms SET guest_email = (SELECT guest_email FROM forms WHERE id = $1) WHERE id = $2",
@@ -100,6 +100,6 @@ describe("a sealed address", () => {
     expect(open(services.keyring.email, rows[0].guest_email, from.id)).toBe("guest@example.com");
     expect(() => open(services.keyring.email, rows[0].guest_email, to.id)).toThrow("None of the");
     // Nor does it stand in the way.
-    await forms.update({ id: to.id, ...stay(listing.id) });
+    await forms.update({ id: to.id, ...fixedStay(listing.id) });
   });
 });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freshDatabase, spawnNode } from "../harness.js";
+import { createTestDatabase, spawnNode } from "../harness.js";
 
 const STATEMENT_TIMEOUT_MS = 4_000;
 /** When a connection that has received nothing counts as frozen. */
@@ -30,7 +30,7 @@ const script = (url: string) => `
 `;
 
 test("a process that was suspended for longer than the statement timeout reads its answer on the same connection", async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   const onlooker = new pg.Client({ connectionString: url });
   await onlooker.connect();
   onTestFinished(() => onlooker.end());

@@ -5,13 +5,13 @@ import type { Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
 import {
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusalCode,
-  rejectedFields,
-  stay,
 } from "../factories.js";
 
 let services: Services;
@@ -29,12 +29,12 @@ beforeAll(async () => {
 
 /** A body as no typed caller would write it. */
 const odd = (overrides: Record<string, unknown>) =>
-  ({ ...stay(listingId), ...overrides }) as unknown as FormBody;
+  ({ ...fixedStay(listingId), ...overrides }) as unknown as FormBody;
 
 /** The fields that both writes reject; they must agree. */
 async function rejected(overrides: Record<string, unknown>): Promise<string[]> {
-  const onCreate = await rejectedFields(caller.forms.create(odd(overrides)));
-  expect(await rejectedFields(caller.forms.update({ id: formId, ...odd(overrides) }))).toEqual(onCreate);
+  const onCreate = await catchRejectedFields(caller.forms.create(odd(overrides)));
+  expect(await catchRejectedFields(caller.forms.update({ id: formId, ...odd(overrides) }))).toEqual(onCreate);
   return onCreate;
 }
 
@@ -230,7 +230,7 @@ describe("listingId", () => {
     "12345678-1234-9234-1234-123456789abc",
     randomUUID().toUpperCase(),
   ])("any version is a UUID: %s", async (id) => {
-    expect(await refusalCode(caller.forms.create(odd({ listingId: id })))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(caller.forms.create(odd({ listingId: id })))).toBe("RESOURCE_NOT_FOUND");
   });
 
   test.each<[unknown]>([
@@ -254,7 +254,7 @@ describe("the whole body", () => {
   test("an unknown property is named, whatever its value", async () => {
     expect(await rejected({ guestemail: "guest@example.com" })).toEqual(["guestemail"]);
     expect(await rejected({ status: undefined, numberOfPets: null })).toEqual(["status", "numberOfPets"]);
-    expect(await rejectedFields(caller.forms.create(odd({ id: formId })))).toEqual(["id"]);
+    expect(await catchRejectedFields(caller.forms.create(odd({ id: formId })))).toEqual(["id"]);
   });
 
   test("all faults come at once, one a field, in the order of the fields, unknown properties last", async () => {
@@ -287,11 +287,11 @@ describe("the whole body", () => {
 
   test("an empty body is told every required field", async () => {
     const fields = ["listingId", "checkInDate", "checkOutDate", "numberOfGuests"];
-    expect(await rejectedFields(caller.forms.create({} as FormBody))).toEqual(fields);
+    expect(await catchRejectedFields(caller.forms.create({} as FormBody))).toEqual(fields);
   });
 
   test.each([[undefined], [null], ["x"], [7], [[]]])("what is no object is refused: %o", async (body) => {
-    expect(await rejectedFields(caller.forms.create(body as unknown as FormBody))).toEqual(["body"]);
+    expect(await catchRejectedFields(caller.forms.create(body as unknown as FormBody))).toEqual(["body"]);
   });
 
   test("the body comes before the scope", async () => {
@@ -311,7 +311,7 @@ describe("Idempotency-Key", () => {
   test.each([["x"], [" "], ["~ !"], ["k".repeat(255)]])("%o will do", async (key) => {
     const { id } = await makeUser(services);
     const own = await makeListing(services, id);
-    const form = await asUser(services, id, { idempotencyKey: key }).forms.create(stay(own.id));
+    const form = await asUser(services, id, { idempotencyKey: key }).forms.create(fixedStay(own.id));
     expect(form.listingId).toBe(own.id);
   });
 
@@ -321,9 +321,9 @@ describe("Idempotency-Key", () => {
       const owner = await makeUser(services);
       const own = await makeListing(services, owner.id);
       const keyed = asUser(services, owner.id, { idempotencyKey: key });
-      expect(await rejectedFields(keyed.forms.create(stay(own.id)))).toEqual(["Idempotency-Key"]);
+      expect(await catchRejectedFields(keyed.forms.create(fixedStay(own.id)))).toEqual(["Idempotency-Key"]);
       const { id } = await makeForm(services, owner.id, own.id);
-      expect((await keyed.forms.update({ id, ...stay(own.id) })).id).toBe(id);
+      expect((await keyed.forms.update({ id, ...fixedStay(own.id) })).id).toBe(id);
     },
   );
 });

@@ -3,8 +3,8 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
 import { asOperator, openTestServices } from "../factories.js";
-import { makeHolder } from "./holders.js";
-import { startPostOffice, withMail } from "./post-office.js";
+import { makeListingOwner } from "./listing-owner.js";
+import { openServicesWithMail, startMailServer } from "./mail-server.js";
 
 const ROUNDS = 10;
 const log = { info() {}, warn() {}, error() {} };
@@ -16,8 +16,8 @@ let onlooker: pg.Client;
 
 beforeAll(async () => {
   services = await openTestServices();
-  const office = await startPostOffice();
-  mailing = await withMail(services, office.url);
+  const office = await startMailServer();
+  mailing = await openServicesWithMail(services, office.url);
   onlooker = new pg.Client({ connectionString: services.db.url });
   // It ends with the database, at the latest.
   onlooker.on("error", () => {});
@@ -89,7 +89,7 @@ test("a worker that loses the database before it has looked for jobs once works 
 });
 
 const addJob = async () => {
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   await holder.create(holder.body);
 };
 

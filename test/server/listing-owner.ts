@@ -1,9 +1,9 @@
 import type { Principal, Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
-import { createForm, makeListing, makeUser, stay } from "../factories.js";
+import { createFormWithOutcome, fixedStay, makeListing, makeUser } from "../factories.js";
 
 /** What the holder's listings have led to, by table. */
-export interface Traces {
+export interface RowCounts {
   forms: number;
   creations: number;
   keys: number;
@@ -11,7 +11,7 @@ export interface Traces {
   audit: number;
 }
 
-export interface TestHolder {
+export interface ListingOwner {
   userId: string;
   principal: Principal;
   listingId: string;
@@ -22,15 +22,15 @@ export interface TestHolder {
     body: FormBody,
     idempotencyKey?: string,
     on?: Services,
-  ): Promise<Awaited<ReturnType<typeof createForm>>>;
-  traces(): Promise<Traces>;
+  ): Promise<Awaited<ReturnType<typeof createFormWithOutcome>>>;
+  countRows(): Promise<RowCounts>;
 }
 
 /** A user with a listing of their own; `listing` are fields of it. */
-export async function makeHolder(
+export async function makeListingOwner(
   services: Services,
   listing: Parameters<typeof makeListing>[2] = {},
-): Promise<TestHolder> {
+): Promise<ListingOwner> {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId, listing);
   const principal = { kind: "user", userId } as const;
@@ -38,11 +38,12 @@ export async function makeHolder(
     userId,
     principal,
     listingId,
-    body: stay(listingId, { guestEmail: "guest@example.com" }),
-    create: (body, idempotencyKey, on = services) => createForm(on, principal, body, { idempotencyKey }),
-    async traces() {
-      const { rows } = await services.db.pool.query<Traces>(TRACES, [userId]);
-      return rows[0] as Traces;
+    body: fixedStay(listingId, { guestEmail: "guest@example.com" }),
+    create: (body, idempotencyKey, on = services) =>
+      createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    async countRows() {
+      const { rows } = await services.db.pool.query<RowCounts>(TRACES, [userId]);
+      return rows[0] as RowCounts;
     },
   };
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { projectStatus } from "../../server/forms/queries.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
 
 // Prepared SQL reads rows without Prisma's client: whatever the columns hold, both must read the same.
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
   services = await openTestServices();
   userId = (await makeUser(services)).id;
   listingId = (await makeListing(services, userId)).id;
-  formId = (await asUser(services, userId).forms.create(stay(listingId))).id;
+  formId = (await asUser(services, userId).forms.create(fixedStay(listingId))).id;
 });
 
 // Everything that a text column takes: not NUL.

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import type { Sql } from "../../server/db.js";
-import { asUser, openTestServices, stay } from "../factories.js";
-import { addCrowd, listingsOf, makeCrowd } from "./bulk.js";
+import { asUser, fixedStay, openTestServices } from "../factories.js";
+import { insertListingsWithForms, listingIdsInScope, makeUserWithForms } from "./bulk.js";
 
 let services: Services;
 const holders: Record<string, string> = {};
@@ -11,16 +11,16 @@ const holders: Record<string, string> = {};
 beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
   for (const [name, listings] of Object.entries({ one: 1, ten: 10, fifty: 50, many: 400 })) {
-    holders[name] = await makeCrowd(services, { listings, formsPerListing: 10, instants: 5000 });
-    await addCrowd(services, holders[name], {
+    holders[name] = await makeUserWithForms(services, { listings, formsPerListing: 10, distinctTimes: 5000 });
+    await insertListingsWithForms(services, holders[name], {
       listings: 5,
       formsPerListing: 10,
-      instants: 5000,
+      distinctTimes: 5000,
       role: "READER",
     });
   }
   for (let others = 0; others < 10; others++) {
-    await makeCrowd(services, { listings: 40, formsPerListing: 50, instants: 5000 });
+    await makeUserWithForms(services, { listings: 40, formsPerListing: 50, distinctTimes: 5000 });
   }
   await services.db.pool.query(
     `INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
@@ -102,7 +102,7 @@ const WITHOUT_TABLES = new Set([
 describe("no operation reads a whole table", () => {
   test.each(["one", "ten", "fifty", "many"])("for a holder of %s", async (name) => {
     const userId = holders[name] ?? "";
-    const [listingId = ""] = await listingsOf(services, userId);
+    const [listingId = ""] = await listingIdsInScope(services, userId);
     const caller = asUser(services, userId);
     const { items, nextCursor } = await caller.forms.list({ limit: 5 });
     const [form] = items;
@@ -116,7 +116,7 @@ describe("no operation reads a whole table", () => {
       form: ({ forms }) => forms.get({ id: form?.id ?? "" }),
       listing: ({ listings }) => listings.get({ id: listingId }),
       "serialize-equal-creates, lock-listing, find-earlier-creates, insert-form, audit": ({ forms }) =>
-        forms.create(stay(listingId)),
+        forms.create(fixedStay(listingId)),
     };
     for (const [statements, call] of Object.entries(calls)) {
       const read = await scansOf(call, userId);
@@ -139,9 +139,9 @@ describe("no operation reads a whole table", () => {
 
   test("a cursor at the heels of the writers looks at the locks alone", async () => {
     const userId = holders.ten ?? "";
-    const [listingId = ""] = await listingsOf(services, userId);
+    const [listingId = ""] = await listingIdsInScope(services, userId);
     const { forms } = asUser(services, userId);
-    for (const numberOfGuests of [1, 2, 3]) await forms.create(stay(listingId, { numberOfGuests }));
+    for (const numberOfGuests of [1, 2, 3]) await forms.create(fixedStay(listingId, { numberOfGuests }));
     const tail = await tailOf(forms);
     const read = await scansOf(({ forms }) => forms.list({ cursor: tail, limit: 1 }), userId);
     expect(Object.keys(read)).toEqual(["forms", "in-flight-creates"]);

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeForm, makeUser, openTestServices, setRole } from "../factories.js";
-import { formsOf } from "./bulk.js";
-import { makeHolder } from "./holders.js";
+import { formIdsInScope } from "./bulk.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 const ROUNDS = 20;
 const CREATES = 100;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   reading = await openTestServices({ APP_SECRETS: "", DATABASE_URL });
   readerId = (await makeUser(first)).id;
   for (let n = 0; n < WRITERS; n++) {
-    const { userId, listingId } = await makeHolder(first);
+    const { userId, listingId } = await makeListingOwner(first);
     await setRole(first, listingId, readerId, "OWNER");
     writers.push({ userId, listingId });
   }
@@ -106,7 +106,7 @@ describe(`${CREATES} concurrent creates that commit out of order`, () => {
         creating,
         ...followers.map((follower) => follower.follow(() => isDone)),
       ]);
-      const all = await formsOf(reading, readerId);
+      const all = await formIdsInScope(reading, readerId);
       expect(all).toHaveLength(round * CREATES);
       for (const ids of followed) expect(ids).toEqual(all);
     }

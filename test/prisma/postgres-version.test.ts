@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
 /** The address of a database in whose sessions PostgreSQL gives another version of itself. */
 async function databaseOf(version: string, number: number, options: { empty: boolean }): Promise<string> {
-  const { url } = await freshDatabase(options);
+  const { url } = await createTestDatabase(options);
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query(

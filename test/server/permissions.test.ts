@@ -7,16 +7,16 @@ import { createCallerFactory } from "../../server/trpc.js";
 import {
   asKey,
   asUser,
+  catchErrorCode,
+  catchServiceError,
+  fixedStay,
   keyPrincipal,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
   setRole,
-  stay,
   type TestKey,
 } from "../factories.js";
 
@@ -89,7 +89,7 @@ describe("every procedure says what it demands, before it looks at its input", (
   });
 
   test.each(Object.entries(DEMANDS))("%s: %s", async (path, demand) => {
-    expect(await refusalCode(callWithNonsense(path, null))).toBe("UNAUTHENTICATED");
+    expect(await catchErrorCode(callWithNonsense(path, null))).toBe("UNAUTHENTICATED");
     const allowed = {
       reading: ["reader", "writer", "user"],
       writing: ["writer", "user"],
@@ -107,7 +107,7 @@ describe("every procedure says what it demands, before it looks at its input", (
       // A procedure without input has nothing to find wrong with it.
       if (["notifications.list", "notifications.count"].includes(path) && who === "operator") await call;
       else
-        expect([who, await refusalCode(call)]).toEqual([
+        expect([who, await catchErrorCode(call)]).toEqual([
           who,
           allowed.includes(who) ? "VALIDATION_ERROR" : "FORBIDDEN",
         ]);
@@ -150,8 +150,10 @@ describe("a read-only key", () => {
       retryAfter: undefined,
     };
     for (const target of [listingId, randomUUID()]) {
-      expect(await refusal(caller.forms.create(stay(target)))).toEqual(refused);
-      expect(await refusal(caller.forms.update({ id: form.id, ...stay(target) }))).toEqual(refused);
+      expect(await catchServiceError(caller.forms.create(fixedStay(target)))).toEqual(refused);
+      expect(await catchServiceError(caller.forms.update({ id: form.id, ...fixedStay(target) }))).toEqual(
+        refused,
+      );
     }
     expect(await caller.forms.get({ id: form.id })).toEqual(form);
   });
@@ -171,10 +173,10 @@ describe("a key acts exactly as its holder", () => {
       expect(second).toEqual(first);
       return first;
     };
-    const created = await both((caller) => caller.forms.create(stay(a.id)));
-    const onShared = await both((caller) => caller.forms.create(stay(shared.id)));
+    const created = await both((caller) => caller.forms.create(fixedStay(a.id)));
+    const onShared = await both((caller) => caller.forms.create(fixedStay(shared.id)));
     const updated = await both((caller) =>
-      caller.forms.update({ id: created.id, ...stay(b.id, { numberOfGuests: 7 }) }),
+      caller.forms.update({ id: created.id, ...fixedStay(b.id, { numberOfGuests: 7 }) }),
     );
     expect(await both((caller) => caller.forms.get({ id: created.id }))).toEqual(updated);
     const page = await both((caller) => caller.forms.list({ limit: 1 }));

@@ -7,7 +7,7 @@ import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
 import { openTestServices, TEST_SECRET } from "../factories.js";
 
-export interface Received {
+export interface ReceivedMessage {
   from: string;
   to: string[];
   /** Whether it came encrypted. */
@@ -15,42 +15,42 @@ export interface Received {
   mail: Email;
 }
 
-export interface Refusal {
+export interface SmtpError {
   code: number;
   text: string;
 }
 
-export interface PostOffice {
+export interface MailServer {
   port: number;
   /** smtp:// address. */
   url: string;
-  received: Received[];
+  received: ReceivedMessage[];
   /** Answers to RCPT, first to last, in place of taking the message; none left: it is taken. */
-  refusals: Refusal[];
+  rcptErrors: SmtpError[];
   /** The same after the message itself. */
-  returns: Refusal[];
+  dataErrors: SmtpError[];
   /** How many messages have come as far as RCPT. */
-  readonly begun: number;
+  readonly rcptCount: number;
   /** From now on RCPT waits for `release`, or for the function that this gives, whichever is first. */
-  hold(): () => void;
-  release(): void;
+  holdRcpt(): () => void;
+  releaseRcpt(): void;
 }
 
-const failure = ({ code, text }: Refusal) => Object.assign(new Error(text), { responseCode: code });
+const failure = ({ code, text }: SmtpError) => Object.assign(new Error(text), { responseCode: code });
 
 /** A mail server of the test's own, closed after it; without encryption unless `options` say. */
-export async function openPostOffice(options: SMTPServerOptions = {}): Promise<PostOffice> {
-  const office = await startPostOffice(options);
+export async function openMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
+  const office = await startMailServer(options);
   onTestFinished(() => office.close());
   return office;
 }
 
 /** The same, closed by who starts it. */
-export async function startPostOffice(
+export async function startMailServer(
   options: SMTPServerOptions = {},
-): Promise<PostOffice & { close(): Promise<void> }> {
-  const office = { received: [], refusals: [], returns: [], begun: 0 } as unknown as PostOffice & {
-    begun: number;
+): Promise<MailServer & { close(): Promise<void> }> {
+  const office = { received: [], rcptErrors: [], dataErrors: [], rcptCount: 0 } as unknown as MailServer & {
+    rcptCount: number;
   };
   let gate = Promise.resolve();
   const server = new SMTPServer({
@@ -60,16 +60,16 @@ export async function startPostOffice(
     // Held dialogues end with the test.
     closeTimeout: 100,
     onRcptTo: async (_, __, done) => {
-      office.begun += 1;
+      office.rcptCount += 1;
       await gate;
-      const refusal = office.refusals.shift();
+      const refusal = office.rcptErrors.shift();
       done(refusal && failure(refusal));
     },
     onData: (stream, { envelope, secure }, done) => {
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("end", async () => {
-        const refusal = office.returns.shift();
+        const refusal = office.dataErrors.shift();
         if (refusal) return done(failure(refusal));
         const { mailFrom, rcptTo } = envelope;
         office.received.push({
@@ -92,7 +92,7 @@ export async function startPostOffice(
   return Object.assign(office, {
     port,
     url: `smtp://127.0.0.1:${port}`,
-    hold() {
+    holdRcpt() {
       const before = release;
       let open = () => {};
       gate = new Promise((resolve) => {
@@ -104,7 +104,7 @@ export async function startPostOffice(
       };
       return open;
     },
-    release: () => release(),
+    releaseRcpt: () => release(),
     async close() {
       release();
       await new Promise<void>((resolve) => server.close(resolve));
@@ -113,7 +113,7 @@ export async function startPostOffice(
 }
 
 /** A server that does with its connections whatever `serve` does; its address as smtp://. */
-export async function openHangingServer(serve: (socket: Socket) => void): Promise<string> {
+export async function openScriptedSmtpServer(serve: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -128,16 +128,16 @@ export async function openHangingServer(serve: (socket: Socket) => void): Promis
   return `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-export interface Line {
+export interface WorkerLogLine {
   level: "info" | "warn" | "error";
   facts: Record<string, unknown>;
   message: string;
 }
 
 /** A worker of the test's own, and what it logs. */
-export async function work(services: Services): Promise<Line[]> {
-  const lines: Line[] = [];
-  const at = (level: Line["level"]) => (facts: object, message: string) =>
+export async function startTestWorker(services: Services): Promise<WorkerLogLine[]> {
+  const lines: WorkerLogLine[] = [];
+  const at = (level: WorkerLogLine["level"]) => (facts: object, message: string) =>
     void lines.push({ level, facts: { ...facts }, message });
   const worker = await startWorker(services, { info: at("info"), warn: at("warn"), error: at("error") });
   onTestFinished(() => worker.stop());
@@ -162,5 +162,5 @@ export const mailEnv = (SMTP_URL: string) => ({
 });
 
 /** The core of one more process on the same database, with a mail server. */
-export const withMail = (services: Services, smtpUrl: string, env: Record<string, string> = {}) =>
+export const openServicesWithMail = (services: Services, smtpUrl: string, env: Record<string, string> = {}) =>
   openTestServices({ DATABASE_URL: services.db.url, ...mailEnv(smtpUrl), ...env });

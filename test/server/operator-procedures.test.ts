@@ -5,17 +5,17 @@ import type { Services } from "../../server/context.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
-  stay,
 } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 let operator: Caller;
@@ -37,22 +37,22 @@ describe("users", () => {
       "host.one@example.com",
       "HOST.ONE@EXAMPLE.COM",
     ]) {
-      expect((await refusal(operator.users.create({ email }))).errors).toEqual([
+      expect((await catchServiceError(operator.users.create({ email }))).errors).toEqual([
         { field: "email", issue: `a user with this address already exists: ${user.id}` },
       ]);
       expect(await operator.users.find({ email })).toEqual(user);
     }
     // Characters that stand for others in a pattern of SQL.
     for (const email of ["host_one@example.com", "%@example.com"]) {
-      expect(await refusalCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
     }
     expect(await operator.users.get({ id: user.id.toUpperCase() })).toEqual(user);
     expect((await operator.users.create({ email: "host.two@example.com" })).name).toBeNull();
-    expect(await refusalCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
+    expect(await catchErrorCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
     for (const id of UNKNOWN_IDS) {
-      expect(await refusalCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 
@@ -69,10 +69,13 @@ describe("users", () => {
   });
 
   test("an address must be one, a name printable", async () => {
-    expect(await rejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual(["email", "name"]);
-    expect(await rejectedFields(operator.users.create({ email: "a@example.com", name: "\u0000" }))).toEqual([
+    expect(await catchRejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual([
+      "email",
       "name",
     ]);
+    expect(
+      await catchRejectedFields(operator.users.create({ email: "a@example.com", name: "\u0000" })),
+    ).toEqual(["name"]);
   });
 });
 
@@ -94,7 +97,7 @@ describe("members", () => {
     expect(sorted.sort()).toEqual([`OWNER ${owner.id}`, `READER ${member.id}`]);
     const removed = await operator.members.remove({ listingId: id, userId: member.id });
     expect(removed).toEqual({ listingId: id, userId: member.id, role: "READER" });
-    expect(await refusalCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
+    expect(await catchErrorCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
     expect((await operator.members.list({ listingId: id })).items).toHaveLength(1);
@@ -105,13 +108,13 @@ describe("members", () => {
     const { id } = await makeListing(services, owner.id);
     for (const unknown of UNKNOWN_IDS) {
       const set = (listingId: string, userId: string) =>
-        rejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
+        catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
       expect(await set(id, unknown)).toEqual(["userId"]);
       expect(await set(unknown, owner.id)).toEqual(["listingId"]);
       const remove = operator.members.remove({ listingId: unknown, userId: owner.id });
-      expect(await refusalCode(remove)).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(remove)).toBe("RESOURCE_NOT_FOUND");
     }
-    expect(await rejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
+    expect(await catchRejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
   });
 });
 
@@ -128,19 +131,19 @@ describe("listings", () => {
       maxVehicles: -1,
       allowPets: "no" as unknown as boolean,
     };
-    const fields = await rejectedFields(makeListing(services, randomUUID(), bad));
+    const fields = await catchRejectedFields(makeListing(services, randomUUID(), bad));
     expect(fields.sort()).toEqual(Object.keys(bad).sort());
     for (const ownerId of UNKNOWN_IDS) {
-      expect(await rejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
+      expect(await catchRejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
     }
     const { id } = await makeUser(services);
     for (const timezone of ["+02:00", "Berlin", ""]) {
-      expect(await rejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
+      expect(await catchRejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
     }
   });
 
   test("an update changes what is given, null unsets, and forms stay as they are", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4, district: "Mitte" });
+    const holder = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
     const form = await makeForm(services, holder.userId, holder.listingId, { numberOfGuests: 4 });
     const before = await asUser(services, holder.userId).listings.get({ id: holder.listingId });
     const changed = await operator.listings.update({
@@ -153,24 +156,24 @@ describe("listings", () => {
     expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
     const closed = await operator.listings.deactivate({ id: holder.listingId });
     expect(closed).toEqual({ ...changed, active: false });
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
     for (const id of UNKNOWN_IDS) {
-      expect(await refusalCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
-      expect(await refusalCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 });
 
 describe("vehicles and pets", () => {
   test("are set in the application, within the listing's rules, by who has the form in scope", async () => {
-    const holder = await makeHolder(services, { maxVehicles: 2, allowPets: false });
+    const holder = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
     const { id } = await makeForm(services, holder.userId, holder.listingId);
     const { forms } = asUser(services, holder.userId);
     expect(await forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 0 })).toMatchObject({
       numberOfVehicles: 2,
       numberOfPets: 0,
     });
-    expect(await rejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
+    expect(await catchRejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
       "numberOfVehicles",
       "numberOfPets",
     ]);
@@ -181,35 +184,35 @@ describe("vehicles and pets", () => {
     const stranger = await makeUser(services);
     await setRole(services, holder.listingId, stranger.id, "READER");
     const call = asUser(services, stranger.id).forms.setParty({ id, numberOfPets: null });
-    expect(await refusalCode(call)).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
   });
 
   test("a move to a listing that does not take them is refused; an update in place is not", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const strict = await makeListing(services, holder.userId, { maxVehicles: 0, allowPets: false });
     const { id } = await makeForm(services, holder.userId, holder.listingId);
     const { forms } = asUser(services, holder.userId);
     await forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 1 });
-    expect(await rejectedFields(forms.update({ id, ...stay(strict.id) }))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(strict.id) }))).toEqual(["listingId"]);
     await operator.listings.update({ id: holder.listingId, maxVehicles: 0, allowPets: false });
-    expect((await forms.update({ id, ...stay(holder.listingId) })).numberOfVehicles).toBe(1);
+    expect((await forms.update({ id, ...fixedStay(holder.listingId) })).numberOfVehicles).toBe(1);
   });
 });
 
 describe("a user's status change", () => {
   test("goes one stage on, of a form in scope; the operator corrects", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const { id } = await makeForm(services, holder.userId, holder.listingId);
     const { forms } = asUser(services, holder.userId);
-    expect(await rejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
+    expect(await catchRejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
     for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "CHECKED_OUT"]) {
       expect((await forms.setStatus({ id, status })).status).toBe(status);
       expect((await forms.setStatus({ id, status })).status).toBe(status);
     }
-    expect(await rejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
+    expect(await catchRejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
     expect((await operator.forms.setStatus({ id, status: "SENT" })).status).toBe("SENT");
     const stranger = asUser(services, (await makeUser(services)).id);
-    expect(await refusalCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
+    expect(await catchErrorCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
   });
@@ -217,7 +220,7 @@ describe("a user's status change", () => {
 
 describe("the audit trail", () => {
   test("is read by subject, newest first, a page at a time, and by correlation id", async () => {
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     const correlationId = randomUUID();
     const { forms } = asUser(services, holder.userId, { correlationId });
     const { id } = await forms.create(holder.body);
