@@ -37,7 +37,7 @@ beforeAll(async () => {
   hosts = await startHosts(2, { ...world.env, ...LONG_TIMEOUTS });
 });
 afterAll(async () => {
-  await Promise.all(hosts.map(({ process }) => process.end()));
+  await Promise.all(hosts.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
   await clock.remove();
 });

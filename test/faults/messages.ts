@@ -23,7 +23,7 @@ export async function expectOneMessageEach(world: World): Promise<number> {
   const office = await openMailServer();
   const worker = spawnCli(["worker"], { env: { ...world.env, ...mailEnv(office.url) } });
   await expect.poll(() => hasJobs(world), { timeout: 120_000, interval: 100 }).toBe(false);
-  await worker.end();
+  await worker.stopOrKill();
   const arrived = office.received.map(({ mail }) => mail.messageId ?? "");
   expect(arrived.sort()).toEqual(await expectedMessages(world));
   return arrived.length;

@@ -42,7 +42,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await Promise.all(hosts.map(({ process }) => process.end()));
+  await Promise.all(hosts.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
 });
 

@@ -50,7 +50,7 @@ describe.skipIf(!mounted)("a disk that is full (needs the right to mount one)", 
   });
   afterAll(async () => {
     traffic.close();
-    await Promise.all(hosts.map(({ process }) => process.end()));
+    await Promise.all(hosts.map(({ process }) => process.stopOrKill()));
     await cluster.remove();
   });
 

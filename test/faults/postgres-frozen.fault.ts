@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   traffic.close();
-  await Promise.all(hosts.map(({ process }) => process.end()));
+  await Promise.all(hosts.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
 });
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await worker.waitForLine(/^Sending notifications/, 60_000);
 });
 afterAll(async () => {
-  await Promise.all([...hosts.map(({ process }) => process.end()), worker.end()]);
+  await Promise.all([...hosts.map(({ process }) => process.stopOrKill()), worker.stopOrKill()]);
   await office.close();
   await cluster.remove();
 });

@@ -43,7 +43,7 @@ beforeAll(async () => {
   onStandby = await startHost({ ...world.env, DATABASE_URL: standby.url });
 });
 afterAll(async () => {
-  await Promise.all([onPrimary.process.end(), onStandby.process.end(), worker?.end()]);
+  await Promise.all([onPrimary.process.stopOrKill(), onStandby.process.stopOrKill(), worker?.stopOrKill()]);
   await standby.remove();
   await primary.remove();
 });

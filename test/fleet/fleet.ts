@@ -43,7 +43,7 @@ export async function startHost(
   args: string[] = [],
   within: string[] = [],
 ): Promise<Host> {
-  const process = spawnCli(["serve", "--no-worker", ...args], { env, within });
+  const process = spawnCli(["serve", "--no-worker", ...args], { env, commandPrefix: within });
   const [, url = ""] = await process.waitForLine(/^Listening on ([^;]+);/, 45_000);
   return { url, process };
 }

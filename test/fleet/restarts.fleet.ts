@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   agent.destroy();
-  await Promise.all(hosts.map(({ process }) => process.end()));
+  await Promise.all(hosts.map(({ process }) => process.stopOrKill()));
   await postgres.stop();
   await rm(dataDir, { recursive: true, force: true });
 });

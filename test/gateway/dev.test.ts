@@ -53,7 +53,7 @@ describe("dev on its own Postgres", () => {
   }, async () => {
     // Both streams in one, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
-    const dev = spawnCli(["dev"], { env, cwd: folder, within });
+    const dev = spawnCli(["dev"], { env, cwd: folder, commandPrefix: within });
     await dev.waitForLine(/^Stop it with Ctrl-C/, STARTED);
     expect(dev.stdout).toMatch(/"msg":"listening"[\s\S]*Guest forms is running/);
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);

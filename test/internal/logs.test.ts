@@ -175,7 +175,7 @@ describe("a run that meets keys and addresses in every place", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, "error: ID: must be a UUID\n"]);
   }, 60_000);
 
-  afterAll(() => Promise.all([service?.end(), office?.close()]));
+  afterAll(() => Promise.all([service?.stopOrKill(), office?.close()]));
 });
 
 test("a line stays JSON whatever is taken out of it", () => {

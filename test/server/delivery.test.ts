@@ -30,16 +30,16 @@ vi.setConfig({ testTimeout: 90_000 });
 const ADDRESS = "unmistakable.guest@mail.example.com";
 
 let services: Services;
-let holder: ListingOwner;
+let owner: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeListingOwner(services);
+  owner = await makeListingOwner(services);
 });
 
 const waiting = () => asOperator(services).notifications.list();
 const only = async () => (await waiting())[0];
-const create = () => holder.create(fixedStay(holder.listingId, { guestEmail: ADDRESS }));
+const create = () => owner.create(fixedStay(owner.listingId, { guestEmail: ADDRESS }));
 const eventually = <Result>(look: () => Result, timeout = 40_000) =>
   expect.poll(look, { timeout, interval: 50 });
 
@@ -130,7 +130,7 @@ function refuse(code: number) {
 describe("the log of a message that was not sent", () => {
   const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
   const createTraced = () =>
-    createFormWithOutcome(services, holder.principal, fixedStay(holder.listingId, { guestEmail: ADDRESS }), {
+    createFormWithOutcome(services, owner.principal, fixedStay(owner.listingId, { guestEmail: ADDRESS }), {
       correlationId: CORRELATION_ID,
     });
 

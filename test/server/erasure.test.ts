@@ -20,18 +20,18 @@ const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const log = { info() {} };
 
 let services: Services;
-let holder: ListingOwner;
+let owner: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeListingOwner(services);
+  owner = await makeListingOwner(services);
 });
 
 let guests = 0;
 const body = (guestEmail: string | null = ADDRESS) =>
-  fixedStay(holder.listingId, { guestEmail, numberOfGuests: ++guests });
+  fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++guests });
 
-const create = async (guestEmail: string | null = ADDRESS) => (await holder.create(body(guestEmail))).form;
+const create = async (guestEmail: string | null = ADDRESS) => (await owner.create(body(guestEmail))).form;
 
 /** The ids of the forms that have an address. */
 async function withAddress(): Promise<string[]> {
@@ -73,7 +73,7 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     await services.db.pool.query(
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
        SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 450) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
     await age("91 days");
     const writer = await services.db.pool.connect();
@@ -101,7 +101,7 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint, check_out_date)
        SELECT 'bulk-' || n, $1, CASE WHEN n % 10 = 0 THEN '\\x00'::bytea END, '\\x00', now() - interval '1 day' * (n % 100)
        FROM generate_series(1, 5000) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
     await services.db.pool.query("ANALYZE forms");
     const { rows } = await services.db.pool.query(
@@ -113,14 +113,14 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
 
   test("leaves the create to be repeated, with its key, another or none, and the form to be updated", async () => {
     const request = body();
-    const { form } = await holder.create(request, "key");
+    const { form } = await owner.create(request, "key");
     await age("91 days");
     await eraseDueEmails(services, log);
     for (const key of ["key", undefined, "another"]) {
-      expect(await holder.create(request, key)).toEqual({ form, replayed: true });
+      expect(await owner.create(request, key)).toEqual({ form, replayed: true });
     }
     const { guestEmail: _, ...without } = request;
-    const { forms } = asUser(services, holder.userId);
+    const { forms } = asUser(services, owner.userId);
     expect(await forms.update({ id: form.id, ...without, numberOfGuests: 9 })).toMatchObject({
       id: form.id,
       numberOfGuests: 9,
@@ -185,8 +185,8 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     const rotated = withSecrets(services, "n".repeat(32), TEST_SECRET);
     await makeListingOwner(rotated);
     const lost = withSecrets(services, "l".repeat(32));
-    await holder.create(body(), undefined, lost);
-    await holder.create(body(), undefined, rotated);
+    await owner.create(body(), undefined, lost);
+    await owner.create(body(), undefined, rotated);
     expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toEqual({
       forms: 2,
       notifications: 2,
@@ -200,7 +200,7 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     await services.db.pool.query(
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
        SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 1000) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
     expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
       forms: 3,
@@ -243,7 +243,7 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     for (const email of ["", "x", "a@b"]) {
       expect(await catchRejectedFields(people.erase({ email }))).toEqual(["email"]);
     }
-    expect(await catchErrorCode(asUser(services, holder.userId).people.erase({ email: ADDRESS }))).toBe(
+    expect(await catchErrorCode(asUser(services, owner.userId).people.erase({ email: ADDRESS }))).toBe(
       "FORBIDDEN",
     );
   });

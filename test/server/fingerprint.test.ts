@@ -67,27 +67,27 @@ describe("fingerprints of stored creates stay recognizable", () => {
 });
 
 test("a create that was made before the body had an optional field is replayed afterwards", async () => {
-  const holder = await makeListingOwner(services);
+  const owner = await makeListingOwner(services);
   later.field = undefined;
-  const { form } = await holder.create(holder.body, "before");
+  const { form } = await owner.create(owner.body, "before");
   later.field = null;
-  expect(await holder.create(holder.body, "before")).toEqual({ form, replayed: true });
-  expect(await holder.create(holder.body)).toEqual({ form, replayed: true });
+  expect(await owner.create(owner.body, "before")).toEqual({ form, replayed: true });
+  expect(await owner.create(owner.body)).toEqual({ form, replayed: true });
   later.field = "18:00";
-  const other = await holder.create(holder.body);
+  const other = await owner.create(owner.body);
   expect(other.replayed).toBe(false);
   expect(other.form.id).not.toBe(form.id);
 });
 
 test("a replay of an answer stored before a field existed has the field, null", async () => {
-  const holder = await makeListingOwner(services);
+  const owner = await makeListingOwner(services);
   later.field = undefined;
-  const { form } = await holder.create(holder.body);
+  const { form } = await owner.create(owner.body);
   await services.db.pool.query(
     "UPDATE creations SET answer = answer - 'numberOfPets' - 'checkOutDate' WHERE form_id = $1",
     [form.id],
   );
-  const { form: replayed } = await holder.create(holder.body);
+  const { form: replayed } = await owner.create(owner.body);
   expect(replayed).toEqual({ ...form, checkOutDate: null });
   expect(Object.keys(replayed)).toEqual(Object.keys(form));
 });

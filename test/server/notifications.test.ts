@@ -22,23 +22,23 @@ const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const eventually = <Result>(look: () => Result) => expect.poll(look, { interval: 20 });
 
 let services: Services;
-let holder: ListingOwner;
+let owner: ListingOwner;
 
 beforeAll(async () => {
   services = await openTestServices();
-  holder = await makeListingOwner(services);
+  owner = await makeListingOwner(services);
 });
 
 const waiting = () => asOperator(services).notifications.list();
 
 describe("the job", () => {
   test("is enqueued for a form that a create with an address has made, and for nothing else", async () => {
-    const body = fixedStay(holder.listingId, { guestEmail: ADDRESS });
-    const { form } = await holder.create(body);
-    await holder.create(body, "again");
-    const { form: bare } = await holder.create(fixedStay(holder.listingId));
-    await holder.create(fixedStay(holder.listingId, { guestEmail: null }));
-    const { forms } = asUser(services, holder.userId);
+    const body = fixedStay(owner.listingId, { guestEmail: ADDRESS });
+    const { form } = await owner.create(body);
+    await owner.create(body, "again");
+    const { form: bare } = await owner.create(fixedStay(owner.listingId));
+    await owner.create(fixedStay(owner.listingId, { guestEmail: null }));
+    const { forms } = asUser(services, owner.userId);
     await forms.update({ id: bare.id, ...body });
     await forms.update({ id: form.id, ...body, guestEmail: "other@example.com" });
     expect(await waiting()).toEqual([
@@ -76,7 +76,7 @@ test("unsent notifications are found by their index, however many were sent", as
        SELECT 'sent-' || n, $1, '\\x00' FROM generate_series(1, 5000) n RETURNING id)
      INSERT INTO notifications (kind, form_id, state, next_attempt_at)
      SELECT 'form.created', id, 'sent', NULL FROM sent`,
-    [holder.listingId],
+    [owner.listingId],
   );
   await services.db.pool.query("ANALYZE notifications");
   const client = await services.db.pool.connect();
@@ -104,14 +104,14 @@ describe("the message", () => {
       FORM_URL_TEMPLATE: "https://forms.example.org/g/{publicId}?lang=en&from=mail",
     });
     const lines = await startTestWorker(mailing);
-    const listing = await makeListing(services, holder.userId, {
+    const listing = await makeListing(services, owner.userId, {
       title: "Čajovna „U řeky“ 🏡, Loft & more",
       address: "Kampa 5",
       city: "Praha",
       country: "Česko",
       timezone: "Pacific/Auckland",
     });
-    const { form } = await holder.create(fixedStay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
+    const { form } = await owner.create(fixedStay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
     await eventually(() => office.received.length).toBe(1);
     const [{ from, to, mail } = { from: "", to: [], mail: null }] = office.received;
     expect(from).toBe("hosts@example.com");
@@ -150,13 +150,13 @@ describe("the message", () => {
     const office = await openMailServer();
     await startTestWorker(await openServicesWithMail(services, office.url));
     const words = `<script>alert('1')</script> & "<b onclick=x>" &lt;`;
-    const listing = await makeListing(services, holder.userId, {
+    const listing = await makeListing(services, owner.userId, {
       title: words,
       address: words,
       city: words,
       country: words,
     });
-    await holder.create(fixedStay(listing.id, { guestEmail: ADDRESS }));
+    await owner.create(fixedStay(listing.id, { guestEmail: ADDRESS }));
     await eventually(() => office.received.length).toBe(1);
     const { html = "", text = "", subject } = office.received[0]?.mail ?? {};
     const escaped =
@@ -170,13 +170,13 @@ describe("the message", () => {
 
   test("goes to the address as an update has since left it", async () => {
     const office = await openMailServer();
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 12 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 12 }),
     );
     const guestEmail = "corrected@example.com";
-    await asUser(services, holder.userId).forms.update({
+    await asUser(services, owner.userId).forms.update({
       id: form.id,
-      ...fixedStay(holder.listingId, { guestEmail }),
+      ...fixedStay(owner.listingId, { guestEmail }),
     });
     await startTestWorker(await openServicesWithMail(services, office.url));
     await eventually(() => office.received.map(({ to }) => to)).toEqual([[guestEmail]]);
@@ -184,7 +184,7 @@ describe("the message", () => {
 
   test("is sent after the secrets were rotated", async () => {
     const office = await openMailServer();
-    await holder.create(fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
+    await owner.create(fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 13 }));
     await startTestWorker(
       withSecrets(await openServicesWithMail(services, office.url), "n".repeat(32), TEST_SECRET),
     );
@@ -192,11 +192,11 @@ describe("the message", () => {
   });
 
   test("is not sent where the form is gone", async () => {
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 14 }),
     );
-    const { form: other } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
+    const { form: other } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 15 }),
     );
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [form.id]);
     const office = await openMailServer();
@@ -206,8 +206,8 @@ describe("the message", () => {
   });
 
   test("is not sent where the address is gone", async () => {
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 18 }),
     );
     await services.db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [form.id]);
     const office = await openMailServer();
@@ -222,8 +222,8 @@ describe("the message", () => {
   });
 
   test("waits while no worker has a mail server, and is sent by the first that has one", async () => {
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 19 }),
     );
     // What a worker claims at its start, it finishes before it has stopped.
     await (await startWorker(services, { info() {}, warn() {}, error() {} })).stop();
@@ -258,8 +258,8 @@ describe("a message that the mail server refuses", () => {
     const said = `<${ADDRESS}> (${ADDRESS.toLowerCase()}): mailbox busy`;
     office.rcptErrors.push({ code: 451, text: said });
     const lines = await startTestWorker(await openServicesWithMail(services, office.url));
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 16 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 16 }),
     );
     const later = expect.objectContaining({ formId: form.id, state: "retrying", attempts: 1 });
     await eventually(waiting).toEqual([later]);
@@ -278,8 +278,8 @@ describe("a message that the mail server refuses", () => {
   });
 
   test("stays visible once it was given up", async () => {
-    const { form } = await holder.create(
-      fixedStay(holder.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }),
+    const { form } = await owner.create(
+      fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: 17 }),
     );
     await services.db.pool.query(
       "UPDATE notifications SET state = 'failed', attempts = 25, last_error = 'refused' WHERE form_id = $1",

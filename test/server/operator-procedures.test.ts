@@ -143,20 +143,20 @@ describe("listings", () => {
   });
 
   test("an update changes what is given, null unsets, and forms stay as they are", async () => {
-    const holder = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
-    const form = await makeForm(services, holder.userId, holder.listingId, { numberOfGuests: 4 });
-    const before = await asUser(services, holder.userId).listings.get({ id: holder.listingId });
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
+    const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
+    const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
     const changed = await operator.listings.update({
-      id: holder.listingId.toUpperCase(),
+      id: owner.listingId.toUpperCase(),
       title: "New title",
       district: null,
       maxPeopleInListing: 2,
     });
     expect(changed).toEqual({ ...before, title: "New title", district: null, maxPeopleInListing: 2 });
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
-    const closed = await operator.listings.deactivate({ id: holder.listingId });
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
+    const closed = await operator.listings.deactivate({ id: owner.listingId });
     expect(closed).toEqual({ ...changed, active: false });
-    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
     for (const id of UNKNOWN_IDS) {
       expect(await catchErrorCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
       expect(await catchErrorCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
@@ -166,9 +166,9 @@ describe("listings", () => {
 
 describe("vehicles and pets", () => {
   test("are set in the application, within the listing's rules, by who has the form in scope", async () => {
-    const holder = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     expect(await forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 0 })).toMatchObject({
       numberOfVehicles: 2,
       numberOfPets: 0,
@@ -182,28 +182,28 @@ describe("vehicles and pets", () => {
       numberOfPets: null,
     });
     const stranger = await makeUser(services);
-    await setRole(services, holder.listingId, stranger.id, "READER");
+    await setRole(services, owner.listingId, stranger.id, "READER");
     const call = asUser(services, stranger.id).forms.setParty({ id, numberOfPets: null });
     expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
   });
 
   test("a move to a listing that does not take them is refused; an update in place is not", async () => {
-    const holder = await makeListingOwner(services);
-    const strict = await makeListing(services, holder.userId, { maxVehicles: 0, allowPets: false });
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services);
+    const strict = await makeListing(services, owner.userId, { maxVehicles: 0, allowPets: false });
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     await forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 1 });
     expect(await catchRejectedFields(forms.update({ id, ...fixedStay(strict.id) }))).toEqual(["listingId"]);
-    await operator.listings.update({ id: holder.listingId, maxVehicles: 0, allowPets: false });
-    expect((await forms.update({ id, ...fixedStay(holder.listingId) })).numberOfVehicles).toBe(1);
+    await operator.listings.update({ id: owner.listingId, maxVehicles: 0, allowPets: false });
+    expect((await forms.update({ id, ...fixedStay(owner.listingId) })).numberOfVehicles).toBe(1);
   });
 });
 
 describe("a user's status change", () => {
   test("goes one stage on, of a form in scope; the operator corrects", async () => {
-    const holder = await makeListingOwner(services);
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services);
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     expect(await catchRejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
     for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "CHECKED_OUT"]) {
       expect((await forms.setStatus({ id, status })).status).toBe(status);
@@ -220,15 +220,15 @@ describe("a user's status change", () => {
 
 describe("the audit trail", () => {
   test("is read by subject, newest first, a page at a time, and by correlation id", async () => {
-    const holder = await makeListingOwner(services);
+    const owner = await makeListingOwner(services);
     const correlationId = randomUUID();
-    const { forms } = asUser(services, holder.userId, { correlationId });
-    const { id } = await forms.create(holder.body);
-    await asUser(services, holder.userId).forms.setStatus({ id, status: "COMPLETED" });
+    const { forms } = asUser(services, owner.userId, { correlationId });
+    const { id } = await forms.create(owner.body);
+    await asUser(services, owner.userId).forms.setStatus({ id, status: "COMPLETED" });
     const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
     expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
-      ["form.status_set", holder.userId],
-      ["form.created", holder.userId],
+      ["form.status_set", owner.userId],
+      ["form.created", owner.userId],
     ]);
     const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
     expect(newest).toEqual(trail[0]);

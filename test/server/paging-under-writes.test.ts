@@ -58,19 +58,19 @@ const isSettled = (work: Promise<unknown>) =>
 describe("a create that is late to commit", () => {
   /** A create is held up, with two later ones by another user done; then the first page of one is asked for. */
   async function scene() {
-    const holder = await makeListingOwner(services);
+    const owner = await makeListingOwner(services);
     const colleague = await makeListingOwner(services);
     const third = await makeListingOwner(services);
-    for (const { userId } of [colleague, third]) await setRole(services, holder.listingId, userId, "WRITER");
+    for (const { userId } of [colleague, third]) await setRole(services, owner.listingId, userId, "WRITER");
     const lock = await holdUp(colleague.userId);
-    const late = colleague.create(fixedStay(holder.listingId, { numberOfGuests: 1 }));
+    const late = colleague.create(fixedStay(owner.listingId, { numberOfGuests: 1 }));
     const pid = await heldUp();
     const done: FormV1[] = [];
     for (const numberOfGuests of [2, 3]) {
-      done.push((await holder.create({ ...holder.body, numberOfGuests })).form);
+      done.push((await owner.create({ ...owner.body, numberOfGuests })).form);
     }
-    const { forms } = asUser(reader, holder.userId);
-    return { holder, third, lock, late, pid, done, forms, page: forms.list({ limit: 1 }) };
+    const { forms } = asUser(reader, owner.userId);
+    return { owner, third, lock, late, pid, done, forms, page: forms.list({ limit: 1 }) };
   }
 
   test("is waited for before a cursor behind it is given out, and is on the page", async () => {
@@ -101,14 +101,14 @@ describe("a create that is late to commit", () => {
   });
 
   test("is waited for where the page has moved towards it meanwhile", async () => {
-    const { holder, third, late, pid, done, forms, page } = await scene();
+    const { owner, third, late, pid, done, forms, page } = await scene();
     late.catch(() => {});
     const lock = await holdUp(third.userId);
-    const later = third.create(fixedStay(holder.listingId, { numberOfGuests: 4 }));
+    const later = third.create(fixedStay(owner.listingId, { numberOfGuests: 4 }));
     await heldUp(2);
     const next: FormV1[] = [];
     for (const numberOfGuests of [5, 6]) {
-      next.push((await holder.create({ ...holder.body, numberOfGuests })).form);
+      next.push((await owner.create({ ...owner.body, numberOfGuests })).form);
     }
     // Out of the list goes what was on the page, and the create that it waited for fails.
     const { listingId } = await makeListingOwner(services);

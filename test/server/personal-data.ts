@@ -31,10 +31,10 @@ export interface CapturedOutput {
  */
 export async function captureOutput(env: Record<string, string> = {}): Promise<CapturedOutput> {
   const services = await openTestServices();
-  const holder = await makeListingOwner(services);
-  const { key } = await makeKey(services, holder.userId);
-  const readOnly = await makeKey(services, holder.userId, { mode: "READ_ONLY" });
-  const revoked = await makeKey(services, holder.userId);
+  const owner = await makeListingOwner(services);
+  const { key } = await makeKey(services, owner.userId);
+  const readOnly = await makeKey(services, owner.userId, { mode: "READ_ONLY" });
+  const revoked = await makeKey(services, owner.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
   const [ordinary, refused, deferred, erased, mistyped] = GUESTS;
   const office = await startMailServer({
@@ -62,7 +62,7 @@ export async function captureOutput(env: Record<string, string> = {}): Promise<C
   const post = (body: unknown, headers = {}) => send("POST", "/v1/forms", body, key, headers);
   let numberOfGuests = 0;
   const body = (guestEmail: string) =>
-    fixedStay(holder.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
+    fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
   const made: string[] = [];
   for (const guest of [ordinary, refused, deferred, erased]) {
     const request = body(guest);

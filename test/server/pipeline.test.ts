@@ -47,74 +47,71 @@ async function auditOf(subjectId: string): Promise<AuditRow[]> {
 
 describe("the listing's rules on a create", () => {
   test("an inactive listing takes no new form", async () => {
-    const holder = await makeListingOwner(services, { active: false });
-    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
-    expect(await holder.countRows()).toEqual(NOTHING);
+    const owner = await makeListingOwner(services, { active: false });
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
+    expect(await owner.countRows()).toEqual(NOTHING);
   });
 
   test("guests up to the listing's limit, no further", async () => {
-    const holder = await makeListingOwner(services, { maxPeopleInListing: 2 });
-    const create = (numberOfGuests: number) => holder.create({ ...holder.body, numberOfGuests });
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 2 });
+    const create = (numberOfGuests: number) => owner.create({ ...owner.body, numberOfGuests });
     expect(await catchRejectedFields(create(3))).toEqual(["numberOfGuests"]);
-    expect(await holder.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NOTHING);
     expect((await create(2)).form.numberOfGuests).toBe(2);
   });
 
   test("both faults come together, and nothing is written", async () => {
-    const holder = await makeListingOwner(services, { active: false, maxPeopleInListing: 1 });
-    expect(await catchRejectedFields(holder.create(holder.body, "k"))).toEqual([
-      "listingId",
-      "numberOfGuests",
-    ]);
-    expect(await holder.countRows()).toEqual(NOTHING);
+    const owner = await makeListingOwner(services, { active: false, maxPeopleInListing: 1 });
+    expect(await catchRejectedFields(owner.create(owner.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
+    expect(await owner.countRows()).toEqual(NOTHING);
   });
 
   test("they are judged as they stand at the call", async () => {
-    const holder = await makeListingOwner(services);
-    await change(holder.listingId, "active = false");
-    expect(await catchRejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
-    await change(holder.listingId, "active = true");
-    expect((await holder.create(holder.body)).replayed).toBe(false);
+    const owner = await makeListingOwner(services);
+    await change(owner.listingId, "active = false");
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
+    await change(owner.listingId, "active = true");
+    expect((await owner.create(owner.body)).replayed).toBe(false);
   });
 });
 
 describe("the listing's rules on an update", () => {
   test("a form on an inactive listing can be changed, and moved away, but none moved there", async () => {
-    const holder = await makeListingOwner(services);
-    const second = await makeListing(services, holder.userId);
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
-    await change(holder.listingId, "active = false");
-    const changed = await forms.update({ id, ...fixedStay(holder.listingId, { numberOfGuests: 5 }) });
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
+    await change(owner.listingId, "active = false");
+    const changed = await forms.update({ id, ...fixedStay(owner.listingId, { numberOfGuests: 5 }) });
     expect(changed.numberOfGuests).toBe(5);
     expect((await forms.update({ id, ...fixedStay(second.id) })).listingId).toBe(second.id);
-    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(holder.listingId) }))).toEqual([
+    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(owner.listingId) }))).toEqual([
       "listingId",
     ]);
     expect((await forms.get({ id })).listingId).toBe(second.id);
   });
 
   test("the limit of guests is the target's, with or without a move", async () => {
-    const holder = await makeListingOwner(services, { maxPeopleInListing: 4 });
-    const small = await makeListing(services, holder.userId, { maxPeopleInListing: 2, active: false });
-    const form = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
+    const small = await makeListing(services, owner.userId, { maxPeopleInListing: 2, active: false });
+    const form = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     const put = (listingId: string, numberOfGuests: number) =>
       forms.update({ id: form.id, ...fixedStay(listingId, { numberOfGuests }) });
-    expect(await catchRejectedFields(put(holder.listingId, 5))).toEqual(["numberOfGuests"]);
+    expect(await catchRejectedFields(put(owner.listingId, 5))).toEqual(["numberOfGuests"]);
     expect(await catchRejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
     expect(await forms.get({ id: form.id })).toEqual(form);
-    expect((await put(holder.listingId, 4)).numberOfGuests).toBe(4);
+    expect((await put(owner.listingId, 4)).numberOfGuests).toBe(4);
   });
 });
 
 describe("an update", () => {
   test("changes what the body says and nothing else; the same again is the same", async () => {
-    const holder = await makeListingOwner(services);
-    const second = await makeListing(services, holder.userId);
-    const form = await makeForm(services, holder.userId, holder.listingId);
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const form = await makeForm(services, owner.userId, owner.listingId);
     await asOperator(services).forms.setStatus({ id: form.id, status: "ACCEPTED" });
-    const { forms } = asUser(services, holder.userId);
+    const { forms } = asUser(services, owner.userId);
     const body = fixedStay(second.id, { numberOfGuests: 7 });
     const updated = await forms.update({ id: form.id, ...body });
     expect(updated).toEqual({
@@ -130,9 +127,9 @@ describe("an update", () => {
   });
 
   test("without an address keeps the stored one; with one replaces it; never notifies", async () => {
-    const holder = await makeListingOwner(services);
-    const { form } = await holder.create(holder.body);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services);
+    const { form } = await owner.create(owner.body);
+    const { forms } = asUser(services, owner.userId);
     const stored = async (id: string) => {
       const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
       return row.guestEmail && open(services.keyring.email, row.guestEmail, id);
@@ -144,35 +141,35 @@ describe("an update", () => {
       [" New.Guest@EXAMPLE.com", "New.Guest@example.com"],
       [undefined, "New.Guest@example.com"],
     ] as const) {
-      await forms.update({ id: form.id, ...fixedStay(holder.listingId), guestEmail });
+      await forms.update({ id: form.id, ...fixedStay(owner.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
     }
-    expect((await holder.countRows()).jobs).toBe(1);
+    expect((await owner.countRows()).jobs).toBe(1);
 
-    const bare = await makeForm(services, holder.userId, holder.listingId);
+    const bare = await makeForm(services, owner.userId, owner.listingId);
     expect(await stored(bare.id)).toBeNull();
-    await forms.update({ id: bare.id, ...fixedStay(holder.listingId, { guestEmail: "late@example.com" }) });
+    await forms.update({ id: bare.id, ...fixedStay(owner.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await holder.countRows()).jobs).toBe(1);
+    expect((await owner.countRows()).jobs).toBe(1);
   });
 });
 
 describe("the audit trail", () => {
   test("has one row for each write, of who did it in which request; none for repeats and refusals", async () => {
-    const holder = await makeListingOwner(services);
-    const second = await makeListing(services, holder.userId);
-    const key = await makeKey(services, holder.userId);
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const key = await makeKey(services, owner.userId);
     const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const call = (index: number) => ({ correlationId: ids[index] ?? "" });
-    const body = { ...holder.body, guestEmail: "audited@example.com" };
+    const body = { ...owner.body, guestEmail: "audited@example.com" };
 
     const { id } = await asKey(services, key, call(0)).forms.create(body);
     await asKey(services, key, call(1)).forms.update({ id, ...body, listingId: second.id });
-    await asUser(services, holder.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
+    await asUser(services, owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
     await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
     const noTrace = { correlationId: randomUUID() };
-    await asUser(services, holder.userId, noTrace).forms.create(body);
-    const quiet = asUser(services, holder.userId, noTrace).forms;
+    await asUser(services, owner.userId, noTrace).forms.create(body);
+    const quiet = asUser(services, owner.userId, noTrace).forms;
     await catchServiceError(quiet.update({ id, ...body, listingId: randomUUID() }));
     await catchServiceError(quiet.update({ id, ...body, numberOfGuests: 0 }));
 
@@ -183,18 +180,18 @@ describe("the audit trail", () => {
         actor_id: key.id,
         action: "form.created",
         correlation_id: ids[0],
-        details: { listingId: holder.listingId },
+        details: { listingId: owner.listingId },
       },
       {
         actor: "key",
         actor_id: key.id,
         action: "form.updated",
         correlation_id: ids[1],
-        details: { listingId: second.id, movedFrom: holder.listingId },
+        details: { listingId: second.id, movedFrom: owner.listingId },
       },
       {
         actor: "user",
-        actor_id: holder.userId,
+        actor_id: owner.userId,
         action: "form.updated",
         correlation_id: ids[2],
         details: { listingId: second.id },
@@ -224,10 +221,10 @@ describe("the audit trail", () => {
       return rows.map(({ action, actor }) => `${actor} ${action}`);
     };
     const id = randomUUID();
-    const holder = await makeListingOwner(services);
+    const owner = await makeListingOwner(services);
     const user = await operator(id).users.create({ email: "audited.user@example.com" });
-    await operator(id).members.set({ listingId: holder.listingId, userId: user.id, role: "WRITER" });
-    await operator(id).members.remove({ listingId: holder.listingId, userId: user.id });
+    await operator(id).members.set({ listingId: owner.listingId, userId: user.id, role: "WRITER" });
+    await operator(id).members.remove({ listingId: owner.listingId, userId: user.id });
     const key = await operator(id).keys.issue({ userId: user.id, mode: "READ_ONLY" });
     await operator(id).keys.rotate({ id: key.id });
     await operator(id).keys.revoke({ id: key.id });
@@ -246,11 +243,11 @@ describe("the audit trail", () => {
 
 describe("a write that fails at its last step", () => {
   test("leaves nothing of a create behind, binds nothing, and says nothing of the cause", async () => {
-    const holder = await makeListingOwner(services);
+    const owner = await makeListingOwner(services);
     await services.db.pool.query(`
       CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
       CREATE TRIGGER refuse_job BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_job()`);
-    expect(await catchServiceError(holder.create(holder.body, "k"))).toEqual({
+    expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",
       status: 500,
@@ -258,19 +255,19 @@ describe("a write that fails at its last step", () => {
       errors: undefined,
       retryAfter: undefined,
     });
-    expect(await holder.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NOTHING);
     // Without an address there is no job to add.
-    expect((await holder.create(fixedStay(holder.listingId))).replayed).toBe(false);
+    expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
     await services.db.pool.query("DROP FUNCTION refuse_job CASCADE");
-    expect((await holder.create({ ...holder.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await holder.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
+    expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
+    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
   });
 
   test("leaves an update undone", async () => {
-    const holder = await makeListingOwner(services);
-    const second = await makeListing(services, holder.userId);
-    const { form } = await holder.create(holder.body);
-    const { forms } = asUser(services, holder.userId);
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const { form } = await owner.create(owner.body);
+    const { forms } = asUser(services, owner.userId);
     await services.db.pool.query("ALTER TABLE audit_entries RENAME TO no_audit");
     const failed = await catchServiceError(
       forms.update({ id: form.id, ...fixedStay(second.id, { numberOfGuests: 9 }) }),
@@ -278,7 +275,7 @@ describe("a write that fails at its last step", () => {
     await services.db.pool.query("ALTER TABLE no_audit RENAME TO audit_entries");
     expect(failed).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 500 });
     expect(await forms.get({ id: form.id })).toEqual(form);
-    expect(await holder.create(holder.body, "new")).toEqual({ form, replayed: true });
+    expect(await owner.create(owner.body, "new")).toEqual({ form, replayed: true });
   });
 });
 
@@ -286,33 +283,33 @@ describe("a write that nobody waits for any longer", () => {
   const overdue = { signal: AbortSignal.abort(new Unavailable("too late")) };
 
   test("is not begun", async () => {
-    const holder = await makeListingOwner(services);
-    const caller = asUser(services, holder.userId, overdue);
-    expect(await catchServiceError(caller.forms.create(holder.body))).toMatchObject({
+    const owner = await makeListingOwner(services);
+    const caller = asUser(services, owner.userId, overdue);
+    expect(await catchServiceError(caller.forms.create(owner.body))).toMatchObject({
       status: 503,
       retryAfter: 1,
     });
-    expect(await holder.countRows()).toEqual(NOTHING);
-    const { form } = await holder.create(holder.body);
+    expect(await owner.countRows()).toEqual(NOTHING);
+    const { form } = await owner.create(owner.body);
     const update = caller.forms.update({
       id: form.id,
-      ...fixedStay(holder.listingId, { numberOfGuests: 4 }),
+      ...fixedStay(owner.listingId, { numberOfGuests: 4 }),
     });
     expect(await catchServiceError(update)).toMatchObject({ status: 503, retryAfter: 1 });
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 
   test("is not made where the time is up while it waits for a lock", async () => {
-    const holder = await makeListingOwner(services);
-    const { form } = await holder.create(holder.body);
+    const owner = await makeListingOwner(services);
+    const { form } = await owner.create(owner.body);
     const client = await services.db.pool.connect();
     const deadline = new AbortController();
     try {
       await client.query("BEGIN");
-      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
-      const caller = asUser(services, holder.userId, { signal: deadline.signal });
+      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+      const caller = asUser(services, owner.userId, { signal: deadline.signal });
       const late = catchServiceError(
-        caller.forms.update({ id: form.id, ...fixedStay(holder.listingId, { numberOfGuests: 4 }) }),
+        caller.forms.update({ id: form.id, ...fixedStay(owner.listingId, { numberOfGuests: 4 }) }),
       );
       const waiting =
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -323,20 +320,20 @@ describe("a write that nobody waits for any longer", () => {
     } finally {
       client.release();
     }
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 });
 
 test("a form whose address no secret opens can be updated, and keeps it until it gets another", async () => {
-  const holder = await makeListingOwner(services);
-  const { form } = await holder.create(holder.body);
+  const owner = await makeListingOwner(services);
+  const { form } = await owner.create(owner.body);
   const stored = async () =>
     (await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [form.id])).rows[0]
       .guest_email;
   const lost = Buffer.alloc(50, 1);
   await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, lost]);
-  const { forms } = asUser(services, holder.userId);
-  const body = fixedStay(holder.listingId, { numberOfGuests: 4 });
+  const { forms } = asUser(services, owner.userId);
+  const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
   expect((await forms.update({ id: form.id, ...body })).numberOfGuests).toBe(4);
   expect(await stored()).toEqual(lost);
   await forms.update({ id: form.id, ...body, guestEmail: "new@example.com" });

@@ -7,14 +7,14 @@ import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 const MAX_CRASHES = 5;
 
 let services: Services;
-let holder: ListingOwner;
+let owner: ListingOwner;
 /** Of a worker that crashes, and of one that lives. */
 let victim: Queue;
 let survivor: Queue;
 
 beforeAll(async () => {
   services = await openTestServices();
-  holder = await makeListingOwner(services);
+  owner = await makeListingOwner(services);
   victim = openQueue(services.db, "victim");
   survivor = openQueue(services.db, "survivor");
 });
@@ -22,7 +22,7 @@ beforeAll(async () => {
 let guests = 0;
 beforeEach(async () => {
   await services.db.pool.query("DELETE FROM notifications");
-  await holder.create({ ...holder.body, numberOfGuests: ++guests });
+  await owner.create({ ...owner.body, numberOfGuests: ++guests });
 });
 
 const only = async () => (await asOperator(services).notifications.list())[0];

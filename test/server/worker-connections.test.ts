@@ -89,8 +89,8 @@ test("a worker that loses the database before it has looked for jobs once works 
 });
 
 const addJob = async () => {
-  const holder = await makeListingOwner(services);
-  await holder.create(holder.body);
+  const owner = await makeListingOwner(services);
+  await owner.create(owner.body);
 };
 
 const jobs = async () => (await asOperator(services).notifications.list()).length;
