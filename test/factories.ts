@@ -49,7 +49,7 @@ export async function openTestServices(env: Record<string, string> = {}): Promis
   return services;
 }
 
-/** Returns the same core with keys derived from these secrets, newest first. Does not check them against the database. */
+/** Returns the core with keys derived from these secrets, newest first, without checking them against the database. */
 export const withSecrets = (services: Services, ...secrets: string[]): Services => ({
   ...services,
   keyring: deriveKeyring(secrets),

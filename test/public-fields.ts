@@ -8,8 +8,8 @@ const nullOrInt32 = (value: unknown) =>
   value === null || (Number.isInteger(value) && Math.abs(value as number) < 2 ** 31);
 const isText = (value: unknown) => typeof value === "string";
 
-// Every public field of a form and a listing, in order, with a check of its value. Written by hand, not derived from the
-// schemas, so adding or removing a field by accident fails every test that reads a resource.
+// Every public field of a form and a listing, in order, with a check of its value. Written by hand and not derived from
+// the schemas, so adding or removing a field by accident fails every test that reads a resource.
 
 export const FORM_FIELDS: Record<string, (value: unknown) => boolean> = {
   id: matches(UUID),

@@ -2,20 +2,20 @@ import { expect } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeUser } from "../factories.js";
 
-/** Beginning of the creation times that are made up here, in milliseconds since 1970. */
+/** Start of the generated creation times, in milliseconds since 1970. */
 export const BASE_TIME_MS = Date.UTC(2026, 0, 1);
 
 export interface BulkData {
   listings: number;
   formsPerListing: number;
-  /** Forms get one of this many creation times, a millisecond apart: few of them make many ties. */
+  /** Number of distinct creation times of the forms, 1 ms apart. Few of them give many ties. */
   distinctTimes: number;
-  /** Milliseconds after EPOCH of the first of them. */
+  /** Offset of the first creation time from BASE_TIME_MS. */
   startMs?: number;
   role?: "OWNER" | "WRITER" | "READER";
 }
 
-/** Puts listings with forms in a user's name, by SQL: thousands through the pipeline would take minutes. */
+/** Inserts listings of a user, with forms. Uses SQL, because creating thousands of forms by call takes minutes. */
 export async function insertListingsWithForms(
   services: Services,
   userId: string,
@@ -40,16 +40,16 @@ export async function insertListingsWithForms(
   );
 }
 
-/** A new user with such listings and forms. */
-export async function makeUserWithForms(services: Services, crowd: BulkData): Promise<string> {
+/** Creates a user with such listings and forms. Returns the user's id. */
+export async function makeUserWithForms(services: Services, data: BulkData): Promise<string> {
   const { id } = await makeUser(services);
-  await insertListingsWithForms(services, id, crowd);
+  await insertListingsWithForms(services, id, data);
   return id;
 }
 
-const MINE = "SELECT FROM memberships m WHERE m.user_id = $1 AND m.role IN ('OWNER', 'WRITER')";
+const SCOPE = "SELECT FROM memberships m WHERE m.user_id = $1 AND m.role IN ('OWNER', 'WRITER')";
 
-/** Ids in scope, by the plainest query there is. */
+/** Returns the ids of the forms in a user's scope in list order, by a query simple enough to be trusted. */
 export async function formIdsInScope(
   services: Services,
   userId: string,
@@ -57,7 +57,7 @@ export async function formIdsInScope(
 ): Promise<string[]> {
   const { rows } = await services.db.pool.query<{ id: string }>(
     `SELECT f.id FROM forms f
-     WHERE EXISTS (${MINE} AND m.listing_id = f.listing_id) AND ($2::uuid IS NULL OR f.listing_id = $2)
+     WHERE EXISTS (${SCOPE} AND m.listing_id = f.listing_id) AND ($2::uuid IS NULL OR f.listing_id = $2)
      ORDER BY f.created_at, f.id`,
     [userId, listingId ?? null],
   );
@@ -66,7 +66,7 @@ export async function formIdsInScope(
 
 export async function listingIdsInScope(services: Services, userId: string): Promise<string[]> {
   const { rows } = await services.db.pool.query<{ id: string }>(
-    `SELECT l.id FROM listings l WHERE EXISTS (${MINE} AND m.listing_id = l.id) ORDER BY l.created_at, l.id`,
+    `SELECT l.id FROM listings l WHERE EXISTS (${SCOPE} AND m.listing_id = l.id) ORDER BY l.created_at, l.id`,
     [userId],
   );
   return rows.map(({ id }) => id);
@@ -77,7 +77,7 @@ interface IdPage {
   nextCursor: string | null;
 }
 
-/** Pages through a list to its end; every page but the last must be full. */
+/** Reads all pages of a list and returns the ids. Fails if a page other than the last is not full. */
 export async function readAllPages(
   limit: number,
   read: (input: { limit: number; cursor?: string }) => Promise<IdPage>,
@@ -94,7 +94,7 @@ export async function readAllPages(
   return ids;
 }
 
-/** Paging through all forms, with each limit, gives each form in scope exactly once and in order. */
+/** Fails unless paging with each limit returns every form in scope exactly once and in order. */
 export async function expectPagingReturnsEveryForm(
   services: Services,
   userId: string,

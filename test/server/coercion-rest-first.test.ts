@@ -1,9 +1,9 @@
 import { test } from "vitest";
 import { expectDirectCallsRejected, expectRestCallsRejected, makeCoercionFixture } from "./coercion.js";
 
-test("nothing is coerced where REST comes first, then a direct caller, then REST again", async () => {
-  const setting = await makeCoercionFixture();
-  await expectRestCallsRejected(setting);
-  await expectDirectCallsRejected(setting);
-  await expectRestCallsRejected(setting);
+test("values are never coerced if REST runs first, then direct calls, then REST again", async () => {
+  const fixture = await makeCoercionFixture();
+  await expectRestCallsRejected(fixture);
+  await expectDirectCallsRejected(fixture);
+  await expectRestCallsRejected(fixture);
 });

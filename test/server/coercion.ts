@@ -30,7 +30,7 @@ export async function makeCoercionFixture(): Promise<CoercionFixture> {
   return { services, listingId, key: await makeKey(services, id) };
 }
 
-/** Values that a coercing schema would let pass, by the field that must be named. */
+/** Values that a coercing schema would accept, with the field that must be rejected. */
 const COERCIBLE_VALUES: [field: string, value: unknown][] = [
   ...["3", true, null, "2.0", ["3"]].map((value): [string, unknown] => ["numberOfGuests", value]),
   ...[1_814_367_600_000, null, true, "2027-07-01"].map((value): [string, unknown] => ["checkInDate", value]),
@@ -54,7 +54,7 @@ export async function expectDirectCallsRejected({
   }
 }
 
-/** The same over HTTP, of a gateway that is made for it. */
+/** Sends the same values over HTTP, to a new gateway. */
 export async function expectRestCallsRejected({ services, key, listingId }: CoercionFixture): Promise<void> {
   const server = createServer(createApp({ services, log: pino({ level: "silent" }) }));
   await once(server.listen(0, "127.0.0.1"), "listening");

@@ -23,35 +23,35 @@ beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
 
-const update = (
+const updateForm = (
   { userId }: ListingOwner,
   id: string,
   body: Parameters<typeof fixedStay>[1] & { listingId: string },
 ) => asUser(services, userId).forms.update({ id, ...fixedStay(body.listingId), ...body });
 
-const ONE = { forms: 1, creations: 1, jobs: 1, audit: 1 };
+const ONE_FORM = { forms: 1, creations: 1, notifications: 1, audit: 1 };
 
-describe("the same body again", () => {
-  test("with no, the same or another Idempotency-Key is answered with the original and does nothing", async () => {
+describe("an equal body", () => {
+  test("with no, the same or another Idempotency-Key is replayed and writes nothing but new keys", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
     expect(first.replayed).toBe(false);
     for (const key of [undefined, "one", "one", "two", undefined, "one"]) {
       expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    expect(await owner.countRows()).toEqual({ ...ONE, keys: 2 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 2 });
   });
 
-  test("after a create with an Idempotency-Key, too", async () => {
+  test("is also replayed if the first create had an Idempotency-Key", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "one");
     for (const key of [undefined, "one", "two"]) {
       expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    expect(await owner.countRows()).toEqual({ ...ONE, keys: 2 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 2 });
   });
 
-  test("is known by what it means, not by how it is written", async () => {
+  test("is compared by value: property order, offset, email domain case and UUID case do not matter", async () => {
     const owner = await makeListingOwner(services);
     const body = {
       listingId: owner.listingId,
@@ -61,16 +61,16 @@ describe("the same body again", () => {
       guestEmail: "Guest.Name@example.com",
     };
     const first = await owner.create(body);
-    const same = [
+    const equalBodies = [
       { ...body, checkInDate: "2027-07-01T15:00:00+02:00", checkOutDate: "2027-07-08T09:00:00.000999-00:00" },
       { ...body, guestEmail: "  Guest.Name@EXAMPLE.Com " },
       { ...body, listingId: body.listingId.toUpperCase() },
       Object.fromEntries(Object.entries(body).reverse()) as typeof body,
     ];
-    for (const again of same) {
+    for (const again of equalBodies) {
       expect(await owner.create(again)).toEqual({ form: first.form, replayed: true });
     }
-    const others = [
+    const otherBodies = [
       { ...body, guestEmail: "guest.name@example.com" },
       { ...body, guestEmail: "other@example.com" },
       { ...body, guestEmail: null },
@@ -80,7 +80,7 @@ describe("the same body again", () => {
       { ...body, listingId: (await makeListing(services, owner.userId)).id },
     ];
     const ids = new Set([first.form.id]);
-    for (const other of others) {
+    for (const other of otherBodies) {
       const { form, replayed } = await owner.create(other);
       expect(replayed).toBe(false);
       ids.add(form.id);
@@ -88,7 +88,7 @@ describe("the same body again", () => {
     expect(ids.size).toBe(8);
   });
 
-  test("null is as good as no address", async () => {
+  test("with guestEmail null equals one without guestEmail", async () => {
     const owner = await makeListingOwner(services);
     const body = fixedStay(owner.listingId);
     const first = await owner.create(body);
@@ -99,8 +99,8 @@ describe("the same body again", () => {
   });
 });
 
-describe("the same Idempotency-Key with another body", () => {
-  test("is refused, whoever bound it how, and does nothing", async () => {
+describe("an Idempotency-Key reused with another body", () => {
+  test("is IDEMPOTENCY_KEY_REUSED and writes nothing, whether a create or a replay bound the key", async () => {
     const owner = await makeListingOwner(services);
     await owner.create(owner.body, "made");
     await owner.create(owner.body, "repeated");
@@ -112,7 +112,7 @@ describe("the same Idempotency-Key with another body", () => {
     expect(await owner.countRows()).toEqual(before);
   });
 
-  test("is refused even where that body was created before", async () => {
+  test("is IDEMPOTENCY_KEY_REUSED even if that body was created before with another key", async () => {
     const owner = await makeListingOwner(services);
     await owner.create(owner.body, "one");
     const other = { ...owner.body, numberOfGuests: 3 };
@@ -121,7 +121,7 @@ describe("the same Idempotency-Key with another body", () => {
     expect(await catchErrorCode(owner.create(owner.body, "two"))).toBe("IDEMPOTENCY_KEY_REUSED");
   });
 
-  test("keys differ by case and by spaces", async () => {
+  test("keys that differ in case or spaces are different keys", async () => {
     const owner = await makeListingOwner(services);
     const ids = new Set<string>();
     for (const [index, key] of ["k", "K", " k", "k "].entries()) {
@@ -132,8 +132,8 @@ describe("the same Idempotency-Key with another body", () => {
   });
 });
 
-describe("a failed attempt binds nothing", () => {
-  test("whatever it failed of", async () => {
+describe("a failed create", () => {
+  test("binds neither its Idempotency-Key nor its body, whatever the error", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
     const { body } = owner;
     const inactive = await makeListing(services, owner.userId, { active: false });
@@ -145,14 +145,14 @@ describe("a failed attempt binds nothing", () => {
       { ...body, listingId: foreign.listingId },
     ];
     for (const failing of failures) await catchErrorCode(owner.create(failing, "key"));
-    expect(await owner.countRows()).toEqual({ forms: 0, creations: 0, jobs: 0, audit: 0, keys: 0 });
+    expect(await owner.countRows()).toEqual({ forms: 0, creations: 0, notifications: 0, audit: 0, keys: 0 });
     const first = await owner.create(body, "key");
     expect(first.replayed).toBe(false);
     expect(await owner.create(body, "key")).toEqual({ form: first.form, replayed: true });
-    expect(await owner.countRows()).toEqual({ ...ONE, keys: 1 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
   });
 
-  test("nor does a key that was refused for its body bind that body", async () => {
+  test("with IDEMPOTENCY_KEY_REUSED does not bind its body", async () => {
     const owner = await makeListingOwner(services);
     await owner.create(owner.body, "one");
     const other = { ...owner.body, numberOfGuests: 3 };
@@ -161,8 +161,8 @@ describe("a failed attempt binds nothing", () => {
   });
 });
 
-describe("everything is the holder's", () => {
-  test("two holders on one listing see neither each other's keys nor fingerprints", async () => {
+describe("Idempotency-Keys and fingerprints belong to a key holder", () => {
+  test("key holders on the same listing do not see each other's keys or fingerprints", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListingOwner(services);
     await setRole(services, owner.listingId, second.userId, "WRITER");
@@ -177,7 +177,7 @@ describe("everything is the holder's", () => {
     expect((await second.create(owner.body)).form).toEqual(theirs.form);
   });
 
-  test("all keys of a holder, and the holder as a user, are one: a rotated key replays", async () => {
+  test("all keys of a holder, rotated ones included, and the holder as a user replay each other's creates", async () => {
     const owner = await makeListingOwner(services);
     const key = await makeKey(services, owner.userId);
     const first = await createFormWithOutcome(services, keyPrincipal(key), owner.body, {
@@ -202,24 +202,24 @@ describe("everything is the holder's", () => {
 });
 
 describe("after an update of the form", () => {
-  test("a repeat without a key, or with a bound one, replays the original result", async () => {
+  test("a retry with no or a bound Idempotency-Key replays the original response", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "bound");
-    await update(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "COMPLETED" });
     for (const key of [undefined, "bound"]) {
       expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
   });
 
-  test("a never-seen key makes a second form, to which the fingerprint passes", async () => {
+  test("a new Idempotency-Key creates a second form, which retries without a key then replay", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "first");
-    await update(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
     const second = await owner.create(owner.body, "second");
     expect(second.replayed).toBe(false);
     expect(second.form.id).not.toBe(first.form.id);
-    const answers = { first, second };
+    const results = { first, second };
     for (const [key, of] of [
       [undefined, "second"],
       ["second", "second"],
@@ -228,23 +228,23 @@ describe("after an update of the form", () => {
       ["third", "second"],
       [undefined, "second"],
     ] as const) {
-      expect(await owner.create(owner.body, key)).toEqual({ form: answers[of].form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: results[of].form, replayed: true });
     }
     const other = { ...owner.body, numberOfGuests: 4 };
     for (const key of ["first", "second", "third"]) {
       expect(await catchErrorCode(owner.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
     }
-    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, jobs: 2, keys: 3, audit: 3 });
+    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, notifications: 2, keys: 3, audit: 3 });
   });
 
-  test("and so again after an update of the second", async () => {
+  test("after each further update a new Idempotency-Key creates another form, and old keys replay their own", async () => {
     const owner = await makeListingOwner(services);
     const ids = [];
     for (const key of ["a", "b", "c"]) {
       const { form, replayed } = await owner.create(owner.body, key);
       expect(replayed).toBe(false);
       ids.push(form.id);
-      await update(owner, form.id, { ...owner.body, numberOfGuests: 9 });
+      await updateForm(owner, form.id, { ...owner.body, numberOfGuests: 9 });
     }
     expect(new Set(ids).size).toBe(3);
     for (const [index, key] of ["a", "b", "c"].entries()) {
@@ -253,36 +253,36 @@ describe("after an update of the form", () => {
     expect((await owner.create(owner.body)).form.id).toBe(ids[2]);
   });
 
-  test("a form that was changed and changed back is the body's again: a new key replays it", async () => {
+  test("a form that was changed back to the body is replayed for a new key", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
-    await update(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
-    await update(owner, first.form.id, owner.body);
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
+    await updateForm(owner, first.form.id, owner.body);
     expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("an update that changes nothing, or leaves the address out, makes no difference", async () => {
+  test("an update that changes nothing or omits the address does not prevent replays", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
-    await update(owner, first.form.id, owner.body);
-    await update(owner, first.form.id, fixedStay(owner.listingId));
+    await updateForm(owner, first.form.id, owner.body);
+    await updateForm(owner, first.form.id, fixedStay(owner.listingId));
     expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
-    await update(owner, first.form.id, { ...owner.body, guestEmail: "other@example.com" });
+    await updateForm(owner, first.form.id, { ...owner.body, guestEmail: "other@example.com" });
     expect((await owner.create(owner.body, "newer")).replayed).toBe(false);
   });
 
-  test("a status or a party set in the application is no difference from the body", async () => {
+  test("a status set by the operator does not prevent replays", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
     expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("a create equal to what the update made is a new form", async () => {
+  test("a create equal to the updated form creates a new form", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
     const changed = { ...owner.body, numberOfGuests: 9 };
-    await update(owner, first.form.id, changed);
+    await updateForm(owner, first.form.id, changed);
     const second = await owner.create(changed);
     expect(second.replayed).toBe(false);
     expect(await owner.create(changed, "k")).toEqual({ form: second.form, replayed: true });
@@ -304,8 +304,8 @@ describe("after an update of the form", () => {
   });
 });
 
-describe("a replay checks the scope again", () => {
-  test("membership lost and regained", async () => {
+describe("a replay checks the scope", () => {
+  test("without membership it is RESOURCE_NOT_FOUND, and with a new membership it is replayed", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "k");
     for (const role of ["READER", "NONE"] as const) {
@@ -319,38 +319,38 @@ describe("a replay checks the scope again", () => {
     );
     await setRole(services, owner.listingId, owner.userId, "WRITER");
     expect(await owner.create(owner.body, "k")).toEqual({ form: first.form, replayed: true });
-    expect(await owner.countRows()).toEqual({ ...ONE, keys: 1 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
   });
 
-  test("the form moved out of the holder's scope, and back", async () => {
+  test("it is RESOURCE_NOT_FOUND while the form is on a listing out of scope", async () => {
     const owner = await makeListingOwner(services);
     const other = await makeListingOwner(services);
     await setRole(services, owner.listingId, other.userId, "WRITER");
     const first = await owner.create(owner.body, "k");
-    await update(other, first.form.id, { ...owner.body, listingId: other.listingId });
+    await updateForm(other, first.form.id, { ...owner.body, listingId: other.listingId });
     for (const key of [undefined, "k"]) {
       expect(await catchServiceError(owner.create(owner.body, key))).toMatchObject({
         serviceCode: "RESOURCE_NOT_FOUND",
         message: "You no longer have access to the form that this request created.",
       });
     }
-    await update(other, first.form.id, owner.body);
+    await updateForm(other, first.form.id, owner.body);
     expect(await owner.create(owner.body, "k")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("a form moved within the scope replays as it was; with the request's listing lost it does not", async () => {
+  test("a form moved within the scope is replayed, unless the listing of the request is out of scope", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListing(services, owner.userId);
     const first = await owner.create(owner.body);
-    await update(owner, first.form.id, { ...owner.body, listingId: second.id });
+    await updateForm(owner, first.form.id, { ...owner.body, listingId: second.id });
     expect(await owner.create(owner.body)).toEqual({ form: first.form, replayed: true });
     await setRole(services, owner.listingId, owner.userId, "NONE");
     expect(await catchErrorCode(owner.create(owner.body))).toBe("RESOURCE_NOT_FOUND");
   });
 });
 
-describe("a replay does not judge by the listing's rules", () => {
-  test("it replays where the listing has become inactive or smaller", async () => {
+describe("a replay does not check the listing's rules", () => {
+  test("it succeeds after the listing was deactivated or its guest limit was lowered", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "k");
     await services.db.pool.query(
@@ -363,7 +363,7 @@ describe("a replay does not judge by the listing's rules", () => {
     expect(await catchErrorCode(owner.create({ ...owner.body, numberOfGuests: 1 }))).toBe("VALIDATION_ERROR");
   });
 
-  test("a key that is bound to another body is refused before the rules", async () => {
+  test("IDEMPOTENCY_KEY_REUSED comes before the listing's rules", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
     await owner.create(owner.body, "k");
     const call = owner.create({ ...owner.body, numberOfGuests: 5 }, "k");
@@ -371,11 +371,11 @@ describe("a replay does not judge by the listing's rules", () => {
   });
 });
 
-describe("after the secrets were rotated", () => {
-  test("requests of before are recognized, and those made before the old secret went", async () => {
-    const next = "the-next-secret-of-at-least-32-characters";
+describe("after a rotation of the secrets", () => {
+  test("earlier creates are replayed, and creates made during the rotation after the old secret is removed", async () => {
+    const newSecret = "the-next-secret-of-at-least-32-characters";
     const before = await openTestServices();
-    const rotated = withSecrets(before, next, TEST_SECRET);
+    const rotated = withSecrets(before, newSecret, TEST_SECRET);
     const owner = await makeListingOwner(before);
     const first = await owner.create(owner.body, "k");
     for (const key of [undefined, "k", "new"]) {
@@ -385,22 +385,22 @@ describe("after the secrets were rotated", () => {
     const other = { ...owner.body, numberOfGuests: 5 };
     expect(await catchErrorCode(owner.create(other, "k", rotated))).toBe("IDEMPOTENCY_KEY_REUSED");
 
-    // An update seals and fingerprints with the new secret; the creation is known by the old one.
+    // An update encrypts and fingerprints with the new secret. The stored create has a fingerprint of the old one.
     const caller = asUser(rotated, owner.userId);
     await caller.forms.update({ id: first.form.id, ...other });
     await caller.forms.update({ id: first.form.id, ...owner.body });
     expect(await owner.create(owner.body, "newer", rotated)).toEqual({ form: first.form, replayed: true });
 
     const second = await owner.create(other, "second", rotated);
-    const alone = withSecrets(before, next);
+    const onlyNew = withSecrets(before, newSecret);
     for (const key of [undefined, "second"]) {
-      expect(await owner.create(other, key, alone)).toEqual({ form: second.form, replayed: true });
+      expect(await owner.create(other, key, onlyNew)).toEqual({ form: second.form, replayed: true });
     }
   });
 });
 
-describe("a fingerprint is kept as long as its form", () => {
-  test("with the form gone, its body and its keys are free again", async () => {
+describe("after the form was deleted", () => {
+  test("its body and its Idempotency-Keys can be used for new forms", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body, "k");
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [first.form.id]);

@@ -10,7 +10,7 @@ import { openTestServices, TEST_SECRET } from "../factories.js";
 export interface ReceivedMessage {
   from: string;
   to: string[];
-  /** Whether it came encrypted. */
+  /** Whether the connection was encrypted. */
   secure: boolean;
   mail: Email;
 }
@@ -22,57 +22,62 @@ export interface SmtpError {
 
 export interface MailServer {
   port: number;
-  /** smtp:// address. */
+  /** smtp:// URL. */
   url: string;
   received: ReceivedMessage[];
-  /** Answers to RCPT, first to last, in place of taking the message; none left: it is taken. */
+  /** Errors for the next RCPT commands, one each. Recipients are accepted when none is left. */
   rcptErrors: SmtpError[];
-  /** The same after the message itself. */
+  /** The same for the next DATA commands. */
   dataErrors: SmtpError[];
-  /** How many messages have come as far as RCPT. */
+  /** Number of RCPT commands received. */
   readonly rcptCount: number;
-  /** From now on RCPT waits for `release`, or for the function that this gives, whichever is first. */
+  /** Delays replies to RCPT until `releaseRcpt` or the returned function is called. */
   holdRcpt(): () => void;
   releaseRcpt(): void;
 }
 
-const failure = ({ code, text }: SmtpError) => Object.assign(new Error(text), { responseCode: code });
+const toError = ({ code, text }: SmtpError) => Object.assign(new Error(text), { responseCode: code });
 
-/** A mail server of the test's own, closed after it; without encryption unless `options` say. */
+/** Starts a mail server that is closed after the test. Unencrypted by default. */
 export async function openMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
-  const office = await startMailServer(options);
-  onTestFinished(() => office.close());
-  return office;
+  const mailServer = await startMailServer(options);
+  onTestFinished(() => mailServer.close());
+  return mailServer;
 }
 
-/** The same, closed by who starts it. */
+/** Starts a mail server that the caller must close. */
 export async function startMailServer(
   options: SMTPServerOptions = {},
 ): Promise<MailServer & { close(): Promise<void> }> {
-  const office = { received: [], rcptErrors: [], dataErrors: [], rcptCount: 0 } as unknown as MailServer & {
+  const mailServer = {
+    received: [],
+    rcptErrors: [],
+    dataErrors: [],
+    rcptCount: 0,
+  } as unknown as MailServer & {
     rcptCount: number;
   };
-  let gate = Promise.resolve();
+  let rcptGate = Promise.resolve();
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: options.key ? [] : ["STARTTLS"],
     logger: false,
-    // Held dialogues end with the test.
+    // Do not wait for connections that are still held when the test ends.
     closeTimeout: 100,
     onRcptTo: async (_, __, done) => {
-      office.rcptCount += 1;
-      await gate;
-      const refusal = office.rcptErrors.shift();
-      done(refusal && failure(refusal));
+      mailServer.rcptCount += 1;
+      await rcptGate;
+      const smtpError = mailServer.rcptErrors.shift();
+      done(smtpError && toError(smtpError));
     },
     onData: (stream, { envelope, secure }, done) => {
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("end", async () => {
-        const refusal = office.dataErrors.shift();
-        if (refusal) return done(failure(refusal));
+        const smtpError = mailServer.dataErrors.shift();
+        if (smtpError) return done(toError(smtpError));
         const { mailFrom, rcptTo } = envelope;
-        office.received.push({
+        mailServer.received.push({
           from: mailFrom ? mailFrom.address : "",
           to: rcptTo.map(({ address }) => address),
           secure,
@@ -83,23 +88,23 @@ export async function startMailServer(
     },
     ...options,
   });
-  // A client that refuses the certificate, or is killed, is no fault of the server's.
+  // Errors of a client that rejects the certificate or is killed are expected.
   server.on("error", () => {});
   server.listen(0, "127.0.0.1");
   await once(server.server, "listening");
   let release = () => {};
   const { port } = server.server.address() as AddressInfo;
-  return Object.assign(office, {
+  return Object.assign(mailServer, {
     port,
     url: `smtp://127.0.0.1:${port}`,
     holdRcpt() {
-      const before = release;
+      const releaseEarlier = release;
       let open = () => {};
-      gate = new Promise((resolve) => {
+      rcptGate = new Promise((resolve) => {
         open = resolve;
       });
       release = () => {
-        before();
+        releaseEarlier();
         open();
       };
       return open;
@@ -112,7 +117,7 @@ export async function startMailServer(
   });
 }
 
-/** A server that does with its connections whatever `serve` does; its address as smtp://. */
+/** Starts a server that handles its connections with `serve`. Returns its smtp:// URL. */
 export async function openScriptedSmtpServer(serve: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -134,33 +139,37 @@ export interface WorkerLogLine {
   message: string;
 }
 
-/** A worker of the test's own, and what it logs. */
+/** Starts a worker that is stopped after the test. Returns its log, which grows. */
 export async function startTestWorker(services: Services): Promise<WorkerLogLine[]> {
   const lines: WorkerLogLine[] = [];
-  const at = (level: WorkerLogLine["level"]) => (facts: object, message: string) =>
+  const logAt = (level: WorkerLogLine["level"]) => (facts: object, message: string) =>
     void lines.push({ level, facts: { ...facts }, message });
-  const worker = await startWorker(services, { info: at("info"), warn: at("warn"), error: at("error") });
+  const worker = await startWorker(services, {
+    info: logAt("info"),
+    warn: logAt("warn"),
+    error: logAt("error"),
+  });
   onTestFinished(() => worker.stop());
   return lines;
 }
 
-/** The variables of a command on the same database, patient on a machine that runs many tests at once. */
-export const commandEnv = ({ db }: Services, more: Record<string, string> = {}) => ({
+/** Returns the environment of a command on the same database, with long timeouts because many tests run at once. */
+export const commandEnv = ({ db }: Services, overrides: Record<string, string> = {}) => ({
   DATABASE_URL: db.url,
   APP_SECRETS: TEST_SECRET,
   DATABASE_CONNECT_TIMEOUT_MS: "10000",
   DATABASE_STATEMENT_TIMEOUT_MS: "10000",
   DATABASE_LOCK_TIMEOUT_MS: "9000",
-  ...more,
+  ...overrides,
 });
 
-/** The variables of a process that sends by this mail server. */
+/** Returns the environment of a process that sends through this mail server. */
 export const mailEnv = (SMTP_URL: string) => ({
   SMTP_URL,
   SMTP_FROM: "Guest forms <no-reply@example.com>",
   FORM_URL_TEMPLATE: "https://forms.example.com/{publicId}",
 });
 
-/** The core of one more process on the same database, with a mail server. */
+/** Opens the core again, as another process on the same database with a mail server. */
 export const openServicesWithMail = (services: Services, smtpUrl: string, env: Record<string, string> = {}) =>
   openTestServices({ DATABASE_URL: services.db.url, ...mailEnv(smtpUrl), ...env });

@@ -8,7 +8,7 @@ import {
   setRole,
 } from "../factories.js";
 
-test("of several removals of one membership at once, one succeeds and is audited; the others find none", async () => {
+test("of concurrent removals of one membership, one succeeds and is audited, the others are RESOURCE_NOT_FOUND", async () => {
   const services = await openTestServices();
   const [owner, member] = [await makeUser(services), await makeUser(services)];
   const { id: listingId } = await makeListing(services, owner.id);

@@ -28,7 +28,7 @@ beforeAll(async () => {
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
 
 describe("users", () => {
-  test("an address is one user's, whatever its case; the user is found by it or by id, and named when it is taken", async () => {
+  test("an address belongs to one user in any case; users are found by address or id, and the error for a taken address names the id", async () => {
     const user = await operator.users.create({ email: " Host.One@EXAMPLE.com ", name: " Host One " });
     expect(user).toMatchObject({ email: "Host.One@example.com", name: "Host One" });
     for (const email of [
@@ -42,7 +42,7 @@ describe("users", () => {
       ]);
       expect(await operator.users.find({ email })).toEqual(user);
     }
-    // Characters that stand for others in a pattern of SQL.
+    // Wildcards of SQL LIKE.
     for (const email of ["host_one@example.com", "%@example.com"]) {
       expect(await catchErrorCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
     }
@@ -56,19 +56,19 @@ describe("users", () => {
     }
   });
 
-  test("of ten creations with one address at once, in two cases, one succeeds", async () => {
+  test("of ten concurrent creations with one address in two cases, one succeeds", async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         operator.users.create({ email: n % 2 ? "race@example.com" : "RACE@example.com" }).then(
-          () => "made",
-          () => "refused",
+          () => "created",
+          () => "rejected",
         ),
       ),
     );
-    expect(outcomes.filter((outcome) => outcome === "made")).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome === "created")).toHaveLength(1);
   });
 
-  test("an address must be one, a name printable", async () => {
+  test("an address must be valid, and a name must not contain control characters", async () => {
     expect(await catchRejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual([
       "email",
       "name",
@@ -80,7 +80,7 @@ describe("users", () => {
 });
 
 describe("members", () => {
-  test("a user has one role on a listing, the last that was set", async () => {
+  test("a user has one role on a listing: the one set last", async () => {
     const [owner, member] = [await makeUser(services), await makeUser(services)];
     const { id } = await makeListing(services, owner.id);
     for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
@@ -103,7 +103,7 @@ describe("members", () => {
     expect((await operator.members.list({ listingId: id })).items).toHaveLength(1);
   });
 
-  test("neither a user nor a listing that does not exist can be joined", async () => {
+  test("an unknown user or listing is rejected", async () => {
     const owner = await makeUser(services);
     const { id } = await makeListing(services, owner.id);
     for (const unknown of UNKNOWN_IDS) {
@@ -119,8 +119,8 @@ describe("members", () => {
 });
 
 describe("listings", () => {
-  test("every fault of a new one comes at once", async () => {
-    const bad = {
+  test("all invalid fields of a new listing are reported together", async () => {
+    const invalid = {
       title: "",
       address: " ",
       city: "\n",
@@ -131,8 +131,8 @@ describe("listings", () => {
       maxVehicles: -1,
       allowPets: "no" as unknown as boolean,
     };
-    const fields = await catchRejectedFields(makeListing(services, randomUUID(), bad));
-    expect(fields.sort()).toEqual(Object.keys(bad).sort());
+    const fields = await catchRejectedFields(makeListing(services, randomUUID(), invalid));
+    expect(fields.sort()).toEqual(Object.keys(invalid).sort());
     for (const ownerId of UNKNOWN_IDS) {
       expect(await catchRejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
     }
@@ -142,7 +142,7 @@ describe("listings", () => {
     }
   });
 
-  test("an update changes what is given, null unsets, and forms stay as they are", async () => {
+  test("an update changes only the given fields, null unsets a field, and existing forms do not change", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
     const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
     const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
@@ -165,7 +165,7 @@ describe("listings", () => {
 });
 
 describe("vehicles and pets", () => {
-  test("are set in the application, within the listing's rules, by who has the form in scope", async () => {
+  test("can be set by a user with the form in scope, within the listing's rules", async () => {
     const owner = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
     const { id } = await makeForm(services, owner.userId, owner.listingId);
     const { forms } = asUser(services, owner.userId);
@@ -187,7 +187,7 @@ describe("vehicles and pets", () => {
     expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
   });
 
-  test("a move to a listing that does not take them is refused; an update in place is not", async () => {
+  test("prevent a move to a listing that does not allow them, but not an update on the same listing", async () => {
     const owner = await makeListingOwner(services);
     const strict = await makeListing(services, owner.userId, { maxVehicles: 0, allowPets: false });
     const { id } = await makeForm(services, owner.userId, owner.listingId);
@@ -200,7 +200,7 @@ describe("vehicles and pets", () => {
 });
 
 describe("a user's status change", () => {
-  test("goes one stage on, of a form in scope; the operator corrects", async () => {
+  test("is possible only to the next stage and on a form in scope; the operator can set any status", async () => {
     const owner = await makeListingOwner(services);
     const { id } = await makeForm(services, owner.userId, owner.listingId);
     const { forms } = asUser(services, owner.userId);
@@ -219,7 +219,7 @@ describe("a user's status change", () => {
 });
 
 describe("the audit trail", () => {
-  test("is read by subject, newest first, a page at a time, and by correlation id", async () => {
+  test("is read by subject, newest first and in pages, and by correlation id", async () => {
     const owner = await makeListingOwner(services);
     const correlationId = randomUUID();
     const { forms } = asUser(services, owner.userId, { correlationId });

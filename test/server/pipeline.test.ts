@@ -23,9 +23,9 @@ beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
 
-const NOTHING = { forms: 0, creations: 0, keys: 0, jobs: 0, audit: 0 };
+const NO_ROWS = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
 
-async function change(listingId: string, columns: string): Promise<void> {
+async function updateListing(listingId: string, columns: string): Promise<void> {
   await services.db.pool.query(`UPDATE listings SET ${columns} WHERE id = $1`, [listingId]);
 }
 
@@ -37,7 +37,7 @@ interface AuditRow {
   details: Record<string, unknown>;
 }
 
-async function auditOf(subjectId: string): Promise<AuditRow[]> {
+async function auditEntriesOf(subjectId: string): Promise<AuditRow[]> {
   const { rows } = await services.db.pool.query<AuditRow>(
     `SELECT actor, actor_id, action, correlation_id, details FROM audit_entries WHERE subject_id = $1 ORDER BY id`,
     [subjectId],
@@ -46,42 +46,42 @@ async function auditOf(subjectId: string): Promise<AuditRow[]> {
 }
 
 describe("the listing's rules on a create", () => {
-  test("an inactive listing takes no new form", async () => {
+  test("an inactive listing is rejected", async () => {
     const owner = await makeListingOwner(services, { active: false });
     expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
-    expect(await owner.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
-  test("guests up to the listing's limit, no further", async () => {
+  test("more guests than the listing's limit are rejected", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 2 });
     const create = (numberOfGuests: number) => owner.create({ ...owner.body, numberOfGuests });
     expect(await catchRejectedFields(create(3))).toEqual(["numberOfGuests"]);
-    expect(await owner.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
     expect((await create(2)).form.numberOfGuests).toBe(2);
   });
 
-  test("both faults come together, and nothing is written", async () => {
+  test("all violated rules are reported together, and nothing is written", async () => {
     const owner = await makeListingOwner(services, { active: false, maxPeopleInListing: 1 });
     expect(await catchRejectedFields(owner.create(owner.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
-    expect(await owner.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
-  test("they are judged as they stand at the call", async () => {
+  test("a change of the listing applies from the next call", async () => {
     const owner = await makeListingOwner(services);
-    await change(owner.listingId, "active = false");
+    await updateListing(owner.listingId, "active = false");
     expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
-    await change(owner.listingId, "active = true");
+    await updateListing(owner.listingId, "active = true");
     expect((await owner.create(owner.body)).replayed).toBe(false);
   });
 });
 
 describe("the listing's rules on an update", () => {
-  test("a form on an inactive listing can be changed, and moved away, but none moved there", async () => {
+  test("a form on an inactive listing can be updated and moved away, but no form can be moved there", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListing(services, owner.userId);
     const { id } = await makeForm(services, owner.userId, owner.listingId);
     const { forms } = asUser(services, owner.userId);
-    await change(owner.listingId, "active = false");
+    await updateListing(owner.listingId, "active = false");
     const changed = await forms.update({ id, ...fixedStay(owner.listingId, { numberOfGuests: 5 }) });
     expect(changed.numberOfGuests).toBe(5);
     expect((await forms.update({ id, ...fixedStay(second.id) })).listingId).toBe(second.id);
@@ -91,7 +91,7 @@ describe("the listing's rules on an update", () => {
     expect((await forms.get({ id })).listingId).toBe(second.id);
   });
 
-  test("the limit of guests is the target's, with or without a move", async () => {
+  test("the guest limit of the target listing applies, with or without a move", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
     const small = await makeListing(services, owner.userId, { maxPeopleInListing: 2, active: false });
     const form = await makeForm(services, owner.userId, owner.listingId);
@@ -106,7 +106,7 @@ describe("the listing's rules on an update", () => {
 });
 
 describe("an update", () => {
-  test("changes what the body says and nothing else; the same again is the same", async () => {
+  test("changes only the fields of the body, and is idempotent", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListing(services, owner.userId);
     const form = await makeForm(services, owner.userId, owner.listingId);
@@ -126,7 +126,7 @@ describe("an update", () => {
     expect(await forms.get({ id: form.id })).toEqual(updated);
   });
 
-  test("without an address keeps the stored one; with one replaces it; never notifies", async () => {
+  test("keeps the stored address if the body has none, replaces it otherwise, and never notifies", async () => {
     const owner = await makeListingOwner(services);
     const { form } = await owner.create(owner.body);
     const { forms } = asUser(services, owner.userId);
@@ -144,18 +144,18 @@ describe("an update", () => {
       await forms.update({ id: form.id, ...fixedStay(owner.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
     }
-    expect((await owner.countRows()).jobs).toBe(1);
+    expect((await owner.countRows()).notifications).toBe(1);
 
     const bare = await makeForm(services, owner.userId, owner.listingId);
     expect(await stored(bare.id)).toBeNull();
     await forms.update({ id: bare.id, ...fixedStay(owner.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await owner.countRows()).jobs).toBe(1);
+    expect((await owner.countRows()).notifications).toBe(1);
   });
 });
 
 describe("the audit trail", () => {
-  test("has one row for each write, of who did it in which request; none for repeats and refusals", async () => {
+  test("has an entry per write with actor and correlation id, and none for replays and errors", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListing(services, owner.userId);
     const key = await makeKey(services, owner.userId);
@@ -167,13 +167,13 @@ describe("the audit trail", () => {
     await asKey(services, key, call(1)).forms.update({ id, ...body, listingId: second.id });
     await asUser(services, owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
     await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
-    const noTrace = { correlationId: randomUUID() };
-    await asUser(services, owner.userId, noTrace).forms.create(body);
-    const quiet = asUser(services, owner.userId, noTrace).forms;
-    await catchServiceError(quiet.update({ id, ...body, listingId: randomUUID() }));
-    await catchServiceError(quiet.update({ id, ...body, numberOfGuests: 0 }));
+    const withoutEntry = { correlationId: randomUUID() };
+    await asUser(services, owner.userId, withoutEntry).forms.create(body);
+    const failing = asUser(services, owner.userId, withoutEntry).forms;
+    await catchServiceError(failing.update({ id, ...body, listingId: randomUUID() }));
+    await catchServiceError(failing.update({ id, ...body, numberOfGuests: 0 }));
 
-    const rows = await auditOf(id);
+    const rows = await auditEntriesOf(id);
     expect(rows).toEqual([
       {
         actor: "key",
@@ -206,12 +206,12 @@ describe("the audit trail", () => {
     ]);
     const { rows: none } = await services.db.pool.query(
       "SELECT FROM audit_entries WHERE correlation_id = $1",
-      [noTrace.correlationId],
+      [withoutEntry.correlationId],
     );
     expect(none).toHaveLength(0);
   });
 
-  test("has a row for each of the operator's writes", async () => {
+  test("has an entry for every write of the operator", async () => {
     const operator = (correlationId: string) => asOperator(services, { correlationId });
     const actions = async (correlationId: string) => {
       const { rows } = await services.db.pool.query<AuditRow>(
@@ -242,11 +242,11 @@ describe("the audit trail", () => {
 });
 
 describe("a write that fails at its last step", () => {
-  test("leaves nothing of a create behind, binds nothing, and says nothing of the cause", async () => {
+  test("rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
     const owner = await makeListingOwner(services);
     await services.db.pool.query(`
-      CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
-      CREATE TRIGGER refuse_job BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_job()`);
+      CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+      CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
     expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",
@@ -255,15 +255,15 @@ describe("a write that fails at its last step", () => {
       errors: undefined,
       retryAfter: undefined,
     });
-    expect(await owner.countRows()).toEqual(NOTHING);
-    // Without an address there is no job to add.
+    expect(await owner.countRows()).toEqual(NO_ROWS);
+    // Without an address no notification is enqueued.
     expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
-    await services.db.pool.query("DROP FUNCTION refuse_job CASCADE");
+    await services.db.pool.query("DROP FUNCTION reject_notification CASCADE");
     expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
+    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
   });
 
-  test("leaves an update undone", async () => {
+  test("rolls an update back", async () => {
     const owner = await makeListingOwner(services);
     const second = await makeListing(services, owner.userId);
     const { form } = await owner.create(owner.body);
@@ -279,17 +279,17 @@ describe("a write that fails at its last step", () => {
   });
 });
 
-describe("a write that nobody waits for any longer", () => {
-  const overdue = { signal: AbortSignal.abort(new Unavailable("too late")) };
+describe("a write whose deadline has passed", () => {
+  const expired = { signal: AbortSignal.abort(new Unavailable("too late")) };
 
-  test("is not begun", async () => {
+  test("is not started", async () => {
     const owner = await makeListingOwner(services);
-    const caller = asUser(services, owner.userId, overdue);
+    const caller = asUser(services, owner.userId, expired);
     expect(await catchServiceError(caller.forms.create(owner.body))).toMatchObject({
       status: 503,
       retryAfter: 1,
     });
-    expect(await owner.countRows()).toEqual(NOTHING);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
     const { form } = await owner.create(owner.body);
     const update = caller.forms.update({
       id: form.id,
@@ -299,7 +299,7 @@ describe("a write that nobody waits for any longer", () => {
     expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 
-  test("is not made where the time is up while it waits for a lock", async () => {
+  test("is rolled back if the deadline passes while it waits for a lock", async () => {
     const owner = await makeListingOwner(services);
     const { form } = await owner.create(owner.body);
     const client = await services.db.pool.connect();
@@ -324,18 +324,18 @@ describe("a write that nobody waits for any longer", () => {
   });
 });
 
-test("a form whose address no secret opens can be updated, and keeps it until it gets another", async () => {
+test("a form whose address no secret can decrypt can be updated, and keeps that address until it gets another", async () => {
   const owner = await makeListingOwner(services);
   const { form } = await owner.create(owner.body);
   const stored = async () =>
     (await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [form.id])).rows[0]
       .guest_email;
-  const lost = Buffer.alloc(50, 1);
-  await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, lost]);
+  const unreadable = Buffer.alloc(50, 1);
+  await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, unreadable]);
   const { forms } = asUser(services, owner.userId);
   const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
   expect((await forms.update({ id: form.id, ...body })).numberOfGuests).toBe(4);
-  expect(await stored()).toEqual(lost);
+  expect(await stored()).toEqual(unreadable);
   await forms.update({ id: form.id, ...body, guestEmail: "new@example.com" });
-  expect(await stored()).not.toEqual(lost);
+  expect(await stored()).not.toEqual(unreadable);
 });

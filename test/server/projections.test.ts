@@ -29,7 +29,7 @@ const LISTING_KEYS = Object.keys(LISTING_FIELDS);
 const SLUG = /^[\w-]{21}$/;
 
 describe("a form", () => {
-  test("has all fields of the interface and no others, from every operation", async () => {
+  test("has exactly the public fields, from every operation", async () => {
     const caller = asUser(services, ownerId);
     const body = fixedStay(listingId, { guestEmail: "guest@example.com" });
     const created = await caller.forms.create(body);
@@ -54,7 +54,7 @@ describe("a form", () => {
     expect(replayed).toEqual(created);
   });
 
-  test("was created when the database says it was, to the millisecond", async () => {
+  test("has the createdAt of the database, to the millisecond", async () => {
     const before = Date.now();
     const form = await makeForm(services, ownerId, listingId);
     const rows = await services.db.query<{ ms: string }>(
@@ -66,7 +66,7 @@ describe("a form", () => {
     expect(Math.abs(Date.parse(form.createdAt) - before)).toBeLessThan(60_000);
   });
 
-  test("keeps its nullable fields where nothing is stored in them", async () => {
+  test("has its nullable fields as null if they are not set", async () => {
     const { id } = await makeForm(services, ownerId, listingId);
     await services.db.pool.query(
       "UPDATE forms SET check_in_date = NULL, check_out_date = NULL, number_of_guests = NULL WHERE id = $1",
@@ -78,7 +78,7 @@ describe("a form", () => {
     expect((await asUser(services, ownerId).forms.list({})).items).toContainEqual(form);
   });
 
-  test("shows vehicles and pets that the application has set; an update leaves them alone", async () => {
+  test("returns vehicles and pets, and an update does not change them", async () => {
     const { id } = await makeForm(services, ownerId, listingId);
     await services.db.pool.query(
       "UPDATE forms SET number_of_vehicles = 1, number_of_pets = 0 WHERE id = $1",
@@ -93,7 +93,7 @@ describe("a form", () => {
 
 describe("the status", () => {
   test.each([...FORM_STATUSES])(
-    "%s is answered as it is, and an update does not change it",
+    "%s is returned as stored, and an update does not change it",
     async (status) => {
       const { id } = await makeForm(services, ownerId, listingId);
       const set = await asOperator(services).forms.setStatus({ id: id.toUpperCase(), status, force: true });
@@ -105,7 +105,7 @@ describe("the status", () => {
   );
 
   test.each(["ARCHIVED", "A", "_", "SENT_TWICE", "X".repeat(32)])(
-    "%s, which no version enumerates, is UNKNOWN everywhere, and stays stored",
+    "%s, which is not in the public list, is returned as UNKNOWN and stays stored",
     async (status) => {
       const { id } = await makeForm(services, ownerId, listingId);
       const set = await asOperator(services).forms.setStatus({ id, status, force: true });
@@ -121,20 +121,20 @@ describe("the status", () => {
 
   test.each(["sent", "", "X".repeat(33), "A-B", "SENT "])("cannot be set to %o", async (status) => {
     const { id } = await makeForm(services, ownerId, listingId);
-    const refused = await catchServiceError(asOperator(services).forms.setStatus({ id, status }));
-    expect(refused).toMatchObject({ serviceCode: "VALIDATION_ERROR", errors: [{ field: "status" }] });
+    const error = await catchServiceError(asOperator(services).forms.setStatus({ id, status }));
+    expect(error).toMatchObject({ serviceCode: "VALIDATION_ERROR", errors: [{ field: "status" }] });
   });
 
   test("of a form that does not exist cannot be set", async () => {
     for (const id of ["x", ownerId]) {
-      const refused = await catchServiceError(asOperator(services).forms.setStatus({ id, status: "SENT" }));
-      expect(refused.serviceCode).toBe("RESOURCE_NOT_FOUND");
+      const error = await catchServiceError(asOperator(services).forms.setStatus({ id, status: "SENT" }));
+      expect(error.serviceCode).toBe("RESOURCE_NOT_FOUND");
     }
   });
 });
 
 describe("a listing", () => {
-  test("has all fields of the interface and no others", async () => {
+  test("has exactly the public fields", async () => {
     const full = {
       title: "Loft",
       address: "Kanalweg 7",
@@ -160,7 +160,7 @@ describe("a listing", () => {
     expect(Object.keys(listed ?? {})).toEqual(LISTING_KEYS);
   });
 
-  test("keeps its nullable fields where nothing is stored in them", async () => {
+  test("has its nullable fields as null if they are not set", async () => {
     const created = await makeListing(services, ownerId);
     const nulls = { district: null, maxPeopleInListing: null, maxVehicles: null, allowPets: null };
     expect(created).toMatchObject(nulls);
@@ -169,14 +169,14 @@ describe("a listing", () => {
 });
 
 describe("the guest's address", () => {
-  test("is in no answer, and in no row of any table in the clear", async () => {
+  test("is in no response, and in no table in plain text or hex", async () => {
     const guestEmail = "Unmistakable.Guest@mail.example.com";
     const changedEmail = "somebody.else@mail.example.com";
     const caller = asUser(services, ownerId);
     const body = fixedStay(listingId, { guestEmail, numberOfGuests: 77 });
     const created = await caller.forms.create(body);
     const { id } = created;
-    const answers = [
+    const responses = [
       created,
       await caller.forms.create(body),
       await caller.forms.get({ id }),
@@ -185,7 +185,7 @@ describe("the guest's address", () => {
       await asOperator(services).forms.setStatus({ id, status: "ACCEPTED" }),
       await asOperator(services).notifications.list(),
     ];
-    expect(JSON.stringify(answers)).not.toMatch(/mail\.example/i);
+    expect(JSON.stringify(responses)).not.toMatch(/mail\.example/i);
     const { rows } = await services.db.pool.query<{ name: string }>(
       `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
