@@ -17,27 +17,27 @@ import { appRouter } from "../server/router.js";
 import { deriveKeyring } from "../server/secrets.js";
 import { openServices } from "../server/services.js";
 import { createCallerFactory } from "../server/trpc.js";
-import { freshDatabase } from "./harness.js";
+import { createTestDatabase } from "./harness.js";
 
 export const TEST_SECRET = "a-secret-for-tests-of-more-than-32-characters";
 
 const closers: (() => Promise<void>)[] = [];
 
-// Registered after the harness's own, so run before it drops the databases.
+// Runs before the harness drops the databases, because Vitest runs afterAll hooks in reverse order.
 afterAll(async () => {
   await Promise.all(closers.map((close) => close()));
 });
 
 /**
- * The core on a database of its own, closed after the test file. `env` are environment variables on top of the
- * defaults; with the DATABASE_URL of other services it is one more process on their database.
+ * Opens the core, by default on a new database, and closes it after the test file. `env` overrides settings. With the
+ * DATABASE_URL of other services it acts as another process on their database.
  */
 export async function openTestServices(env: Record<string, string> = {}): Promise<Services> {
-  const url = env.DATABASE_URL ?? (await freshDatabase()).url;
+  const url = env.DATABASE_URL ?? (await createTestDatabase()).url;
   const settings = readSettings({
     APP_SECRETS: TEST_SECRET,
     LOG_LEVEL: "silent",
-    // Patient, for a machine that runs many tests at once.
+    // Longer than the defaults, because many tests run at once.
     DATABASE_CONNECT_TIMEOUT_MS: "10000",
     DATABASE_STATEMENT_TIMEOUT_MS: "10000",
     DATABASE_LOCK_TIMEOUT_MS: "9000",
@@ -49,25 +49,25 @@ export async function openTestServices(env: Record<string, string> = {}): Promis
   return services;
 }
 
-/** The same core with the keys of these secrets, newest first, whatever its database knows. */
+/** Returns the core with keys derived from these secrets, newest first, without checking them against the database. */
 export const withSecrets = (services: Services, ...secrets: string[]): Services => ({
   ...services,
   keyring: deriveKeyring(secrets),
 });
 
-/** The router as a signed-in user. */
+/** Calls procedures as a signed-in user. */
 export const asUser = (services: Services, userId: string, options?: CallOptions): Caller =>
   createCaller(services, { kind: "user", userId }, options);
 
-/** The router as the holder of a key that `makeKey` made. */
+/** Calls procedures with an API key from `makeKey`. */
 export const asKey = (services: Services, key: TestKey, options?: CallOptions): Caller =>
   createCaller(services, keyPrincipal(key), options);
 
-/** The router as the operator. */
+/** Calls procedures as the operator. */
 export const asOperator = (services: Services, options?: CallOptions): Caller =>
   createCaller(services, { kind: "operator" }, options);
 
-/** What authentication makes of a key. */
+/** Returns the principal that a request with this key has. */
 export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
   kind: "key",
   keyId: id,
@@ -77,7 +77,7 @@ export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
 
 let serial = 0;
 
-/** A new user with an address of their own. */
+/** Creates a user with a unique address. */
 export const makeUser = (
   services: Services,
   overrides: { email?: string; name?: string } = {},
@@ -85,7 +85,7 @@ export const makeUser = (
 
 type ListingInput = Parameters<Caller["listings"]["create"]>[0];
 
-/** A new active listing without a limit of guests; `ownerId` becomes its owner. */
+/** Creates an active listing without a guest limit. `ownerId` becomes its owner. */
 export const makeListing = (
   services: Services,
   ownerId: string,
@@ -102,7 +102,7 @@ export const makeListing = (
     ...overrides,
   });
 
-/** Gives a user a role on a listing, or takes it away. */
+/** Sets a user's role on a listing. NONE removes the membership. */
 export function setRole(
   services: Services,
   listingId: string,
@@ -117,7 +117,7 @@ export interface TestKey extends IssuedKey {
   userId: string;
 }
 
-/** A new key of a user, read-write unless told; `key` is what a client sends. */
+/** Issues a key to a user, read-write by default. `key` is what a client sends. */
 export async function makeKey(
   services: Services,
   userId: string,
@@ -127,8 +127,8 @@ export async function makeKey(
   return { ...issued, userId };
 }
 
-/** A valid body for create or update; the same one for the same arguments. */
-export const stay = (listingId: string, overrides: Partial<FormBody> = {}): FormBody => ({
+/** Returns a valid body for create or update. Equal arguments give an equal body, so a second create is a replay. */
+export const fixedStay = (listingId: string, overrides: Partial<FormBody> = {}): FormBody => ({
   listingId,
   checkInDate: "2027-07-01T13:00:00.000Z",
   checkOutDate: "2027-07-08T09:00:00.000Z",
@@ -138,25 +138,25 @@ export const stay = (listingId: string, overrides: Partial<FormBody> = {}): Form
 
 const HOUR_MS = 3_600_000;
 
-/** A new form that `userId` puts on the listing; a stay of its own unless told, so that it repeats no other. */
+/** Creates a form as `userId`. The dates are unique by default, so it is never a replay. */
 export function makeForm(
   services: Services,
   userId: string,
   listingId: string,
   overrides: Partial<FormBody> = {},
 ): Promise<FormV1> {
-  const begin = Date.UTC(2028, 0, 1) + ++serial * HOUR_MS;
-  const instants = {
-    checkInDate: new Date(begin).toISOString(),
-    checkOutDate: new Date(begin + 24 * HOUR_MS).toISOString(),
+  const checkInMs = Date.UTC(2028, 0, 1) + ++serial * HOUR_MS;
+  const dates = {
+    checkInDate: new Date(checkInMs).toISOString(),
+    checkOutDate: new Date(checkInMs + 24 * HOUR_MS).toISOString(),
   };
-  return asUser(services, userId).forms.create(stay(listingId, { ...instants, ...overrides }));
+  return asUser(services, userId).forms.create(fixedStay(listingId, { ...dates, ...overrides }));
 }
 
 const factory = createCallerFactory(appRouter);
 
-/** A create that also tells whether it was answered as a repeat. */
-export async function createForm(
+/** Creates a form and returns whether the response was a replay. */
+export async function createFormWithOutcome(
   services: Services,
   principal: Principal | null,
   body: FormBody,
@@ -167,30 +167,30 @@ export async function createForm(
   return { form, replayed: context.outcome.replayed };
 }
 
-/** All that a client can tell of a failure. */
-export type Refusal = Pick<
+/** Everything about an error that a client can see. */
+export type CaughtServiceError = Pick<
   ServiceError,
   "serviceCode" | "status" | "message" | "errors" | "retryAfter" | "code"
 >;
 
-/** What a call was refused with; throws where it was not, or by anything but a ServiceError. */
-export async function refusal(call: Promise<unknown>): Promise<Refusal> {
+/** Returns the ServiceError of a call. Throws if the call succeeds or fails with another error. */
+export async function catchServiceError(call: Promise<unknown>): Promise<CaughtServiceError> {
   const outcome = await call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
   );
-  if (!("error" in outcome)) throw new Error(`not refused: ${JSON.stringify(outcome.value)}`);
+  if (!("error" in outcome)) throw new Error(`the call succeeded: ${JSON.stringify(outcome.value)}`);
   if (!(outcome.error instanceof ServiceError)) throw outcome.error;
   const { serviceCode, status, message, errors, retryAfter, code } = outcome.error;
   return { serviceCode, status, message, errors, retryAfter, code };
 }
 
-/** The error code of a call that was refused. */
-export const refusalCode = async (call: Promise<unknown>) => (await refusal(call)).serviceCode;
+/** Returns the error code of a call that must fail. */
+export const catchErrorCode = async (call: Promise<unknown>) => (await catchServiceError(call)).serviceCode;
 
-/** The rejected fields of a call, in order. */
-export async function rejectedFields(call: Promise<unknown>): Promise<string[]> {
-  const { serviceCode, errors = [] } = await refusal(call);
-  if (serviceCode !== "VALIDATION_ERROR") throw new Error(`refused with ${serviceCode}`);
+/** Returns the rejected fields of a call that must fail with VALIDATION_ERROR, in order. */
+export async function catchRejectedFields(call: Promise<unknown>): Promise<string[]> {
+  const { serviceCode, errors = [] } = await catchServiceError(call);
+  if (serviceCode !== "VALIDATION_ERROR") throw new Error(`failed with ${serviceCode}`);
   return errors.map(({ field }) => field);
 }

@@ -8,27 +8,27 @@ import type { Services } from "../server/context.js";
 import { ERRORS, type ErrorCode, type FieldError } from "../server/errors.js";
 import { validateResponse } from "./contract/responses.js";
 import { makeKey, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
-import { freshDatabase } from "./harness.js";
-import { FORM, LISTING, matching, UUID } from "./public-fields.js";
+import { createTestDatabase } from "./harness.js";
+import { FORM_FIELDS, LISTING_FIELDS, matches, UUID } from "./public-fields.js";
 
-/** One HTTP response, as it came over the wire. */
-export interface Answer {
+/** An HTTP response as received. */
+export interface HttpResponse {
   status: number;
-  /** Names in lower case; of a repeated header, the values joined by a comma and a space. */
+  /** Names in lower case. The values of a repeated header are joined with a comma and a space. */
   headers: Record<string, string>;
   text: string;
   json: unknown;
 }
 
-/** A request that node's client can send. */
-export interface Sent {
+/** A request for the client of node:http. */
+export interface HttpRequest {
   method?: string;
   path: string;
   /** Sent as `Authorization: Bearer …`. */
   key?: string | null | undefined;
-  /** A list sends the header that many times. */
+  /** A list sends the header once per value. An empty list removes a default header. */
   headers?: Record<string, string | readonly string[]>;
-  /** Bytes or text as they are; anything else as JSON. `Content-Type: application/json` unless `headers` say. */
+  /** Bytes and text are sent as they are, anything else as JSON. `Content-Type` defaults to application/json. */
   body?: unknown;
   /** Sends the body in chunks, without a Content-Length. */
   chunked?: boolean;
@@ -39,8 +39,8 @@ export interface LogLine extends Record<string, unknown> {
   level: number;
 }
 
-/** A user with a key of each mode. */
-export interface Holder {
+/** A user with a read-write and a read-only key. */
+export interface KeyHolder {
   userId: string;
   /** A read-write key. */
   key: string;
@@ -54,22 +54,22 @@ afterAll(async () => {
   await Promise.all(running.map((gateway) => gateway.stop()));
 });
 
-const UNLESS_TOLD = {
+const DEFAULT_SETTINGS = {
   HOST: "127.0.0.1",
   PORT: 0,
   APP_SECRETS: TEST_SECRET,
   RATE_LIMIT_MAX: 1e9,
   BAD_KEY_LIMIT_MAX: 1e9,
-  // Patient, for a machine that runs many tests at once.
+  // Longer than the defaults, because many tests run at once.
   DATABASE_CONNECT_TIMEOUT_MS: 10_000,
   DATABASE_STATEMENT_TIMEOUT_MS: 10_000,
   DATABASE_LOCK_TIMEOUT_MS: 9_000,
 };
 
-/** The real gateway on a port of its own, with limits that no test meets unless it sets them. */
+/** Starts the real gateway on a free port. Rate limits are practically off by default. */
 export async function startTestGateway(settings: Record<string, string | number> = {}): Promise<TestGateway> {
-  const DATABASE_URL = settings.DATABASE_URL ?? (await freshDatabase()).url;
-  const texts = Object.entries({ ...UNLESS_TOLD, ...settings, DATABASE_URL });
+  const DATABASE_URL = settings.DATABASE_URL ?? (await createTestDatabase()).url;
+  const texts = Object.entries({ ...DEFAULT_SETTINGS, ...settings, DATABASE_URL });
   const env = Object.fromEntries(texts.map(([name, value]) => [name, String(value)]));
   const log: LogLine[] = [];
   const logger = pino(
@@ -82,7 +82,7 @@ export async function startTestGateway(settings: Record<string, string | number>
   return gateway;
 }
 
-/** A gateway under test: every answer that passes through it is held against what all answers promise. */
+/** A gateway under test. Checks every response against the guarantees that hold for all responses. */
 export class TestGateway {
   url = "";
   port = 0;
@@ -91,14 +91,14 @@ export class TestGateway {
   readonly #logger: Logger;
   #gateway: Gateway | undefined;
   #core: Promise<Services> | undefined;
-  #leaving: Promise<void> | undefined;
+  #shuttingDown: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #wires = new Set<Wire>();
-  /** What must never be found in a log line. */
+  readonly #connections = new Set<RawConnection>();
+  /** Must not appear in any log line. */
   readonly #secrets = new Set<string>();
-  /** Correlation ids of the answers, and whether a handler gave the answer. */
-  readonly #ids = new Map<string, { handled: boolean }>();
+  /** Per correlation id: whether a handler responded, and not the HTTP parser, which logs no request. */
+  readonly #ids = new Map<string, { isHandled: boolean }>();
   #tables: string[] | undefined;
 
   constructor(settings: Settings, logger: Logger, log: LogLine[]) {
@@ -113,16 +113,16 @@ export class TestGateway {
     this.port = Number(new URL(this.url).port);
   }
 
-  /** The core on the same database, for what tests do beside HTTP; opened at its first use. */
+  /** Returns the core on the same database, opened on first use. */
   services(): Promise<Services> {
     this.#core ??= openTestServices({ DATABASE_URL: String(this.settings.DATABASE_URL) });
     return this.#core;
   }
 
-  async addHolder(): Promise<Holder> {
+  async addKeyHolder(): Promise<KeyHolder> {
     const services = await this.services();
     const { id: userId, email } = await makeUser(services);
-    this.keepOutOfLog(email);
+    this.forbidInLog(email);
     const { key, id: keyId } = await this.issueKey(userId);
     const { key: readOnlyKey } = await this.issueKey(userId, { mode: "READ_ONLY" });
     return { userId, key, keyId, readOnlyKey };
@@ -130,12 +130,12 @@ export class TestGateway {
 
   async issueKey(userId: string, overrides: Parameters<typeof makeKey>[2] = {}) {
     const issued = await makeKey(await this.services(), userId, overrides);
-    this.keepOutOfLog(issued.key);
+    this.forbidInLog(issued.key);
     return issued;
   }
 
-  /** What tells a write: the rows of each table, and the transaction that last wrote one; not a key's last use. */
-  async snapshot(): Promise<Record<string, string>> {
+  /** Returns a summary of each table that changes with every write, except to a key's `last_used_at`. */
+  async snapshotTables(): Promise<Record<string, string>> {
     const { pool } = (await this.services()).db;
     this.#tables ??= (
       await pool.query<{ name: string }>(
@@ -143,43 +143,43 @@ export class TestGateway {
          WHERE schemaname = 'public' ORDER BY 1`,
       )
     ).rows.map(({ name }) => name);
-    const each = this.#tables.map((name) => {
-      const last =
+    const queries = this.#tables.map((name) => {
+      const lastWrite =
         name === "public.api_keys"
           ? "md5(string_agg((to_jsonb(x) - 'last_used_at')::text, ',' ORDER BY id))"
           : "max(xmin::text::bigint)";
-      return `SELECT '${name}' AS name, concat(count(*), ' rows, ', ${last}) AS rows FROM ${name} x`;
+      return `SELECT '${name}' AS name, concat(count(*), ' rows, ', ${lastWrite}) AS rows FROM ${name} x`;
     });
-    const { rows } = await pool.query<{ name: string; rows: string }>(each.join(" UNION ALL "));
+    const { rows } = await pool.query<{ name: string; rows: string }>(queries.join(" UNION ALL "));
     return Object.fromEntries(rows.map((row) => [row.name, row.rows]));
   }
 
-  /** How many rows a table has. */
-  async count(table: string): Promise<number> {
+  async countRows(table: string): Promise<number> {
     const { pool } = (await this.services()).db;
     return (await pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${table}`)).rows[0]?.n ?? 0;
   }
 
-  keepOutOfLog(secret: string): void {
+  /** Fails the test on `stop` if a log line contains this. */
+  forbidInLog(secret: string): void {
     this.#secrets.add(secret);
   }
 
-  async request(sent: Sent): Promise<Answer> {
-    const { method = "GET", path, key, body, chunked = false } = sent;
+  async request(options: HttpRequest): Promise<HttpResponse> {
+    const { method = "GET", path, key, body, chunked = false } = options;
     const headers: OutgoingHttpHeaders = {};
     if (key) headers.Authorization = `Bearer ${key}`;
     const bytes =
       body === undefined || Buffer.isBuffer(body) || typeof body === "string" ? body : JSON.stringify(body);
     if (bytes !== undefined) headers["Content-Type"] = "application/json";
     if (bytes !== undefined && !chunked) headers["Content-Length"] = Buffer.byteLength(bytes);
-    for (const [name, value] of Object.entries(sent.headers ?? {})) {
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
       for (const known of Object.keys(headers)) {
         if (known.toLowerCase() === name.toLowerCase()) delete headers[known];
       }
       if (value.length > 0 || typeof value === "string")
         headers[name] = typeof value === "string" ? value : [...value];
     }
-    const answer = await new Promise<Answer>((resolve, reject) => {
+    const response = await new Promise<HttpResponse>((resolve, reject) => {
       const outgoing = sendHttp(
         { host: "127.0.0.1", port: this.port, agent: this.#agent, method, path, headers },
         (incoming) => {
@@ -189,73 +189,78 @@ export class TestGateway {
           incoming.once("end", () => {
             const text = Buffer.concat(chunks).toString();
             const { statusCode = 0 } = incoming;
-            resolve({ status: statusCode, headers: flat(incoming.headers), text, json: parsed(text) });
+            resolve({
+              status: statusCode,
+              headers: joinRepeatedHeaders(incoming.headers),
+              text,
+              json: parseJson(text),
+            });
           });
         },
       );
-      outgoing.setTimeout(15_000, () => outgoing.destroy(new Error(`no answer to ${method} ${path}`)));
+      outgoing.setTimeout(15_000, () => outgoing.destroy(new Error(`no response to ${method} ${path}`)));
       outgoing.once("error", reject);
       if (chunked && bytes !== undefined) {
-        // Two writes, so that there are two chunks at least.
-        const whole = Buffer.from(bytes as string);
-        const middle = Math.ceil(whole.length / 2);
-        outgoing.write(whole.subarray(0, middle));
-        outgoing.end(whole.subarray(middle));
+        // Two writes, so at least two chunks.
+        const bodyBytes = Buffer.from(bytes as string);
+        const middle = Math.ceil(bodyBytes.length / 2);
+        outgoing.write(bodyBytes.subarray(0, middle));
+        outgoing.end(bodyBytes.subarray(middle));
       } else outgoing.end(bytes);
     });
-    this.hold(answer, method, path);
-    return answer;
+    this.checkResponse(response, method, path);
+    return response;
   }
 
-  /** A connection of its own, to write bytes to. */
-  async wire(): Promise<Wire> {
-    const wire = await Wire.open(this.port, (...answer) => this.hold(...answer));
-    this.#wires.add(wire);
-    return wire;
+  /** Opens a new connection for raw bytes. */
+  async openConnection(): Promise<RawConnection> {
+    const connection = await RawConnection.open(this.port, (...response) => this.checkResponse(...response));
+    this.#connections.add(connection);
+    return connection;
   }
 
-  /** Writes bytes and reads that many answers; `methods` of the requests tell how an answer ends. */
-  async raw(bytes: string | Buffer, methods: readonly string[] = ["GET"]): Promise<Answer[]> {
-    const wire = await this.wire();
-    wire.write(bytes);
-    const answers: Answer[] = [];
-    for (const method of methods) answers.push(await wire.next(method));
-    wire.close();
-    return answers;
+  /** Writes bytes and reads one response per method. The response to HEAD has no body. */
+  async sendRaw(bytes: string | Buffer, methods: readonly string[] = ["GET"]): Promise<HttpResponse[]> {
+    const connection = await this.openConnection();
+    connection.write(bytes);
+    const responses: HttpResponse[] = [];
+    for (const method of methods) responses.push(await connection.readResponse(method));
+    connection.close();
+    return responses;
   }
 
-  /** Throws unless the answer keeps all that every answer promises. */
-  hold(answer: Answer, method: string, path: string): void {
-    if (BELOW_V1.test(path)) {
-      validateResponse(method, path, answer.status, answer.headers, answer.json);
+  /** Throws if a guarantee that holds for every response is broken. */
+  checkResponse(response: HttpResponse, method: string, path: string): void {
+    if (V1_PATH.test(path)) {
+      validateResponse(method, path, response.status, response.headers, response.json);
     }
-    const { headers, status } = answer;
+    const { headers, status } = response;
     const id = headers["x-correlation-id"] ?? "";
     expect(id, "X-Correlation-Id").toMatch(UUID);
-    expect(this.#ids.has(id), "a fresh correlation id").toBe(false);
-    const faults = (answer.json as { errors?: FieldError[] } | undefined)?.errors ?? [];
-    this.#ids.set(id, { handled: !faults.some(({ field }) => field === "request") });
+    expect(this.#ids.has(id), "a new correlation id").toBe(false);
+    const fieldErrors = (response.json as { errors?: FieldError[] } | undefined)?.errors ?? [];
+    this.#ids.set(id, { isHandled: !fieldErrors.some(({ field }) => field === "request") });
     expect(headers["x-powered-by"]).toBeUndefined();
-    if (BELOW_V1.test(path) || (status >= 400 && path !== "/readyz")) {
+    if (V1_PATH.test(path) || (status >= 400 && path !== "/readyz")) {
       expect(headers["cache-control"], "Cache-Control").toBe("no-store");
       expect(headers.etag, "ETag").toBeUndefined();
     }
-    if (status === 204 || method === "HEAD") expect(answer.text).toBe("");
+    if (status === 204 || method === "HEAD") expect(response.text).toBe("");
     if (status !== 204) {
       expect(headers["content-type"]).toBe("application/json; charset=utf-8");
-      if (method !== "HEAD") expect(headers["content-length"]).toBe(String(Buffer.byteLength(answer.text)));
+      if (method !== "HEAD") expect(headers["content-length"]).toBe(String(Buffer.byteLength(response.text)));
     }
-    if (status >= 400) holdRefusal(answer, method, path, id);
-    else if (RESOURCES.test(path) && status !== 204 && method !== "HEAD") holdProjections(answer.json);
+    if (status >= 400) checkErrorResponse(response, method, path, id);
+    else if (RESOURCE_PATH.test(path) && status !== 204 && method !== "HEAD") checkResources(response.json);
   }
 
-  /** Stops the gateway as its process would; connections of the test are left to it. */
-  leave(): Promise<void> {
-    this.#leaving ??= this.#gateway?.stop() ?? Promise.resolve();
-    return this.#leaving;
+  /** Stops the gateway as SIGTERM does, and leaves the test's connections open. */
+  shutDown(): Promise<void> {
+    this.#shuttingDown ??= this.#gateway?.stop() ?? Promise.resolve();
+    return this.#shuttingDown;
   }
 
-  /** Stops it, with all connections of the test, and holds the log against what every log promises. */
+  /** Closes the test's connections, stops the gateway and checks its log. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -263,33 +268,35 @@ export class TestGateway {
 
   async #stop(): Promise<void> {
     this.#agent.destroy();
-    for (const wire of this.#wires) wire.close();
-    await this.leave();
+    for (const connection of this.#connections) connection.close();
+    await this.shutDown();
     const text = this.log.map((line) => JSON.stringify(line)).join("\n");
     for (const secret of this.#secrets) {
       expect(text.includes(secret), `a log line with ${secret.slice(0, 12)}…`).toBe(false);
     }
-    const ends = this.log.filter(({ msg }) => msg === "request").map(({ correlationId }) => correlationId);
-    expect(new Set(ends).size).toBe(ends.length);
-    const known = new Set(ends);
-    for (const [id, { handled }] of this.#ids) {
-      if (handled) expect(known.has(id), `a log line of the request ${id}`).toBe(true);
+    const loggedIds = this.log
+      .filter(({ msg }) => msg === "request")
+      .map(({ correlationId }) => correlationId);
+    expect(new Set(loggedIds).size).toBe(loggedIds.length);
+    const logged = new Set(loggedIds);
+    for (const [id, { isHandled }] of this.#ids) {
+      if (isHandled) expect(logged.has(id), `a log line of the request ${id}`).toBe(true);
     }
     for (const line of this.log.filter(({ msg }) => msg.startsWith("request"))) {
       expect(line.correlationId).toMatch(UUID);
     }
   }
 
-  /** The log lines of one request. */
-  async linesOf(answer: Answer): Promise<LogLine[]> {
-    const id = answer.headers["x-correlation-id"];
+  /** Returns the log lines of one request, once it has ended. */
+  async logLinesOf(response: HttpResponse): Promise<LogLine[]> {
+    const id = response.headers["x-correlation-id"];
     const find = () => this.log.filter(({ correlationId }) => correlationId === id);
     await expect.poll(() => find().some(({ msg }) => msg === "request")).toBe(true);
     return find();
   }
 }
 
-const BELOW_V1 = /^\/v1(?![\w-])/;
+const V1_PATH = /^\/v1(?![\w-])/;
 
 const STATUSES: Record<ErrorCode, number[]> = {
   UNAUTHENTICATED: [401],
@@ -303,63 +310,63 @@ const STATUSES: Record<ErrorCode, number[]> = {
   INTERNAL_ERROR: [500, 503],
 };
 
-/** Wording of libraries and of what lies below the interface, which no client may see. */
-const INSIDES =
+/** Wording of libraries and internals, which no client may see. */
+const INTERNAL_WORDING =
   /\bzod|prisma|trpc|express|\bpg\b|postgres|graphile|node_modules|\bselect\b|\binsert\b|\bsql\b|ECONN|HPE_|invalid input|expected .*received|unexpected token|cannot read|undefined|\.[jt]s\b|\n|\s+at .*:\d/i;
 
-function holdRefusal(answer: Answer, method: string, path: string, id: string): void {
-  const { headers, status, json } = answer;
+function checkErrorResponse(response: HttpResponse, method: string, path: string, id: string): void {
+  const { headers, status, json } = response;
   if (status === 401) expect(headers["www-authenticate"]).toBe("Bearer");
   if (status === 405) expect(headers.allow).toMatch(/^[A-Z]+(, [A-Z]+)*$/);
   if (status === 429 || status === 503) expect(headers["retry-after"]).toMatch(/^[1-9]\d*$/);
   if (method === "HEAD" || path === "/readyz") return;
-  const { code, message, correlationId, errors, ...more } = json as {
+  const { code, message, correlationId, errors, ...others } = json as {
     code: ErrorCode;
     message: string;
     correlationId: string;
     errors?: FieldError[];
   };
-  expect(more).toEqual({});
+  expect(others).toEqual({});
   expect(correlationId).toBe(id);
   expect(Object.keys(ERRORS)).toContain(code);
   expect(STATUSES[code]).toContain(status);
   expect(message).toMatch(/\S/);
-  expect(message).not.toMatch(INSIDES);
+  expect(message).not.toMatch(INTERNAL_WORDING);
   expect(errors !== undefined).toBe(code === "VALIDATION_ERROR");
   if (!errors) return;
   expect(errors.length).toBeGreaterThan(0);
-  expect(new Set(errors.map(({ field }) => field)).size, "one entry a field").toBe(errors.length);
+  expect(new Set(errors.map(({ field }) => field)).size, "one entry per field").toBe(errors.length);
   for (const error of errors) {
     expect(Object.keys(error).sort()).toEqual(["field", "issue"]);
     expect(typeof error.field).toBe("string");
     expect(error.issue).toMatch(/\S/);
-    expect(error.issue).not.toMatch(INSIDES);
+    expect(error.issue).not.toMatch(INTERNAL_WORDING);
   }
 }
 
-/** Paths that return forms or listings. What others return is held against the document alone. */
-const RESOURCES = /^\/v1\/(forms|listings)(\/[^/]+)?(\?|$)/;
+/** Paths that return forms or listings. Other responses are checked against the OpenAPI document only. */
+const RESOURCE_PATH = /^\/v1\/(forms|listings)(\/[^/]+)?(\?|$)/;
 
-function holdProjections(json: unknown): void {
+function checkResources(json: unknown): void {
   const value = json as Record<string, unknown>;
   if (!Array.isArray(value.items)) {
-    holdProjection(value);
+    checkResource(value);
     return;
   }
   expect(Object.keys(value)).toEqual(["items", "nextCursor"]);
-  expect(value.nextCursor === null || matching(/^[\w-]+$/)(value.nextCursor)).toBe(true);
-  for (const item of value.items) holdProjection(item);
+  expect(value.nextCursor === null || matches(/^[\w-]+$/)(value.nextCursor)).toBe(true);
+  for (const item of value.items) checkResource(item);
 }
 
-function holdProjection(value: Record<string, unknown>): void {
-  const table = "timezone" in value ? LISTING : FORM;
-  expect(Object.keys(value).sort()).toEqual(Object.keys(table).sort());
-  for (const [field, holds] of Object.entries(table)) {
-    expect(holds(value[field]), `${field}: ${JSON.stringify(value[field])}`).toBe(true);
+function checkResource(value: Record<string, unknown>): void {
+  const fields = "timezone" in value ? LISTING_FIELDS : FORM_FIELDS;
+  expect(Object.keys(value).sort()).toEqual(Object.keys(fields).sort());
+  for (const [field, isValid] of Object.entries(fields)) {
+    expect(isValid(value[field]), `${field}: ${JSON.stringify(value[field])}`).toBe(true);
   }
 }
 
-const flat = (headers: IncomingHttpHeaders): Record<string, string> =>
+const joinRepeatedHeaders = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       name,
@@ -367,7 +374,7 @@ const flat = (headers: IncomingHttpHeaders): Record<string, string> =>
     ]),
   );
 
-function parsed(json: string): unknown {
+function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
@@ -375,23 +382,23 @@ function parsed(json: string): unknown {
   }
 }
 
-type Judge = (answer: Answer, method: string, path: string) => void;
+type ResponseCheck = (response: HttpResponse, method: string, path: string) => void;
 
-/** One connection, byte for byte. */
-export class Wire {
-  /** Settles when the connection has ended, with the time it then was (as of `performance.now`). */
+/** A connection that sends raw bytes. */
+export class RawConnection {
+  /** Settles when the connection has closed, with the time (`performance.now`). */
   readonly closed: Promise<number>;
-  /** Interim answers, such as 100. */
-  readonly interim: number[] = [];
+  /** Statuses of interim responses, such as 100. */
+  readonly interimStatuses: number[] = [];
   #received = Buffer.alloc(0);
   #ended = false;
   #wake = () => {};
   readonly #socket: Socket;
-  readonly #judge: Judge;
+  readonly #check: ResponseCheck;
 
-  private constructor(socket: Socket, judge: Judge) {
+  private constructor(socket: Socket, check: ResponseCheck) {
     this.#socket = socket;
-    this.#judge = judge;
+    this.#check = check;
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => {
       this.#received = Buffer.concat([this.#received, chunk]);
@@ -407,11 +414,11 @@ export class Wire {
     });
   }
 
-  static open(port: number, judge: Judge): Promise<Wire> {
+  static open(port: number, check: ResponseCheck): Promise<RawConnection> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
       socket.once("error", reject);
-      socket.once("connect", () => resolve(new Wire(socket, judge)));
+      socket.once("connect", () => resolve(new RawConnection(socket, check)));
     });
   }
 
@@ -419,7 +426,7 @@ export class Wire {
     this.#socket.write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes);
   }
 
-  /** Sends no more, and goes on reading. */
+  /** Ends sending, and goes on reading. */
   end(): void {
     this.#socket.end();
   }
@@ -428,18 +435,18 @@ export class Wire {
     this.#socket.destroy();
   }
 
-  /** The next whole answer; rejects where the connection ends before it, or `patience` ms pass. */
-  async next(method = "GET", path = "/v1", patience = 15_000): Promise<Answer> {
-    const answer = await this.#parse(method, performance.now() + patience);
-    this.#judge(answer, method, path);
-    return answer;
+  /** Reads the next response. Rejects if the connection closes first or on timeout. */
+  async readResponse(method = "GET", path = "/v1", timeoutMs = 15_000): Promise<HttpResponse> {
+    const response = await this.#parse(method, performance.now() + timeoutMs);
+    this.#check(response, method, path);
+    return response;
   }
 
-  async #parse(method: string, deadline: number): Promise<Answer> {
+  async #parse(method: string, deadline: number): Promise<HttpResponse> {
     for (;;) {
       const end = this.#received.indexOf("\r\n\r\n");
       if (end === -1) {
-        await this.#more(deadline);
+        await this.#waitForData(deadline);
         continue;
       }
       const [line = "", ...lines] = this.#received.subarray(0, end).toString("latin1").split("\r\n");
@@ -453,24 +460,24 @@ export class Wire {
       const length =
         method === "HEAD" || status < 200 || status === 204 ? 0 : Number(headers["content-length"]);
       expect(Number.isInteger(length), `Content-Length of ${line}`).toBe(true);
-      const whole = end + 4 + length;
-      if (this.#received.length < whole) {
-        await this.#more(deadline);
+      const responseEnd = end + 4 + length;
+      if (this.#received.length < responseEnd) {
+        await this.#waitForData(deadline);
         continue;
       }
-      const body = this.#received.subarray(end + 4, whole).toString();
-      this.#received = this.#received.subarray(whole);
-      if (status < 200) this.interim.push(status);
-      else return { status, headers, text: body, json: parsed(body) };
+      const body = this.#received.subarray(end + 4, responseEnd).toString();
+      this.#received = this.#received.subarray(responseEnd);
+      if (status < 200) this.interimStatuses.push(status);
+      else return { status, headers, text: body, json: parseJson(body) };
     }
   }
 
-  async #more(deadline: number): Promise<void> {
-    if (this.#ended) throw new Error("The connection ended before a whole answer.");
-    const left = deadline - performance.now();
-    if (left <= 0) throw new Error("No whole answer in time.");
+  async #waitForData(deadline: number): Promise<void> {
+    if (this.#ended) throw new Error("The connection closed before a complete response.");
+    const remainingMs = deadline - performance.now();
+    if (remainingMs <= 0) throw new Error("No complete response in time.");
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, left);
+      const timer = setTimeout(resolve, remainingMs);
       this.#wake = () => {
         clearTimeout(timer);
         resolve();
@@ -479,7 +486,7 @@ export class Wire {
   }
 }
 
-/** A TCP proxy in front of the database that can be cut off, or frozen: connections stay open, nothing passes. */
+/** A TCP proxy in front of the database that can drop its connections or freeze them (open, but nothing passes). */
 export class DatabaseProxy {
   readonly url: string;
   readonly #server: Server;
@@ -501,19 +508,19 @@ export class DatabaseProxy {
     url.hostname = "127.0.0.1";
     url.port = String(address.port);
     const proxy = new DatabaseProxy(server, url.href);
-    server.on("connection", (near) => proxy.#join(near, target));
+    server.on("connection", (client) => proxy.#connect(client, target));
     return proxy;
   }
 
-  #join(near: Socket, target: URL): void {
+  #connect(client: Socket, target: URL): void {
     if (this.#mode === "cut") {
-      near.destroy();
+      client.destroy();
       return;
     }
-    const far = connect(Number(target.port || 5432), target.hostname);
+    const database = connect(Number(target.port || 5432), target.hostname);
     for (const [from, to] of [
-      [near, far],
-      [far, near],
+      [client, database],
+      [database, client],
     ] as const) {
       this.#sockets.add(from);
       from.on("data", (chunk) => {
@@ -527,7 +534,7 @@ export class DatabaseProxy {
     }
   }
 
-  /** Connections end, and new ones are refused. */
+  /** Closes all connections and rejects new ones. */
   cut(): void {
     this.#mode = "cut";
     for (const socket of this.#sockets) socket.destroy();
@@ -537,8 +544,8 @@ export class DatabaseProxy {
     this.#mode = "freeze";
   }
 
-  /** Passes again; what was frozen is lost. */
-  mend(): void {
+  /** Passes new connections again. Frozen ones are closed. */
+  restore(): void {
     this.#mode = "pass";
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -551,8 +558,8 @@ export class DatabaseProxy {
 
 let day = 0;
 
-/** A body that no other call gives. */
-export function stay(listingId: string, fields: Record<string, unknown> = {}) {
+/** Returns a valid body that is different on every call. */
+export function uniqueStay(listingId: string, fields: Record<string, unknown> = {}) {
   day += 1;
   return {
     listingId,
@@ -563,9 +570,9 @@ export function stay(listingId: string, fields: Record<string, unknown> = {}) {
   };
 }
 
-/** The rejected fields of a VALIDATION_ERROR, in the order they came. */
-export const fieldsOf = (answer: Answer): string[] =>
-  ((answer.json as { errors?: FieldError[] } | undefined)?.errors ?? []).map(({ field }) => field);
+/** Returns the rejected fields of a VALIDATION_ERROR response, in order. */
+export const errorFieldsOf = (response: HttpResponse): string[] =>
+  ((response.json as { errors?: FieldError[] } | undefined)?.errors ?? []).map(({ field }) => field);
 
-export const codeOf = (answer: Answer): string | undefined =>
-  (answer.json as { code?: string } | undefined)?.code;
+export const errorCodeOf = (response: HttpResponse): string | undefined =>
+  (response.json as { code?: string } | undefined)?.code;

@@ -9,17 +9,19 @@ import { migrate } from "../prisma/migrate.js";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** postgres:// address of a role that may create databases. */
+    /** postgres:// URL of a role that may create databases. */
     serverUrl: string;
-    /** A migrated database that `freshDatabase` copies; its name begins those of all that the run makes. */
+    /** A migrated database that `createTestDatabase` clones. Its name is the prefix of all databases of the run. */
     template: string;
   }
 }
 
-/** Gives the tests a PostgreSQL, the one at DATABASE_URL or an embedded one, and takes away all that they made. */
+/** Provides a Postgres server, from DATABASE_URL or embedded, and drops all test databases afterwards. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = process.env.DATABASE_URL ? given(process.env.DATABASE_URL) : await embedded();
-  const template = `${PREFIX}${seconds()}_${randomBytes(4).toString("hex")}`;
+  const server = process.env.DATABASE_URL
+    ? externalServer(process.env.DATABASE_URL)
+    : await startEmbeddedServer();
+  const template = `${PREFIX}${nowSeconds()}_${randomBytes(4).toString("hex")}`;
   const teardown = async () => {
     await dropDatabases(server.url, (name) => name.startsWith(template)).finally(() => server.stop());
   };
@@ -29,7 +31,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const url = new URL(server.url);
     url.pathname = template;
     await migrate(url.href, { storeSecret: true });
-    // A database is copied only while nobody is connected to it.
+    // Postgres clones a database only while nothing is connected to it.
     await query(server.url, `ALTER DATABASE "${template}" WITH ALLOW_CONNECTIONS false`);
   } catch (error) {
     await teardown();
@@ -42,22 +44,22 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 const PREFIX = "guest_forms_test_";
 const DAY_SECONDS = 86_400;
-const seconds = () => Math.floor(Date.now() / 1000);
+const nowSeconds = () => Math.floor(Date.now() / 1000);
 
-/** Whether a database is of a run that must have been killed. */
+/** Whether a database was left behind by a killed run. */
 function isLeftover(name: string): boolean {
-  const made = new RegExp(`^${PREFIX}(\\d+)_`).exec(name)?.[1];
-  return made !== undefined && Number(made) < seconds() - DAY_SECONDS;
+  const createdSeconds = new RegExp(`^${PREFIX}(\\d+)_`).exec(name)?.[1];
+  return createdSeconds !== undefined && Number(createdSeconds) < nowSeconds() - DAY_SECONDS;
 }
 
-const given = (url: string) => ({ url, stop: async () => {} });
+const externalServer = (url: string) => ({ url, stop: async () => {} });
 
-const FOLDER_PREFIX = "guest-forms-test-";
+const DATA_FOLDER_PREFIX = "guest-forms-test-";
 const FOLDER_IDLE_MS = 600_000;
 
-async function embedded() {
-  await removeLeftovers();
-  const dataDir = await mkdtemp(join(tmpdir(), FOLDER_PREFIX));
+async function startEmbeddedServer() {
+  await removeLeftoverFolders();
+  const dataDir = await mkdtemp(join(tmpdir(), DATA_FOLDER_PREFIX));
   const remove = () => removeEmbedded(dataDir);
   try {
     const server = await startEmbedded({ dataDir, durable: false, settings: { max_connections: "300" } });
@@ -68,20 +70,20 @@ async function embedded() {
   }
 }
 
-async function removeLeftovers(): Promise<void> {
+async function removeLeftoverFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const folder = join(tmpdir(), name);
-    if (!name.startsWith(FOLDER_PREFIX)) continue;
+    if (!name.startsWith(DATA_FOLDER_PREFIX)) continue;
     const { mtimeMs } = await stat(folder);
     if (mtimeMs > Date.now() - FOLDER_IDLE_MS) continue;
-    // Refused if it is in use.
+    // Fails if the folder is in use.
     await removeEmbedded(folder).catch(() => {});
   }
 }
 
-async function dropDatabases(url: string, chosen: (name: string) => boolean): Promise<void> {
+async function dropDatabases(url: string, shouldDrop: (name: string) => boolean): Promise<void> {
   const names = await query<{ datname: string }>(url, "SELECT datname FROM pg_database");
-  for (const { datname } of names.filter((row) => chosen(row.datname))) {
+  for (const { datname } of names.filter((row) => shouldDrop(row.datname))) {
     await query(url, `DROP DATABASE IF EXISTS "${datname}" WITH (FORCE)`);
   }
 }

@@ -8,32 +8,32 @@ import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { packageRoot } from "../prisma/package-root.js";
 
-export interface FreshDatabase {
-  /** postgres:// address. */
+export interface TestDatabase {
+  /** postgres:// URL. */
   url: string;
-  /** Drops it now, even with open connections; the end of the test file does so anyway. */
+  /** Drops it now and disconnects its clients. Otherwise it is dropped after the test file. */
   drop(): Promise<void>;
 }
 
-/** Not UTC, so that a session that forgets to set its own is noticed. */
-const TIME_ZONE = "America/New_York";
+/** Not UTC, so tests fail if a session does not set its own time zone. */
+const DATABASE_TIME_ZONE = "America/New_York";
 const OBJECT_IN_USE = "55006";
 
-/** A database of the test's own: migrated and with a stored secret, or without anything in it. */
-export async function freshDatabase({ empty = false } = {}): Promise<FreshDatabase> {
+/** Creates a database for one test: migrated and with a stored secret, or empty. */
+export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `${inject("template")}_${randomBytes(4).toString("hex")}`;
   const source = empty ? "template0" : inject("template");
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await onServer(`CREATE DATABASE "${name}" TEMPLATE "${source}"`);
       break;
     } catch (error) {
-      const busy = error instanceof pg.DatabaseError && error.code === OBJECT_IN_USE;
-      if (!busy || tries === 20) throw error;
-      await sleep(50 * tries);
+      const isBusy = error instanceof pg.DatabaseError && error.code === OBJECT_IN_USE;
+      if (!isBusy || attempt === 20) throw error;
+      await sleep(50 * attempt);
     }
   }
-  await onServer(`ALTER DATABASE "${name}" SET timezone TO '${TIME_ZONE}'`);
+  await onServer(`ALTER DATABASE "${name}" SET timezone TO '${DATABASE_TIME_ZONE}'`);
   const url = new URL(inject("serverUrl"));
   url.pathname = name;
   const drop = () => onServer(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
@@ -51,7 +51,7 @@ async function onServer(sql: string): Promise<void> {
   }
 }
 
-/** A port of 127.0.0.1 that nobody listened on a moment ago. */
+/** Returns a port of 127.0.0.1 on which nothing listens at the moment. */
 export async function freePort(): Promise<number> {
   const listener = createServer().listen(0, "127.0.0.1");
   await once(listener, "listening");
@@ -61,51 +61,54 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-export interface Finished {
+export interface ProcessResult {
   stdout: string;
   stderr: string;
-  /** Null where a signal ended it. */
+  /** Null if a signal ended the process. */
   code: number | null;
   signal: NodeJS.Signals | null;
 }
 
 export interface SpawnOptions {
-  /** The child's variables, beside PATH, HOME and TMPDIR: it gets no others. */
+  /** The child's environment variables. It also gets PATH, HOME and TMPDIR, and no others. */
   env?: Record<string, string | undefined>;
   cwd?: string;
-  /** What to put before the command, such as `ip netns exec NAME`. */
-  within?: string[];
+  /** Put before the command, such as `ip netns exec NAME`. */
+  commandPrefix?: string[];
 }
 
-/** Runs `guest-forms` with these arguments; it is ended with the test file. */
-export function spawnCli(args: string[], options: SpawnOptions = {}): Running {
+/** Starts `guest-forms` with these arguments. It is stopped after the test file. */
+export function spawnCli(args: string[], options: SpawnOptions = {}): RunningProcess {
   return spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], options);
 }
 
-/** Runs `guest-forms` with these arguments to its end. */
+/** Runs `guest-forms` with these arguments until it exits. */
 export const runCli = (args: string[], options: SpawnOptions = {}) => spawnCli(args, options).done;
 
-/** Runs node with these arguments; it is ended with the test file. */
-export function spawnNode(args: string[], { env = {}, cwd, within = [] }: SpawnOptions = {}): Running {
+/** Starts node with these arguments. It is stopped after the test file. */
+export function spawnNode(
+  args: string[],
+  { env = {}, cwd, commandPrefix = [] }: SpawnOptions = {},
+): RunningProcess {
   const { PATH, HOME, TMPDIR } = process.env;
-  const [command = process.execPath, ...rest] = [...within, process.execPath, ...args];
+  const [command = process.execPath, ...rest] = [...commandPrefix, process.execPath, ...args];
   const child = spawn(command, rest, {
     env: { PATH, HOME, TMPDIR, ...env },
     ...(cwd ? { cwd } : {}),
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const running = new Running(child);
-  children.push(running);
+  const running = new RunningProcess(child);
+  processes.push(running);
   return running;
 }
 
-/** A child process, with all that it has said. */
-export class Running {
+/** A child process and its output. */
+export class RunningProcess {
   stdout = "";
   stderr = "";
-  /** Settles when it has ended and said everything. */
-  readonly done: Promise<Finished>;
-  private hasEnded = false;
+  /** Settles when the process has exited and its output has been read. */
+  readonly done: Promise<ProcessResult>;
+  private hasExited = false;
   private readonly child: ChildProcess;
   private readonly listeners = new Set<() => void>();
 
@@ -113,21 +116,21 @@ export class Running {
     this.child = child;
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.stdout += text;
-      this.tell();
+      this.notifyListeners();
     });
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.stderr += text;
-      this.tell();
+      this.notifyListeners();
     });
     this.done = new Promise((resolve, reject) => {
       child.once("error", (error) => {
-        this.hasEnded = true;
+        this.hasExited = true;
         reject(error);
       });
       child.once("close", (code, signal) => {
-        this.hasEnded = true;
+        this.hasExited = true;
         resolve({ stdout: this.stdout, stderr: this.stderr, code, signal });
-        this.tell();
+        this.notifyListeners();
       });
     });
     this.done.catch(() => {});
@@ -137,60 +140,60 @@ export class Running {
     return Number(this.child.pid);
   }
 
-  /** The first line of either stream that matches; rejects, quoting the output, if it ends or `timeout` ms pass. */
-  waitForLine(pattern: RegExp, timeout = 45_000): Promise<RegExpExecArray> {
+  /** Returns the first line of either stream that matches. Rejects with the output on exit or timeout. */
+  waitForLine(pattern: RegExp, timeoutMs = 45_000): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
-      const settle = () => {
-        this.listeners.delete(look);
+      const cleanUp = () => {
+        this.listeners.delete(findMatch);
         clearTimeout(timer);
       };
       const fail = (why: string) => {
-        settle();
+        cleanUp();
         reject(new Error(`${why} before a line matching ${pattern}:\n${this.stdout}\n${this.stderr}`));
       };
-      const look = () => {
-        for (const line of [...whole(this.stdout), ...whole(this.stderr)]) {
+      const findMatch = () => {
+        for (const line of [...completeLines(this.stdout), ...completeLines(this.stderr)]) {
           const match = new RegExp(pattern.source, pattern.flags.replace("g", "")).exec(line);
           if (match) {
-            settle();
+            cleanUp();
             resolve(match);
             return;
           }
         }
-        if (this.hasEnded) fail("The process ended");
+        if (this.hasExited) fail("The process exited");
       };
-      const timer = setTimeout(() => fail(`${timeout} ms passed`), timeout);
-      this.listeners.add(look);
-      look();
+      const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs);
+      this.listeners.add(findMatch);
+      findMatch();
     });
   }
 
-  /** Sends the signal and waits for the end. */
-  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Finished> {
+  /** Sends the signal and waits for the exit. */
+  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<ProcessResult> {
     this.child.kill(signal);
     return this.done;
   }
 
-  /** Asks it to end, and makes it end after `patience` ms. */
-  async end(patience = 5_000): Promise<void> {
-    if (this.hasEnded) return;
-    const timer = setTimeout(() => this.child.kill("SIGKILL"), patience);
+  /** Sends SIGTERM, and SIGKILL if it is still running after `timeoutMs`. */
+  async stopOrKill(timeoutMs = 5_000): Promise<void> {
+    if (this.hasExited) return;
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), timeoutMs);
     await this.stop().catch(() => {});
     clearTimeout(timer);
   }
 
-  private tell(): void {
+  private notifyListeners(): void {
     for (const listener of [...this.listeners]) listener();
   }
 }
 
-const whole = (text: string) => text.split("\n").slice(0, -1);
+const completeLines = (text: string) => text.split("\n").slice(0, -1);
 
-const children: Running[] = [];
+const processes: RunningProcess[] = [];
 const drops: (() => Promise<void>)[] = [];
 
-// Registered first, so run last: after what the test file itself closes.
+// Runs after the test file's own hooks, because Vitest runs afterAll hooks in reverse order.
 afterAll(async () => {
-  await Promise.all(children.map((child) => child.end()));
+  await Promise.all(processes.map((each) => each.stopOrKill()));
   for (const drop of drops) await drop();
 });

@@ -1,4 +1,4 @@
-/** Whether a process with that id runs. */
+/** Whether a process with this id is running. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

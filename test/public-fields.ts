@@ -1,41 +1,41 @@
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-const either = (pattern: RegExp) => (value: unknown) =>
+const nullOrMatches = (pattern: RegExp) => (value: unknown) =>
   value === null || (typeof value === "string" && pattern.test(value));
-export const matching = (pattern: RegExp) => (value: unknown) =>
+export const matches = (pattern: RegExp) => (value: unknown) =>
   typeof value === "string" && pattern.test(value);
-const int32 = (value: unknown) =>
+const nullOrInt32 = (value: unknown) =>
   value === null || (Number.isInteger(value) && Math.abs(value as number) < 2 ** 31);
-const text = (value: unknown) => typeof value === "string";
+const isText = (value: unknown) => typeof value === "string";
 
-// What the interface shows of a form and of a listing: every field in order with what it may hold, and nothing else. Written
-// by hand, so that a field which appears or goes unnoticed fails every test that reads one.
+// Every public field of a form and a listing, in order, with a check of its value. Written by hand and not derived from
+// the schemas, so adding or removing a field by accident fails every test that reads a resource.
 
-export const FORM: Record<string, (value: unknown) => boolean> = {
-  id: matching(UUID),
-  listingId: matching(UUID),
-  publicId: either(/^[\w-]{21}$/),
-  status: matching(/^(SENT|COMPLETED|ACCEPTED|REJECTED|VALIDATED|INVALIDATED|CHECKED_OUT|UNKNOWN)$/),
-  checkInDate: either(INSTANT),
-  checkOutDate: either(INSTANT),
-  numberOfGuests: int32,
-  numberOfVehicles: int32,
-  numberOfPets: int32,
-  createdAt: matching(INSTANT),
+export const FORM_FIELDS: Record<string, (value: unknown) => boolean> = {
+  id: matches(UUID),
+  listingId: matches(UUID),
+  publicId: nullOrMatches(/^[\w-]{21}$/),
+  status: matches(/^(SENT|COMPLETED|ACCEPTED|REJECTED|VALIDATED|INVALIDATED|CHECKED_OUT|UNKNOWN)$/),
+  checkInDate: nullOrMatches(INSTANT),
+  checkOutDate: nullOrMatches(INSTANT),
+  numberOfGuests: nullOrInt32,
+  numberOfVehicles: nullOrInt32,
+  numberOfPets: nullOrInt32,
+  createdAt: matches(INSTANT),
 };
-export const LISTING: typeof FORM = {
-  id: matching(UUID),
-  publicId: matching(/^[\w-]{21}$/),
-  title: text,
-  address: text,
-  city: text,
-  country: text,
-  zipCode: text,
-  district: (value) => value === null || text(value),
-  timezone: text,
+export const LISTING_FIELDS: typeof FORM_FIELDS = {
+  id: matches(UUID),
+  publicId: matches(/^[\w-]{21}$/),
+  title: isText,
+  address: isText,
+  city: isText,
+  country: isText,
+  zipCode: isText,
+  district: (value) => value === null || isText(value),
+  timezone: isText,
   active: (value) => typeof value === "boolean",
-  maxPeopleInListing: int32,
-  maxVehicles: int32,
+  maxPeopleInListing: nullOrInt32,
+  maxVehicles: nullOrInt32,
   allowPets: (value) => value === null || typeof value === "boolean",
-  createdAt: matching(INSTANT),
+  createdAt: matches(INSTANT),
 };

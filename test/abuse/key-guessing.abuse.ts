@@ -79,7 +79,7 @@ describe("guessing keys", () => {
     }
     // Control: a well-formed key needs a query, which fails.
     expect((await sendKey(generateKey("READ_WRITE"))).status).toBe(503);
-    proxy.mend();
+    proxy.restore();
     console.info(
       `${MALFORMED} malformed keys rejected without the database, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms`,
     );

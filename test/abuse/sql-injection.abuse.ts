@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { makeForm, stay } from "../factories.js";
+import { fixedStay, makeForm } from "../factories.js";
 import { sendRequest } from "../fleet/client.js";
 import { describeWithBinary } from "../fleet/describe-with-binary.js";
 import {
@@ -10,7 +10,7 @@ import {
   makeFixture,
   startGatewayProcess,
 } from "../fleet/gateway-processes.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 import { runSqlmap, type Target } from "./sqlmap.js";
 import { startVulnerableServer } from "./vulnerable-server.js";
 
@@ -49,7 +49,7 @@ describeWithBinary("sqlmap", "SQL injection", () => {
     const headers = { Authorization: `Bearer ${key}` };
     const json = { ...headers, "Content-Type": "application/json" };
     const listingId = fixture.listing.id;
-    const body = stay(listingId, { guestEmail: "ana@example.com" });
+    const body = fixedStay(listingId, { guestEmail: "ana@example.com" });
     const fields = Object.keys(body);
     // Marks numbers without quotes, so that they are tested as numbers.
     const marked = JSON.stringify(
@@ -121,7 +121,7 @@ describeWithBinary("sqlmap", "SQL injection", () => {
   describe("control: a vulnerable server", () => {
     let url: string;
     beforeAll(async () => {
-      url = await startVulnerableServer((await freshDatabase({ empty: true })).url);
+      url = await startVulnerableServer((await createTestDatabase({ empty: true })).url);
     });
 
     it("sqlmap finds the injection in a query, a path, a header and a body", async () => {

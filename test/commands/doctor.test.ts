@@ -5,8 +5,8 @@ import { examine } from "../../gateway/doctor/examine.js";
 import { readSettings } from "../../server/config.js";
 import type { Services } from "../../server/context.js";
 import { makeForm, makeListing, makeUser, openTestServices, TEST_SECRET } from "../factories.js";
-import { freePort, freshDatabase, runCli } from "../harness.js";
-import { openPostOffice } from "../server/post-office.js";
+import { createTestDatabase, freePort, runCli } from "../harness.js";
+import { openMailServer } from "../server/mail-server.js";
 
 let services: Services;
 let formId: string;
@@ -15,7 +15,7 @@ let silentServer: Server;
 let silentPort: number;
 
 beforeAll(async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   services = await openTestServices({ DATABASE_URL: url });
   const { id } = await makeUser(services);
   formId = (await makeForm(services, id, (await makeListing(services, id)).id)).id;
@@ -219,7 +219,7 @@ describe("doctor", () => {
   });
 
   test("the check of the mail server logs in and sends nothing", async () => {
-    const office = await openPostOffice({
+    const office = await openMailServer({
       authOptional: false,
       allowInsecureAuth: true,
       disabledCommands: ["STARTTLS"],
@@ -238,7 +238,7 @@ describe("doctor", () => {
       "mail server": expect.stringMatching(/^failed: .* cannot be used: .*535/),
     });
     expect(JSON.stringify(refused)).not.toMatch(/s3cr/);
-    expect([office.received, office.begun]).toEqual([[], 0]);
+    expect([office.received, office.rcptCount]).toEqual([[], 0]);
     expect((await runChecks({ NODE_ENV: "production" }))["mail server"]).toMatch(
       /^warning: SMTP_URL is not set/,
     );

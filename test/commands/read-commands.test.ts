@@ -5,7 +5,7 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
 import type { User } from "../../server/people/schema.js";
 import { asOperator, makeForm, makeListing, makeUser, openTestServices, TEST_SECRET } from "../factories.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 import { runInProcess } from "./run-in-process.js";
 
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
@@ -20,7 +20,7 @@ let hut: Listing;
 let forms: FormV1[];
 
 beforeAll(async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   env = { DATABASE_URL: url, APP_SECRETS: TEST_SECRET };
   services = await openTestServices(env);
   ana = await makeUser(services, { email: "Ana@example.com", name: "Ana" });

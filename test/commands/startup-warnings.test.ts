@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { TEST_SECRET } from "../factories.js";
-import { freshDatabase, spawnCli } from "../harness.js";
+import { createTestDatabase, spawnCli } from "../harness.js";
 
 test.each([[[]], [["--workers", "2"]]])(
   "serve %j warns once about a misspelled setting, and once about more connections than Postgres allows",
   { timeout: 180_000 },
   async (args: string[]) => {
-    const { url } = await freshDatabase();
+    const { url } = await createTestDatabase();
     const serve = spawnCli(["serve", "--json", "--no-worker", ...args], {
       env: {
         DATABASE_URL: url,

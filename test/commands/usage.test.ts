@@ -1,14 +1,14 @@
 import type { Command } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
 import { buildProgram } from "../../gateway/commands/program.js";
-import { freePort, freshDatabase, runCli } from "../harness.js";
+import { createTestDatabase, freePort, runCli } from "../harness.js";
 
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
 let DATABASE_URL: string;
 
 beforeAll(async () => {
-  DATABASE_URL = (await freshDatabase()).url;
+  DATABASE_URL = (await createTestDatabase()).url;
 });
 
 describe("errors with --json", {

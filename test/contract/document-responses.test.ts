@@ -2,29 +2,29 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ERRORS } from "../../server/errors.js";
 import { makeListing } from "../factories.js";
 import {
-  type Answer,
-  codeOf,
   DatabaseProxy,
-  type Holder,
-  type Sent,
+  errorCodeOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
   startTestGateway,
-  stay,
   type TestGateway,
+  uniqueStay,
 } from "../gateway-harness.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 import { validateResponse } from "./responses.js";
 
 let gateway: TestGateway;
-let holder: Holder;
+let holder: KeyHolder;
 let listingId: string;
 beforeAll(async () => {
   gateway = await startTestGateway();
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listingId = (await makeListing(await gateway.services(), holder.userId, { maxPeopleInListing: 6 })).id;
 });
 
 /** Sends a request, and throws unless the OpenAPI document describes the response. */
-async function send(sent: Sent, at = gateway): Promise<Answer> {
+async function send(sent: HttpRequest, at = gateway): Promise<HttpResponse> {
   const answer = await at.request({ key: holder.key, ...sent });
   validateResponse(sent.method ?? "GET", sent.path, answer.status, answer.headers, answer.json);
   return answer;
@@ -37,11 +37,11 @@ const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
 describe("the OpenAPI document describes", () => {
   it("every success response, with and without optional values, for GET and HEAD", async () => {
-    const created = await post({ ...stay(listingId), guestEmail: "guest@example.com" });
+    const created = await post({ ...uniqueStay(listingId), guestEmail: "guest@example.com" });
     const { id } = created.json as { id: string };
-    const again = await post(stay(listingId), { "Idempotency-Key": "one" });
+    const again = await post(uniqueStay(listingId), { "Idempotency-Key": "one" });
     expect([created.status, again.status]).toEqual([201, 201]);
-    const put = await send({ method: "PUT", path: `/v1/forms/${id}`, body: stay(listingId) });
+    const put = await send({ method: "PUT", path: `/v1/forms/${id}`, body: uniqueStay(listingId) });
     expect(put.status).toBe(200);
     const paths = [
       "/v1/forms",
@@ -58,29 +58,29 @@ describe("the OpenAPI document describes", () => {
   });
 
   it("the response of a replay", async () => {
-    const body = stay(listingId);
+    const body = uniqueStay(listingId);
     await post(body);
     expect((await post(body)).headers["idempotent-replayed"]).toBe("true");
   });
 
   it("the response of every error code that a request can cause", async () => {
-    const other = stay(listingId);
+    const other = uniqueStay(listingId);
     await post(other, { "Idempotency-Key": "taken" });
     const answers = [
       await send({ path: "/v1/forms", key: null }),
-      await send({ method: "POST", path: "/v1/forms", key: holder.readOnlyKey, body: stay(listingId) }),
+      await send({ method: "POST", path: "/v1/forms", key: holder.readOnlyKey, body: uniqueStay(listingId) }),
       await send({ path: `/v1/forms/${UNKNOWN_ID}` }),
-      await post(stay(UNKNOWN_ID)),
+      await post(uniqueStay(UNKNOWN_ID)),
       await send({ path: "/v1/forms?cursor=x" }),
       await send({ path: "/v1/listings?limit=x" }),
-      await post({ ...stay(listingId), unknown: 1 }),
-      await post({ ...stay(listingId), numberOfGuests: 7 }),
+      await post({ ...uniqueStay(listingId), unknown: 1 }),
+      await post({ ...uniqueStay(listingId), numberOfGuests: 7 }),
       await post("{"),
       await post("x", { "Content-Type": "text/plain" }),
-      await post({ ...stay(listingId), more: "x".repeat(17_000) }),
-      await post(stay(listingId), { "Idempotency-Key": "taken" }),
+      await post({ ...uniqueStay(listingId), more: "x".repeat(17_000) }),
+      await post(uniqueStay(listingId), { "Idempotency-Key": "taken" }),
     ];
-    const seen = new Set(answers.map(codeOf));
+    const seen = new Set(answers.map(errorCodeOf));
     const rest = ["RATE_LIMITED", "INTERNAL_ERROR"];
     expect([...seen, ...rest].sort()).toEqual(Object.keys(ERRORS).sort());
     expect(answers.map(({ status }) => status)).toEqual([
@@ -90,26 +90,26 @@ describe("the OpenAPI document describes", () => {
 
   it("the response to a request over the rate limit", async () => {
     const limited = await startTestGateway({ RATE_LIMIT_MAX: 1 });
-    const { key } = await limited.addHolder();
+    const { key } = await limited.addKeyHolder();
     await send({ path: "/v1/forms", key }, limited);
     const answer = await send({ path: "/v1/forms", key }, limited);
-    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
   });
 
   it("the response while the database is unreachable", async () => {
-    const proxy = await DatabaseProxy.start((await freshDatabase()).url);
+    const proxy = await DatabaseProxy.start((await createTestDatabase()).url);
     const withoutDatabase = await startTestGateway({ DATABASE_URL: proxy.url });
-    const { key } = await withoutDatabase.addHolder();
+    const { key } = await withoutDatabase.addKeyHolder();
     await send({ path: "/v1/forms", key }, withoutDatabase);
     proxy.cut();
     const answer = await send({ path: "/v1/forms", key }, withoutDatabase);
-    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-    proxy.mend();
+    expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    proxy.restore();
   });
 });
 
 describe("validateResponse", () => {
-  let good: Answer;
+  let good: HttpResponse;
   beforeAll(async () => {
     good = await gateway.request({ path: `/v1/listings/${listingId}`, key: holder.key });
   });

@@ -4,13 +4,13 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import { INT32_MAX, isUuid } from "../../server/values.js";
 import { makeForm, makeListing } from "../factories.js";
 import {
-  type Answer,
-  codeOf,
-  fieldsOf,
-  type Holder,
-  type Sent,
+  errorCodeOf,
+  errorFieldsOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
   startTestGateway,
-  stay,
+  uniqueStay,
 } from "../gateway-harness.js";
 
 // Deterministic unless FAST_CHECK_SEED is set. A failure prints its seed and path.
@@ -21,7 +21,7 @@ fc.configureGlobal({
 });
 
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 /** Allows at most 4 guests. */
 let listingId: string;
 let foreignId: string;
@@ -31,26 +31,26 @@ let rows: Record<string, string>;
 
 beforeAll(async () => {
   const services = await gateway.services();
-  holder = await gateway.addHolder();
-  const neighbor = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
+  const neighbor = await gateway.addKeyHolder();
   listingId = (await makeListing(services, holder.userId, { maxPeopleInListing: 4 })).id;
   foreignId = (await makeListing(services, neighbor.userId)).id;
   formId = (await makeForm(services, holder.userId, listingId)).id;
   await makeForm(services, holder.userId, listingId);
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
 });
 
-const send = (sent: Partial<Sent>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
+const send = (sent: Partial<HttpRequest>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
 
 /** Sends a request, and checks that it causes no server error and writes nothing if it is rejected. */
-async function sendAndCheck(sent: Partial<Sent>): Promise<Answer> {
+async function sendAndCheck(sent: Partial<HttpRequest>): Promise<HttpResponse> {
   return checkResponse(await send(sent), sent.method ?? "GET");
 }
 
-async function checkResponse(answer: Answer, method: string): Promise<Answer> {
+async function checkResponse(answer: HttpResponse, method: string): Promise<HttpResponse> {
   expect(answer.status).toBeLessThan(500);
   const before = rows;
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
   if (answer.status >= 400 || method === "GET" || method === "HEAD") expect(rows).toEqual(before);
   return answer;
 }
@@ -181,7 +181,7 @@ describe("bodies", () => {
         const answer = await sendAndCheck({ method: "POST", body: JSON.stringify(body) });
         expect([400, 413]).toContain(answer.status);
         if (typeof body !== "object" || body === null || Array.isArray(body)) {
-          expect(fieldsOf(answer)).toEqual(["body"]);
+          expect(errorFieldsOf(answer)).toEqual(["body"]);
         }
       }),
     );
@@ -210,20 +210,20 @@ describe("bodies", () => {
   });
 
   test("any additional property of a valid body is rejected by its name", async () => {
-    const known = new Set(Object.keys(stay("")).concat("guestEmail"));
+    const known = new Set(Object.keys(uniqueStay("")).concat("guestEmail"));
     await fc.assert(
       fc.asyncProperty(
         anyText.filter((name) => !known.has(name)),
         anyJunk,
         async (name, value) => {
-          const body = JSON.stringify(stay(listingId));
+          const body = JSON.stringify(uniqueStay(listingId));
           const property = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
           const answer = await sendAndCheck({
             method: "POST",
             body: body.replace(/\}$/, () => `,${property}}`),
           });
           expect(answer.status).toBe(400);
-          expect(fieldsOf(answer)).toEqual([name]);
+          expect(errorFieldsOf(answer)).toEqual([name]);
         },
       ),
     );
@@ -234,7 +234,7 @@ describe("bodies", () => {
       fc.asyncProperty(mostlyValid, async (parts) => {
         const { body, faults } = assemble(parts);
         const answer = await sendAndCheck({ method: "POST", body: JSON.stringify(body) });
-        expect(fieldsOf(answer)).toEqual(faults);
+        expect(errorFieldsOf(answer)).toEqual(faults);
         expect(answer.status).toBe(faults.length > 0 ? 400 : 201);
         if (faults.length > 0) return;
         expectFormOf(answer.json as FormV1, body);
@@ -250,7 +250,7 @@ describe("bodies", () => {
         const { body, faults } = assemble(parts);
         const path = `/v1/forms/${formId}`;
         const answer = await sendAndCheck({ method: "PUT", path, body: JSON.stringify(body) });
-        expect(fieldsOf(answer)).toEqual(faults);
+        expect(errorFieldsOf(answer)).toEqual(faults);
         expect(answer.status).toBe(faults.length > 0 ? 400 : 200);
         if (faults.length > 0) return;
         expectFormOf(answer.json as FormV1, body);
@@ -287,7 +287,7 @@ describe("the order of checks", () => {
       fc.asyncProperty(few, async ({ key, faults }) => {
         const has = (name: string) => faults.has(name);
         let body = JSON.stringify(
-          stay(has("scope") ? foreignId : listingId, {
+          uniqueStay(has("scope") ? foreignId : listingId, {
             ...(has("rules") && { numberOfGuests: 5 }),
             ...(has("shape") && { checkOutDate: "x" }),
             ...(has("fields") && Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`f${n}`, n]))),
@@ -326,7 +326,7 @@ describe("the order of checks", () => {
           [true, 201, []],
         ];
         const [, status, fields] = expected.find(([applies]) => applies) ?? [];
-        expect([answer.status, fieldsOf(answer)]).toEqual([status, fields]);
+        expect([answer.status, errorFieldsOf(answer)]).toEqual([status, fields]);
       }),
     );
   });
@@ -339,7 +339,7 @@ describe("paths and queries", () => {
     await fc.assert(
       fc.asyncProperty(lists, fc.oneof(anyText, fc.base64String()), async (path, text) => {
         const answer = await sendAndCheck({ path: `${path}?cursor=${encodeForUrl(text)}` });
-        expect([answer.status, codeOf(answer)]).toEqual([400, "INVALID_CURSOR"]);
+        expect([answer.status, errorCodeOf(answer)]).toEqual([400, "INVALID_CURSOR"]);
       }),
     );
   });
@@ -366,7 +366,7 @@ describe("paths and queries", () => {
                 : change.head + nextCursor;
         fc.pre(altered !== nextCursor);
         const answer = await sendAndCheck({ path: `/v1/forms?cursor=${encodeForUrl(altered)}` });
-        expect(codeOf(answer)).toBe("INVALID_CURSOR");
+        expect(errorCodeOf(answer)).toBe("INVALID_CURSOR");
       }),
     );
   });
@@ -375,12 +375,12 @@ describe("paths and queries", () => {
     const resource = fc.constantFrom("forms", "listings");
     await fc.assert(
       fc.asyncProperty(resource, fc.oneof(anyText, fc.uuid()), fc.boolean(), async (name, id, writes) => {
-        const sent = writes ? { method: "PUT", body: stay(listingId) } : {};
+        const sent = writes ? { method: "PUT", body: uniqueStay(listingId) } : {};
         // An empty id leaves a trailing slash.
         const answer = await sendAndCheck({ ...sent, path: `/v1/${name}/${encodeForUrl(id)}` });
         const known = isUuid(id) && writes && name === "listings";
         expect(answer.status).toBe(known ? 405 : 404);
-        expect(codeOf(answer)).toBe("RESOURCE_NOT_FOUND");
+        expect(errorCodeOf(answer)).toBe("RESOURCE_NOT_FOUND");
       }),
     );
   });
@@ -396,7 +396,7 @@ describe("paths and queries", () => {
       fc.asyncProperty(lists, limit, async (path, text) => {
         const answer = await sendAndCheck({ path: `${path}?limit=${encodeForUrl(text)}` });
         if (!/^-?\d+$/.test(text)) {
-          expect([answer.status, fieldsOf(answer)]).toEqual([400, ["limit"]]);
+          expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["limit"]]);
           return;
         }
         expect(answer.status).toBe(200);
@@ -421,9 +421,9 @@ describe("paths and queries", () => {
       fc.asyncProperty(lists, query, async (path, text) => {
         const answer = await sendAndCheck({ path: `${path}?${text}` });
         expect([200, 400]).toContain(answer.status);
-        if (codeOf(answer) !== "VALIDATION_ERROR") return;
+        if (errorCodeOf(answer) !== "VALIDATION_ERROR") return;
         const names = ["request", ...new URLSearchParams(`?${text}`).keys()];
-        for (const field of fieldsOf(answer)) expect(names).toContain(field);
+        for (const field of errorFieldsOf(answer)) expect(names).toContain(field);
       }),
     );
   });
@@ -441,7 +441,7 @@ describe("paths and queries", () => {
         fc.pre(!/^\/v1\/(forms|listings)$/.test(plain));
         const answer = await sendAndCheck({ path, key: withKey ? holder.key : null });
         // The HTTP parser rejects targets that it cannot read.
-        if (fieldsOf(answer)[0] === "request") return;
+        if (errorFieldsOf(answer)[0] === "request") return;
         expect(answer.status).toBe(withKey ? 404 : 401);
       }),
     );
@@ -463,14 +463,14 @@ describe("headers", () => {
   test("any bytes as an Idempotency-Key are accepted if they are printable ASCII, and rejected if they are not", async () => {
     await fc.assert(
       fc.asyncProperty(value, async (text) => {
-        const body = JSON.stringify(stay(listingId));
+        const body = JSON.stringify(uniqueStay(listingId));
         const headers = [
           `Authorization: Bearer ${holder.key}`,
           "Content-Type: application/json",
           `Content-Length: ${body.length}`,
           `Idempotency-Key:${text}`,
         ];
-        const [answer] = await gateway.raw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
+        const [answer] = await gateway.sendRaw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
         if (!answer) throw new Error("no answer");
         await checkResponse(answer, "POST");
         const key = text.replace(/^[ \t]+|[ \t]+$/g, "");
@@ -479,7 +479,7 @@ describe("headers", () => {
           expect([201, 422]).toContain(answer.status);
         } else {
           expect(answer.status).toBe(400);
-          expect(["Idempotency-Key", "request"]).toContain(fieldsOf(answer)[0]);
+          expect(["Idempotency-Key", "request"]).toContain(errorFieldsOf(answer)[0]);
         }
       }),
     );
@@ -494,11 +494,11 @@ describe("headers", () => {
     );
     await fc.assert(
       fc.asyncProperty(name, text, async (header, secret) => {
-        const [answer] = await gateway.raw(head("GET /v1/forms HTTP/1.1", [header + secret]));
+        const [answer] = await gateway.sendRaw(head("GET /v1/forms HTTP/1.1", [header + secret]));
         if (!answer) throw new Error("no answer");
         await checkResponse(answer, "GET");
-        if (answer.status === 401) expect(codeOf(answer)).toBe("UNAUTHENTICATED");
-        else expect([answer.status, fieldsOf(answer)]).toEqual([400, ["request"]]);
+        if (answer.status === 401) expect(errorCodeOf(answer)).toBe("UNAUTHENTICATED");
+        else expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["request"]]);
       }),
     );
   });
@@ -525,9 +525,9 @@ describe("headers", () => {
           const answer = await sendAndCheck({
             method: "POST",
             headers: { "Content-Type": type },
-            body: JSON.stringify(stay(listingId)),
+            body: JSON.stringify(uniqueStay(listingId)),
           });
-          expect([answer.status, fieldsOf(answer)]).toEqual([415, ["Content-Type"]]);
+          expect([answer.status, errorFieldsOf(answer)]).toEqual([415, ["Content-Type"]]);
         },
       ),
     );

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../factories.js";
-import { type Answer, codeOf, fieldsOf, startTestGateway } from "../gateway-harness.js";
+import { errorCodeOf, errorFieldsOf, type HttpResponse, startTestGateway } from "../gateway-harness.js";
 import {
   type Expected,
   ID,
@@ -20,8 +20,8 @@ let rows: Record<string, string> = {};
 beforeAll(async () => {
   const services = await gateway.services();
   const { db } = services;
-  const holder = await gateway.addHolder();
-  const otherHolder = await gateway.addHolder();
+  const holder = await gateway.addKeyHolder();
+  const otherHolder = await gateway.addKeyHolder();
   const revoked = await gateway.issueKey(holder.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
   const expired = await gateway.issueKey(holder.userId);
@@ -36,7 +36,7 @@ beforeAll(async () => {
     unknown: generateKey("READ_WRITE"),
     mistyped: holder.key.slice(0, -1) + last,
   } satisfies Record<KeyName, string>);
-  for (const key of Object.values(keys)) gateway.keepOutOfLog(key);
+  for (const key of Object.values(keys)) gateway.forbidInLog(key);
 
   const address = {
     title: "T",
@@ -75,7 +75,7 @@ beforeAll(async () => {
       },
     });
   }
-  rows = await gateway.snapshot();
+  rows = await gateway.snapshotTables();
 });
 
 const randomPublicId = () => randomBytes(15).toString("base64url").concat("_");
@@ -91,8 +91,8 @@ function insertKeysIntoHeaders(headers: RequestCase["headers"] = {}) {
   );
 }
 
-function expectResponse(answer: Answer, expected: Expected): void {
-  expect({ status: answer.status, code: codeOf(answer), fields: fieldsOf(answer) }).toEqual({
+function expectResponse(answer: HttpResponse, expected: Expected): void {
+  expect({ status: answer.status, code: errorCodeOf(answer), fields: errorFieldsOf(answer) }).toEqual({
     status: expected.status,
     code: expected.code,
     fields: expected.fields ?? [],
@@ -126,7 +126,7 @@ for (const [group, requests] of Object.entries(requestCatalog)) {
         });
         expectResponse(answer, request);
         const before = rows;
-        rows = await gateway.snapshot();
+        rows = await gateway.snapshotTables();
         if (createsForm(request)) expect(rows["public.forms"]).not.toBe(before["public.forms"]);
         else if (request.status !== 200 || method !== "PUT") expect(rows).toEqual(before);
       },
@@ -138,13 +138,13 @@ describe("raw HTTP", () => {
   test.each(
     rawRequestCatalog.map((request) => [titleOf(request.name, ...request.responses), request] as const),
   )("%s", async (_title, { bytes, responses, interim = [] }) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(typeof bytes === "string" ? insertKeys(bytes) : bytes);
-    for (const expected of responses) expectResponse(await wire.next(expected.method), expected);
-    expect(wire.interim).toEqual(interim);
+    for (const expected of responses) expectResponse(await wire.readResponse(expected.method), expected);
+    expect(wire.interimStatuses).toEqual(interim);
     wire.close();
     const before = rows;
-    rows = await gateway.snapshot();
+    rows = await gateway.snapshotTables();
     if (!responses.some(createsForm)) expect(rows).toEqual(before);
   });
 });
@@ -155,7 +155,7 @@ const REJECTED = [`/v1/forms/${ID.missing}`, "/v1/nothing", "/v1/forms?limit=x",
 
 describe("HEAD has the headers of GET and no body", () => {
   const perResponse = new Set(["date", "x-correlation-id", "ratelimit"]);
-  const headersOf = ({ headers }: Answer) =>
+  const headersOf = ({ headers }: HttpResponse) =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => !perResponse.has(name)));
   test.each([...PATHS, ...PATHS_OUTSIDE_V1, ...REJECTED])("%s", async (path) => {
     const [get, head] = [

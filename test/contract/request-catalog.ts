@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { ErrorCode } from "../../server/errors.js";
-import { stay } from "../gateway-harness.js";
+import { uniqueStay } from "../gateway-harness.js";
 
 /** The rows that the requests name. `request-catalog.test.ts` creates them. */
 export const ID = {
@@ -78,7 +78,7 @@ const malformedRequest = (status: number) => validationError(status)("request");
 const POST = { method: "POST" } as const;
 const PUT = { method: "PUT", path: `/v1/forms/${ID.form}` } as const;
 
-const newStay = (fields: Record<string, unknown> = {}) => stay(ID.listing, fields);
+const newStay = (fields: Record<string, unknown> = {}) => uniqueStay(ID.listing, fields);
 const json = (fields: Record<string, unknown> = {}) => JSON.stringify(newStay(fields));
 /** A valid create except for these properties. */
 const post = (fields: Record<string, unknown>) => ({ ...POST, body: newStay(fields) });
@@ -217,13 +217,13 @@ const order: RequestCase[] = [
   {
     name: "the shape before the scope",
     ...POST,
-    body: stay(ID.otherHolderListing, { numberOfGuests: 0 }),
+    body: uniqueStay(ID.otherHolderListing, { numberOfGuests: 0 }),
     ...invalid("numberOfGuests"),
   },
   {
     name: "the headers before the scope",
     ...POST,
-    body: stay(ID.otherHolderListing),
+    body: uniqueStay(ID.otherHolderListing),
     headers: { "Idempotency-Key": "" },
     ...invalid("Idempotency-Key"),
   },
@@ -244,7 +244,7 @@ const order: RequestCase[] = [
   {
     name: "the scope before idempotency",
     ...POST,
-    body: stay(ID.otherHolderListing),
+    body: uniqueStay(ID.otherHolderListing),
     headers: { "Idempotency-Key": "bound" },
     ...notFound,
   },
@@ -257,14 +257,14 @@ const order: RequestCase[] = [
   {
     name: "idempotency before the inactive listing",
     ...POST,
-    body: stay(ID.inactiveListing),
+    body: uniqueStay(ID.inactiveListing),
     headers: { "Idempotency-Key": "bound" },
     ...reused,
   },
   {
     name: "the scope before the listing's rules",
     ...POST,
-    body: stay(ID.otherHolderListing, { numberOfGuests: 5 }),
+    body: uniqueStay(ID.otherHolderListing, { numberOfGuests: 5 }),
     ...notFound,
   },
   {
@@ -884,24 +884,29 @@ const listingIds: RequestCase[] = [
     ...created,
     responseHeaders: { "idempotent-replayed": null },
   },
-  { name: "the listing of another holder", ...POST, body: stay(ID.otherHolderListing), ...notFound },
-  { name: "a listing on which the holder is a reader", ...POST, body: stay(ID.readerListing), ...notFound },
-  { name: "a listing that does not exist", ...POST, body: stay(ID.missing), ...notFound },
-  { name: "the nil UUID", ...POST, body: stay("00000000-0000-0000-0000-000000000000"), ...notFound },
-  { name: "the max UUID", ...POST, body: stay("ffffffff-ffff-ffff-ffff-ffffffffffff"), ...notFound },
+  { name: "the listing of another holder", ...POST, body: uniqueStay(ID.otherHolderListing), ...notFound },
+  {
+    name: "a listing on which the holder is a reader",
+    ...POST,
+    body: uniqueStay(ID.readerListing),
+    ...notFound,
+  },
+  { name: "a listing that does not exist", ...POST, body: uniqueStay(ID.missing), ...notFound },
+  { name: "the nil UUID", ...POST, body: uniqueStay("00000000-0000-0000-0000-000000000000"), ...notFound },
+  { name: "the max UUID", ...POST, body: uniqueStay("ffffffff-ffff-ffff-ffff-ffffffffffff"), ...notFound },
   {
     name: "an update to the listing of another holder",
     ...PUT,
-    body: stay(ID.otherHolderListing),
+    body: uniqueStay(ID.otherHolderListing),
     ...notFound,
   },
   {
     name: "an update to a listing on which the holder is a reader",
     ...PUT,
-    body: stay(ID.readerListing),
+    body: uniqueStay(ID.readerListing),
     ...notFound,
   },
-  { name: "an update to a listing that does not exist", ...PUT, body: stay(ID.missing), ...notFound },
+  { name: "an update to a listing that does not exist", ...PUT, body: uniqueStay(ID.missing), ...notFound },
   {
     name: "an update of another holder's form",
     ...PUT,
@@ -927,23 +932,23 @@ const listingIds: RequestCase[] = [
     name: "an update by another holder",
     ...PUT,
     key: "otherHolder",
-    body: stay(ID.otherHolderListing),
+    body: uniqueStay(ID.otherHolderListing),
     ...notFound,
   },
-  { name: "an inactive listing", ...POST, body: stay(ID.inactiveListing), ...invalid("listingId") },
+  { name: "an inactive listing", ...POST, body: uniqueStay(ID.inactiveListing), ...invalid("listingId") },
   {
     name: "an inactive listing with a lower capacity",
     ...POST,
-    body: stay(ID.inactiveListing, { numberOfGuests: 9 }),
+    body: uniqueStay(ID.inactiveListing, { numberOfGuests: 9 }),
     ...invalid("listingId", "numberOfGuests"),
   },
   {
     name: "a move to an inactive listing",
     ...PUT,
-    body: stay(ID.inactiveListing),
+    body: uniqueStay(ID.inactiveListing),
     ...invalid("listingId"),
   },
-  { name: "a move to another listing", ...PUT, body: stay(ID.secondListing), ...ok },
+  { name: "a move to another listing", ...PUT, body: uniqueStay(ID.secondListing), ...ok },
   { name: "a move back", ...PUT, body: newStay(), ...ok },
 ];
 
@@ -988,7 +993,7 @@ const guests: RequestCase[] = [
   {
     name: "2147483647 guests on a listing without a limit",
     ...POST,
-    body: stay(ID.secondListing, { numberOfGuests: 2_147_483_647 }),
+    body: uniqueStay(ID.secondListing, { numberOfGuests: 2_147_483_647 }),
     ...created,
   },
   { name: "numberOfGuests missing", ...post({ numberOfGuests: undefined }), ...invalid("numberOfGuests") },

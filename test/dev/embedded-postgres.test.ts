@@ -14,7 +14,7 @@ import {
   startEmbedded,
 } from "../../gateway/dev/embedded.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, type Running, spawnNode } from "../harness.js";
+import { freePort, type RunningProcess, spawnNode } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 
 let dataDir = "";
@@ -211,7 +211,7 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
 }
 
 /** Starts a process that prints its progress, then "serving PID" and runs on, or "refused: REASON" and exits. */
-function startInChildProcess(folder: string): Running {
+function startInChildProcess(folder: string): RunningProcess {
   const script = `
     import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/gateway/dev/embedded.js"))};
     try {

@@ -49,7 +49,7 @@ beforeAll(async () => {
   gateways = await startGatewayProcesses(2, { ...fixture.env, ...LONG_TIMEOUTS });
 });
 afterAll(async () => {
-  await Promise.all(gateways.map(({ process }) => process.end()));
+  await Promise.all(gateways.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
   await clock.remove();
 });

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Fixture } from "../fleet/gateway-processes.js";
 import { spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice } from "../server/post-office.js";
+import { mailEnv, openMailServer } from "../server/mail-server.js";
 
 /** The sorted Message-IDs of one email per form that has a guest address. */
 export async function expectedMessageIds({ services }: Fixture): Promise<string[]> {
@@ -20,10 +20,10 @@ export const hasPendingNotifications = async ({ services }: Fixture): Promise<bo
 
 /** Runs a worker until no notification is pending, asserts that one email per form arrived, and returns the count. */
 export async function expectOneEmailPerForm(fixture: Fixture): Promise<number> {
-  const mailServer = await openPostOffice();
+  const mailServer = await openMailServer();
   const worker = spawnCli(["worker"], { env: { ...fixture.env, ...mailEnv(mailServer.url) } });
   await expect.poll(() => hasPendingNotifications(fixture), { timeout: 120_000, interval: 100 }).toBe(false);
-  await worker.end();
+  await worker.stopOrKill();
   const arrived = mailServer.received.map(({ mail }) => mail.messageId ?? "");
   expect(arrived.sort()).toEqual(await expectedMessageIds(fixture));
   return arrived.length;

@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type Fixture, type GatewayProcess, startGatewayProcess } from "../fleet/gateway-processes.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice, type PostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { type MailServer, mailEnv, openMailServer } from "../server/mail-server.js";
 import { sendCreate, uniqueCreate } from "./creates.js";
 import { expectedMessageIds, hasPendingNotifications, messageIdOf } from "./emails.js";
 import { makeLongTimeoutsFixture } from "./long-timeouts-fixture.js";
@@ -32,7 +32,9 @@ beforeAll(async () => {
   gateway = await startGatewayProcess(fixture.env);
 });
 
-async function startWorker(mailServer: PostOffice): Promise<{ process: Running; proxy: SmtpKillProxy }> {
+async function startWorker(
+  mailServer: MailServer,
+): Promise<{ process: RunningProcess; proxy: SmtpKillProxy }> {
   const proxy = await SmtpKillProxy.start(mailServer.port);
   const env = { ...fixture.env, ...mailEnv(proxy.url), WORKER_CONCURRENCY: "1" };
   const process = spawnCli(["worker"], { env });
@@ -67,8 +69,8 @@ const waitForNotifications = () =>
 /** Starts workers and kills each while it sends one email; the surviving worker is suspended meanwhile. */
 async function killWorkers(
   firstRound: number,
-  mailServer: PostOffice,
-  survivor: Running,
+  mailServer: MailServer,
+  survivor: RunningProcess,
   sessionBytes: SessionBytes,
 ) {
   const size = Math.min(BATCH_SIZE, ROUNDS - firstRound);
@@ -94,7 +96,7 @@ async function killWorkers(
 }
 
 it("killing a worker while it sends loses no email, and repeats one only if the mail server had already accepted it", async () => {
-  const mailServer = await openPostOffice();
+  const mailServer = await openMailServer();
   const survivor = await startWorker(mailServer);
   await createForm();
   await waitForNotifications();

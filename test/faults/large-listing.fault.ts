@@ -4,7 +4,7 @@ import type { Services } from "../../server/context.js";
 import { encodeCursor } from "../../server/paging.js";
 import { asOperator, asUser, makeForm, makeListing, makeUser, openTestServices } from "../factories.js";
 import { runCli } from "../harness.js";
-import { formsOf } from "../server/bulk.js";
+import { formIdsInScope } from "../server/bulk.js";
 
 const FORMS = 200_000;
 const MAX_REQUEST_MS = 1_000;
@@ -107,7 +107,7 @@ describe(`a listing of ${FORMS} forms, too many to update their scope within the
     const [firstPage, lastPage, allForms] = [
       await asUser(services, memberId).forms.list({ limit: 100 }),
       await asUser(services, memberId).forms.list({ limit: 100, cursor: await cursorAfter(FORMS - 100) }),
-      await formsOf(filler, memberId),
+      await formIdsInScope(filler, memberId),
     ];
     expect(allForms).toHaveLength(FORMS);
     expect(firstPage.items.map(({ id }) => id)).toEqual(allForms.slice(0, 100));

@@ -54,7 +54,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await Promise.all(gateways.map(({ process }) => process.end()));
+  await Promise.all(gateways.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
 });
 

@@ -55,7 +55,7 @@ describe.skipIf(!isMounted)("a full Postgres disk (needs permission to mount a t
   });
   afterAll(async () => {
     traffic.close();
-    await Promise.all(gateways.map(({ process }) => process.end()));
+    await Promise.all(gateways.map(({ process }) => process.stopOrKill()));
     await cluster.remove();
   });
 

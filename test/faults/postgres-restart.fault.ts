@@ -8,8 +8,8 @@ import {
   makeFixture,
   startGatewayProcesses,
 } from "../fleet/gateway-processes.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, startPostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { mailEnv, startMailServer } from "../server/mail-server.js";
 import { PostgresCluster, type ShutdownSignal } from "./postgres-cluster.js";
 import { findViolations } from "./postgres-invariants.js";
 import { countStatuses, seededRandom, Traffic } from "./postgres-traffic.js";
@@ -27,20 +27,20 @@ const SEED = 6;
 let cluster: PostgresCluster;
 let fixture: Fixture;
 let gateways: GatewayProcess[];
-let worker: Running;
-let mailServer: Awaited<ReturnType<typeof startPostOffice>>;
+let worker: RunningProcess;
+let mailServer: Awaited<ReturnType<typeof startMailServer>>;
 
 beforeAll(async () => {
   cluster = await PostgresCluster.create();
   await migrate(cluster.url);
   fixture = await makeFixture(cluster.url);
   gateways = await startGatewayProcesses(2, fixture.env);
-  mailServer = await startPostOffice();
+  mailServer = await startMailServer();
   worker = spawnCli(["worker"], { env: { ...fixture.env, ...mailEnv(mailServer.url) } });
   await worker.waitForLine(/^Sending notifications/, 60_000);
 });
 afterAll(async () => {
-  await Promise.all([...gateways.map(({ process }) => process.end()), worker.end()]);
+  await Promise.all([...gateways.map(({ process }) => process.stopOrKill()), worker.stopOrKill()]);
   await mailServer.close();
   await cluster.remove();
 });
@@ -92,7 +92,7 @@ it("restarting Postgres under load loses or duplicates no acknowledged write, an
 });
 
 /** Counts the processes that have not exited. */
-async function countRunning(processes: Running[]): Promise<number> {
+async function countRunning(processes: RunningProcess[]): Promise<number> {
   const running = processes.map(({ done }) => Promise.race([done.then(() => 0), sleep(50, 1)]));
   return (await Promise.all(running)).reduce((sum, count) => sum + count, 0);
 }

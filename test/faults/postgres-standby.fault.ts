@@ -15,8 +15,8 @@ import {
   makeFixture,
   startGatewayProcess,
 } from "../fleet/gateway-processes.js";
-import { type Running, spawnCli } from "../harness.js";
-import { mailEnv, openPostOffice } from "../server/post-office.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
+import { mailEnv, openMailServer } from "../server/mail-server.js";
 import { PostgresCluster } from "./postgres-cluster.js";
 import { describeInvalidResponse } from "./postgres-traffic.js";
 
@@ -33,7 +33,7 @@ let standby: PostgresCluster;
 let fixture: Fixture;
 let primaryGateway: GatewayProcess;
 let standbyGateway: GatewayProcess;
-let worker: Running;
+let worker: RunningProcess;
 /** Forms that the primary acknowledged. */
 const acknowledged: FormV1[] = [];
 /** Creates that the standby rejected. */
@@ -48,7 +48,11 @@ beforeAll(async () => {
   standbyGateway = await startGatewayProcess({ ...fixture.env, DATABASE_URL: standby.url });
 });
 afterAll(async () => {
-  await Promise.all([primaryGateway.process.end(), standbyGateway.process.end(), worker?.end()]);
+  await Promise.all([
+    primaryGateway.process.stopOrKill(),
+    standbyGateway.process.stopOrKill(),
+    worker?.stopOrKill(),
+  ]);
   await standby.remove();
   await primary.remove();
 });
@@ -149,7 +153,7 @@ it("a promoted standby accepts the creates that it rejected, each exactly once",
 });
 
 it("while the database is read-only, writes get 503 and no process exits; afterwards creates and notifications succeed", async () => {
-  const mailServer = await openPostOffice();
+  const mailServer = await openMailServer();
   worker = spawnCli(["worker"], {
     env: { ...fixture.env, DATABASE_URL: standby.url, ...mailEnv(mailServer.url) },
   });

@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   traffic.close();
-  await Promise.all(gateways.map(({ process }) => process.end()));
+  await Promise.all(gateways.map(({ process }) => process.stopOrKill()));
   await cluster.remove();
 });
 

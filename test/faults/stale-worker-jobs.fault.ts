@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { asOperator, openTestServices, stay } from "../factories.js";
+import { asOperator, fixedStay, openTestServices } from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { makeHolder } from "../server/holders.js";
+import { makeListingOwner } from "../server/listing-owner.js";
 import {
   commandEnv,
+  type MailServer,
   mailEnv,
-  openPostOffice,
-  type PostOffice,
-  withMail,
-  work,
-} from "../server/post-office.js";
+  openMailServer,
+  openServicesWithMail,
+  startTestWorker,
+} from "../server/mail-server.js";
 
 /** Guaranteed time until the jobs of a killed worker are taken over. */
 const TAKEOVER_MS = 60_000;
@@ -19,29 +19,29 @@ const LONG_SEND_MS = 40_000;
 const eventually = <Result>(read: () => Result, timeout = 40_000) =>
   expect.poll(read, { timeout, interval: 50 });
 
-const recipients = ({ received }: PostOffice) => received.flatMap(({ to }) => to);
+const recipients = ({ received }: MailServer) => received.flatMap(({ to }) => to);
 
 describe("notifications of a stale worker", () => {
   test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
     const services = await openTestServices();
-    const holder = await makeHolder(services);
-    const create = (guestEmail: string) => holder.create(stay(holder.listingId, { guestEmail }));
-    const [killed, slow, other] = [await openPostOffice(), await openPostOffice(), await openPostOffice()];
-    killed.hold();
-    slow.hold();
+    const holder = await makeListingOwner(services);
+    const create = (guestEmail: string) => holder.create(fixedStay(holder.listingId, { guestEmail }));
+    const [killed, slow, other] = [await openMailServer(), await openMailServer(), await openMailServer()];
+    killed.holdRcpt();
+    slow.holdRcpt();
     const env = commandEnv(services, {
       WORKER_CONCURRENCY: "1",
       SMTP_TIMEOUT_SECONDS: "120",
     });
-    const start = ({ url }: PostOffice) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
+    const start = ({ url }: MailServer) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
     const { form } = await create("killed@example.com");
     // The last attempt: it must be repeated, because its worker was killed.
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
     const victim = start(killed);
-    await eventually(() => killed.begun).toBe(1);
+    await eventually(() => killed.rcptCount).toBe(1);
     const slowWorker = start(slow);
     await create("slow@example.com");
-    await eventually(() => slow.begun).toBe(1);
+    await eventually(() => slow.rcptCount).toBe(1);
     const sendingSince = performance.now();
     await start(other).waitForLine(/Sending notifications/, 60_000);
     const states = async () => (await asOperator(services).notifications.list()).map(({ state }) => state);
@@ -53,25 +53,25 @@ describe("notifications of a stale worker", () => {
     expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
     await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
     expect(await states()).toEqual(["running"]);
-    slow.release();
+    slow.releaseRcpt();
     await eventually(() => recipients(slow)).toEqual(["slow@example.com"]);
     await eventually(states).toEqual([]);
     await slowWorker.stop();
-    expect([killed.begun, slow.begun, other.begun]).toEqual([1, 1, 1]);
+    expect([killed.rcptCount, slow.rcptCount, other.rcptCount]).toEqual([1, 1, 1]);
   }, 150_000);
 
   test("a notification whose worker is killed at 5 attempts in a row fails permanently, until an operator retries it", async () => {
     const services = await openTestServices();
-    const holder = await makeHolder(services);
-    const [deadly, other] = [await openPostOffice(), await openPostOffice()];
-    deadly.hold();
-    const { form } = await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
+    const holder = await makeListingOwner(services);
+    const [deadly, other] = [await openMailServer(), await openMailServer()];
+    deadly.holdRcpt();
+    const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
     await services.db.pool.query("UPDATE notifications SET crashes = 4");
     const env = { ...commandEnv(services), ...mailEnv(deadly.url) };
     const victim = spawnCli(["worker"], { env });
-    await eventually(() => deadly.begun).toBe(1);
+    await eventually(() => deadly.rcptCount).toBe(1);
     await victim.stop("SIGKILL");
-    const lines = await work(await withMail(services, other.url));
+    const lines = await startTestWorker(await openServicesWithMail(services, other.url));
     const { notifications } = asOperator(services);
     await eventually(async () => (await notifications.list()).map(({ state }) => state), TAKEOVER_MS).toEqual(
       ["failed"],
@@ -91,10 +91,10 @@ describe("notifications of a stale worker", () => {
 
   test("a notification claimed by a worker that never got the response is sent", async () => {
     const services = await openTestServices();
-    const holder = await makeHolder(services);
-    const mailServer = await openPostOffice();
-    await work(await withMail(services, mailServer.url));
-    await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
+    const holder = await makeListingOwner(services);
+    const mailServer = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
     await eventually(() => mailServer.received.length).toBe(1);
     await eventually(() => asOperator(services).notifications.list()).toEqual([]);
     // As if the connection was lost after the worker claimed the notification, before it got the response.

@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { asOperator, openTestServices, stay } from "../factories.js";
+import { asOperator, fixedStay, openTestServices } from "../factories.js";
 import { DatabaseProxy } from "../gateway-harness.js";
-import { makeHolder } from "../server/holders.js";
-import { openPostOffice, type PostOffice, withMail, work } from "../server/post-office.js";
+import { makeListingOwner } from "../server/listing-owner.js";
+import {
+  type MailServer,
+  openMailServer,
+  openServicesWithMail,
+  startTestWorker,
+} from "../server/mail-server.js";
 
 /** Longer than a worker needs to reconnect to the database. */
 const RECONNECT_MS = 6_000;
@@ -13,26 +18,29 @@ const LONG_OUTAGE_MS = 40_000;
 const eventually = <Result>(read: () => Result, timeout = 40_000) =>
   expect.poll(read, { timeout, interval: 50 });
 
-const recipients = ({ received }: PostOffice) => received.flatMap(({ to }) => to);
+const recipients = ({ received }: MailServer) => received.flatMap(({ to }) => to);
 
 test("after a long database outage, the notifications of a running worker are not taken over, and an email sent during the outage is not repeated", async () => {
   const services = await openTestServices();
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   const create = async (name: string, numberOfGuests: number) =>
-    holder.create(stay(holder.listingId, { guestEmail: `${name}@example.com`, numberOfGuests }));
-  const [slow, other] = [await openPostOffice(), await openPostOffice()];
-  const startWorkerBehindProxy = async ({ url }: PostOffice) => {
+    holder.create(fixedStay(holder.listingId, { guestEmail: `${name}@example.com`, numberOfGuests }));
+  const [slow, other] = [await openMailServer(), await openMailServer()];
+  const startWorkerBehindProxy = async ({ url }: MailServer) => {
     const proxy = await DatabaseProxy.start(services.db.url);
     onTestFinished(() => proxy.close());
-    return { proxy, lines: await work(await withMail(services, url, { DATABASE_URL: proxy.url })) };
+    return {
+      proxy,
+      lines: await startTestWorker(await openServicesWithMail(services, url, { DATABASE_URL: proxy.url })),
+    };
   };
   const sender = await startWorkerBehindProxy(slow);
-  const releaseFirst = slow.hold();
+  const releaseFirst = slow.holdRcpt();
   await create("first", 1);
-  await eventually(() => slow.begun).toBe(1);
-  slow.hold();
+  await eventually(() => slow.rcptCount).toBe(1);
+  slow.holdRcpt();
   await create("second", 2);
-  await eventually(() => slow.begun).toBe(2);
+  await eventually(() => slow.rcptCount).toBe(2);
   const idle = await startWorkerBehindProxy(other);
   sender.proxy.cut();
   idle.proxy.cut();
@@ -40,35 +48,37 @@ test("after a long database outage, the notifications of a running worker are no
   await eventually(() => recipients(slow)).toEqual(["first@example.com"]);
   await sleep(LONG_OUTAGE_MS);
   // The idle worker reconnects some seconds before the one that is sending.
-  idle.proxy.mend();
+  idle.proxy.restore();
   await sleep(RECONNECT_MS);
-  sender.proxy.mend();
+  sender.proxy.restore();
   await sleep(LONG_OUTAGE_MS / 2);
-  slow.release();
+  slow.releaseRcpt();
   await eventually(() => asOperator(services).notifications.list()).toEqual([]);
   expect(recipients(slow)).toEqual(["first@example.com", "second@example.com"]);
-  expect(other.begun).toBe(0);
+  expect(other.rcptCount).toBe(0);
   const takeovers = [...sender.lines, ...idle.lines].filter(({ message }) => message.startsWith("took over"));
   expect(takeovers).toEqual([]);
 }, 200_000);
 
 test("a worker that cannot record the outcome of a notification records it when the database is back", async () => {
   const services = await openTestServices();
-  const holder = await makeHolder(services);
-  const mailServer = await openPostOffice();
-  mailServer.hold();
-  mailServer.refusals.push({ code: 451, text: "busy" });
+  const holder = await makeListingOwner(services);
+  const mailServer = await openMailServer();
+  mailServer.holdRcpt();
+  mailServer.rcptErrors.push({ code: 451, text: "busy" });
   const proxy = await DatabaseProxy.start(services.db.url);
   onTestFinished(() => proxy.close());
-  const lines = await work(await withMail(services, mailServer.url, { DATABASE_URL: proxy.url }));
-  await holder.create(stay(holder.listingId, { guestEmail: "guest@example.com" }));
-  await eventually(() => mailServer.begun).toBe(1);
+  const lines = await startTestWorker(
+    await openServicesWithMail(services, mailServer.url, { DATABASE_URL: proxy.url }),
+  );
+  await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
+  await eventually(() => mailServer.rcptCount).toBe(1);
   proxy.cut();
-  mailServer.release();
+  mailServer.releaseRcpt();
   const countLogged = (beginning: string) =>
     lines.filter(({ message }) => message.startsWith(beginning)).length;
   await eventually(() => countLogged("cannot record the outcome")).toBe(1);
-  proxy.mend();
+  proxy.restore();
   await eventually(() => recipients(mailServer), 60_000).toEqual(["guest@example.com"]);
   await eventually(() => asOperator(services).notifications.list()).toEqual([]);
   expect(countLogged("took over")).toBe(0);

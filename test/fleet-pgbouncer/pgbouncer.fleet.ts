@@ -8,10 +8,10 @@ import type { Services } from "../../server/context.js";
 import { openDb } from "../../server/db.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { dbSettings, openServices } from "../../server/services.js";
-import { stay } from "../factories.js";
+import { fixedStay } from "../factories.js";
 import { describeWithBinary } from "../fleet/describe-with-binary.js";
-import { freshDatabase } from "../harness.js";
-import { mailEnv, startPostOffice } from "../server/post-office.js";
+import { createTestDatabase } from "../harness.js";
+import { mailEnv, startMailServer } from "../server/mail-server.js";
 import { type PooledDatabase, reconnect, runSql, startPooledDatabase } from "./pooled-database.js";
 
 const quiet: Logger = pino({ level: "silent" });
@@ -101,7 +101,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     });
 
     it("fails if DATABASE_DIRECT_URL points to another database", async () => {
-      const other = await freshDatabase();
+      const other = await createTestDatabase();
       await expect(runMigrate({ url: pooled.url, directUrl: other.url })).rejects.toThrow(
         /do not point to the same database/,
       );
@@ -143,7 +143,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     let core: { services: Services; close(): Promise<void> };
     let operator: Caller;
     let gateways: Gateway[];
-    let mailServer: Awaited<ReturnType<typeof startPostOffice>>;
+    let mailServer: Awaited<ReturnType<typeof startMailServer>>;
     const logLines: string[] = [];
     let key: string;
     let readOnlyKey: string;
@@ -152,7 +152,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
 
     beforeAll(async () => {
       const log = pino({ level: "trace", base: null }, { write: (line: string) => void logLines.push(line) });
-      mailServer = await startPostOffice();
+      mailServer = await startMailServer();
       core = await openServices(settingsOf(pooled), quiet);
       operator = createCaller(core.services, { kind: "operator" });
       gateways = [
@@ -206,7 +206,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     it("create, update, fetch and list preserve instants to the millisecond", async () => {
       const before = Date.now();
       const created = await send("POST", "/v1/forms", {
-        body: stay(listingId, {
+        body: fixedStay(listingId, {
           checkInDate: "2027-03-28T02:30:00.123+01:00",
           checkOutDate: "2027-11-07T01:30:00.456-04:00",
         }),
@@ -231,14 +231,14 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       );
       expect(rows).toEqual([{ in: Date.parse(form.checkInDate ?? "") / 1000, created: createdAt / 1000 }]);
       const updated = await send("PUT", `/v1/forms/${form.id}`, {
-        body: stay(listingId, { checkInDate: "2027-06-30T23:59:59.999+05:30", numberOfGuests: 5 }),
+        body: fixedStay(listingId, { checkInDate: "2027-06-30T23:59:59.999+05:30", numberOfGuests: 5 }),
       });
       expect([updated.status, updated.json]).toEqual([
         200,
         {
           ...form,
           checkInDate: "2027-06-30T18:29:59.999Z",
-          checkOutDate: stay("").checkOutDate,
+          checkOutDate: fixedStay("").checkOutDate,
           numberOfGuests: 5,
         },
       ]);
@@ -250,12 +250,12 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       expect([listing.status, listing.json.id]).toEqual([200, listingId]);
       const { json } = await send("GET", "/v1/listings", { with: readOnlyKey });
       expect(json.items).toContainEqual(listing.json);
-      const rejected = await send("POST", "/v1/forms", { body: stay(listingId), with: readOnlyKey });
+      const rejected = await send("POST", "/v1/forms", { body: fixedStay(listingId), with: readOnlyKey });
       expect(rejected.status).toBe(403);
     });
 
     it("40 concurrent equal creates make one form, and all return it", async () => {
-      const body = stay(listingId, { numberOfGuests: 9, guestEmail: "guest@people.test" });
+      const body = fixedStay(listingId, { numberOfGuests: 9, guestEmail: "guest@people.test" });
       const responses = await Promise.all(
         Array.from({ length: 40 }, (_, n) =>
           send("POST", "/v1/forms", { body, headers: n % 2 ? { "Idempotency-Key": `key ${n % 5}` } : {} }),
@@ -273,7 +273,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
 
     it("the worker sends the notification of a create", async () => {
       const { json } = await send("POST", "/v1/forms", {
-        body: stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
+        body: fixedStay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
       });
       await expect
         .poll(() => logLines.some((line) => line.includes(`"formId":"${json.id}"`)), { timeout: 10_000 })
@@ -285,7 +285,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       const busy = await addListing();
       const responses = await Promise.all(
         Array.from({ length: 200 }, (_, n) =>
-          send("POST", "/v1/forms", { body: stay(busy, { numberOfGuests: n + 1 }) }),
+          send("POST", "/v1/forms", { body: fixedStay(busy, { numberOfGuests: n + 1 }) }),
         ),
       );
       expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]));

@@ -1,7 +1,7 @@
 import type { Services } from "../../server/context.js";
 import type { Listing } from "../../server/listings/schema.js";
 import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET, type TestKey } from "../factories.js";
-import { type Running, spawnCli } from "../harness.js";
+import { type RunningProcess, spawnCli } from "../harness.js";
 
 /** A key holder with a listing and a key, and the environment of the gateway processes that serve them. */
 export interface Fixture {
@@ -34,7 +34,7 @@ export async function makeFixture(databaseUrl?: string): Promise<Fixture> {
 /** A running `guest-forms serve`. */
 export interface GatewayProcess {
   url: string;
-  process: Running;
+  process: RunningProcess;
 }
 
 /** Starts `guest-forms serve --no-worker` with `args`; `commandPrefix` is, for example, `ip netns exec NAME`. */
@@ -43,7 +43,7 @@ export async function startGatewayProcess(
   args: string[] = [],
   commandPrefix: string[] = [],
 ): Promise<GatewayProcess> {
-  const process = spawnCli(["serve", "--no-worker", ...args], { env, within: commandPrefix });
+  const process = spawnCli(["serve", "--no-worker", ...args], { env, commandPrefix });
   const [, url = ""] = await process.waitForLine(/^Listening on ([^;]+);/, 45_000);
   return { url, process };
 }

@@ -1,7 +1,7 @@
 import { createClient } from "@redis/client";
 import { expect, it } from "vitest";
 import { freePort } from "../harness.js";
-import { found, leaveTraces } from "../server/personal-data.js";
+import { captureOutput, findSecrets } from "../server/personal-data.js";
 import { describeWithBinary } from "./describe-with-binary.js";
 import { createRedis } from "./external-server.js";
 
@@ -10,7 +10,7 @@ describeWithBinary("redis-server", "personal data with Redis", (binary) => {
     const redis = createRedis(binary, await freePort());
     await redis.start();
     const url = `redis://127.0.0.1:${redis.port}`;
-    const { said, answers, secrets } = await leaveTraces({ REDIS_URL: url });
+    const { logs, responses, secrets } = await captureOutput({ REDIS_URL: url });
     const client = createClient({ url });
     await client.connect();
     const entries: string[] = [];
@@ -21,6 +21,6 @@ describeWithBinary("redis-server", "personal data with Redis", (binary) => {
     }
     await client.close();
     expect(entries.length, "rate-limit entries in Redis").toBeGreaterThan(0);
-    for (const text of [entries.join("\n"), said, answers]) expect(found(text, secrets)).toEqual([]);
+    for (const text of [entries.join("\n"), logs, responses]) expect(findSecrets(text, secrets)).toEqual([]);
   }, 180_000);
 });

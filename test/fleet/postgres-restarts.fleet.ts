@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   agent.destroy();
-  await Promise.all(gateways.map(({ process }) => process.end()));
+  await Promise.all(gateways.map(({ process }) => process.stopOrKill()));
   await postgres.stop();
   await rm(dataDir, { recursive: true, force: true });
 });

@@ -10,8 +10,8 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
-import { type Finished, freePort, freshDatabase, runCli, spawnCli, spawnNode } from "../harness.js";
-import { mailEnv, startPostOffice } from "../server/post-office.js";
+import { createTestDatabase, freePort, type ProcessResult, runCli, spawnCli, spawnNode } from "../harness.js";
+import { mailEnv, startMailServer } from "../server/mail-server.js";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -27,7 +27,7 @@ let close: () => Promise<void>;
 let folder: string;
 
 beforeAll(async () => {
-  ({ url } = await freshDatabase());
+  ({ url } = await createTestDatabase());
   const opened = await openServices(readSettings({ DATABASE_URL: url }), createLog("silent"));
   operator = createCaller(opened.services, { kind: "operator" });
   close = opened.close;
@@ -59,7 +59,7 @@ async function runText(...args: string[]): Promise<string> {
 }
 
 /** A failure is one line on standard error and nothing on standard output. */
-function expectFailure({ stdout, stderr, code }: Finished, exitCode: number, message: RegExp): void {
+function expectFailure({ stdout, stderr, code }: ProcessResult, exitCode: number, message: RegExp): void {
   expect(stderr).toMatch(message);
   expect({ stdout, code }).toEqual({ stdout: "", code: exitCode });
   expect(stderr).toMatch(/^error: [^\n]+\n$/);
@@ -349,7 +349,7 @@ describe.concurrent("configuration and database errors", TIMEOUT, () => {
       1,
       /no database no_such_database/,
     );
-    const empty = await freshDatabase({ empty: true });
+    const empty = await createTestDatabase({ empty: true });
     expectFailure(
       await cli(["keys", "list"], { DATABASE_URL: empty.url }),
       1,
@@ -381,7 +381,7 @@ describe.concurrent("configuration and database errors", TIMEOUT, () => {
 
 describe.concurrent("migrate", TIMEOUT, () => {
   it("two migrate commands at the same time apply each migration once, and a later one applies none", async () => {
-    const { url: DATABASE_URL } = await freshDatabase({ empty: true });
+    const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
     const runs = await Promise.all([1, 2].map(() => cli(["migrate", "--json"], { DATABASE_URL })));
     expect(runs.map(({ code }) => code)).toEqual([0, 0]);
     const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout).applied);
@@ -433,7 +433,7 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
   });
 
   it("serve --no-worker leaves notifications to worker, and set-status and notifications print the state", async () => {
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const opened = await openServices(readSettings({ DATABASE_URL }), createLog("silent"));
     const core = createCaller(opened.services, { kind: "operator" });
     const run = async (...args: string[]) => {
@@ -487,7 +487,7 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
       /no form with this id/,
     );
 
-    const office = await startPostOffice();
+    const office = await startMailServer();
     const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [output] = await worker.waitForLine(/"msg":"notification /);
@@ -501,7 +501,7 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
   it.each([[["serve"]], [["worker"]]])(
     "a closed terminal (SIGHUP) shuts down %j gracefully",
     async (args) => {
-      const { url: DATABASE_URL } = await freshDatabase();
+      const { url: DATABASE_URL } = await createTestDatabase();
       const running = spawnCli(args, { env: { DATABASE_URL, PORT: "0" } });
       await running.waitForLine(/^(Listening on|Sending notifications)/);
       expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
@@ -509,7 +509,7 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
   );
 
   it("serve starts while migrations are pending, warns first, and is ready after migrate", async () => {
-    const { url: DATABASE_URL } = await freshDatabase({ empty: true });
+    const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
     const APP_SECRETS = "0123456789abcdef0123456789abcdef";
     const serve = spawnCli(["serve", "--no-worker"], { env: { DATABASE_URL, APP_SECRETS, PORT: "0" } });
     const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);

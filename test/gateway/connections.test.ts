@@ -1,13 +1,20 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { makeListing } from "../factories.js";
-import { codeOf, fieldsOf, type Holder, startTestGateway, stay, type Wire } from "../gateway-harness.js";
+import {
+  errorCodeOf,
+  errorFieldsOf,
+  type KeyHolder,
+  type RawConnection,
+  startTestGateway,
+  uniqueStay,
+} from "../gateway-harness.js";
 
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 let listingId: string;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listingId = (await makeListing(await gateway.services(), holder.userId)).id;
 });
 
@@ -15,10 +22,10 @@ const auth = () => `Host: x\r\nAuthorization: Bearer ${holder.key}\r\n`;
 const JSON_TYPE = "Content-Type: application/json\r\n";
 
 /** Returns how long the connection lived, and the status of its last response, if any. */
-async function waitForEnd(wire: Wire): Promise<{ seconds: number; status: number | undefined }> {
+async function waitForEnd(wire: RawConnection): Promise<{ seconds: number; status: number | undefined }> {
   const began = performance.now();
-  const answer = await wire.next("GET", "/v1", 18_000).catch(() => undefined);
-  if (answer) expect([codeOf(answer), fieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
+  const answer = await wire.readResponse("GET", "/v1", 18_000).catch(() => undefined);
+  if (answer) expect([errorCodeOf(answer), errorFieldsOf(answer)]).toEqual(["VALIDATION_ERROR", ["request"]]);
   return { seconds: ((await wire.closed) - began) / 1000, status: answer?.status };
 }
 
@@ -27,7 +34,7 @@ describe.concurrent("slow clients", () => {
   const SLACK_SECONDS = 4;
 
   test("a request with incomplete headers gets 408 after 8 s", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-Slow: ");
     const drip = setInterval(() => wire.write("a"), 500);
     const { seconds, status } = await waitForEnd(wire);
@@ -38,13 +45,13 @@ describe.concurrent("slow clients", () => {
   });
 
   test("a connection that sends nothing is closed after 8 s", async () => {
-    const { seconds } = await waitForEnd(await gateway.wire());
+    const { seconds } = await waitForEnd(await gateway.openConnection());
     expect(seconds).toBeGreaterThan(7.9);
     expect(seconds).toBeLessThan(8 + SLACK_SECONDS);
   });
 
   test("a request with an incomplete body gets 408 after 12 s", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: 100\r\n\r\n`);
     const drip = setInterval(() => wire.write(" "), 500);
     const { seconds, status } = await waitForEnd(wire);
@@ -55,7 +62,7 @@ describe.concurrent("slow clients", () => {
   });
 
   test("100 slow clients do not delay other requests", async () => {
-    const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.wire()));
+    const slow = await Promise.all(Array.from({ length: 100 }, () => gateway.openConnection()));
     for (const wire of slow) wire.write("GET /v1/forms HTTP/1.1\r\n");
     const began = performance.now();
     for (let n = 0; n < 20; n++) {
@@ -75,22 +82,22 @@ describe("a response that does not depend on the body is sent without waiting fo
     [403, "POST /v1/forms", () => `Host: x\r\nX-API-Key: ${holder.readOnlyKey}\r\n${JSON_TYPE}`],
     [413, "POST /v1/forms", () => auth() + JSON_TYPE],
   ])("%i to %s with a Content-Length of a gigabyte and no body", async (status, line, headers) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     const began = performance.now();
     wire.write(`${line} HTTP/1.1\r\n${headers()}${GIGABYTE}`);
-    expect((await wire.next("POST")).status).toBe(status);
+    expect((await wire.readResponse("POST")).status).toBe(status);
     expect(performance.now() - began).toBeLessThan(2_000);
     wire.close();
   });
 
   test("a chunked body gets 413 at the first byte over the limit", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`);
     wire.write(`4000\r\n${" ".repeat(0x4000)}\r\n`);
     await gateway.request({ path: "/livez" });
     const began = performance.now();
     wire.write("1\r\n \r\n");
-    expect((await wire.next("POST")).status).toBe(413);
+    expect((await wire.readResponse("POST")).status).toBe(413);
     expect(performance.now() - began).toBeLessThan(2_000);
     wire.close();
   });
@@ -98,7 +105,7 @@ describe("a response that does not depend on the body is sent without waiting fo
 
 describe("connections", () => {
   test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     for (const [request, status] of [
       [`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`, 200],
       ["GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n", 401],
@@ -106,7 +113,7 @@ describe("connections", () => {
       [`GET /v1/listings HTTP/1.1\r\n${auth()}\r\n`, 200],
     ] as const) {
       wire.write(request);
-      const answer = await wire.next();
+      const answer = await wire.readResponse();
       expect(answer.status).toBe(status);
       expect(answer.headers.connection).toBe("keep-alive");
       expect(answer.headers["keep-alive"]).toBe("timeout=65");
@@ -122,9 +129,9 @@ describe("connections", () => {
         `POST /v1/forms HTTP/1.1\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
     ],
   ])("%s gets 400 after the requests pipelined before it are answered", async (_what, broken) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken());
-    for (const status of [200, 200, 200, 400]) expect((await wire.next()).status).toBe(status);
+    for (const status of [200, 200, 200, 400]) expect((await wire.readResponse()).status).toBe(status);
     await wire.closed;
   });
 
@@ -137,35 +144,35 @@ describe("connections", () => {
     ["headers too large", () => `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
     ["CONNECT", () => "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
   ])("the connection is closed after %s", async (_what, request, status) => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     wire.write(request());
-    const answer = await wire.next();
+    const answer = await wire.readResponse();
     expect(answer.status).toBe(status);
     expect(answer.headers.connection).toBe("close");
     await wire.closed;
   });
 
   test("a request whose connection ends in the middle of the body writes nothing", async () => {
-    const before = await gateway.snapshot();
-    const body = JSON.stringify(stay(listingId));
-    const wire = await gateway.wire();
+    const before = await gateway.snapshotTables();
+    const body = JSON.stringify(uniqueStay(listingId));
+    const wire = await gateway.openConnection();
     const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length + 1}\r\n\r\n`;
     wire.write(head + body);
     wire.end();
-    const answer = await wire.next("POST");
-    expect([answer.status, codeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
+    const answer = await wire.readResponse("POST");
+    expect([answer.status, errorCodeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
     await wire.closed;
-    expect(await gateway.snapshot()).toEqual(before);
+    expect(await gateway.snapshotTables()).toEqual(before);
   });
 
   test("a create whose connection ends before the response is committed, and a retry replays it", async () => {
-    const body = JSON.stringify(stay(listingId));
-    const before = await gateway.count("forms");
-    const wire = await gateway.wire();
+    const body = JSON.stringify(uniqueStay(listingId));
+    const before = await gateway.countRows("forms");
+    const wire = await gateway.openConnection();
     const head = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n`;
     wire.write(head + body);
     wire.end();
-    await expect.poll(() => gateway.count("forms")).toBe(before + 1);
+    await expect.poll(() => gateway.countRows("forms")).toBe(before + 1);
     wire.close();
     const retry = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
     expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, "true"]);

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freshDatabase, Running, runCli, spawnCli } from "../harness.js";
+import { createTestDatabase, RunningProcess, runCli, spawnCli } from "../harness.js";
 import { isAlive } from "../is-alive.js";
 
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const env = { PORT: "0" };
 
-async function waitUntilReady(dev: Running): Promise<Ready> {
+async function waitUntilReady(dev: RunningProcess): Promise<Ready> {
   const [line] = await dev.waitForLine(/^\{"url":.*/, START_TIMEOUT_MS);
   return JSON.parse(line);
 }
@@ -53,7 +53,7 @@ describe("dev with its own Postgres", () => {
   }, async () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
-    const dev = spawnCli(["dev"], { env, cwd: folder, within });
+    const dev = spawnCli(["dev"], { env, cwd: folder, commandPrefix: within });
     await dev.waitForLine(/^Stop it with Ctrl-C/, START_TIMEOUT_MS);
     expect(dev.stdout).toMatch(/"msg":"listening"[\s\S]*Guest forms is running/);
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);
@@ -203,7 +203,7 @@ describe.concurrent("dev with DATABASE_URL", () => {
   it("a revoked demo key is replaced, and no demo data is created twice", {
     timeout: 180_000,
   }, async () => {
-    const { url: database } = await freshDatabase();
+    const { url: database } = await createTestDatabase();
     const cwd = await mkdtemp(join(folder, "given-"));
     const first = await start(database, cwd);
     const before = await waitUntilReady(first);
@@ -228,7 +228,7 @@ describe.concurrent("dev with DATABASE_URL", () => {
   it("a port in use is replaced by the next free one, unless it was set with --port", {
     timeout: 180_000,
   }, async () => {
-    const { url: database } = await freshDatabase();
+    const { url: database } = await createTestDatabase();
     const cwd = await mkdtemp(join(folder, "port-"));
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
     const token = { INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" };
@@ -276,7 +276,7 @@ describe("npm start", () => {
       () => false,
     );
 
-  async function run(command: string, args: string[]): Promise<Running> {
+  async function run(command: string, args: string[]): Promise<RunningProcess> {
     const { PATH, HOME, TMPDIR } = process.env;
     const child = spawn(command, args, {
       cwd: home,
@@ -289,7 +289,7 @@ describe("npm start", () => {
       // The whole process group, if any of it is left.
       if (child.pid) spawnSync("kill", ["-KILL", "--", `-${child.pid}`]);
     });
-    const running = new Running(child);
+    const running = new RunningProcess(child);
     await running.waitForLine(/^Stop it with Ctrl-C/);
     return running;
   }

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { explain } from "../../gateway/commands/failure.js";
 import { type Db, openDb } from "../../server/db.js";
 import { toServiceError } from "../../server/failures.js";
-import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
+import { createTestDatabase, freePort, type TestDatabase } from "../harness.js";
 
 const OPTIONS = { poolSize: 2, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000, lockTimeoutMs: 9_000 };
 const ROLE = `guest_forms_test_guest_${process.pid}`;
 
-let database: FreshDatabase;
+let database: TestDatabase;
 let db: Db;
 const connections: Db[] = [];
 
@@ -18,7 +18,7 @@ const open = (url: string, options: Partial<typeof OPTIONS> = {}): Db => {
 };
 
 beforeAll(async () => {
-  database = await freshDatabase();
+  database = await createTestDatabase();
   db = open(database.url);
   await db.prisma.user.create({ data: { email: "ana@example.com" } });
   await db.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'pass%word'`);

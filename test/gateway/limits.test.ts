@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, makeListing } from "../factories.js";
-import { type Answer, codeOf, startTestGateway, stay } from "../gateway-harness.js";
+import { errorCodeOf, type HttpResponse, startTestGateway, uniqueStay } from "../gateway-harness.js";
 
 const gateway = await startTestGateway({ RATE_LIMIT_MAX: 3, BAD_KEY_LIMIT_MAX: 3, TRUST_PROXY: 1 });
 /** Another process with its own counters, and a window that is short enough to wait for. */
@@ -15,7 +15,7 @@ const services = await gateway.services();
 
 const list = (key: string) => gateway.request({ path: "/v1/forms", key });
 
-async function exhaust(key: string): Promise<Answer> {
+async function exhaust(key: string): Promise<HttpResponse> {
   for (const left of [2, 1, 0]) {
     const answer = await list(key);
     expect(answer.status).toBe(200);
@@ -26,9 +26,9 @@ async function exhaust(key: string): Promise<Answer> {
 
 describe("the rate limit per key", () => {
   test("a request over the limit gets 429, and Retry-After is the time until the window ends", async () => {
-    const { key } = await gateway.addHolder();
+    const { key } = await gateway.addKeyHolder();
     const answer = await exhaust(key);
-    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
     const wait = Number(answer.headers["retry-after"]);
     expect(wait).toBeGreaterThanOrEqual(1);
     expect(wait).toBeLessThanOrEqual(60);
@@ -36,7 +36,7 @@ describe("the rate limit per key", () => {
   });
 
   test("every response to a key has the RateLimit headers, also for rejected requests", async () => {
-    const { key } = await gateway.addHolder();
+    const { key } = await gateway.addKeyHolder();
     for (const sent of [
       { path: "/v1/forms" },
       { path: "/v1/nothing" },
@@ -50,7 +50,7 @@ describe("the rate limit per key", () => {
   });
 
   test("the partition key in RateLimit-Policy is derived from the key's id, not from its secret", async () => {
-    const { key, keyId } = await gateway.addHolder();
+    const { key, keyId } = await gateway.addKeyHolder();
     const policy = (await list(key)).headers["ratelimit-policy"] ?? "";
     const shown = Buffer.from(/pk=:(.*):/.exec(policy)?.[1] ?? "", "base64").toString();
     const digest = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -63,9 +63,9 @@ describe("the rate limit per key", () => {
   });
 
   test("exactly as many requests pass as the limit allows, even if they arrive at the same time", async () => {
-    const { key } = await gateway.addHolder();
+    const { key } = await gateway.addKeyHolder();
     const request = `GET /v1/forms HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n\r\n`;
-    const answers = await gateway.raw(request.repeat(8), Array<string>(8).fill("GET"));
+    const answers = await gateway.sendRaw(request.repeat(8), Array<string>(8).fill("GET"));
     const seen = answers.map(
       ({ status, headers }) => `${status} ${/r=\d/.exec(headers.ratelimit ?? "")?.[0]}`,
     );
@@ -73,17 +73,17 @@ describe("the rate limit per key", () => {
   });
 
   test("two keys of one holder do not share a limit", async () => {
-    const { key, readOnlyKey } = await gateway.addHolder();
+    const { key, readOnlyKey } = await gateway.addKeyHolder();
     expect((await exhaust(key)).status).toBe(429);
     expect((await exhaust(readOnlyKey)).status).toBe(429);
   });
 
   test("both headers for the key and all operations share one limit", async () => {
-    const holder = await gateway.addHolder();
+    const holder = await gateway.addKeyHolder();
     const { id } = await makeListing(services, holder.userId);
     const ask = [
       () => gateway.request({ path: "/v1/listings", headers: { "X-API-Key": holder.key } }),
-      () => gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body: stay(id) }),
+      () => gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body: uniqueStay(id) }),
       () => gateway.request({ method: "HEAD", path: `/v1/listings/${id}`, key: holder.key }),
     ];
     for (const one of ask) expect((await one()).status).toBeLessThan(300);
@@ -91,7 +91,7 @@ describe("the rate limit per key", () => {
   });
 
   test("the rate limit is checked before path, method, mode and body; OPTIONS and bad keys do not count", async () => {
-    const { readOnlyKey: key } = await gateway.addHolder();
+    const { readOnlyKey: key } = await gateway.addKeyHolder();
     for (let n = 0; n < 5; n++) {
       expect((await gateway.request({ method: "OPTIONS", path: "/v1/forms", key })).status).toBe(204);
     }
@@ -109,14 +109,14 @@ describe("the rate limit per key", () => {
   });
 
   test("a revoked key over its limit is UNAUTHENTICATED, not RATE_LIMITED", async () => {
-    const holder = await gateway.addHolder();
+    const holder = await gateway.addKeyHolder();
     expect((await exhaust(holder.key)).status).toBe(429);
     await asOperator(services).keys.revoke({ id: holder.keyId });
     await expect.poll(async () => (await list(holder.key)).status).toBe(401);
   });
 
   test("requests pass again after Retry-After", async () => {
-    const { key } = await shortWindowGateway.addHolder();
+    const { key } = await shortWindowGateway.addKeyHolder();
     const ask = () => shortWindowGateway.request({ path: "/v1/forms", key });
     let refused = await ask();
     // On a slow machine a window may end before it is full.
@@ -138,17 +138,17 @@ describe("the limit of bad keys per client address", () => {
     const address = newAddress();
     for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
     const answer = await ask(generateKey("READ_ONLY"), address);
-    expect([answer.status, codeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
     expect(Number(answer.headers["retry-after"])).toBeLessThanOrEqual(60);
     expect(answer.headers.ratelimit).toBeUndefined();
     expect((await ask(generateKey("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
-    const { key, readOnlyKey } = await gateway.addHolder();
+    const { key, readOnlyKey } = await gateway.addKeyHolder();
     for (const valid of [key, readOnlyKey]) expect((await ask(valid, address)).status).toBe(200);
     expect((await ask(generateKey("READ_WRITE"), newAddress())).status).toBe(401);
   });
 
   test("revoked and expired keys count toward the limit", async () => {
-    const { userId } = await gateway.addHolder();
+    const { userId } = await gateway.addKeyHolder();
     const revoked = await gateway.issueKey(userId);
     const expired = await gateway.issueKey(userId);
     await asOperator(services).keys.revoke({ id: revoked.id });
@@ -193,12 +193,12 @@ test("BODY_MAX_BYTES, BODY_MAX_FIELDS and BODY_MAX_DEPTH set the limits of a bod
     BODY_MAX_FIELDS: 5,
     BODY_MAX_DEPTH: 2,
   });
-  const { key, userId } = await small.addHolder();
+  const { key, userId } = await small.addKeyHolder();
   const { id } = await makeListing(services, userId);
   const create = (body: unknown) => small.request({ method: "POST", path: "/v1/forms", key, body });
-  expect((await create(stay(id))).status).toBe(201);
-  expect((await create(JSON.stringify(stay(id)).padEnd(300))).status).toBe(201);
-  expect((await create(JSON.stringify(stay(id)).padEnd(301))).status).toBe(413);
+  expect((await create(uniqueStay(id))).status).toBe(201);
+  expect((await create(JSON.stringify(uniqueStay(id)).padEnd(300))).status).toBe(201);
+  expect((await create(JSON.stringify(uniqueStay(id)).padEnd(301))).status).toBe(413);
   expect((await create({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 })).status).toBe(413);
   expect((await create({ a: [] })).status).toBe(400);
   expect((await create({ a: [[]] })).status).toBe(413);

@@ -1,28 +1,34 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { makeListing } from "../factories.js";
-import { codeOf, type Holder, type LogLine, startTestGateway, stay } from "../gateway-harness.js";
+import {
+  errorCodeOf,
+  type KeyHolder,
+  type LogLine,
+  startTestGateway,
+  uniqueStay,
+} from "../gateway-harness.js";
 
 // The harness also checks in every test file that no log line has a key or a holder's email address, and that every
 // request has its own line.
 const gateway = await startTestGateway();
-let holder: Holder;
+let holder: KeyHolder;
 let listingId: string;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listingId = (await makeListing(await gateway.services(), holder.userId)).id;
 });
 
 const UNKNOWN_ID = "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f";
 const EMAIL = "guest.of.the.logs@example.com";
-gateway.keepOutOfLog(EMAIL);
-gateway.keepOutOfLog("guest.of.the.logs");
+gateway.forbidInLog(EMAIL);
+gateway.forbidInLog("guest.of.the.logs");
 
 describe("log lines of requests", () => {
   test("each request has one log line with its correlation id, key id, operation and status", async () => {
     const answer = await gateway.request({ path: "/v1/forms?limit=1", key: holder.key });
-    expect(await gateway.linesOf(answer)).toEqual([
+    expect(await gateway.logLinesOf(answer)).toEqual([
       expect.objectContaining({
         msg: "request",
         correlationId: answer.headers["x-correlation-id"],
@@ -62,7 +68,7 @@ describe("log lines of requests", () => {
       // With a key, and without one: then only the method and path are known.
       for (const key of [holder.key, null]) {
         const answer = await gateway.request({ method, path, key });
-        const [line] = (await gateway.linesOf(answer)).filter(({ msg }) => msg === "request");
+        const [line] = (await gateway.logLinesOf(answer)).filter(({ msg }) => msg === "request");
         const { route, path: shown, operation }: Partial<LogLine> = line ?? {};
         expect({ route, path: shown, operation }).toEqual({
           operation: undefined,
@@ -77,7 +83,7 @@ describe("log lines of requests", () => {
 
   test("health checks are logged at debug level", async () => {
     for (const path of ["/livez", "/readyz"]) {
-      const [line] = await gateway.linesOf(await gateway.request({ path }));
+      const [line] = await gateway.logLinesOf(await gateway.request({ path }));
       expect(line).toMatchObject({ level: 20, msg: "request", route: path, status: 200 });
     }
   });
@@ -92,13 +98,13 @@ describe("log lines of requests", () => {
       [{ path: "/livez", key: null }, 200],
     ] as const) {
       const answer = await gateway.request(sent);
-      const lines = await gateway.linesOf(answer);
+      const lines = await gateway.logLinesOf(answer);
       expect(lines.map((line) => [line.msg, line.status])).toEqual([["request", status]]);
     }
   });
 
   test("a request whose client disconnects is logged as aborted", async () => {
-    const wire = await gateway.wire();
+    const wire = await gateway.openConnection();
     const head = ["POST /v1/forms HTTP/1.1", "Host: x", `X-API-Key: ${holder.key}`];
     wire.write([...head, "Content-Type: application/json", "Content-Length: 100", "", "{"].join("\r\n"));
     const count = () => gateway.log.filter(({ status }) => status === "aborted").length;
@@ -111,8 +117,8 @@ describe("log lines of requests", () => {
 
   test("no log line has a key or an email address, wherever the client sends it", async () => {
     const unknown = generateKey("READ_WRITE");
-    gateway.keepOutOfLog(unknown);
-    const body = stay(listingId, { guestEmail: EMAIL });
+    gateway.forbidInLog(unknown);
+    const body = uniqueStay(listingId, { guestEmail: EMAIL });
     const secrets = `${holder.key}?key=${holder.key}&email=${EMAIL}`;
     for (const sent of [
       { method: "POST", path: "/v1/forms", key: holder.key, body },
@@ -130,21 +136,21 @@ describe("log lines of requests", () => {
     ]) {
       expect((await gateway.request(sent)).status).toBeLessThan(500);
     }
-    await gateway.raw(`GET /v1/forms HTTP/1.1\r\nX-API-Key: ${holder.key}\x01\r\n\r\n`);
-    await gateway.raw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
+    await gateway.sendRaw(`GET /v1/forms HTTP/1.1\r\nX-API-Key: ${holder.key}\x01\r\n\r\n`);
+    await gateway.sendRaw(`GET /v1/forms ${holder.key} HTTP/1.1\r\nX-Email: ${EMAIL}\r\n\r\n`);
   });
 
   test("a 503 is logged with its reason and without a stack", async () => {
     const gateway = await startTestGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "60" });
-    const { key, userId } = await gateway.addHolder();
+    const { key, userId } = await gateway.addKeyHolder();
     const services = await gateway.services();
     await makeListing(services, userId);
     const client = await services.db.pool.connect();
     try {
       await client.query("BEGIN; LOCK TABLE memberships");
       const answer = await gateway.request({ path: "/v1/listings", key });
-      expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-      const lines = await gateway.linesOf(answer);
+      expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+      const lines = await gateway.logLinesOf(answer);
       expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
         level: 40,
         reason: "canceling statement due to statement timeout",
@@ -158,19 +164,19 @@ describe("log lines of requests", () => {
 
   test("a 500 is logged with its cause and correlation id, and the response has neither cause nor stack", async () => {
     const broken = await startTestGateway();
-    const { key, userId } = await broken.addHolder();
+    const { key, userId } = await broken.addKeyHolder();
     const services = await broken.services();
     const { id } = await makeListing(services, userId);
-    broken.keepOutOfLog(EMAIL);
+    broken.forbidInLog(EMAIL);
     await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
-    const body = stay(id, { guestEmail: EMAIL });
+    const body = uniqueStay(id, { guestEmail: EMAIL });
     const answer = await broken.request({ method: "POST", path: "/v1/forms", key, body });
-    expect([answer.status, codeOf(answer)]).toEqual([500, "INTERNAL_ERROR"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([500, "INTERNAL_ERROR"]);
     expect(answer.headers["retry-after"]).toBeUndefined();
-    const lines = await broken.linesOf(answer);
+    const lines = await broken.logLinesOf(answer);
     expect(lines.map(({ msg }) => msg).sort()).toEqual(["request", "request failed"]);
     expect(JSON.stringify(lines)).toMatch(/creations/);
-    expect(await broken.count("forms")).toBe(0);
+    expect(await broken.countRows("forms")).toBe(0);
     await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
     expect((await broken.request({ method: "POST", path: "/v1/forms", key, body })).status).toBe(201);
   });

@@ -34,7 +34,7 @@ vi.mock(import("../../server/router.js"), async (importOriginal) => {
 });
 
 const gateway = await startTestGateway();
-const { key, readOnlyKey } = await gateway.addHolder();
+const { key, readOnlyKey } = await gateway.addKeyHolder();
 const FORM = "/v1/forms/a1a1a1a1-1111-4111-8111-a1a1a1a1a1a1";
 const id = FORM.slice(-36);
 

@@ -15,7 +15,7 @@ test("a Redis older than 6 is reported once, and rate limits are counted in the 
   await once(old, "listening");
   const { port } = old.address() as AddressInfo;
   const gateway = await startTestGateway({ REDIS_URL: `redis://127.0.0.1:${port}`, RATE_LIMIT_MAX: 2 });
-  const { key } = await gateway.addHolder();
+  const { key } = await gateway.addKeyHolder();
   const list = async () => (await gateway.request({ path: "/v1/listings", key })).status;
   expect([await list(), await list(), await list()]).toEqual([200, 200, 429]);
   const lost = gateway.log.filter(({ msg }) => msg.startsWith("Redis is lost"));

@@ -5,37 +5,37 @@ import type { Listing } from "../../server/listings/schema.js";
 import type { Page } from "../../server/paging.js";
 import { asOperator, makeForm, makeListing, setRole } from "../factories.js";
 import {
-  type Answer,
-  codeOf,
-  fieldsOf,
-  type Holder,
-  type Sent,
+  errorCodeOf,
+  errorFieldsOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
   startTestGateway,
-  stay,
+  uniqueStay,
 } from "../gateway-harness.js";
-import { FORM } from "../public-fields.js";
+import { FORM_FIELDS } from "../public-fields.js";
 
 const gateway = await startTestGateway();
 const services = await gateway.services();
 const operator = asOperator(services);
-let holder: Holder;
+let holder: KeyHolder;
 let loft: Listing;
 let cottage: Listing;
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   loft = await makeListing(services, holder.userId, { maxPeopleInListing: 4 });
   cottage = await makeListing(services, holder.userId);
 });
 
-const send = (sent: Partial<Sent>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
+const send = (sent: Partial<HttpRequest>) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
 const create = (body: unknown, idempotencyKey?: string) =>
   send({ method: "POST", body, ...(idempotencyKey && { headers: { "Idempotency-Key": idempotencyKey } }) });
 const update = (id: string, body: unknown) => send({ method: "PUT", path: `/v1/forms/${id}`, body });
-const formOf = ({ json }: Answer) => json as FormV1;
-const pageOf = <Item>({ json }: Answer) => json as Page<Item>;
-const countNotifications = () => gateway.count("notifications");
-const countForms = () => gateway.count("forms");
+const formOf = ({ json }: HttpResponse) => json as FormV1;
+const pageOf = <Item>({ json }: HttpResponse) => json as Page<Item>;
+const countNotifications = () => gateway.countRows("notifications");
+const countForms = () => gateway.countRows("forms");
 
 describe("create form", () => {
   test("a create answers 201 with the form and its Location", async () => {
@@ -66,17 +66,17 @@ describe("create form", () => {
 
   test("public ids have 21 URL-safe characters, and no two are equal", async () => {
     const ids = new Set<string | null>();
-    for (let n = 0; n < 10; n++) ids.add(formOf(await create(stay(loft.id))).publicId);
+    for (let n = 0; n < 10; n++) ids.add(formOf(await create(uniqueStay(loft.id))).publicId);
     expect(ids.size).toBe(10);
     for (const id of ids) expect(id).toMatch(/^[\w-]{21}$/);
   });
 
   test("a create with guestEmail queues one notification; a replay or a create without it queues none", async () => {
     const before = await countNotifications();
-    await create(stay(loft.id));
-    await create(stay(loft.id, { guestEmail: null }));
+    await create(uniqueStay(loft.id));
+    await create(uniqueStay(loft.id, { guestEmail: null }));
     expect(await countNotifications()).toBe(before);
-    const body = stay(loft.id, { guestEmail: "ana@example.com" });
+    const body = uniqueStay(loft.id, { guestEmail: "ana@example.com" });
     await create(body);
     expect(await countNotifications()).toBe(before + 1);
     expect((await create(body)).headers["idempotent-replayed"]).toBe("true");
@@ -86,23 +86,23 @@ describe("create form", () => {
 
   test("a rejected create queues no notification", async () => {
     const before = await countNotifications();
-    const faulty = stay(loft.id, { numberOfGuests: 5, guestEmail: "ana@example.com" });
+    const faulty = uniqueStay(loft.id, { numberOfGuests: 5, guestEmail: "ana@example.com" });
     expect((await create(faulty)).status).toBe(400);
     expect(await countNotifications()).toBe(before);
   });
 
   test("a writer of the listing can create a form, and a reader gets 404", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
-    expect((await send({ method: "POST", key: other.key, body: stay(loft.id) })).status).toBe(201);
+    expect((await send({ method: "POST", key: other.key, body: uniqueStay(loft.id) })).status).toBe(201);
     await setRole(services, loft.id, other.userId, "READER");
-    expect((await send({ method: "POST", key: other.key, body: stay(loft.id) })).status).toBe(404);
+    expect((await send({ method: "POST", key: other.key, body: uniqueStay(loft.id) })).status).toBe(404);
   });
 
   test("a create with a read-only key is FORBIDDEN and creates nothing", async () => {
     const before = await countForms();
-    const answer = await send({ method: "POST", key: holder.readOnlyKey, body: stay(loft.id) });
-    expect([answer.status, codeOf(answer)]).toEqual([403, "FORBIDDEN"]);
+    const answer = await send({ method: "POST", key: holder.readOnlyKey, body: uniqueStay(loft.id) });
+    expect([answer.status, errorCodeOf(answer)]).toEqual([403, "FORBIDDEN"]);
     expect(await countForms()).toBe(before);
   });
 
@@ -110,13 +110,13 @@ describe("create form", () => {
     const { key, id } = await gateway.issueKey(holder.userId, { mode: "READ_ONLY" });
     await services.db.prisma.apiKey.update({ where: { id }, data: { mode: "READ_WRITE" } });
     expect(key).toMatch(/^grf_ro_/);
-    expect((await send({ method: "POST", key, body: stay(loft.id) })).status).toBe(201);
+    expect((await send({ method: "POST", key, body: uniqueStay(loft.id) })).status).toBe(201);
   });
 });
 
 describe("idempotency of create", () => {
   test("an equal create is replayed and makes no form, with no Idempotency-Key, the same or another", async () => {
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "again-1");
     const before = await countForms();
     for (const key of [undefined, "again-1", "again-2", "again-2"]) {
@@ -166,22 +166,22 @@ describe("idempotency of create", () => {
   });
 
   test("an Idempotency-Key reused with a different body is IDEMPOTENCY_KEY_REUSED, and nothing is written", async () => {
-    await create(stay(loft.id), "reused");
-    const before = await gateway.snapshot();
-    const answer = await create(stay(loft.id), "reused");
-    expect([answer.status, codeOf(answer)]).toEqual([422, "IDEMPOTENCY_KEY_REUSED"]);
-    expect(await gateway.snapshot()).toEqual(before);
+    await create(uniqueStay(loft.id), "reused");
+    const before = await gateway.snapshotTables();
+    const answer = await create(uniqueStay(loft.id), "reused");
+    expect([answer.status, errorCodeOf(answer)]).toEqual([422, "IDEMPOTENCY_KEY_REUSED"]);
+    expect(await gateway.snapshotTables()).toEqual(before);
   });
 
   test("the Idempotency-Key of a rejected create can be used with a different body", async () => {
-    expect((await create(stay(loft.id, { numberOfGuests: 5 }), "unbound")).status).toBe(400);
-    expect((await create(stay(loft.id), "unbound")).status).toBe(201);
+    expect((await create(uniqueStay(loft.id, { numberOfGuests: 5 }), "unbound")).status).toBe(400);
+    expect((await create(uniqueStay(loft.id), "unbound")).status).toBe(201);
   });
 
   test("two holders can use the same Idempotency-Key and body independently", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const mine = await create(body, "shared");
     const headers = { "Idempotency-Key": "shared" };
     const theirs = await send({ method: "POST", key: other.key, headers, body });
@@ -192,10 +192,10 @@ describe("idempotency of create", () => {
 
   test("every key of a holder replays the holder's creates, even after a rotation", async () => {
     const issued = await gateway.issueKey(holder.userId);
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "rotated");
     const rotated = await operator.keys.rotate({ id: issued.id });
-    gateway.keepOutOfLog(rotated.key);
+    gateway.forbidInLog(rotated.key);
     const headers = { "Idempotency-Key": "rotated" };
     for (const key of [issued.key, rotated.key]) {
       const answer = await send({ method: "POST", key, headers, body });
@@ -205,9 +205,9 @@ describe("idempotency of create", () => {
   });
 
   test("after an update an equal create replays the original response, and a new Idempotency-Key creates a new form", async () => {
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await create(body, "before the change");
-    await update(formOf(first).id, stay(loft.id));
+    await update(formOf(first).id, uniqueStay(loft.id));
     await operator.forms.setStatus({ id: formOf(first).id, status: "ACCEPTED" });
     for (const key of [undefined, "before the change"]) {
       const answer = await create(body, key);
@@ -220,19 +220,19 @@ describe("idempotency of create", () => {
   });
 
   test("a replay is RESOURCE_NOT_FOUND once the form is out of scope", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     await setRole(services, loft.id, other.userId, "WRITER");
     await setRole(services, cottage.id, other.userId, "WRITER");
-    const body = stay(loft.id);
+    const body = uniqueStay(loft.id);
     const first = await send({ method: "POST", key: other.key, body });
-    await update(formOf(first).id, stay(cottage.id));
+    await update(formOf(first).id, uniqueStay(cottage.id));
     await setRole(services, cottage.id, other.userId, "NONE");
     const answer = await send({ method: "POST", key: other.key, body });
-    expect([answer.status, codeOf(answer)]).toEqual([404, "RESOURCE_NOT_FOUND"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([404, "RESOURCE_NOT_FOUND"]);
   });
 
   test("ten equal creates at the same time make one form and one notification, and all return that form", async () => {
-    const body = stay(loft.id, { guestEmail: "ana@example.com" });
+    const body = uniqueStay(loft.id, { guestEmail: "ana@example.com" });
     const [formsBefore, notificationsBefore] = [await countForms(), await countNotifications()];
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => create(body, n % 2 ? "at once" : undefined)),
@@ -248,7 +248,9 @@ describe("idempotency of create", () => {
 
   test("of ten different bodies sent at the same time with one Idempotency-Key, one creates a form and nine get 422", async () => {
     const before = await countForms();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create(stay(loft.id), "one of ten")));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => create(uniqueStay(loft.id), "one of ten")),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(9).fill(422)]);
     expect(await countForms()).toBe(before + 1);
   });
@@ -256,9 +258,9 @@ describe("idempotency of create", () => {
 
 describe("update form", () => {
   test("an update answers 200 with the new stay, and id, publicId, status and createdAt do not change", async () => {
-    const before = formOf(await create(stay(loft.id, { guestEmail: "ana@example.com" })));
+    const before = formOf(await create(uniqueStay(loft.id, { guestEmail: "ana@example.com" })));
     await operator.forms.setStatus({ id: before.id, status: "VALIDATED" });
-    const body = stay(loft.id, { numberOfGuests: 3 });
+    const body = uniqueStay(loft.id, { numberOfGuests: 3 });
     const answer = await update(before.id, body);
     expect(answer.status).toBe(200);
     expect(answer.json).toEqual({
@@ -273,16 +275,16 @@ describe("update form", () => {
   });
 
   test("repeating an update has no further effect", async () => {
-    const { id } = formOf(await create(stay(loft.id)));
-    const body = stay(loft.id);
+    const { id } = formOf(await create(uniqueStay(loft.id)));
+    const body = uniqueStay(loft.id);
     const first = await update(id, body);
     const second = await update(id.toUpperCase(), body);
     expect([second.status, second.json]).toEqual([200, first.json]);
   });
 
   test("an update with another listingId in scope moves the form there", async () => {
-    const { id } = formOf(await create(stay(loft.id)));
-    const answer = await update(id, stay(cottage.id, { numberOfGuests: 9 }));
+    const { id } = formOf(await create(uniqueStay(loft.id)));
+    const answer = await update(id, uniqueStay(cottage.id, { numberOfGuests: 9 }));
     expect(formOf(answer)).toMatchObject({ id, listingId: cottage.id, numberOfGuests: 9 });
     const ids = async (listing: Listing) =>
       pageOf<FormV1>(await send({ path: `/v1/forms?limit=100&listingId=${listing.id}` })).items.map(
@@ -293,46 +295,46 @@ describe("update form", () => {
   });
 
   test("an update queues no notification, and keeps the stored email if guestEmail is absent or null", async () => {
-    const { id } = formOf(await create(stay(loft.id, { guestEmail: "ana@example.com" })));
+    const { id } = formOf(await create(uniqueStay(loft.id, { guestEmail: "ana@example.com" })));
     const before = await countNotifications();
     for (const fields of [{}, { guestEmail: null }]) {
-      await update(id, stay(loft.id, fields));
+      await update(id, uniqueStay(loft.id, fields));
       const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
       expect(row.guestEmail).not.toBeNull();
     }
-    await update(id, stay(loft.id, { guestEmail: "ben@example.com" }));
+    await update(id, uniqueStay(loft.id, { guestEmail: "ben@example.com" }));
     expect(await countNotifications()).toBe(before);
   });
 
   test("a form on an inactive listing can be updated, but no form can be moved to an inactive listing", async () => {
     const closing = await makeListing(services, holder.userId);
-    const { id } = formOf(await create(stay(closing.id)));
-    const other = formOf(await create(stay(loft.id)));
+    const { id } = formOf(await create(uniqueStay(closing.id)));
+    const other = formOf(await create(uniqueStay(loft.id)));
     await services.db.prisma.listing.update({ where: { id: closing.id }, data: { active: false } });
-    expect((await update(id, stay(closing.id))).status).toBe(200);
-    const moved = await update(other.id, stay(closing.id));
-    expect([moved.status, fieldsOf(moved)]).toEqual([400, ["listingId"]]);
+    expect((await update(id, uniqueStay(closing.id))).status).toBe(200);
+    const moved = await update(other.id, uniqueStay(closing.id));
+    expect([moved.status, errorFieldsOf(moved)]).toEqual([400, ["listingId"]]);
     expect((await send({ path: `/v1/forms/${other.id}` })).json).toEqual(other);
   });
 
   test("an update with a read-only key is FORBIDDEN and changes nothing", async () => {
-    const form = formOf(await create(stay(loft.id)));
+    const form = formOf(await create(uniqueStay(loft.id)));
     const answer = await send({
       method: "PUT",
       path: `/v1/forms/${form.id}`,
       key: holder.readOnlyKey,
-      body: stay(loft.id),
+      body: uniqueStay(loft.id),
     });
-    expect([answer.status, codeOf(answer)]).toEqual([403, "FORBIDDEN"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([403, "FORBIDDEN"]);
     expect((await send({ path: `/v1/forms/${form.id}` })).json).toEqual(form);
   });
 
   test("an update does not change the position of the form in the list", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     const listing = await makeListing(services, other.userId);
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.push((await makeForm(services, other.userId, listing.id)).id);
-    await send({ method: "PUT", path: `/v1/forms/${ids[0]}`, key: other.key, body: stay(listing.id) });
+    await send({ method: "PUT", path: `/v1/forms/${ids[0]}`, key: other.key, body: uniqueStay(listing.id) });
     const { items } = pageOf<FormV1>(await send({ key: other.key }));
     expect(items.map(({ id }) => id)).toEqual(ids);
   });
@@ -370,7 +372,7 @@ describe("fetch form", () => {
     const answer = await send({ path, key: holder.readOnlyKey });
     expect(answer.status).toBe(200);
     expect(answer.json).toMatchObject(whole);
-    expect(Object.keys(answer.json as object)).toEqual(Object.keys(FORM));
+    expect(Object.keys(answer.json as object)).toEqual(Object.keys(FORM_FIELDS));
   });
 });
 
@@ -413,12 +415,12 @@ describe("fetch listing", () => {
 });
 
 describe("lists", () => {
-  let other: Holder;
+  let other: KeyHolder;
   const listings: Listing[] = [];
   const formIds: string[] = [];
 
   beforeAll(async () => {
-    other = await gateway.addHolder();
+    other = await gateway.addKeyHolder();
     for (let n = 0; n < 3; n++) listings.push(await makeListing(services, other.userId));
     // Several forms per creation time, so that the id decides their order.
     const rows = Array.from({ length: 120 }, (_, n) => ({
@@ -436,7 +438,7 @@ describe("lists", () => {
   });
 
   const list = (query: string, path = "/v1/forms") => send({ path: path + query, key: other.readOnlyKey });
-  const idsOf = (answer: Answer) => pageOf<{ id: string }>(answer).items.map(({ id }) => id);
+  const idsOf = (answer: HttpResponse) => pageOf<{ id: string }>(answer).items.map(({ id }) => id);
 
   async function readAllPages(query: string, path = "/v1/forms"): Promise<string[][]> {
     const pages: string[][] = [];
@@ -508,7 +510,7 @@ describe("lists", () => {
       ["/v1/listings", `?cursor=${plain}`],
     ] as const) {
       const answer = await list(query, path);
-      expect([answer.status, codeOf(answer)], path + query).toEqual([400, "INVALID_CURSOR"]);
+      expect([answer.status, errorCodeOf(answer)], path + query).toEqual([400, "INVALID_CURSOR"]);
     }
     const again = await list(`?limit=1&cursor=${filtered}&listingId=${first?.id.toUpperCase()}`);
     expect(again.status).toBe(200);
@@ -535,7 +537,7 @@ describe("lists", () => {
   });
 
   test("a holder without listings gets empty pages", async () => {
-    const { key } = await gateway.addHolder();
+    const { key } = await gateway.addKeyHolder();
     for (const path of ["/v1/forms", "/v1/listings"]) {
       const answer = await send({ path, key });
       expect([answer.status, answer.json]).toEqual([200, { items: [], nextCursor: null }]);

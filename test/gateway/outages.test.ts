@@ -4,14 +4,14 @@ import { readSettings } from "../../server/config.js";
 import type { Db } from "../../server/db.js";
 import { makeListing } from "../factories.js";
 import {
-  codeOf,
   DatabaseProxy,
-  type Holder,
+  errorCodeOf,
+  type KeyHolder,
   startTestGateway,
-  stay,
   type TestGateway,
+  uniqueStay,
 } from "../gateway-harness.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
 /** The default timeouts, which the harness otherwise relaxes. */
 const { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS } = readSettings(
@@ -29,7 +29,7 @@ describe("health checks", () => {
   });
 
   test("/readyz answers 503 while migrations are pending", async () => {
-    const { url } = await freshDatabase({ empty: true });
+    const { url } = await createTestDatabase({ empty: true });
     const gateway = await startTestGateway({ DATABASE_URL: url });
     expect((await gateway.request({ path: "/livez" })).status).toBe(200);
     const answer = await gateway.request({ path: "/readyz" });
@@ -41,21 +41,21 @@ describe("health checks", () => {
 });
 
 describe("while the database is unreachable", async () => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   const proxy = await DatabaseProxy.start(database.url);
   const gateway = await startTestGateway({ DATABASE_URL: proxy.url, ...DEFAULTS });
   // Bypasses the proxy, so that tests can query the database during the outage.
   const direct = new pg.Client({ connectionString: database.url });
-  let holder: Holder;
+  let holder: KeyHolder;
   let listingId: string;
 
   beforeAll(async () => {
     await direct.connect();
-    holder = await gateway.addHolder();
+    holder = await gateway.addKeyHolder();
     listingId = (await makeListing(await gateway.services(), holder.userId)).id;
   });
   afterAll(async () => {
-    proxy.mend();
+    proxy.restore();
     await gateway.stop();
     await direct.end();
     proxy.close();
@@ -65,8 +65,8 @@ describe("while the database is unreachable", async () => {
     { path: "/v1/forms", key: holder.key },
     { path: "/v1/listings", key: holder.readOnlyKey },
     { path: `/v1/listings/${listingId}`, key: holder.key },
-    { method: "POST", path: "/v1/forms", key: holder.key, body: stay(listingId) },
-    { method: "PUT", path: `/v1/forms/${listingId}`, key: holder.key, body: stay(listingId) },
+    { method: "POST", path: "/v1/forms", key: holder.key, body: uniqueStay(listingId) },
+    { method: "PUT", path: `/v1/forms/${listingId}`, key: holder.key, body: uniqueStay(listingId) },
   ];
 
   async function within(ms: number, sent: Parameters<typeof gateway.request>[0]) {
@@ -85,7 +85,7 @@ describe("while the database is unreachable", async () => {
       for (let round = 0; round < 2; round++) {
         const answers = await Promise.all(requests().map((sent) => within(3_000, sent)));
         for (const answer of answers) {
-          expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+          expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
           expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
         }
       }
@@ -98,7 +98,7 @@ describe("while the database is unreachable", async () => {
         503,
         { status: "unavailable", reason: "the database is unreachable" },
       ]);
-      proxy.mend();
+      proxy.restore();
       await expect.poll(async () => (await gateway.request({ path: "/readyz" })).status).toBe(200);
       for (const sent of requests().slice(0, 3)) expect((await gateway.request(sent)).status).toBe(200);
       const { rows } = await direct.query("SELECT count(*)::int AS n FROM forms");
@@ -109,9 +109,9 @@ describe("while the database is unreachable", async () => {
   test("a create that waits too long for a lock gets 503 and is not executed later", async () => {
     await direct.query("BEGIN");
     await direct.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
-    const body = stay(listingId, { guestEmail: "ana@example.com" });
+    const body = uniqueStay(listingId, { guestEmail: "ana@example.com" });
     const answer = await within(3_000, { method: "POST", path: "/v1/forms", key: holder.key, body });
-    expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
     await direct.query("COMMIT");
     const again = await gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body });
     expect(again.status).toBe(201);
@@ -120,13 +120,13 @@ describe("while the database is unreachable", async () => {
 });
 
 describe("while the database refuses connections", async () => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   const role = `guest_forms_test_refused_${process.pid}`;
   const name = new URL(database.url).pathname.slice(1);
   const owner = decodeURIComponent(new URL(database.url).username);
   const server = new pg.Client({ connectionString: withDatabase("postgres").href });
   let gateway: TestGateway;
-  let holder: Holder;
+  let holder: KeyHolder;
 
   function withDatabase(path: string): URL {
     const url = new URL(database.url);
@@ -141,7 +141,7 @@ describe("while the database refuses connections", async () => {
     const url = withDatabase(name);
     [url.username, url.password] = [role, "first"];
     gateway = await startTestGateway({ DATABASE_URL: url.href });
-    holder = await gateway.addHolder();
+    holder = await gateway.addKeyHolder();
   });
   afterAll(async () => {
     await gateway.stop();
@@ -208,9 +208,9 @@ describe("while the database refuses connections", async () => {
       ]);
       for (const sql of given.refuse) await server.query(sql);
       const answer = await ask();
-      expect([answer.status, codeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+      expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
       expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
-      const lines = await gateway.linesOf(answer);
+      const lines = await gateway.logLinesOf(answer);
       expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
         level: 50,
         reason: expect.stringMatching(given.reason),
@@ -231,7 +231,7 @@ describe("graceful shutdown", () => {
 
   test("requests in flight are finished, new requests get 503, and /readyz reports draining", async () => {
     const gateway = await startTestGateway();
-    const { key, userId } = await gateway.addHolder();
+    const { key, userId } = await gateway.addKeyHolder();
     const services = await gateway.services();
     const { id } = await makeListing(services, userId);
     const blocker = new pg.Client({ connectionString: String(gateway.settings.DATABASE_URL) });
@@ -240,38 +240,38 @@ describe("graceful shutdown", () => {
     await blocker.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [id]);
 
     const auth = `Host: x\r\nAuthorization: Bearer ${key}\r\n`;
-    const body = JSON.stringify(stay(id));
-    const busy = await gateway.wire();
+    const body = JSON.stringify(uniqueStay(id));
+    const busy = await gateway.openConnection();
     const json = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
     busy.write(`POST /v1/forms HTTP/1.1\r\n${auth}${json}${body}`);
     await waitForBlockedStatement(services.db);
     // Keep-alive connections: two with an incomplete request, and one that is idle.
-    const begun = await gateway.wire();
+    const begun = await gateway.openConnection();
     begun.write(`GET /v1/listings HTTP/1.1\r\n${auth}\r\n`);
-    expect((await begun.next()).status).toBe(200);
+    expect((await begun.readResponse()).status).toBe(200);
     begun.write("GET /v1/forms HTTP/1.1\r\n");
-    const probe = await gateway.wire();
+    const probe = await gateway.openConnection();
     probe.write("GET /readyz HTTP/1.1\r\n");
-    const idle = await gateway.wire();
+    const idle = await gateway.openConnection();
     idle.write(`GET /v1/listings HTTP/1.1\r\n${auth}\r\n`);
-    expect((await idle.next()).status).toBe(200);
+    expect((await idle.readResponse()).status).toBe(200);
 
     const began = performance.now();
-    const stopped = gateway.leave();
+    const stopped = gateway.shutDown();
     await idle.closed;
     begun.write(`${auth}\r\n`);
-    const rejected = await begun.next();
-    expect([rejected.status, codeOf(rejected)]).toEqual([503, "INTERNAL_ERROR"]);
+    const rejected = await begun.readResponse();
+    expect([rejected.status, errorCodeOf(rejected)]).toEqual([503, "INTERNAL_ERROR"]);
     expect(rejected.headers.connection).toBe("close");
     expect(rejected.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     await begun.closed;
     probe.write("Host: x\r\n\r\n");
-    const ready = await probe.next("GET", "/readyz");
+    const ready = await probe.readResponse("GET", "/readyz");
     expect([ready.status, ready.json]).toEqual([503, { status: "unavailable", reason: "draining" }]);
-    await expect(gateway.wire()).rejects.toThrow("ECONNREFUSED");
+    await expect(gateway.openConnection()).rejects.toThrow("ECONNREFUSED");
 
     await blocker.query("COMMIT");
-    expect((await busy.next("POST")).status).toBe(201);
+    expect((await busy.readResponse("POST")).status).toBe(201);
     await busy.closed;
     await stopped;
     expect(performance.now() - began).toBeLessThan(10_000);
@@ -282,8 +282,8 @@ describe("graceful shutdown", () => {
 
   test("shutdown waits at most DRAIN_SECONDS, which is 10 by default", async () => {
     const gateway = await startTestGateway({ DRAIN_SECONDS: 1 });
-    const { key } = await gateway.addHolder();
-    const wire = await gateway.wire();
+    const { key } = await gateway.addKeyHolder();
+    const wire = await gateway.openConnection();
     const head = [
       "POST /v1/forms HTTP/1.1",
       "Host: x",
@@ -293,7 +293,7 @@ describe("graceful shutdown", () => {
     wire.write([...head, "Content-Length: 100", "", "{"].join("\r\n"));
     await gateway.request({ path: "/livez" });
     const began = performance.now();
-    await gateway.leave();
+    await gateway.shutDown();
     await wire.closed;
     const took = performance.now() - began;
     expect(took).toBeGreaterThan(900);
@@ -305,7 +305,7 @@ describe("graceful shutdown", () => {
 
 test("requests succeed again after all database connections are terminated at once", async () => {
   const gateway = await startTestGateway();
-  const { key } = await gateway.addHolder();
+  const { key } = await gateway.addKeyHolder();
   const ask = () => gateway.request({ path: "/v1/forms", key });
   await Promise.all(Array.from({ length: 10 }, ask));
   const client = new pg.Client({ connectionString: String(gateway.settings.DATABASE_URL) });

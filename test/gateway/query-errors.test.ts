@@ -3,7 +3,7 @@ import type { FieldError } from "../../server/errors.js";
 import { startTestGateway } from "../gateway-harness.js";
 
 const gateway = await startTestGateway();
-const { key } = await gateway.addHolder();
+const { key } = await gateway.addKeyHolder();
 
 const requestErrors = async (path: string) => {
   const { json, text } = await gateway.request({ path, key });

@@ -1,7 +1,14 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Listing } from "../../server/listings/schema.js";
 import { asOperator, makeForm, makeListing, setRole } from "../factories.js";
-import { type Answer, codeOf, type Holder, type Sent, startTestGateway, stay } from "../gateway-harness.js";
+import {
+  errorCodeOf,
+  type HttpRequest,
+  type HttpResponse,
+  type KeyHolder,
+  startTestGateway,
+  uniqueStay,
+} from "../gateway-harness.js";
 
 const gateway = await startTestGateway();
 /** Another process on the same database. */
@@ -10,7 +17,7 @@ const services = await gateway.services();
 const operator = asOperator(services);
 const MISSING = "6f6f6f6f-6666-4666-8666-6f6f6f6f6f6f";
 
-let holder: Holder;
+let holder: KeyHolder;
 let listing: Listing;
 let form: string;
 /** Of another holder. */
@@ -19,10 +26,10 @@ let otherTenants: { listing: string; form: string };
 let readerOnly: { listing: string; form: string };
 
 beforeAll(async () => {
-  holder = await gateway.addHolder();
+  holder = await gateway.addKeyHolder();
   listing = await makeListing(services, holder.userId);
   form = (await makeForm(services, holder.userId, listing.id)).id;
-  const neighbor = await gateway.addHolder();
+  const neighbor = await gateway.addKeyHolder();
   const makeListingWithForm = async () => {
     const { id } = await makeListing(services, neighbor.userId);
     return { listing: id, form: (await makeForm(services, neighbor.userId, id)).id };
@@ -32,16 +39,16 @@ beforeAll(async () => {
   await setRole(services, readerOnly.listing, holder.userId, "READER");
 });
 
-const send = (sent: Sent) => gateway.request({ key: holder.key, ...sent });
+const send = (sent: HttpRequest) => gateway.request({ key: holder.key, ...sent });
 
 /** The parts of a response that could reveal whether the id exists. */
-function comparable({ status, headers, text }: Answer) {
+function comparable({ status, headers, text }: HttpResponse) {
   const { date: _date, ratelimit: _counters, "x-correlation-id": id = "", ...more } = headers;
   return { status, headers: more, text: text.replaceAll(id, "") };
 }
 
 describe("a form or listing out of scope gets the same response as one that does not exist", () => {
-  const cases: [name: string, request: (id: { listing: string; form: string }) => Sent][] = [
+  const cases: [name: string, request: (id: { listing: string; form: string }) => HttpRequest][] = [
     ["fetching a form", ({ form: id }) => ({ path: `/v1/forms/${id}` })],
     ["HEAD of a form", ({ form: id }) => ({ method: "HEAD", path: `/v1/forms/${id}` })],
     ["OPTIONS of a form", ({ form: id }) => ({ method: "OPTIONS", path: `/v1/forms/${id}` })],
@@ -53,28 +60,28 @@ describe("a form or listing out of scope gets the same response as one that does
       ({ listing: id }) => ({
         method: "POST",
         path: "/v1/forms",
-        body: stay(id, { guestEmail: "ana@example.com" }),
+        body: uniqueStay(id, { guestEmail: "ana@example.com" }),
       }),
     ],
     [
       "updating a form",
-      ({ form: id }) => ({ method: "PUT", path: `/v1/forms/${id}`, body: stay(listing.id) }),
+      ({ form: id }) => ({ method: "PUT", path: `/v1/forms/${id}`, body: uniqueStay(listing.id) }),
     ],
     [
       "updating a form with a faulty body",
       ({ form: id }) => ({
         method: "PUT",
         path: `/v1/forms/${id}`,
-        body: stay(listing.id, { numberOfGuests: 0 }),
+        body: uniqueStay(listing.id, { numberOfGuests: 0 }),
       }),
     ],
     [
       "moving a form to a listing",
-      ({ listing: id }) => ({ method: "PUT", path: `/v1/forms/${form}`, body: stay(id) }),
+      ({ listing: id }) => ({ method: "PUT", path: `/v1/forms/${form}`, body: uniqueStay(id) }),
     ],
     [
       "moving a form from one to another",
-      (id) => ({ method: "PUT", path: `/v1/forms/${id.form}`, body: stay(id.listing) }),
+      (id) => ({ method: "PUT", path: `/v1/forms/${id.form}`, body: uniqueStay(id.listing) }),
     ],
   ];
   test.each(cases)("%s", async (_name, request) => {
@@ -118,12 +125,12 @@ test("the message of a 404 says whether the form, the listing or the path was no
   const noForm = "There is no such form, or you have no access to it: check its id.";
   const noListing = "There is no such listing, or you have no access to it: check its id.";
   const noPath = "Unknown path, or an id in it is not a UUID: see /openapi.json.";
-  const asked: [string, Sent][] = [
+  const asked: [string, HttpRequest][] = [
     [noForm, { path: `/v1/forms/${MISSING}` }],
-    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: stay(listing.id) }],
-    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: stay(MISSING) }],
-    [noListing, { method: "PUT", path: `/v1/forms/${form}`, body: stay(MISSING) }],
-    [noListing, { method: "POST", path: "/v1/forms", body: stay(MISSING) }],
+    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: uniqueStay(listing.id) }],
+    [noForm, { method: "PUT", path: `/v1/forms/${MISSING}`, body: uniqueStay(MISSING) }],
+    [noListing, { method: "PUT", path: `/v1/forms/${form}`, body: uniqueStay(MISSING) }],
+    [noListing, { method: "POST", path: "/v1/forms", body: uniqueStay(MISSING) }],
     [noListing, { path: `/v1/listings/${MISSING}` }],
     [noPath, { path: "/v1/forms/none" }],
     [noPath, { path: "/v1/v1/forms" }],
@@ -136,15 +143,17 @@ test("the message of a 404 says whether the form, the listing or the path was no
 
 describe("memberships", () => {
   test("a removed or lowered role takes effect at the next request on every process", async () => {
-    const other = await gateway.addHolder();
+    const other = await gateway.addKeyHolder();
     const statuses = async () => {
       const all: number[] = [];
       for (const process of [gateway, second]) {
-        const ask = (sent: Omit<Sent, "key">) => process.request({ ...sent, key: other.key });
+        const ask = (sent: Omit<HttpRequest, "key">) => process.request({ ...sent, key: other.key });
         all.push((await ask({ path: `/v1/forms/${form}` })).status);
         all.push((await ask({ path: `/v1/listings/${listing.id}` })).status);
-        all.push((await ask({ method: "PUT", path: `/v1/forms/${form}`, body: stay(listing.id) })).status);
-        all.push((await ask({ method: "POST", path: "/v1/forms", body: stay(listing.id) })).status);
+        all.push(
+          (await ask({ method: "PUT", path: `/v1/forms/${form}`, body: uniqueStay(listing.id) })).status,
+        );
+        all.push((await ask({ method: "POST", path: "/v1/forms", body: uniqueStay(listing.id) })).status);
       }
       return all;
     };
@@ -176,7 +185,7 @@ describe("ended keys", () => {
       if (!refused) expect(sent - ended, "milliseconds since the end").toBeLessThan(1_000);
     }
     for (const answer of await ask())
-      expect([answer.status, codeOf(answer)]).toEqual([401, "UNAUTHENTICATED"]);
+      expect([answer.status, errorCodeOf(answer)]).toEqual([401, "UNAUTHENTICATED"]);
   }
 
   test("a revoked key is rejected on every process within 1 s", async () => {
@@ -187,7 +196,7 @@ describe("ended keys", () => {
   test("a key rotated without a grace period is rejected on every process within 1 s", async () => {
     const { id, key } = await gateway.issueKey(holder.userId);
     await expectRejectedWithinASecond(key, async () => {
-      gateway.keepOutOfLog((await operator.keys.rotate({ id, graceSeconds: 0 })).key);
+      gateway.forbidInLog((await operator.keys.rotate({ id, graceSeconds: 0 })).key);
     });
   });
 

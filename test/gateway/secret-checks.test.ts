@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { type FreshDatabase, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
+import { createTestDatabase, type RunningProcess, runCli, spawnCli, type TestDatabase } from "../harness.js";
 
 const TIMEOUT = { timeout: 180_000 };
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
 ) as [string, string, string];
 
-const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
+const envOf = ({ url }: TestDatabase, APP_SECRETS: string) => ({
   DATABASE_URL: url,
   APP_SECRETS,
   PORT: "0",
@@ -17,7 +17,7 @@ const envOf = ({ url }: FreshDatabase, APP_SECRETS: string) => ({
 const REFUSAL =
   /^error: The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
 
-const waitUntilListening = (serve: Running) => serve.waitForLine(/^Listening on /);
+const waitUntilListening = (serve: RunningProcess) => serve.waitForLine(/^Listening on /);
 
 it.each([
   [["serve"]],
@@ -26,7 +26,7 @@ it.each([
   [["migrate"]],
   [["users", "create", "--email", "a@b.io"]],
 ])("%j refuses to start with a secret that the database does not know", TIMEOUT, async (args) => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
   const refused = await runCli(args, { env: envOf(database, OTHER) });
   expect(refused).toMatchObject({ stdout: "", code: 1 });
@@ -38,7 +38,7 @@ it(
   "migrate without APP_SECRETS refuses a database that is used with a secret, and changes nothing",
   TIMEOUT,
   async () => {
-    const database = await freshDatabase();
+    const database = await createTestDatabase();
     await runCli(["migrate"], { env: envOf(database, OLD) });
     const without = await runCli(["migrate"], { env: envOf(database, "") });
     expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
@@ -49,7 +49,7 @@ it(
 );
 
 it("a secret is rotated in three restarts of serve", TIMEOUT, async () => {
-  const database = await freshDatabase();
+  const database = await createTestDatabase();
   for (const secrets of [OLD, `${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
     const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
     await waitUntilListening(serve);
@@ -61,7 +61,7 @@ it(
   "migrate --accept-new-secret accepts a new secret if the old one is lost, and serve then refuses the old one",
   TIMEOUT,
   async () => {
-    const database = await freshDatabase();
+    const database = await createTestDatabase();
     await runCli(["migrate"], { env: envOf(database, OLD) });
     const unset = await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, "") });
     expect(unset).toMatchObject({ code: 2, stderr: "error: --accept-new-secret: APP_SECRETS is not set.\n" });
@@ -78,7 +78,7 @@ it.each([[["serve"]], [["worker"]]])(
   "%j that waits for migrations exits with 1 if they register another secret",
   TIMEOUT,
   async (args) => {
-    const database = await freshDatabase({ empty: true });
+    const database = await createTestDatabase({ empty: true });
     const early = spawnCli(args, { env: envOf(database, OTHER) });
     await early.waitForLine(/^(Listening on|Sending notifications)/);
     expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);

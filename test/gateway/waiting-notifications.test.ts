@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
 import { asOperator, openTestServices } from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { makeHolder } from "../server/holders.js";
-import { commandEnv, mailEnv, openPostOffice } from "../server/post-office.js";
+import { makeListingOwner } from "../server/listing-owner.js";
+import { commandEnv, mailEnv, openMailServer } from "../server/mail-server.js";
 
 vi.setConfig({ testTimeout: 200_000 });
 
@@ -25,7 +25,7 @@ test("without SMTP_URL a service is ready, /readyz reports that notifications wa
   expect(await readReadyz(url)).toEqual({ status: 200, body: waits });
   const worker = spawnCli(["worker", "--json"], { env });
   await worker.waitForLine(/^\{"concurrency":0\}$/, START_TIMEOUT_MS);
-  const holder = await makeHolder(services);
+  const holder = await makeListingOwner(services);
   const { form } = await holder.create(holder.body);
   const ends = [await serve.stop(), await worker.stop()];
   for (const { stderr } of ends) {
@@ -39,7 +39,7 @@ test("without SMTP_URL a service is ready, /readyz reports that notifications wa
 
 test("serve with SMTP_URL or --no-worker is ready and does not report waiting notifications", async () => {
   const services = await openTestServices();
-  const office = await openPostOffice();
+  const office = await openMailServer();
   for (const [args, env] of [
     [[], mailEnv(office.url)],
     [["--no-worker"], {}],

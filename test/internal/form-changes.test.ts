@@ -4,15 +4,15 @@ import type { Services } from "../../server/context.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
-  stay,
 } from "../factories.js";
 
 let services: Services;
@@ -76,7 +76,7 @@ describe("the status of a form", () => {
       const shown = from === "ON_HOLD" ? "UNKNOWN" : from;
       for (const to of [...STATUSES, "ON_HOLD", "UNKNOWN"].filter((status) => status !== from)) {
         if (NEXT_STATUSES[from]?.includes(to)) continue;
-        const { errors } = await refusal(user.forms.setStatus({ id, status: to }));
+        const { errors } = await catchServiceError(user.forms.setStatus({ id, status: to }));
         expect(errors?.map(({ field }) => field)).toEqual(["status"]);
         expect(errors?.[0]?.issue).toContain(`a form that is ${shown} can`);
       }
@@ -101,10 +101,10 @@ describe("the status of a form", () => {
     expect(trail.map(({ actor, details }) => [actor, details.to, details.correction])).toEqual(
       sets.map(([status, correction]) => ["operator", status, correction]),
     );
-    expect(await rejectedFields(operator.forms.setStatus({ id, status: "not-a-status" }))).toEqual([
+    expect(await catchRejectedFields(operator.forms.setStatus({ id, status: "not-a-status" }))).toEqual([
       "status",
     ]);
-    expect(await refusalCode(operator.forms.setStatus({ id: randomUUID(), status: "SENT" }))).toBe(
+    expect(await catchErrorCode(operator.forms.setStatus({ id: randomUUID(), status: "SENT" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
   });
@@ -114,7 +114,7 @@ describe("the status of a form", () => {
     const { id } = await newForm();
     const before = await readTrail(id);
     const issueOf = async (status: string) =>
-      (await refusal(operator.forms.setStatus({ id, status }))).errors?.map(
+      (await catchServiceError(operator.forms.setStatus({ id, status }))).errors?.map(
         ({ field, issue }) => `${field} ${issue}`,
       );
     for (const status of ["ACEPTED", "ON_HOLD", "UNKNOWN", "_"]) {
@@ -126,7 +126,7 @@ describe("the status of a form", () => {
     expect((await operator.forms.setStatus({ id, status: "ON_HOLD", force: true })).status).toBe("UNKNOWN");
     // Only the operator can use force.
     const user = asUser(services, userId);
-    expect(await rejectedFields(user.forms.setStatus({ id, status: "SENT", force: true }))).toEqual([
+    expect(await catchRejectedFields(user.forms.setStatus({ id, status: "SENT", force: true }))).toEqual([
       "status",
     ]);
   });
@@ -159,10 +159,10 @@ describe("the status of a form", () => {
     for (const role of ["NONE", "READER"] as const) {
       if (role !== "NONE") await setRole(services, listingId, other, role);
       const call = asUser(services, other).forms.setStatus({ id: form.id, status: "COMPLETED" });
-      expect(await refusalCode(call)).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
     }
     await asUser(services, userId).forms.setStatus({ id: form.id, status: "COMPLETED" });
-    const updated = await asUser(services, userId).forms.update({ id: form.id, ...stay(listingId) });
+    const updated = await asUser(services, userId).forms.update({ id: form.id, ...fixedStay(listingId) });
     expect(updated.status).toBe("COMPLETED");
   });
 });
@@ -179,7 +179,7 @@ describe("numberOfVehicles and numberOfPets", () => {
       numberOfVehicles: 2,
       numberOfPets: 0,
     });
-    const updated = await user.forms.update({ id, ...stay(listingId) });
+    const updated = await user.forms.update({ id, ...fixedStay(listingId) });
     expect([updated.numberOfVehicles, updated.numberOfPets]).toEqual([2, 0]);
     expect(
       await asOperator(services).forms.setParty({ id, numberOfVehicles: null, numberOfPets: 3 }),
@@ -200,7 +200,7 @@ describe("numberOfVehicles and numberOfPets", () => {
     const { id } = await newForm(strictListing);
     for (const caller of [asUser(services, userId), asOperator(services)]) {
       const both = caller.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
-      expect((await refusal(both)).errors).toEqual([
+      expect((await catchServiceError(both)).errors).toEqual([
         { field: "numberOfVehicles", issue: "must be at most 1 on this listing" },
         { field: "numberOfPets", issue: "must be 0: the listing does not allow pets" },
       ]);
@@ -218,7 +218,7 @@ describe("numberOfVehicles and numberOfPets", () => {
   ])("the party %j is rejected", async (party, fields) => {
     const { id } = await newForm();
     const call = asUser(services, userId).forms.setParty({ id, ...(party as { numberOfPets: number }) });
-    expect(await rejectedFields(call)).toEqual(fields);
+    expect(await catchRejectedFields(call)).toEqual(fields);
   });
 
   test("a form cannot be moved to a listing that does not allow its vehicles or pets", async () => {
@@ -226,7 +226,7 @@ describe("numberOfVehicles and numberOfPets", () => {
     const strictListing = (await makeListing(services, userId, { maxVehicles: 1, allowPets: false })).id;
     const { id } = await newForm();
     await user.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
-    const { errors } = await refusal(user.forms.update({ id, ...stay(strictListing) }));
+    const { errors } = await catchServiceError(user.forms.update({ id, ...fixedStay(strictListing) }));
     expect(errors).toEqual([
       {
         field: "listingId",
@@ -235,7 +235,7 @@ describe("numberOfVehicles and numberOfPets", () => {
       },
     ]);
     await user.forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 0 });
-    expect((await user.forms.update({ id, ...stay(strictListing) })).listingId).toBe(strictListing);
+    expect((await user.forms.update({ id, ...fixedStay(strictListing) })).listingId).toBe(strictListing);
   });
 
   test("stricter rules of a listing do not change its forms, which can still be updated", async () => {
@@ -245,16 +245,16 @@ describe("numberOfVehicles and numberOfPets", () => {
     await user.forms.setParty({ id, numberOfVehicles: 5 });
     await operator.listings.update({ id: listing, maxVehicles: 1 });
     expect((await user.forms.setStatus({ id, status: "COMPLETED" })).numberOfVehicles).toBe(5);
-    expect((await user.forms.update({ id, ...stay(listing) })).numberOfVehicles).toBe(5);
+    expect((await user.forms.update({ id, ...fixedStay(listing) })).numberOfVehicles).toBe(5);
     expect((await user.forms.setParty({ id, numberOfPets: 1 })).numberOfVehicles).toBe(5);
-    expect(await rejectedFields(user.forms.setParty({ id, numberOfVehicles: 2 }))).toEqual([
+    expect(await catchRejectedFields(user.forms.setParty({ id, numberOfVehicles: 2 }))).toEqual([
       "numberOfVehicles",
     ]);
   });
 
   test("a replay returns the original response, without numberOfVehicles that was set since", async () => {
     const user = asUser(services, userId);
-    const body = stay(listingId, { numberOfGuests: 77 });
+    const body = fixedStay(listingId, { numberOfGuests: 77 });
     const form = await user.forms.create(body);
     await user.forms.setParty({ id: form.id, numberOfVehicles: 1 });
     expect(await user.forms.create(body)).toEqual(form);
@@ -278,10 +278,9 @@ describe("listings", () => {
     });
     expect(await operator.listings.update({ id })).toMatchObject({ maxVehicles: 3 });
     expect((await operator.listings.deactivate({ id: id.toUpperCase() })).active).toBe(false);
-    expect(await rejectedFields(operator.listings.update({ id, title: "", timezone: "Mars/Base" }))).toEqual([
-      "title",
-      "timezone",
-    ]);
+    expect(
+      await catchRejectedFields(operator.listings.update({ id, title: "", timezone: "Mars/Base" })),
+    ).toEqual(["title", "timezone"]);
     expect(await readTrail(id)).toEqual([
       { actor: "operator", action: "listing.updated", details: { fields: ["active"], active: false } },
       {

@@ -4,7 +4,7 @@ import { afterAll } from "vitest";
 import { startGateway } from "../../gateway/serve.js";
 import { readSettings } from "../../server/config.js";
 import type { AppRouter } from "../../server/router.js";
-import { freePort, freshDatabase } from "../harness.js";
+import { createTestDatabase, freePort } from "../harness.js";
 
 export const TOKEN = "an-internal-token-for-tests-of-more-than-32-characters";
 
@@ -26,7 +26,7 @@ afterAll(async () => {
 
 /** Starts the real gateway with its internal port, both on free ports. */
 export async function startInternalGateway(env: Record<string, string> = {}): Promise<InternalGateway> {
-  const databaseUrl = env.DATABASE_URL ?? (await freshDatabase()).url;
+  const databaseUrl = env.DATABASE_URL ?? (await createTestDatabase()).url;
   const internalPort = await freePort();
   const settings = readSettings({
     PORT: "0",

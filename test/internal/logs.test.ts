@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { redactSecrets } from "../../gateway/process/log.js";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { asOperator, openTestServices, stay } from "../factories.js";
-import { freePort, freshDatabase, type Running, runCli, spawnCli } from "../harness.js";
-import { mailEnv, startPostOffice } from "../server/post-office.js";
+import { asOperator, fixedStay, openTestServices } from "../factories.js";
+import { createTestDatabase, freePort, type RunningProcess, runCli, spawnCli } from "../harness.js";
+import { mailEnv, startMailServer } from "../server/mail-server.js";
 import { createInternalClient, errorOf, TOKEN } from "./internal-gateway.js";
 
 const GUEST = "ada.o'hara+stay@guests.test";
@@ -11,8 +11,8 @@ const HOST = "host@people.test";
 const UNKNOWN = generateKey("READ_WRITE");
 
 describe("logs of requests with keys and email addresses everywhere", () => {
-  let service: Running;
-  let office: Awaited<ReturnType<typeof startPostOffice>>;
+  let service: RunningProcess;
+  let office: Awaited<ReturnType<typeof startMailServer>>;
   let databaseUrl: string;
   let key: string;
   let readOnlyKey: string;
@@ -21,7 +21,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
   let output = "";
 
   beforeAll(async () => {
-    databaseUrl = (await freshDatabase()).url;
+    databaseUrl = (await createTestDatabase()).url;
     const services = await openTestServices({ DATABASE_URL: databaseUrl, APP_SECRETS: "" });
     const operator = asOperator(services);
     const { id: userId } = await operator.users.create({ email: HOST, name: HOST });
@@ -37,7 +37,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
     ({ key, id: keyId } = await operator.keys.issue({ userId, mode: "READ_WRITE", label: HOST }));
     readOnlyKey = (await operator.keys.issue({ userId, mode: "READ_ONLY" })).key;
     const internalPort = await freePort();
-    office = await startPostOffice();
+    office = await startMailServer();
     service = spawnCli(["serve", "--json"], {
       env: {
         DATABASE_URL: databaseUrl,
@@ -62,11 +62,11 @@ describe("logs of requests with keys and email addresses everywhere", () => {
     };
     const post = (body: unknown, headers = {}) =>
       send("/v1/forms", { method: "POST", body: JSON.stringify(body), ...headers });
-    correlationId = await post(stay(listingId, { guestEmail: GUEST }), {
+    correlationId = await post(fixedStay(listingId, { guestEmail: GUEST }), {
       "Idempotency-Key": `${GUEST} ${key}`,
     });
-    await post({ ...stay(listingId), [GUEST]: key, [key]: GUEST });
-    await post({ ...stay(listingId), guestEmail: `${GUEST} ${key}`, listingId: key });
+    await post({ ...fixedStay(listingId), [GUEST]: key, [key]: GUEST });
+    await post({ ...fixedStay(listingId), guestEmail: `${GUEST} ${key}`, listingId: key });
     await post(`${GUEST} ${key}`);
     await send("/v1/forms", {
       method: "POST",
@@ -179,7 +179,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, "error: ID: must be a UUID\n"]);
   }, 60_000);
 
-  afterAll(() => Promise.all([service?.end(), office?.close()]));
+  afterAll(() => Promise.all([service?.stopOrKill(), office?.close()]));
 });
 
 test("a log line stays valid JSON after secrets are removed", () => {

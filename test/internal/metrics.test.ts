@@ -7,10 +7,10 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { recordActivity } from "../../server/worker-activity.js";
 
-import { asOperator, openTestServices, stay } from "../factories.js";
-import { freePort, freshDatabase, spawnCli } from "../harness.js";
-import { makeHolder } from "../server/holders.js";
-import { openPostOffice, withMail, work } from "../server/post-office.js";
+import { asOperator, fixedStay, openTestServices } from "../factories.js";
+import { createTestDatabase, freePort, spawnCli } from "../harness.js";
+import { makeListingOwner } from "../server/listing-owner.js";
+import { openMailServer, openServicesWithMail, startTestWorker } from "../server/mail-server.js";
 import { addListing, createInternalClient, startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 /** Scrapes the metrics. Keys are names with labels, as in the text format. */
@@ -50,7 +50,7 @@ describe("metrics of one process", () => {
         headers: { Authorization: `Bearer ${used}`, "Content-Type": "application/json" },
         ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
       }).then((response) => response.text());
-    const body = stay(listingId, { guestEmail: "guest@people.test" });
+    const body = fixedStay(listingId, { guestEmail: "guest@people.test" });
     for (let repeat = 0; repeat < 3; repeat++) await send("/v1/forms", body);
     await send("/v1/forms", { listingId });
     await send(`/v1/forms?listingId=${listingId}`);
@@ -134,10 +134,10 @@ describe("metrics of workers", () => {
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
 
   test("any gateway reports attempts, the longest wait, heartbeats and the last retention run of all workers, and metrics.md lists every metric", async () => {
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const gateway = await startInternalGateway({ DATABASE_URL });
     const services = await openTestServices({ DATABASE_URL });
-    const holder = await makeHolder(services);
+    const holder = await makeListingOwner(services);
     expect((await fetch(`${gateway.publicUrl}/v1/forms`)).status).toBe(401);
     const before = await scrape(gateway.url);
     expect(["sent", "retrying", "failed", "crashed"].map((outcome) => before.get(attempts(outcome)))).toEqual(
@@ -153,17 +153,17 @@ describe("metrics of workers", () => {
     for (let guests = 1; guests <= 3; guests++)
       await holder.create({ ...holder.body, numberOfGuests: guests });
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
-    await work(services);
+    await startTestWorker(services);
     await expect.poll(async () => (await scrape(gateway.url)).get(heartbeat(false))).toBeLessThan(60);
     const waiting = await scrape(gateway.url);
     expect(waiting.has(heartbeat(true))).toBe(false);
     expect(waiting.get(LONGEST_WAIT)).toBeGreaterThanOrEqual(600);
 
-    const office = await openPostOffice();
-    office.refusals.push({ code: 550, text: "no such mailbox" }, { code: 451, text: "busy" });
-    const mailing = await withMail(services, office.url, { WORKER_CONCURRENCY: "1" });
+    const office = await openMailServer();
+    office.rcptErrors.push({ code: 550, text: "no such mailbox" }, { code: 451, text: "busy" });
+    const mailing = await openServicesWithMail(services, office.url, { WORKER_CONCURRENCY: "1" });
     const began = Date.now() / 1000;
-    await work(mailing);
+    await startTestWorker(mailing);
     await expect
       .poll(async () => {
         const metrics = await scrape(gateway.url);
@@ -208,22 +208,22 @@ test("database errors are counted by class, and rejected requests are not counte
       metrics.get(`guest_forms_database_errors_total{class="${name}"}`),
     );
   };
-  expect(await send(stay(userId))).toBe(404);
+  expect(await send(fixedStay(userId))).toBe(404);
   expect(await countByClass()).toEqual([0, 0, 0]);
   await services.db.pool.query("ALTER TABLE creations RENAME TO gone");
-  expect(await send(stay(listingId))).toBe(500);
+  expect(await send(fixedStay(listingId))).toBe(500);
   await services.db.pool.query("ALTER TABLE gone RENAME TO creations");
   expect(await countByClass()).toEqual([0, 0, 1]);
   const blocker = await services.db.pool.connect();
   await blocker.query("BEGIN; LOCK TABLE listings");
-  expect(await send(stay(listingId))).toBe(503);
+  expect(await send(fixedStay(listingId))).toBe(503);
   await blocker.query("ROLLBACK");
   blocker.release();
   expect(await countByClass()).toEqual([0, 1, 1]);
 });
 
 test("without the database a scrape takes less than 3 s and has all metrics that need no database", async () => {
-  const { url: DATABASE_URL, drop } = await freshDatabase();
+  const { url: DATABASE_URL, drop } = await createTestDatabase();
   const gateway = await startInternalGateway({ DATABASE_URL });
   await drop();
   const began = performance.now();
@@ -248,7 +248,7 @@ test("without Redis every request counted in memory is reported as a fallback", 
 });
 
 test("with several processes one internal port reports their sum, which does not drop when workers are replaced", async () => {
-  const { url: DATABASE_URL } = await freshDatabase();
+  const { url: DATABASE_URL } = await createTestDatabase();
   const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
   for (let sent = 1; sent <= 3; sent++) await recordActivity(services.db, "notification.sent");
   const operator = asOperator(services);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { asOperator, asUser, makeForm, makeListing, makeUser, openTestServices } from "../factories.js";
-import { freePort, freshDatabase, runCli, spawnCli } from "../harness.js";
+import { createTestDatabase, freePort, runCli, spawnCli } from "../harness.js";
 import { TOKEN } from "./internal-gateway.js";
 
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
@@ -10,7 +10,7 @@ let userId: string;
 let services: Awaited<ReturnType<typeof openTestServices>>;
 
 beforeAll(async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   env = { DATABASE_URL: url };
   services = await openTestServices({ ...env, APP_SECRETS: "" });
   userId = (await makeUser(services)).id;

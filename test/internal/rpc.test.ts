@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { appRouter } from "../../server/router.js";
-import { stay } from "../factories.js";
+import { fixedStay } from "../factories.js";
 import {
   addListing,
   type Client,
@@ -30,11 +30,11 @@ beforeAll(async () => {
 
 describe("calls on behalf of a user", () => {
   test("the six operations of the REST API work on behalf of a user", async () => {
-    const form = await user.forms.create.mutate(stay(listingId, { guestEmail: "guest@people.test" }));
+    const form = await user.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });
     const updated = await user.forms.update.mutate({
       id: form.id,
-      ...stay(listingId, { numberOfGuests: 3 }),
+      ...fixedStay(listingId, { numberOfGuests: 3 }),
     });
     expect(await user.forms.get.query({ id: form.id })).toEqual(updated);
     expect(await user.forms.list.query({ listingId })).toEqual({ items: [updated], nextCursor: null });
@@ -44,13 +44,13 @@ describe("calls on behalf of a user", () => {
   });
 
   test("forms and listings of another user are RESOURCE_NOT_FOUND", async () => {
-    const form = await user.forms.create.mutate(stay(listingId, { numberOfGuests: 4 }));
+    const form = await user.forms.create.mutate(fixedStay(listingId, { numberOfGuests: 4 }));
     const other = await operator.users.create.mutate({ email: "other@people.test" });
     const otherUser = createInternalClient(gateway.url, { userId: other.id });
     const notFound = { serviceCode: "RESOURCE_NOT_FOUND", httpStatus: 404 };
     expect(await errorOf(otherUser.forms.get.query({ id: form.id }))).toMatchObject(notFound);
     expect(await errorOf(otherUser.listings.get.query({ id: listingId }))).toMatchObject(notFound);
-    expect(await errorOf(otherUser.forms.create.mutate(stay(listingId)))).toMatchObject(notFound);
+    expect(await errorOf(otherUser.forms.create.mutate(fixedStay(listingId)))).toMatchObject(notFound);
     expect(
       await errorOf(otherUser.forms.setStatus.mutate({ id: form.id, status: "COMPLETED" })),
     ).toMatchObject(notFound);
@@ -62,7 +62,7 @@ describe("calls on behalf of a user", () => {
 
   test("an equal create with an Idempotency-Key is replayed, and one with a different body is IDEMPOTENCY_KEY_REUSED", async () => {
     const keyed = createInternalClient(gateway.url, { userId, headers: { "Idempotency-Key": "once" } });
-    const body = stay(listingId, { numberOfGuests: 5 });
+    const body = fixedStay(listingId, { numberOfGuests: 5 });
     const first = await keyed.forms.create.mutate(body);
     expect(await keyed.forms.create.mutate(body)).toEqual(first);
     const other = { ...body, numberOfGuests: 6 };
@@ -122,7 +122,7 @@ describe("calls as the operator", () => {
     });
     expect((await listings.deactivate.mutate({ id: listing.id })).active).toBe(false);
     const hosts = createInternalClient(gateway.url, { userId: host.id });
-    expect(await errorOf(hosts.forms.create.mutate(stay(listing.id)))).toMatchObject({
+    expect(await errorOf(hosts.forms.create.mutate(fixedStay(listing.id)))).toMatchObject({
       errors: [{ field: "listingId", issue: "the listing is not active" }],
     });
     expect((await listings.update.mutate({ id: listing.id, active: true })).active).toBe(true);
@@ -143,7 +143,7 @@ describe("calls as the operator", () => {
   test("the operator can read notifications, the trail of a form and the trace of a call", async () => {
     const client = createInternalClient(gateway.url, { userId });
     const form = await client.forms.create.mutate(
-      stay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
+      fixedStay(listingId, { numberOfGuests: 7, guestEmail: "seven@people.test" }),
     );
     await operator.forms.setParty.mutate({ id: form.id, numberOfVehicles: 1 });
     await operator.forms.setStatus.mutate({ id: form.id, status: "ON_HOLD", force: true });
@@ -225,7 +225,7 @@ describe("errors of the internal port", () => {
     });
 
   test("an error has the code, the rejected fields and the correlation id", async () => {
-    const call = user.forms.create.mutate(stay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
+    const call = user.forms.create.mutate(fixedStay(listingId, { numberOfGuests: 0, checkInDate: "soon" }));
     expect(await errorOf(call)).toEqual({
       message: "The request is not valid: see errors.",
       code: "BAD_REQUEST",
@@ -283,7 +283,7 @@ describe("errors of the internal port", () => {
       () =>
         send("/trpc/forms.create", {
           method: "POST",
-          body: JSON.stringify(stay(listingId)),
+          body: JSON.stringify(fixedStay(listingId)),
           headers: { "X-User-Id": userId, "Idempotency-Key": "x".repeat(256) },
         }),
     ],

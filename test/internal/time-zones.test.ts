@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { asOperator, makeListing, makeUser, openTestServices, stay } from "../factories.js";
-import { freshDatabase, spawnCli } from "../harness.js";
+import { asOperator, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
+import { createTestDatabase, spawnCli } from "../harness.js";
 
 test.each(["Asia/Kolkata", "America/St_Johns", "Pacific/Kiritimati"])(
   "a service in %s with a database in New York stores and returns every instant in UTC",
   async (TZ) => {
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
     const { id: userId } = await makeUser(services);
     const { id: listingId } = await makeListing(services, userId);
@@ -19,7 +19,7 @@ test.each(["Asia/Kolkata", "America/St_Johns", "Pacific/Kiritimati"])(
       headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
       body: JSON.stringify(
         // The second is in an hour that does not exist in New York, because clocks go forward.
-        stay(listingId, {
+        fixedStay(listingId, {
           checkInDate: "2027-01-31T23:30:00.007+05:30",
           checkOutDate: "2027-03-14T02:30:00-05:00",
         }),

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/engine.js";
-import { asOperator, openTestServices, stay } from "../factories.js";
-import { freePort, freshDatabase, spawnCli, spawnNode } from "../harness.js";
+import { asOperator, fixedStay, openTestServices } from "../factories.js";
+import { createTestDatabase, freePort, spawnCli, spawnNode } from "../harness.js";
 import { createInternalClient, TOKEN } from "./internal-gateway.js";
 
 /** A receiver of OTLP over HTTP that writes each request to a file. */
@@ -51,7 +51,7 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     const [port, internalPort] = [await freePort(), await freePort()];
     const receiver = spawnNode(["-e", RECEIVER, "--", String(port), file]);
     await receiver.waitForLine(/ready/);
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const operator = asOperator(await openTestServices({ DATABASE_URL, APP_SECRETS: "" }));
     const { id: userId } = await operator.users.create({ email: "host@people.test" });
     const { id: listingId } = await operator.listings.create({
@@ -86,7 +86,7 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
         "Idempotency-Key": "key of the guest",
         traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
       },
-      body: JSON.stringify(stay(listingId, { guestEmail: "ada@guests.test" })),
+      body: JSON.stringify(fixedStay(listingId, { guestEmail: "ada@guests.test" })),
     });
     expect(response.status).toBe(201);
     await createInternalClient(`http://127.0.0.1:${internalPort}`).users.get.query({ id: userId });
@@ -143,7 +143,7 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
 });
 
 test("an unreachable receiver fails no request and is logged once", async () => {
-  const { url: DATABASE_URL } = await freshDatabase();
+  const { url: DATABASE_URL } = await createTestDatabase();
   const service = spawnCli(["serve", "--json"], {
     env: {
       DATABASE_URL,
@@ -186,7 +186,7 @@ test.each([
      console.log(JSON.stringify({ status, loaded, cached: Object.keys(Module._cache).length > 100 }));
      await gateway.stop();`,
     );
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const { stdout } = await spawnNode([script], { env: { DATABASE_URL, PORT: "0", ...env } }).done;
     expect(JSON.parse(stdout)).toEqual({ status: 401, loaded: [], cached: true });
   },

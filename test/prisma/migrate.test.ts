@@ -7,22 +7,22 @@ import { diffSchema } from "../../prisma/diff.js";
 import { migrationNames, schemaFile } from "../../prisma/engine.js";
 import { migrate, pendingMigrations } from "../../prisma/migrate.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, freshDatabase, type Running, spawnNode } from "../harness.js";
+import { createTestDatabase, freePort, type RunningProcess, spawnNode } from "../harness.js";
 
 const names = await migrationNames();
 
-test("migrations equal schema.prisma", async () => {
+test("the migrations produce exactly the schema of schema.prisma", async () => {
   expect(await diffSchema(inject("serverUrl"))).toBe("");
 });
 
-test("a table that no migration makes is noticed", async () => {
+test("diffSchema reports a table that no migration creates", async () => {
   const schema = await readFile(schemaFile(), "utf8");
   const sql = await diffSchema(inject("serverUrl"), `${schema}\nmodel Extra {\n  id Int @id\n}\n`);
   expect(sql).toContain('CREATE TABLE "Extra"');
 });
 
-test("four processes migrating at once leave one complete schema", async () => {
-  const { url } = await freshDatabase({ empty: true });
+test("four processes that migrate concurrently apply each migration once", async () => {
+  const { url } = await createTestDatabase({ empty: true });
   const runs = await Promise.all([1, 2, 3, 4].map(() => migrateInProcess(url).done));
   expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(
     runs.map(() => ({ stderr: "", code: 0 })),
@@ -35,8 +35,8 @@ test("four processes migrating at once leave one complete schema", async () => {
   expect(await rows(url, "SELECT count(*)::int AS n FROM _prisma_migrations")).toEqual([{ n: names.length }]);
 });
 
-test("a migrated database is left as it is", async () => {
-  const { url } = await freshDatabase();
+test("migrating an up-to-date database changes nothing", async () => {
+  const { url } = await createTestDatabase();
   const secret = await rows(url, "SELECT * FROM stored_secrets");
   expect(await migrate(url, { storeSecret: true })).toEqual({ applied: [] });
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
@@ -50,15 +50,15 @@ describe("a database with migrations that this version does not know", () => {
        VALUES ('${name}', '', '${name}', now(), ${rolledBack}, 1)`,
     );
 
-  test("is up to date if it has all of ours too: a newer version has migrated it", async () => {
-    const { url } = await freshDatabase();
+  test("is up to date if it also has all known migrations", async () => {
+    const { url } = await createTestDatabase();
     await record(url, "20990101000000_later");
     expect(await migrate(url)).toEqual({ applied: [] });
     expect(await pending(url)).toEqual([]);
   });
 
-  test("is refused by name and left as it is if it lacks one of ours", async () => {
-    const { url } = await freshDatabase();
+  test("is rejected with the unknown name, and not changed, if it lacks a known migration", async () => {
+    const { url } = await createTestDatabase();
     await record(url, "20200101000000_undone", "now()");
     await record(url, "20200101000000_other");
     await rows(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${names.at(-1)}'`);
@@ -69,27 +69,27 @@ describe("a database with migrations that this version does not know", () => {
   });
 });
 
-test("options in the address do not take our settings' place", async () => {
-  const { url } = await freshDatabase({ empty: true });
-  const address = new URL(url);
-  address.searchParams.set("options", "-c timezone=Asia/Tokyo -c statement_timeout=1");
-  expect(await migrate(address.href)).toEqual({ applied: names });
+test("`options` in the database URL do not override the migration's settings", async () => {
+  const { url } = await createTestDatabase({ empty: true });
+  const urlWithOptions = new URL(url);
+  urlWithOptions.searchParams.set("options", "-c timezone=Asia/Tokyo -c statement_timeout=1");
+  expect(await migrate(urlWithOptions.href)).toEqual({ applied: names });
 });
 
-test("no secret is stored where the operator has one", async () => {
-  const { url } = await freshDatabase({ empty: true });
+test("no secret is stored without storeSecret", async () => {
+  const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
   expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual([]);
 });
 
-test("a migration whose process was killed is completed once", async () => {
-  const { url } = await freshDatabase({ empty: true });
+test("a migration whose process was killed is completed by the next process, once", async () => {
+  const { url } = await createTestDatabase({ empty: true });
   const blocker = await blockUsersTable(url);
   const killed = migrateInProcess(url);
-  await isBlocked(url);
+  await waitUntilBlocked(url);
   await killed.stop("SIGKILL");
   const next = migrateInProcess(url);
-  // The server still runs the killed process's script, which must not be applied beside it.
+  // Postgres still runs the script of the killed process, so the next process must wait for it.
   await next.waitForLine(/waiting/);
   await blocker.query("ROLLBACK");
   await blocker.end();
@@ -97,14 +97,14 @@ test("a migration whose process was killed is completed once", async () => {
   expect(await pending(url)).toEqual([]);
 });
 
-test("a migration that failed is named, and applied again once its cause is gone", async () => {
-  const { url } = await freshDatabase({ empty: true });
+test("a failed migration is reported by name, and is applied after its cause is fixed", async () => {
+  const { url } = await createTestDatabase({ empty: true });
   const blocker = await blockUsersTable(url);
   const failing = migrate(url).then(
     () => "",
     (error: Error) => error.message,
   );
-  await isBlocked(url);
+  await waitUntilBlocked(url);
   await blocker.query("COMMIT");
   expect(await failing).toMatch(
     new RegExp(`^Cannot migrate the database \\w+ at \\S+: migration ${names[0]} failed`),
@@ -116,8 +116,8 @@ test("a migration that failed is named, and applied again once its cause is gone
   expect(await migrate(url)).toEqual({ applied: names });
 });
 
-test("users whose addresses differ only in case stop the migration with their ids, until one has another address", async () => {
-  const { url } = await freshDatabase();
+test("if addresses of users differ only in case, the migration fails with their ids and succeeds after one is changed", async () => {
+  const { url } = await createTestDatabase();
   const LATEST = "20261122081200_user_email_ignores_case";
   const run = (sql: string) => rows(url, sql);
   await run(
@@ -142,7 +142,7 @@ test("users whose addresses differ only in case stop the migration with their id
   expect(await migrate(url)).toEqual({ applied: [LATEST] });
 });
 
-test("a database out of reach is told in one sentence without its password", async () => {
+test("an unreachable database is reported in one sentence without its password", async () => {
   const port = await freePort();
   const address = `postgres://someone:open%20sesame@127.0.0.1:${port}/forms`;
   await expect(migrate(address)).rejects.toThrow(
@@ -152,24 +152,24 @@ test("a database out of reach is told in one sentence without its password", asy
   );
 });
 
-test("an address that is no URL is told", async () => {
+test("an invalid database URL is rejected", async () => {
   await expect(migrate("secret")).rejects.toThrow(/^Cannot migrate: the database address is not a postgres/);
 });
 
 test("all migrations are pending in an empty database, none in a migrated one", async () => {
-  expect(await pending((await freshDatabase({ empty: true })).url)).toEqual(names);
-  expect(await pending((await freshDatabase()).url)).toEqual([]);
+  expect(await pending((await createTestDatabase({ empty: true })).url)).toEqual(names);
+  expect(await pending((await createTestDatabase()).url)).toEqual([]);
 });
 
-test("what a migration records is UTC in a database of another time zone", async () => {
-  const { url } = await freshDatabase({ empty: true });
+test("finished_at is recorded in UTC, even if the database has another time zone", async () => {
+  const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
   const recent =
     "SELECT bool_and(finished_at > now() - interval '1 minute') AS recent FROM _prisma_migrations";
   expect(await rows(url, recent)).toEqual([{ recent: true }]);
 });
 
-function migrateInProcess(url: string): Running {
+function migrateInProcess(url: string): RunningProcess {
   const script = `
     import { migrate } from ${JSON.stringify(join(packageRoot(), "dist/prisma/migrate.js"))};
     console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { storeSecret: true, onProgress: console.log })));
@@ -197,7 +197,7 @@ async function pending(url: string): Promise<string[]> {
   return pendingMigrations(client).finally(() => client.end());
 }
 
-/** A transaction that has made, and not committed, a table which the first migration makes too. */
+/** Starts a transaction that has created a table of the first migration, and is not committed. */
 async function blockUsersTable(url: string): Promise<pg.Client> {
   const client = await connect(url);
   await client.query("BEGIN");
@@ -205,7 +205,7 @@ async function blockUsersTable(url: string): Promise<pg.Client> {
   return client;
 }
 
-async function isBlocked(url: string): Promise<void> {
+async function waitUntilBlocked(url: string): Promise<void> {
   const waiting =
     "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
   while ((await rows(url, waiting)).length === 0) await sleep(20);

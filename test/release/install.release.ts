@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freshDatabase, spawnNode } from "../harness.js";
+import { createTestDatabase, spawnNode } from "../harness.js";
 
 const run = promisify(execFile);
 const MAX_PACKAGES = 130;
@@ -71,7 +71,7 @@ test("an installation contains only the locked production dependencies", async (
 });
 
 test("an installation migrates an empty database, serves, and creates a form", async () => {
-  const { url } = await freshDatabase({ empty: true });
+  const { url } = await createTestDatabase({ empty: true });
   const env = { DATABASE_URL: url, APP_SECRETS: "a secret for the test of an installation" };
   expect((await guestForms(["migrate"], env).done).code).toBe(0);
   const user = await json<{ id: string }>(["users", "create", "--email", "host@example.com"], env);
@@ -122,7 +122,7 @@ test("`dev` in an installation reports how to install the embedded Postgres", as
 });
 
 test("with tracing enabled, an installation without OpenTelemetry reports how to install it", async () => {
-  const { url } = await freshDatabase();
+  const { url } = await createTestDatabase();
   const env = { DATABASE_URL: url, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" };
   const { code, stderr } = await guestForms(["serve", "--port", "0"], env).done;
   expect(code).toBe(1);

@@ -12,7 +12,7 @@ import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { validateResponse } from "../contract/responses.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 import { type FaultProxy, passThrough, startFaultProxy } from "./fault-proxy.js";
 
 interface GatewayContext {
@@ -42,7 +42,7 @@ export function useGateway(env: () => Record<string, string> = () => ({})): Gate
   const documentMismatches: unknown[] = [];
   let day = 0;
   beforeAll(async () => {
-    const { url: DATABASE_URL } = await freshDatabase();
+    const { url: DATABASE_URL } = await createTestDatabase();
     const settings = readSettings({ RATE_LIMIT_MAX: "100000", ...env(), DATABASE_URL, PORT: "0" });
     const log = pino({ level: "silent" });
     const gateway = await startGateway({ settings, log, worker: false });

@@ -2,24 +2,24 @@ import { expect } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeUser } from "../factories.js";
 
-/** Beginning of the creation times that are made up here, in milliseconds since 1970. */
-export const EPOCH = Date.UTC(2026, 0, 1);
+/** Start of the generated creation times, in milliseconds since 1970. */
+export const BASE_TIME_MS = Date.UTC(2026, 0, 1);
 
-export interface Crowd {
+export interface BulkData {
   listings: number;
   formsPerListing: number;
-  /** Forms get one of this many creation times, a millisecond apart: few of them make many ties. */
-  instants: number;
-  /** Milliseconds after EPOCH of the first of them. */
-  from?: number;
+  /** Number of distinct creation times of the forms, 1 ms apart. Few of them give many ties. */
+  distinctTimes: number;
+  /** Offset of the first creation time from BASE_TIME_MS. */
+  startMs?: number;
   role?: "OWNER" | "WRITER" | "READER";
 }
 
-/** Puts listings with forms in a user's name, by SQL: thousands through the pipeline would take minutes. */
-export async function addCrowd(
+/** Inserts listings of a user, with forms. Uses SQL, because creating thousands of forms by call takes minutes. */
+export async function insertListingsWithForms(
   services: Services,
   userId: string,
-  { listings, formsPerListing, instants, from = 0, role = "WRITER" }: Crowd,
+  { listings, formsPerListing, distinctTimes, startMs = 0, role = "WRITER" }: BulkData,
 ): Promise<void> {
   await services.db.pool.query(
     `WITH new_listings AS (
@@ -36,52 +36,56 @@ export async function addCrowd(
      SELECT gen_random_uuid(), id, '\\x00',
        to_timestamp($6::float8 / 1000) + (hashtext(id::text || i) & 1048575) % $5::int * interval '1 ms'
      FROM new_listings CROSS JOIN generate_series(1, $4::int) i`,
-    [userId, listings, role, formsPerListing, instants, EPOCH + from],
+    [userId, listings, role, formsPerListing, distinctTimes, BASE_TIME_MS + startMs],
   );
 }
 
-/** A new user with such listings and forms. */
-export async function makeCrowd(services: Services, crowd: Crowd): Promise<string> {
+/** Creates a user with such listings and forms. Returns the user's id. */
+export async function makeUserWithForms(services: Services, data: BulkData): Promise<string> {
   const { id } = await makeUser(services);
-  await addCrowd(services, id, crowd);
+  await insertListingsWithForms(services, id, data);
   return id;
 }
 
-const MINE = "SELECT FROM memberships m WHERE m.user_id = $1 AND m.role IN ('OWNER', 'WRITER')";
+const SCOPE = "SELECT FROM memberships m WHERE m.user_id = $1 AND m.role IN ('OWNER', 'WRITER')";
 
-/** Ids in scope, by the plainest query there is. */
-export async function formsOf(services: Services, userId: string, listingId?: string): Promise<string[]> {
+/** Returns the ids of the forms in a user's scope in list order, by a query simple enough to be trusted. */
+export async function formIdsInScope(
+  services: Services,
+  userId: string,
+  listingId?: string,
+): Promise<string[]> {
   const { rows } = await services.db.pool.query<{ id: string }>(
     `SELECT f.id FROM forms f
-     WHERE EXISTS (${MINE} AND m.listing_id = f.listing_id) AND ($2::uuid IS NULL OR f.listing_id = $2)
+     WHERE EXISTS (${SCOPE} AND m.listing_id = f.listing_id) AND ($2::uuid IS NULL OR f.listing_id = $2)
      ORDER BY f.created_at, f.id`,
     [userId, listingId ?? null],
   );
   return rows.map(({ id }) => id);
 }
 
-export async function listingsOf(services: Services, userId: string): Promise<string[]> {
+export async function listingIdsInScope(services: Services, userId: string): Promise<string[]> {
   const { rows } = await services.db.pool.query<{ id: string }>(
-    `SELECT l.id FROM listings l WHERE EXISTS (${MINE} AND m.listing_id = l.id) ORDER BY l.created_at, l.id`,
+    `SELECT l.id FROM listings l WHERE EXISTS (${SCOPE} AND m.listing_id = l.id) ORDER BY l.created_at, l.id`,
     [userId],
   );
   return rows.map(({ id }) => id);
 }
 
-interface PageOf {
+interface IdPage {
   items: { id: string }[];
   nextCursor: string | null;
 }
 
-/** Pages through a list to its end; every page but the last must be full. */
-export async function pageThrough(
+/** Reads all pages of a list and returns the ids. Fails if a page other than the last is not full. */
+export async function readAllPages(
   limit: number,
-  read: (input: { limit: number; cursor?: string }) => Promise<PageOf>,
+  read: (input: { limit: number; cursor?: string }) => Promise<IdPage>,
 ): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | null = null;
   do {
-    const page: PageOf = await read(cursor === null ? { limit } : { limit, cursor });
+    const page: IdPage = await read(cursor === null ? { limit } : { limit, cursor });
     if (page.nextCursor !== null) expect(page.items).toHaveLength(limit);
     expect(page.items.length).toBeLessThanOrEqual(limit);
     ids.push(...page.items.map(({ id }) => id));
@@ -90,11 +94,15 @@ export async function pageThrough(
   return ids;
 }
 
-/** Paging through all forms, with each limit, gives each form in scope exactly once and in order. */
-export async function expectAllForms(services: Services, userId: string, limits: number[]): Promise<void> {
+/** Fails unless paging with each limit returns every form in scope exactly once and in order. */
+export async function expectPagingReturnsEveryForm(
+  services: Services,
+  userId: string,
+  limits: number[],
+): Promise<void> {
   const { forms } = asUser(services, userId);
-  const expected = await formsOf(services, userId);
+  const expected = await formIdsInScope(services, userId);
   for (const limit of limits) {
-    expect(await pageThrough(limit, (input) => forms.list(input))).toEqual(expected);
+    expect(await readAllPages(limit, (input) => forms.list(input))).toEqual(expected);
   }
 }

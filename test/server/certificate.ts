@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
-export interface Certified {
+export interface CertificateWithKey {
   /** PEM. */
   key: string;
   cert: string;
@@ -13,8 +13,8 @@ const BASIC_CONSTRAINTS = oid("551d13");
 const ECDSA_WITH_SHA256 = sequence(oid("2a8648ce3d040302"));
 const DAY_MS = 86_400_000;
 
-/** A self-signed certificate of this host name, valid for a day, as X.509 (RFC 5280) has it. */
-export function selfSigned(host: string): Certified {
+/** Creates a self-signed X.509 certificate (RFC 5280) for this host name, valid for a day. */
+export function createSelfSignedCertificate(host: string): CertificateWithKey {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(host)))));
   const body = sequence(
@@ -22,7 +22,7 @@ export function selfSigned(host: string): Certified {
     integer(1),
     ECDSA_WITH_SHA256,
     name,
-    sequence(time(Date.now() - DAY_MS), time(Date.now() + DAY_MS)),
+    sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + DAY_MS)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
     der(
@@ -54,8 +54,8 @@ function sequence(...parts: Buffer[]): Buffer {
 const integer = (value: number) => der(0x02, Buffer.of(value));
 
 /** UTCTime: YYMMDDhhmmssZ. */
-const time = (at: number) =>
-  der(0x17, Buffer.from(`${new Date(at).toISOString().slice(2, 19).replace(/\D/g, "")}Z`));
+const utcTime = (atMs: number) =>
+  der(0x17, Buffer.from(`${new Date(atMs).toISOString().slice(2, 19).replace(/\D/g, "")}Z`));
 
 const pem = (certificate: Buffer) =>
   `-----BEGIN CERTIFICATE-----\n${certificate.toString("base64").replace(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`;

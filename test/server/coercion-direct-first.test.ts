@@ -1,10 +1,10 @@
 import { test } from "vitest";
-import { expectDirectCallersRefused, expectRestRefused, makeSetting } from "./coercion.js";
+import { expectDirectCallsRejected, expectRestCallsRejected, makeCoercionFixture } from "./coercion.js";
 
-// trpc-to-openapi changes the schemas that it is given, in place: a file of its own for each order of events.
-test("nothing is coerced where a direct caller comes first, then REST, then a direct caller again", async () => {
-  const setting = await makeSetting();
-  await expectDirectCallersRefused(setting);
-  await expectRestRefused(setting);
-  await expectDirectCallersRefused(setting);
+// Each order has its own file, because trpc-to-openapi changes schemas in place and modules are loaded once per file.
+test("values are never coerced if direct calls run first, then REST, then direct calls again", async () => {
+  const fixture = await makeCoercionFixture();
+  await expectDirectCallsRejected(fixture);
+  await expectRestCallsRejected(fixture);
+  await expectDirectCallsRejected(fixture);
 });

@@ -1,9 +1,9 @@
 import { test } from "vitest";
-import { expectDirectCallersRefused, expectRestRefused, makeSetting } from "./coercion.js";
+import { expectDirectCallsRejected, expectRestCallsRejected, makeCoercionFixture } from "./coercion.js";
 
-test("nothing is coerced where REST comes first, then a direct caller, then REST again", async () => {
-  const setting = await makeSetting();
-  await expectRestRefused(setting);
-  await expectDirectCallersRefused(setting);
-  await expectRestRefused(setting);
+test("values are never coerced if REST runs first, then direct calls, then REST again", async () => {
+  const fixture = await makeCoercionFixture();
+  await expectRestCallsRejected(fixture);
+  await expectDirectCallsRejected(fixture);
+  await expectRestCallsRejected(fixture);
 });

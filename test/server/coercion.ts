@@ -8,50 +8,54 @@ import type { Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
 import {
   asKey,
+  catchRejectedFields,
+  fixedStay,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  rejectedFields,
-  stay,
   type TestKey,
 } from "../factories.js";
 
-export interface Setting {
+export interface CoercionFixture {
   services: Services;
   key: TestKey;
   listingId: string;
 }
 
-export async function makeSetting(): Promise<Setting> {
+export async function makeCoercionFixture(): Promise<CoercionFixture> {
   const services = await openTestServices();
   const { id } = await makeUser(services);
   const { id: listingId } = await makeListing(services, id);
   return { services, listingId, key: await makeKey(services, id) };
 }
 
-/** Values that a coercing schema would let pass, by the field that must be named. */
-const COERCIBLE: [field: string, value: unknown][] = [
+/** Values that a coercing schema would accept, with the field that must be rejected. */
+const COERCIBLE_VALUES: [field: string, value: unknown][] = [
   ...["3", true, null, "2.0", ["3"]].map((value): [string, unknown] => ["numberOfGuests", value]),
   ...[1_814_367_600_000, null, true, "2027-07-01"].map((value): [string, unknown] => ["checkInDate", value]),
   ...[7, true].map((value): [string, unknown] => ["guestEmail", value]),
 ];
 
-export async function expectDirectCallersRefused({ services, key, listingId }: Setting): Promise<void> {
+export async function expectDirectCallsRejected({
+  services,
+  key,
+  listingId,
+}: CoercionFixture): Promise<void> {
   const caller = asKey(services, key);
-  for (const [field, value] of COERCIBLE) {
-    const body = { ...stay(listingId), [field]: value } as FormBody;
-    expect(await rejectedFields(caller.forms.create(body))).toEqual([field]);
+  for (const [field, value] of COERCIBLE_VALUES) {
+    const body = { ...fixedStay(listingId), [field]: value } as FormBody;
+    expect(await catchRejectedFields(caller.forms.create(body))).toEqual([field]);
   }
   for (const limit of ["5", true, null, new Date(5)]) {
     const input = { limit: limit as unknown as number };
-    expect(await rejectedFields(caller.forms.list(input))).toEqual(["limit"]);
-    expect(await rejectedFields(caller.listings.list(input))).toEqual(["limit"]);
+    expect(await catchRejectedFields(caller.forms.list(input))).toEqual(["limit"]);
+    expect(await catchRejectedFields(caller.listings.list(input))).toEqual(["limit"]);
   }
 }
 
-/** The same over HTTP, of a gateway that is made for it. */
-export async function expectRestRefused({ services, key, listingId }: Setting): Promise<void> {
+/** Sends the same values over HTTP, to a new gateway. */
+export async function expectRestCallsRejected({ services, key, listingId }: CoercionFixture): Promise<void> {
   const server = createServer(createApp({ services, log: pino({ level: "silent" }) }));
   await once(server.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => {
@@ -61,13 +65,13 @@ export async function expectRestRefused({ services, key, listingId }: Setting): 
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/forms`;
   const headers = { authorization: `Bearer ${key.key}`, "content-type": "application/json" };
   const post = (body: unknown) => fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-  for (const [field, value] of COERCIBLE) {
-    const response = await post({ ...stay(listingId), [field]: value });
+  for (const [field, value] of COERCIBLE_VALUES) {
+    const response = await post({ ...fixedStay(listingId), [field]: value });
     expect(response.status).toBe(400);
     const { errors } = (await response.json()) as { errors: { field: string }[] };
     expect(errors.map((error) => error.field)).toEqual([field]);
   }
-  expect((await post(stay(listingId))).status).toBe(201);
+  expect((await post(fixedStay(listingId))).status).toBe(201);
   expect((await fetch(`${url}?limit=5`, { headers })).status).toBe(200);
   expect((await fetch(`${url}?limit=true`, { headers })).status).toBe(400);
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { readSettings, type Settings, SettingsError, settingsSchema } from "../../server/config.js";
 
-const complaints = (env: Record<string, string>): string[] => {
+const readErrors = (env: Record<string, string>): string[] => {
   try {
     readSettings(env);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     return error.message.split("\n");
   }
-  throw new Error("nothing was complained about");
+  throw new Error("the settings are valid");
 };
 
-describe("settings that are unset", () => {
+describe("unset settings", () => {
   test("have the documented defaults", () => {
     expect(readSettings({})).toMatchObject({
       HOST: "127.0.0.1",
@@ -41,19 +41,19 @@ describe("settings that are unset", () => {
     }
   });
 
-  test("are those that are empty, too; other variables do not matter", () => {
+  test("an empty value counts as unset, and unknown variables are ignored", () => {
     const empty = Object.fromEntries(Object.keys(settingsSchema.shape).map((name) => [name, ""]));
     expect(readSettings({ ...empty, PATH: "/bin", UNKNOWN: "x" })).toEqual(readSettings({}));
   });
 
-  test("each says what it is for", () => {
+  test("every setting has a description", () => {
     for (const [name, schema] of Object.entries(settingsSchema.shape)) {
       expect([name, schema.description ?? ""]).toEqual([name, expect.stringMatching(/\w{3,}/)]);
     }
   });
 });
 
-describe("settings that are set", () => {
+describe("valid settings", () => {
   test.each<[keyof Settings, string, unknown]>([
     ["DATABASE_URL", "postgresql://u:p@db.example/forms", "postgresql://u:p@db.example/forms"],
     ["PORT", "0", 0],
@@ -74,11 +74,11 @@ describe("settings that are set", () => {
     ["CORS_ORIGINS", "*", ["*"]],
     ["FORM_URL_TEMPLATE", "https://x.example/f/{publicId}?s=1", "https://x.example/f/{publicId}?s=1"],
     ["LOG_LEVEL", "silent", "silent"],
-  ])("%s may be %s", (name, value, read) => {
+  ])("%s accepts %s", (name, value, read) => {
     expect(readSettings({ [name]: value })[name]).toEqual(read);
   });
 
-  test("SMTP_URL may be set with SMTP_FROM and FORM_URL_TEMPLATE", () => {
+  test("SMTP_URL is accepted together with SMTP_FROM and FORM_URL_TEMPLATE", () => {
     const mail = {
       SMTP_URL: "smtps://u:p@mail.example:465",
       SMTP_FROM: "Hosts <hosts@example.com>",
@@ -88,7 +88,7 @@ describe("settings that are set", () => {
   });
 });
 
-describe("a setting that cannot be used", () => {
+describe("invalid settings", () => {
   test.each([
     ["PORT", "65536", "an integer from 0 to 65535"],
     ["PORT", "-1", "an integer from 0 to 65535"],
@@ -114,8 +114,8 @@ describe("a setting that cannot be used", () => {
     ["CORS_ORIGINS", "https://a.example/", 'comma-separated origins such as https://app.example.com, or "*"'],
     ["CORS_ORIGINS", "a.example", 'comma-separated origins such as https://app.example.com, or "*"'],
     ["SMTP_FROM", "x", "an email address, with or without a name"],
-  ])("%s=%s is named in one line, with its value and what it may be", (name, value, may) => {
-    expect(complaints({ [name]: value })).toEqual([`${name} is "${value}", but must be ${may}.`]);
+  ])("%s=%s is reported in one line with its value and the allowed values", (name, value, allowed) => {
+    expect(readErrors({ [name]: value })).toEqual([`${name} is "${value}", but must be ${allowed}.`]);
   });
 
   test.each([
@@ -125,9 +125,9 @@ describe("a setting that cannot be used", () => {
     ["APP_SECRETS", "hunter2", "comma-separated secrets of at least 32 characters each"],
     ["APP_SECRETS", `${"a".repeat(32)},hunter2`, "comma-separated secrets of at least 32 characters each"],
     ["APP_SECRETS", `${"hunter2".repeat(9)},`, "comma-separated secrets of at least 32 characters each"],
-  ])("%s is a secret: its value is not shown", (name, value, may) => {
-    const line = `${name} is a value of ${value.length} characters, but must be ${may}.`;
-    expect(complaints({ [name]: value })).toEqual([line]);
+  ])("%s is a secret: the error does not show its value", (name, value, allowed) => {
+    const line = `${name} is a value of ${value.length} characters, but must be ${allowed}.`;
+    expect(readErrors({ [name]: value })).toEqual([line]);
     expect(line).not.toContain("hunter2");
   });
 
@@ -135,31 +135,31 @@ describe("a setting that cannot be used", () => {
     [{}, ["SMTP_FROM", "FORM_URL_TEMPLATE"]],
     [{ SMTP_FROM: "hosts@example.com" }, ["FORM_URL_TEMPLATE"]],
     [{ FORM_URL_TEMPLATE: "https://x.example/{publicId}", SMTP_FROM: "" }, ["SMTP_FROM"]],
-  ])("SMTP_URL with %j names each setting that mail also requires", (env, missing) => {
+  ])("SMTP_URL with %j reports each missing setting that mail requires", (env, missing) => {
     const lines = {
       SMTP_FROM: "SMTP_FROM is not set, but SMTP_URL requires it: an email address, with or without a name.",
       FORM_URL_TEMPLATE:
         "FORM_URL_TEMPLATE is not set, but SMTP_URL requires it: an http or https URL containing {publicId}.",
     };
-    expect(complaints({ SMTP_URL: "smtp://mail.example", ...env })).toEqual(
+    expect(readErrors({ SMTP_URL: "smtp://mail.example", ...env })).toEqual(
       missing.map((name) => lines[name as keyof typeof lines]),
     );
   });
 
-  test("SMTP_URL is a secret too", () => {
+  test("SMTP_URL is a secret: the error does not show its value", () => {
     const url = "http://user:hunter2@mail.example";
     const mail = {
       SMTP_URL: url,
       SMTP_FROM: "hosts@example.com",
       FORM_URL_TEMPLATE: "https://x.example/{publicId}",
     };
-    expect(complaints(mail)).toEqual([
+    expect(readErrors(mail)).toEqual([
       `SMTP_URL is a value of ${url.length} characters, but must be a URL such as smtp://….`,
     ]);
   });
 
-  test("several are all named, a line each", () => {
-    const lines = complaints({ PORT: "x", LOG_LEVEL: "y", APP_SECRETS: "z", CORS_ORIGINS: "a,b,c" });
+  test("all invalid settings are reported, one per line", () => {
+    const lines = readErrors({ PORT: "x", LOG_LEVEL: "y", APP_SECRETS: "z", CORS_ORIGINS: "a,b,c" });
     expect(lines.map((line) => line.split(" ")[0]).sort()).toEqual([
       "APP_SECRETS",
       "CORS_ORIGINS",
@@ -168,7 +168,7 @@ describe("a setting that cannot be used", () => {
     ]);
   });
 
-  test("a line stays one line, whatever the value", () => {
-    expect(complaints({ LOG_LEVEL: "a\nb\r\nc" })).toHaveLength(1);
+  test("a value with line breaks is reported in one line", () => {
+    expect(readErrors({ LOG_LEVEL: "a\nb\r\nc" })).toHaveLength(1);
   });
 });

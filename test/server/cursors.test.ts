@@ -6,14 +6,14 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import {
   asKey,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
   TEST_SECRET,
   withSecrets,
@@ -28,7 +28,7 @@ let formsCursor: string;
 let listingsCursor: string;
 let filteredCursor: string;
 
-const given = (cursor: string | null): string => {
+const expectCursor = (cursor: string | null): string => {
   if (cursor === null) throw new Error("there is no next page");
   return cursor;
 };
@@ -46,14 +46,14 @@ beforeAll(async () => {
   for (let index = 0; index < 6; index++) {
     forms.push(await makeForm(services, ownerId, listings[index % 2] ?? ""));
   }
-  formsCursor = given((await caller.forms.list({ limit: 2 })).nextCursor);
-  listingsCursor = given((await caller.listings.list({ limit: 1 })).nextCursor);
-  filteredCursor = given((await caller.forms.list({ limit: 1, listingId: listings[0] })).nextCursor);
+  formsCursor = expectCursor((await caller.forms.list({ limit: 2 })).nextCursor);
+  listingsCursor = expectCursor((await caller.listings.list({ limit: 1 })).nextCursor);
+  filteredCursor = expectCursor((await caller.forms.list({ limit: 1, listingId: listings[0] })).nextCursor);
 });
 
 const ids = ({ items }: { items: { id: string }[] }) => items.map(({ id }) => id);
 
-describe("the page size", () => {
+describe("limit", () => {
   test.each([
     [0, 1],
     [-7, 1],
@@ -62,7 +62,7 @@ describe("the page size", () => {
     [3, 3],
     [100_000_000_000, 6],
     [Number.MAX_SAFE_INTEGER, 6],
-  ])("%d gives %d of six forms", async (limit, size) => {
+  ])("limit %d returns %d of six forms", async (limit, size) => {
     const page = await caller.forms.list({ limit });
     expect(ids(page)).toEqual(forms.slice(0, size).map(({ id }) => id));
     expect(page.nextCursor === null).toBe(size === 6);
@@ -70,36 +70,36 @@ describe("the page size", () => {
   });
 
   test.each([[2.5], [Number.NaN], [Number.POSITIVE_INFINITY], ["2"], [""], [null], [true]])(
-    "%o is refused",
+    "limit %o is rejected",
     async (limit) => {
       const input = { limit: limit as number };
-      expect(await rejectedFields(caller.forms.list(input))).toEqual(["limit"]);
-      expect(await rejectedFields(caller.listings.list(input))).toEqual(["limit"]);
+      expect(await catchRejectedFields(caller.forms.list(input))).toEqual(["limit"]);
+      expect(await catchRejectedFields(caller.listings.list(input))).toEqual(["limit"]);
     },
   );
 
-  test("a page that is exactly full and the last has no cursor", async () => {
+  test("the last page has no nextCursor, even if it is full", async () => {
     expect((await caller.forms.list({ limit: 6 })).nextCursor).toBeNull();
     expect((await caller.forms.list({ limit: 4, cursor: formsCursor })).nextCursor).toBeNull();
     expect((await caller.listings.list({ limit: 3 })).nextCursor).toBeNull();
   });
 
-  test("unknown parameters are named", async () => {
-    const misspelt = { listingID: listings[0] } as { listingId?: string };
-    expect(await rejectedFields(caller.forms.list(misspelt))).toEqual(["listingID"]);
-    expect(await rejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
+  test("unknown and invalid parameters are rejected by name", async () => {
+    const misspelled = { listingID: listings[0] } as { listingId?: string };
+    expect(await catchRejectedFields(caller.forms.list(misspelled))).toEqual(["listingID"]);
+    expect(await catchRejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
       "listingId",
     ]);
-    expect(await rejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
+    expect(await catchRejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
       "limit",
       "listingId",
     ]);
-    expect(await rejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
   });
 });
 
 describe("a cursor", () => {
-  test("goes on where the page ended, with any limit, as any principal", async () => {
+  test("continues where the page ended, with any limit and for any principal", async () => {
     const rest = forms.slice(2).map(({ id }) => id);
     expect(ids(await caller.forms.list({ cursor: formsCursor }))).toEqual(rest);
     expect(ids(await caller.forms.list({ cursor: formsCursor, limit: 1 }))).toEqual(rest.slice(0, 1));
@@ -112,7 +112,7 @@ describe("a cursor", () => {
     expect(ids(await caller.listings.list({ cursor: listingsCursor }))).toEqual(listings.slice(1));
   });
 
-  test("of another holder works, and the scope of who sends it is applied", async () => {
+  test("of another key holder works, within the scope of the sender", async () => {
     const other = await makeUser(services);
     const theirs = await makeListing(services, other.id);
     await setRole(services, listings[1] ?? "", other.id, "WRITER");
@@ -123,19 +123,22 @@ describe("a cursor", () => {
     expect(empty).toEqual({ items: [], nextCursor: null });
   });
 
-  test("survives what happens to the row it was made of", async () => {
-    const me = await makeUser(services);
-    const own = await makeListing(services, me.id);
-    const made = [];
-    for (let index = 0; index < 3; index++) made.push(await makeForm(services, me.id, own.id));
-    const mine = asUser(services, me.id);
-    const { nextCursor } = await mine.forms.list({ limit: 1 });
-    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [made[0]?.id]);
-    expect(ids(await mine.forms.list({ cursor: given(nextCursor) }))).toEqual([made[1]?.id, made[2]?.id]);
+  test("works after the form it points at was deleted", async () => {
+    const user = await makeUser(services);
+    const own = await makeListing(services, user.id);
+    const created = [];
+    for (let index = 0; index < 3; index++) created.push(await makeForm(services, user.id, own.id));
+    const userCaller = asUser(services, user.id);
+    const { nextCursor } = await userCaller.forms.list({ limit: 1 });
+    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [created[0]?.id]);
+    expect(ids(await userCaller.forms.list({ cursor: expectCursor(nextCursor) }))).toEqual([
+      created[1]?.id,
+      created[2]?.id,
+    ]);
   });
 
-  test("is bound to its list and its filter", async () => {
-    const wrong = [
+  test("is valid only for its list and listingId filter", async () => {
+    const misuses = [
       caller.listings.list({ cursor: formsCursor }),
       caller.listings.list({ cursor: filteredCursor }),
       caller.forms.list({ cursor: listingsCursor }),
@@ -144,8 +147,8 @@ describe("a cursor", () => {
       caller.forms.list({ cursor: formsCursor, listingId: listings[0] }),
       caller.forms.list({ cursor: listingsCursor, listingId: listings[0] }),
     ];
-    for (const call of wrong) {
-      expect(await refusal(call)).toEqual({
+    for (const call of misuses) {
+      expect(await catchServiceError(call)).toEqual({
         serviceCode: "INVALID_CURSOR",
         code: "BAD_REQUEST",
         status: 400,
@@ -156,17 +159,17 @@ describe("a cursor", () => {
     }
   });
 
-  test("is invalid once any one of its bytes is changed", async () => {
+  test("is invalid if any of its bytes is changed", async () => {
     const bytes = Buffer.from(formsCursor, "base64url");
     for (let index = 0; index < bytes.length; index++) {
       const altered = Buffer.from(bytes);
       altered.writeUInt8((bytes.readUInt8(index) + 1) % 256, index);
       const cursor = altered.toString("base64url");
-      expect([index, await refusalCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
+      expect([index, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
     }
   });
 
-  test("is invalid once any one of its characters is changed, dropped, doubled or spelt otherwise", async () => {
+  test("is invalid if any of its characters is changed, dropped, doubled or encoded differently", async () => {
     const others = new Set<string>();
     for (let index = 0; index < formsCursor.length; index++) {
       const [head, tail] = [formsCursor.slice(0, index), formsCursor.slice(index + 1)];
@@ -177,7 +180,7 @@ describe("a cursor", () => {
       others.add(head);
       others.add(formsCursor.slice(index + 1));
     }
-    // The bits of the last character that no byte has: other spellings of the same bytes.
+    // The last character has unused bits, so other characters decode to the same bytes.
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for (const last of alphabet) others.add(formsCursor.slice(0, -1) + last);
     for (const other of [
@@ -197,41 +200,46 @@ describe("a cursor", () => {
     }
     others.delete(formsCursor);
     for (const cursor of others) {
-      expect([cursor, await refusalCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
+      expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([
+        cursor,
+        "INVALID_CURSOR",
+      ]);
     }
-    expect(await refusalCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
   });
 
-  test("is refused before any look at the listingId", async () => {
+  test("is checked before the scope of the listingId", async () => {
     for (const listingId of [listings[0], listings[1], randomUUID()]) {
-      expect(await refusalCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
+      expect(await catchErrorCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
     }
     const stranger = asUser(services, randomUUID());
     const call = stranger.forms.list({ cursor: formsCursor, listingId: listings[0] });
-    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
   });
 
-  test("of a listing that went out of scope gives an empty page", async () => {
+  test("of a listing that is out of scope returns an empty page", async () => {
     const stranger = asUser(services, randomUUID());
     const page = await stranger.forms.list({ cursor: filteredCursor, listingId: listings[0] });
     expect(page).toEqual({ items: [], nextCursor: null });
   });
 
-  test("signed with a secret that is still listed is recognized; with any other it is not", async () => {
+  test("is valid while APP_SECRETS lists the secret that signed it, and invalid afterwards", async () => {
     const newSecret = "n".repeat(32);
     const rotated = withSecrets(services, newSecret, TEST_SECRET);
     const rotatedCaller = asUser(rotated, ownerId);
     const page = await rotatedCaller.forms.list({ cursor: formsCursor, limit: 2 });
     expect(ids(page)).toEqual([forms[2]?.id, forms[3]?.id]);
-    expect(await refusalCode(caller.forms.list({ cursor: given(page.nextCursor) }))).toBe("INVALID_CURSOR");
-    const forgot = withSecrets(services, newSecret);
-    const call = asUser(forgot, ownerId).forms.list({ cursor: formsCursor });
-    expect(await refusalCode(call)).toBe("INVALID_CURSOR");
-    const next = await asUser(forgot, ownerId).forms.list({ cursor: given(page.nextCursor) });
+    expect(await catchErrorCode(caller.forms.list({ cursor: expectCursor(page.nextCursor) }))).toBe(
+      "INVALID_CURSOR",
+    );
+    const withoutOld = withSecrets(services, newSecret);
+    const call = asUser(withoutOld, ownerId).forms.list({ cursor: formsCursor });
+    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
+    const next = await asUser(withoutOld, ownerId).forms.list({ cursor: expectCursor(page.nextCursor) });
     expect(ids(next)).toEqual([forms[4]?.id, forms[5]?.id]);
   });
 
-  test("of another version is invalid, however well it is signed", async () => {
+  test("of another version is invalid, even with a valid signature", async () => {
     const signed = (version: number) => {
       const body = Buffer.from(formsCursor, "base64url").subarray(0, 25);
       body.writeUInt8(version, 0);
@@ -240,7 +248,7 @@ describe("a cursor", () => {
     };
     expect(signed(1)).toBe(formsCursor);
     for (const version of [0, 2, 255]) {
-      expect(await refusalCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
+      expect(await catchErrorCode(caller.forms.list({ cursor: signed(version) }))).toBe("INVALID_CURSOR");
     }
   });
 });

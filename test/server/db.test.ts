@@ -4,18 +4,23 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Db, openDb, type Sql, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
 import { classify, needsOperator, toServiceError } from "../../server/failures.js";
-import { type FreshDatabase, freePort, freshDatabase } from "../harness.js";
+import { createTestDatabase, freePort, type TestDatabase } from "../harness.js";
 
-const PATIENT = { poolSize: 4, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
+const LONG_TIMEOUTS = {
+  poolSize: 4,
+  connectTimeoutMs: 5_000,
+  statementTimeoutMs: 5_000,
+  lockTimeoutMs: 4_000,
+};
 
-let database: FreshDatabase;
+let database: TestDatabase;
 let db: Db;
-/** A connection of its own, apart from the pool. */
+/** A connection outside the pool. */
 let other: pg.Client;
 
 beforeAll(async () => {
-  database = await freshDatabase();
-  db = openDb({ url: database.url, ...PATIENT });
+  database = await createTestDatabase();
+  db = openDb({ url: database.url, ...LONG_TIMEOUTS });
   await db.prisma.user.createMany({ data: [{ email: "a@example.com" }, { email: "b@example.com" }] });
 });
 
@@ -23,7 +28,7 @@ afterAll(() => db.close());
 
 beforeEach(async () => {
   other = new pg.Client({ connectionString: database.url });
-  // Its end is part of some tests.
+  // Some tests terminate it.
   other.on("error", () => {});
   await other.connect();
 });
@@ -32,56 +37,57 @@ afterEach(() => other.end());
 
 const conflict = (message: string) => Object.assign(new Error(message), { code: "40001" });
 
-const extra: Db[] = [];
+const opened: Db[] = [];
 
 afterEach(async () => {
-  await Promise.all(extra.splice(0).map((one) => one.close()));
+  await Promise.all(opened.splice(0).map((one) => one.close()));
 });
 
-/** The database under other settings, closed after the test. */
-function opened(settings: Partial<typeof PATIENT & { url: string }>): Db {
-  const one = openDb({ url: database.url, ...PATIENT, ...settings });
-  extra.push(one);
+/** Opens the database with other settings. Closed after the test. */
+function openWith(settings: Partial<typeof LONG_TIMEOUTS & { url: string }>): Db {
+  const one = openDb({ url: database.url, ...LONG_TIMEOUTS, ...settings });
+  opened.push(one);
   return one;
 }
 
-async function failureOf(work: Promise<unknown>): Promise<unknown> {
+async function catchError(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => {
-      throw new Error("it did not fail");
+      throw new Error("the work succeeded");
     },
     (error: unknown) => error,
   );
 }
 
-/** The ways in which the service talks to the database; each runs a statement that must fail. */
-const WAYS: Record<string, (on: Db, sql: string) => Promise<unknown>> = {
+/** Every way to run SQL text. */
+const RAW_CLIENTS: Record<string, (on: Db, sql: string) => Promise<unknown>> = {
   "db.query": (on, sql) => on.query(sql.slice(0, 60), sql, []),
   "db.sqlTransaction": (on, sql) => on.sqlTransaction((tx) => tx.query(sql.slice(0, 60), sql, [])),
-  "Prisma, raw": (on, sql) => on.prisma.$queryRawUnsafe(sql),
-  "Prisma, raw, in a transaction": (on, sql) => on.prisma.$transaction((tx) => tx.$queryRawUnsafe(sql)),
-  "Prisma, executing": (on, sql) => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
+  "Prisma raw query": (on, sql) => on.prisma.$queryRawUnsafe(sql),
+  "Prisma raw query in a transaction": (on, sql) => on.prisma.$transaction((tx) => tx.$queryRawUnsafe(sql)),
+  "Prisma raw execute in a transaction": (on, sql) =>
+    on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
 };
 
-async function expectFailure(way: string, kind: string, on: Db, sql: string): Promise<void> {
-  const run = WAYS[way];
-  if (!run) throw new Error(way);
-  expect(classify(await failureOf(run(on, sql)))).toBe(kind);
+async function expectFailure(client: string, kind: string, on: Db, sql: string): Promise<void> {
+  const run = RAW_CLIENTS[client];
+  if (!run) throw new Error(client);
+  expect(classify(await catchError(run(on, sql)))).toBe(kind);
 }
 
-/** Reads a user with Prisma's typed client: alone, and in a transaction. */
-const TYPED: Record<string, (on: Db) => Promise<unknown>> = {
-  "Prisma, typed": (on) => on.prisma.user.findFirst(),
-  "Prisma, typed, in a transaction": (on) => on.prisma.$transaction((tx) => tx.user.findFirst()),
+/** Every way to read a user with Prisma's typed client. */
+const TYPED_CLIENTS: Record<string, (on: Db) => Promise<unknown>> = {
+  "Prisma typed query": (on) => on.prisma.user.findFirst(),
+  "Prisma typed query in a transaction": (on) => on.prisma.$transaction((tx) => tx.user.findFirst()),
 };
 
 const renameA = (tx: Transaction, name: string) =>
   tx.user.update({ where: { email: "a@example.com" }, data: { name } });
 
-describe("a conflict: the same again at once may succeed", () => {
-  /** Makes two serializable transactions of which the second must fail, in the way it writes. */
-  async function serializationFailure(write: (tx: Transaction) => Promise<unknown>): Promise<unknown> {
-    return failureOf(
+describe("classified as conflict (retry at once)", () => {
+  /** Returns the serialization failure of a transaction that writes a row which changed after its snapshot. */
+  async function causeSerializationFailure(write: (tx: Transaction) => Promise<unknown>): Promise<unknown> {
+    return catchError(
       db.prisma.$transaction(
         async (tx) => {
           await tx.user.findMany();
@@ -93,23 +99,23 @@ describe("a conflict: the same again at once may succeed", () => {
     );
   }
 
-  test("a serialization failure, typed and raw", async () => {
+  test("a serialization failure in Prisma, typed and raw", async () => {
     const raw = (tx: Transaction) =>
       tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = 'a@example.com'`;
     const queried = (tx: Transaction) =>
       tx.$queryRaw`UPDATE users SET name = 'x' WHERE email = 'a@example.com' RETURNING id`;
     for (const write of [(tx: Transaction) => renameA(tx, "x"), raw, queried]) {
-      expect(classify(await serializationFailure(write))).toBe("conflict");
+      expect(classify(await causeSerializationFailure(write))).toBe("conflict");
     }
   });
 
-  test("a serialization failure in plain SQL", async () => {
+  test("a serialization failure in SQL on the pool", async () => {
     const client = await db.pool.connect();
     try {
       await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
       await client.query("SELECT * FROM users");
       await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
-      const error = await failureOf(
+      const error = await catchError(
         client.query("UPDATE users SET name = 'x' WHERE email = 'a@example.com'"),
       );
       expect(error).toMatchObject({ code: "40001" });
@@ -122,28 +128,28 @@ describe("a conflict: the same again at once may succeed", () => {
 
   test.each<[string, (tx: Transaction) => Promise<unknown>]>([
     ["typed", (tx) => tx.user.update({ where: { email: "b@example.com" }, data: { name: "x" } })],
-    ["raw", (tx) => tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = 'b@example.com'`],
+    ["raw execute", (tx) => tx.$executeRaw`UPDATE users SET name = 'x' WHERE email = 'b@example.com'`],
     ["raw query", (tx) => tx.$queryRaw`SELECT id FROM users WHERE email = 'b@example.com' FOR UPDATE`],
-  ])("a deadlock, %s", async (_, write) => {
+  ])("a deadlock in Prisma: %s", async (_, write) => {
     await other.query("BEGIN");
     await other.query("UPDATE users SET name = 'other' WHERE email = 'b@example.com'");
-    // The first to wait longer than this detects the deadlock, and fails.
+    // The session with the shorter deadlock_timeout detects the deadlock and fails: the transaction below.
     await other.query("SET LOCAL deadlock_timeout = '1min'");
-    const lock = async (tx: Transaction) => {
+    const causeDeadlock = async (tx: Transaction) => {
       await tx.$executeRaw`SET LOCAL deadlock_timeout = '100ms'`;
       await renameA(tx, "x");
       crossed = other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
-      await expect.poll(() => waiting()).toBe(1);
+      await expect.poll(countBlocked).toBe(1);
       await write(tx);
     };
     let crossed: Promise<unknown> = Promise.resolve();
-    const error = await failureOf(db.prisma.$transaction(lock));
+    const error = await catchError(db.prisma.$transaction(causeDeadlock));
     expect(classify(error)).toBe("conflict");
     await crossed;
     await other.query("ROLLBACK");
   });
 
-  const waiting = async () => {
+  const countBlocked = async () => {
     const { rows } = await db.pool.query(
       "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
     );
@@ -151,41 +157,48 @@ describe("a conflict: the same again at once may succeed", () => {
   };
 });
 
-describe("unavailable: the same again later may succeed", () => {
-  test.each(Object.keys(WAYS))("a statement that takes too long: %s", async (way) => {
-    await expectFailure(way, "unavailable", opened({ statementTimeoutMs: 60 }), "SELECT pg_sleep(5)::text");
+describe("classified as unavailable (retry later)", () => {
+  test.each(Object.keys(RAW_CLIENTS))("a statement past the statement timeout: %s", async (client) => {
+    await expectFailure(
+      client,
+      "unavailable",
+      openWith({ statementTimeoutMs: 60 }),
+      "SELECT pg_sleep(5)::text",
+    );
   });
 
-  test.each(Object.keys(WAYS))("a lock that is not given in time: %s", async (way) => {
+  test.each(Object.keys(RAW_CLIENTS))("a lock wait past the lock timeout: %s", async (client) => {
     await other.query("BEGIN; LOCK TABLE users");
     await expectFailure(
-      way,
+      client,
       "unavailable",
-      opened({ lockTimeoutMs: 60 }),
+      openWith({ lockTimeoutMs: 60 }),
       "SELECT count(*)::text FROM users",
     );
     await other.query("ROLLBACK");
   });
 
-  test.each(Object.keys(TYPED))("a lock that is not given in time: %s", async (way) => {
+  test.each(Object.keys(TYPED_CLIENTS))("a lock wait past the lock timeout: %s", async (client) => {
     await other.query("BEGIN; LOCK TABLE users");
-    expect(classify(await failureOf(TYPED[way]?.(opened({ lockTimeoutMs: 60 })) ?? Promise.resolve()))).toBe(
-      "unavailable",
-    );
+    expect(
+      classify(
+        await catchError(TYPED_CLIENTS[client]?.(openWith({ lockTimeoutMs: 60 })) ?? Promise.resolve()),
+      ),
+    ).toBe("unavailable");
     await other.query("ROLLBACK");
   });
 
-  test.each(Object.keys(WAYS))("a backend that is terminated at work: %s", async (way) => {
-    await expectFailure(way, "unavailable", db, "SELECT pg_terminate_backend(pg_backend_pid())::text");
+  test.each(Object.keys(RAW_CLIENTS))("a backend terminated during a statement: %s", async (client) => {
+    await expectFailure(client, "unavailable", db, "SELECT pg_terminate_backend(pg_backend_pid())::text");
   });
 
-  test("a backend that is terminated between the statements of a transaction, typed and raw", async () => {
+  test("a backend terminated between the statements of a transaction, typed and raw", async () => {
     for (const next of [
       (tx: Transaction) => tx.user.findFirst(),
       (tx: Transaction) => tx.$queryRaw`SELECT 1`,
       (tx: Transaction) => renameA(tx, "x"),
     ]) {
-      const error = await failureOf(
+      const error = await catchError(
         db.prisma.$transaction(async (tx) => {
           const [row] = await tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
           await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
@@ -196,89 +209,89 @@ describe("unavailable: the same again later may succeed", () => {
     }
   });
 
-  test("a backend that is terminated while idle is replaced unnoticed", async () => {
+  test("a backend terminated while idle is replaced without an error", async () => {
     const reported: Error[] = [];
     const one = openDb(
-      { url: database.url, ...PATIENT, poolSize: 1 },
+      { url: database.url, ...LONG_TIMEOUTS, poolSize: 1 },
       { onError: (error) => reported.push(error) },
     );
-    extra.push(one);
+    opened.push(one);
     const [row] = await one.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", []);
     await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
     await expect.poll(() => reported.length).toBe(1);
     expect(await one.query("pid", "SELECT pg_backend_pid() AS pid", [])).not.toEqual([row]);
   });
 
-  test("a server that refuses connections, or whose name is unknown", async () => {
+  test("a server that refuses connections or whose name does not resolve", async () => {
     const closed = `postgres://postgres@127.0.0.1:${await freePort()}/x`;
     const nowhere = "postgres://postgres@nowhere.invalid/x";
     for (const url of [closed, nowhere]) {
-      const one = opened({ url });
-      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
-        expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+      const one = openWith({ url });
+      for (const run of [...Object.values(RAW_CLIENTS), ...Object.values(TYPED_CLIENTS)]) {
+        expect(classify(await catchError(run(one, "SELECT 1")))).toBe("unavailable");
       }
     }
   });
 
-  test("a server that does not speak TLS, or refuses a session for any reason", async () => {
+  test("a server without TLS, or that rejects the session; only the first needs the operator", async () => {
     const withoutTls = new URL(database.url);
     withoutTls.searchParams.set("sslmode", "verify-full");
     const refused = new URL(database.url);
     refused.searchParams.set("options", "-c no_such_setting=1");
     for (const { href } of [withoutTls, refused]) {
-      const one = opened({ url: href });
-      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
-        const error = await failureOf(run(one, "SELECT 1"));
+      const one = openWith({ url: href });
+      for (const run of [...Object.values(RAW_CLIENTS), ...Object.values(TYPED_CLIENTS)]) {
+        const error = await catchError(run(one, "SELECT 1"));
         expect(classify(error)).toBe("unavailable");
         expect(needsOperator(error)).toBe(href === withoutTls.href);
       }
     }
   });
 
-  test("a server that accepts connections and says nothing", async () => {
+  test("a server that accepts connections and never responds", async () => {
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const address = silent.address();
     const port = typeof address === "object" && address ? address.port : 0;
-    const one = opened({ url: `postgres://postgres@127.0.0.1:${port}/x`, connectTimeoutMs: 60 });
-    for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
-      expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+    const one = openWith({ url: `postgres://postgres@127.0.0.1:${port}/x`, connectTimeoutMs: 60 });
+    for (const run of [...Object.values(RAW_CLIENTS), ...Object.values(TYPED_CLIENTS)]) {
+      expect(classify(await catchError(run(one, "SELECT 1")))).toBe("unavailable");
     }
     silent.close();
   });
 
-  test("a pool whose connections are all taken", async () => {
-    const one = opened({ poolSize: 1, connectTimeoutMs: 700 });
+  test("a pool whose connections are all in use", async () => {
+    const one = openWith({ poolSize: 1, connectTimeoutMs: 700 });
     const taken = await one.pool.connect();
-    for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
-      expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+    for (const run of [...Object.values(RAW_CLIENTS), ...Object.values(TYPED_CLIENTS)]) {
+      expect(classify(await catchError(run(one, "SELECT 1")))).toBe("unavailable");
     }
     taken.release();
   });
 
-  test("a server with no connections left", async () => {
+  test("a server at its connection limit", async () => {
     const role = `guest_forms_test_crowded_${process.pid}`;
     await other.query(`CREATE ROLE ${role} LOGIN PASSWORD 'x' CONNECTION LIMIT 0`);
     try {
       const url = new URL(database.url);
       [url.username, url.password] = [role, "x"];
-      const one = opened({ url: url.href });
-      for (const run of [...Object.values(WAYS), ...Object.values(TYPED)]) {
-        expect(classify(await failureOf(run(one, "SELECT 1")))).toBe("unavailable");
+      const one = openWith({ url: url.href });
+      for (const run of [...Object.values(RAW_CLIENTS), ...Object.values(TYPED_CLIENTS)]) {
+        expect(classify(await catchError(run(one, "SELECT 1")))).toBe("unavailable");
       }
     } finally {
       await other.query(`DROP ROLE ${role}`);
     }
   });
 
-  test("a read-only standby: raw and typed", async () => {
+  test("a write to a read-only standby, typed and raw", async () => {
     const readOnly = (tx: Transaction) => tx.$executeRaw`SET TRANSACTION READ ONLY`;
     for (const write of [
       (tx: Transaction) => renameA(tx, "x"),
       (tx: Transaction) => tx.$executeRaw`UPDATE users SET name = 'x'`,
       (tx: Transaction) => tx.$queryRaw`UPDATE users SET name = 'x' RETURNING id`,
     ]) {
-      const error = await failureOf(
+      const error = await catchError(
         db.prisma.$transaction(async (tx) => {
           await readOnly(tx);
           await write(tx);
@@ -288,44 +301,47 @@ describe("unavailable: the same again later may succeed", () => {
     }
   });
 
-  test("a transaction that takes longer than it may", async () => {
-    const error = await failureOf(
+  test("a transaction past its timeout", async () => {
+    const error = await catchError(
       db.prisma.$transaction(async (tx) => tx.$queryRaw`SELECT pg_sleep(0.3)::text`, { timeout: 50 }),
     );
     expect(classify(error)).toBe("unavailable");
   });
 });
 
-describe("a fault of ours: the same again fails again", () => {
-  test.each(Object.keys(WAYS))("an unknown table, a syntax error, a division by zero: %s", async (way) => {
-    for (const sql of ["SELECT * FROM no_such_table", "SELEC 1", "SELECT 1/0"]) {
-      await expectFailure(way, "fault", db, sql);
-    }
-  });
+describe("classified as fault (a retry fails again)", () => {
+  test.each(Object.keys(RAW_CLIENTS))(
+    "an unknown table, a syntax error and a division by zero: %s",
+    async (client) => {
+      for (const sql of ["SELECT * FROM no_such_table", "SELEC 1", "SELECT 1/0"]) {
+        await expectFailure(client, "fault", db, sql);
+      }
+    },
+  );
 
-  test("a broken constraint: raw and typed", async () => {
+  test("a constraint violation, typed and raw", async () => {
     const raw = "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email";
-    for (const way of Object.keys(WAYS)) await expectFailure(way, "fault", db, raw);
+    for (const client of Object.keys(RAW_CLIENTS)) await expectFailure(client, "fault", db, raw);
     const typed = db.prisma.user.create({ data: { email: "a@example.com" } });
-    expect(classify(await failureOf(typed))).toBe("fault");
+    expect(classify(await catchError(typed))).toBe("fault");
   });
 
-  test("whatever is no failure of the database", () => {
+  test("an error that is not from the database", () => {
     for (const error of [new Error("x"), new TypeError("y"), "40001", 40001, null, undefined, {}]) {
       expect(classify(error)).toBe("fault");
     }
   });
 
-  test("an error that refers to itself", () => {
+  test("an error whose cause is itself", () => {
     const error = new Error("x");
     error.cause = error;
     expect(classify(error)).toBe("fault");
   });
 });
 
-describe("what leaves the core", () => {
-  test("is 503 with a time to wait, or 500; the cause is kept apart from the message", async () => {
-    const lost = await failureOf(db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`);
+describe("toServiceError()", () => {
+  test("returns 503 with retryAfter or 500, and keeps the cause out of the message", async () => {
+    const lost = await catchError(db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`);
     const unavailable = toServiceError(lost);
     expect(unavailable).toMatchObject({
       serviceCode: "INTERNAL_ERROR",
@@ -333,7 +349,7 @@ describe("what leaves the core", () => {
       retryAfter: 1,
       cause: lost,
     });
-    const broken = await failureOf(db.prisma.$queryRaw`SELECT * FROM no_such_table`);
+    const broken = await catchError(db.prisma.$queryRaw`SELECT * FROM no_such_table`);
     const fault = toServiceError(broken);
     expect(fault).toMatchObject({
       serviceCode: "INTERNAL_ERROR",
@@ -344,13 +360,13 @@ describe("what leaves the core", () => {
     for (const { message } of [unavailable, fault]) {
       expect(message).not.toMatch(/select|no_such_table|terminat|postgres|prisma/i);
     }
-    const ours = new ServiceError("RESOURCE_NOT_FOUND");
-    expect(toServiceError(ours)).toBe(ours);
+    const serviceError = new ServiceError("RESOURCE_NOT_FOUND");
+    expect(toServiceError(serviceError)).toBe(serviceError);
   });
 });
 
 describe("transaction()", () => {
-  test("runs again from its start after a conflict, and commits once", async () => {
+  test("is retried from the start after a conflict, and commits once", async () => {
     let attempts = 0;
     const result = await db.transaction(async (tx) => {
       attempts++;
@@ -362,13 +378,13 @@ describe("transaction()", () => {
       return attempts;
     });
     expect(result).toBe(3);
-    const made = await db.prisma.user.findMany({ where: { email: { startsWith: "attempt" } } });
-    expect(made.map(({ email }) => email)).toEqual(["attempt3@example.com"]);
+    const created = await db.prisma.user.findMany({ where: { email: { startsWith: "attempt" } } });
+    expect(created.map(({ email }) => email)).toEqual(["attempt3@example.com"]);
   });
 
   test("gives up after four attempts", async () => {
     let attempts = 0;
-    const error = await failureOf(
+    const error = await catchError(
       db.transaction(async (tx) => {
         attempts++;
         await tx.$executeRaw`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`;
@@ -381,7 +397,7 @@ describe("transaction()", () => {
     expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
   });
 
-  test("does not run again after anything else", async () => {
+  test("is not retried after other failures", async () => {
     for (const failing of [
       async (tx: Transaction) => void (await tx.$queryRaw`SELECT * FROM no_such_table`),
       async (tx: Transaction) =>
@@ -391,7 +407,7 @@ describe("transaction()", () => {
       },
     ]) {
       let attempts = 0;
-      await failureOf(
+      await catchError(
         db.transaction(async (tx) => {
           attempts++;
           await failing(tx);
@@ -401,11 +417,11 @@ describe("transaction()", () => {
     }
   });
 
-  test("keeps nothing of work that fails", async () => {
-    await failureOf(
+  test("is rolled back if its work fails", async () => {
+    await catchError(
       db.transaction(async (tx) => {
         await tx.user.create({ data: { email: "gone@example.com" } });
-        throw new Error("after all");
+        throw new Error("on purpose");
       }),
     );
     expect(await db.prisma.user.count({ where: { email: "gone@example.com" } })).toBe(0);
@@ -416,7 +432,7 @@ describe("sqlTransaction()", () => {
   const rename = (tx: Sql, name: string) =>
     tx.query("rename", "UPDATE users SET name = $1 WHERE email = 'a@example.com' RETURNING name", [name]);
 
-  test("runs again from its start after a conflict or a lost race, and commits once", async () => {
+  test("is retried from the start after a serialization failure or an error with its code, and commits once", async () => {
     let attempts = 0;
     const result = await db.sqlTransaction(async (tx) => {
       attempts++;
@@ -431,44 +447,44 @@ describe("sqlTransaction()", () => {
     expect(await db.prisma.user.count({ where: { name: "sql attempt 3" } })).toBe(1);
   });
 
-  test("gives up a conflict that does not end, as one to try later", async () => {
-    const error = await failureOf(db.sqlTransaction(() => Promise.reject(conflict("again"))));
+  test("gives up after repeated conflicts with 503 and retryAfter", async () => {
+    const error = await catchError(db.sqlTransaction(() => Promise.reject(conflict("again"))));
     expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
   });
 
-  test("sends nothing further once BEGIN is refused, even if the work goes on", async () => {
-    const one = opened({ poolSize: 1 });
-    // Postgres refuses BEGIN in a transaction that has failed.
+  test("sends no statement after BEGIN has failed, even if the work continues", async () => {
+    const one = openWith({ poolSize: 1 });
+    // Postgres rejects BEGIN in a failed transaction.
     const client = await one.pool.connect();
     await client.query("BEGIN");
-    await failureOf(client.query("SELECT 1/0"));
+    await catchError(client.query("SELECT 1/0"));
     client.release();
     const writing = one.sqlTransaction(async (tx) => {
       await tx.query("first", "SELECT 1", []).catch(() => {});
       await tx.query("write", "INSERT INTO users (email) VALUES ('autocommitted@example.com')", []);
     });
-    expect(await failureOf(writing)).toMatchObject({ code: "25P02" });
+    expect(await catchError(writing)).toMatchObject({ code: "25P02" });
     expect(await one.prisma.user.count({ where: { email: "autocommitted@example.com" } })).toBe(0);
   });
 
-  test("keeps nothing of work that fails, and its connection serves the next", async () => {
-    const one = opened({ poolSize: 1 });
-    await failureOf(
+  test("is rolled back if its work fails, and its connection is reused", async () => {
+    const one = openWith({ poolSize: 1 });
+    await catchError(
       one.sqlTransaction(async (tx) => {
         await rename(tx, "gone");
-        throw new Error("after all");
+        throw new Error("on purpose");
       }),
     );
-    await failureOf(one.sqlTransaction((tx) => tx.query("wrong", "SELECT 1/0", [])));
+    await catchError(one.sqlTransaction((tx) => tx.query("wrong", "SELECT 1/0", [])));
     expect(await one.query("after", "SELECT count(*)::int AS n FROM users WHERE name = 'gone'", [])).toEqual([
       { n: 0 },
     ]);
     expect(one.pool.totalCount).toBe(1);
   });
 
-  test("outlives a connection that is lost between two statements", async () => {
-    const one = opened({ poolSize: 1 });
-    const error = await failureOf(
+  test("fails as unavailable if its connection is lost between two statements, and the pool recovers", async () => {
+    const one = openWith({ poolSize: 1 });
+    const error = await catchError(
       one.sqlTransaction(async (tx) => {
         const [row] = await tx.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", []);
         await other.query("SELECT pg_terminate_backend($1)", [row?.pid]);
@@ -485,7 +501,7 @@ describe("sqlTransaction()", () => {
 });
 
 describe("a session", () => {
-  test("is in UTC whatever the database says, with generic plans and its time limits", async () => {
+  test("is in UTC whatever the database's time zone, with generic plans and timeouts", async () => {
     const shown = await db.query<{ name: string; setting: string }>(
       "settings",
       `SELECT name, setting FROM pg_settings WHERE name = ANY($1) ORDER BY name`,
@@ -510,15 +526,15 @@ describe("a session", () => {
     expect(rows[0]?.TimeZone).not.toBe("UTC");
   });
 
-  test("keeps its settings beside those of the address, which count where they are not ours", async () => {
+  test("has its own settings even if `options` in the URL set them; other options apply", async () => {
     const url = new URL(database.url);
     url.searchParams.set("options", "-c timezone=Asia/Tokyo -c datestyle=German -c work_mem=3MB");
-    const one = opened({ url: url.href });
+    const one = openWith({ url: url.href });
     const noon = "2027-03-04T12:00:00.000Z";
     expect(await one.query("noon", "SELECT $1::timestamptz AS noon", [noon])).toEqual([{ noon }]);
-    const ask = "SELECT current_setting('TimeZone') AS zone, current_setting('work_mem') AS memory";
-    expect(await one.query("ours and theirs", ask, [])).toEqual([{ zone: "UTC", memory: "3MB" }]);
-    expect(await one.prisma.$queryRawUnsafe(ask)).toEqual([{ zone: "UTC", memory: "3MB" }]);
+    const sql = "SELECT current_setting('TimeZone') AS zone, current_setting('work_mem') AS memory";
+    expect(await one.query("both settings", sql, [])).toEqual([{ zone: "UTC", memory: "3MB" }]);
+    expect(await one.prisma.$queryRawUnsafe(sql)).toEqual([{ zone: "UTC", memory: "3MB" }]);
   });
 
   test.each([
@@ -528,12 +544,12 @@ describe("a session", () => {
     ["1970-01-01T00:00:00.01Z", "1970-01-01T00:00:00.010Z"],
     ["9999-12-31T23:59:59.999+00:00", "9999-12-31T23:59:59.999Z"],
     ["2027-03-28T01:30:00.123456Z", "2027-03-28T01:30:00.123Z"],
-  ])("reads %s as the interface writes it", async (given, written) => {
+  ])("reads %s in the format of the API", async (given, written) => {
     const sql = "SELECT $1::timestamptz AS one, NULL::timestamptz AS none";
     expect(await db.query("instant", sql, [given])).toEqual([{ one: written, none: null }]);
   });
 
-  test("stores the instant that it is given", async () => {
+  test("stores and reads the same instant through Prisma and SQL", async () => {
     const at = new Date("2027-03-28T01:30:00.123Z");
     const { id } = await db.prisma.user.create({ data: { email: "instant@example.com", createdAt: at } });
     const { rows } = await other.query(

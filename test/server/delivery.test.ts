@@ -4,53 +4,59 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
-import { asOperator, createForm, openTestServices, refusalCode, stay } from "../factories.js";
+import {
+  asOperator,
+  catchErrorCode,
+  createFormWithOutcome,
+  fixedStay,
+  openTestServices,
+} from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { selfSigned } from "./certificate.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { createSelfSignedCertificate } from "./certificate.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 import {
   commandEnv,
   mailEnv,
-  openHangingServer,
-  openPostOffice,
-  type Refusal,
-  withMail,
-  work,
-} from "./post-office.js";
+  openMailServer,
+  openScriptedSmtpServer,
+  openServicesWithMail,
+  type SmtpError,
+  startTestWorker,
+} from "./mail-server.js";
 
-// Some start several processes.
+// Some tests start several processes.
 vi.setConfig({ testTimeout: 90_000 });
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
 
 let services: Services;
-let holder: TestHolder;
+let owner: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  owner = await makeListingOwner(services);
 });
 
-const waiting = () => asOperator(services).notifications.list();
-const only = async () => (await waiting())[0];
-const create = () => holder.create(stay(holder.listingId, { guestEmail: ADDRESS }));
-const eventually = <Result>(look: () => Result, timeout = 40_000) =>
-  expect.poll(look, { timeout, interval: 50 });
+const listUnsent = () => asOperator(services).notifications.list();
+const firstUnsent = async () => (await listUnsent())[0];
+const create = () => owner.create(fixedStay(owner.listingId, { guestEmail: ADDRESS }));
+const expectEventually = <Result>(read: () => Result, timeout = 40_000) =>
+  expect.poll(read, { timeout, interval: 50 });
 
-describe("what the mail server refuses", () => {
-  const gone: Refusal = { code: 550, text: `<${ADDRESS}>: no such mailbox` };
+describe("a rejection by the mail server", () => {
+  const noSuchMailbox: SmtpError = { code: 550, text: `<${ADDRESS}>: no such mailbox` };
 
   test.each([
-    ["the address", { refusals: [gone], returns: [] }, "no such mailbox"],
-    ["the message", { refusals: [], returns: [{ code: 554, text: "looks like spam" }] }, "looks like spam"],
-  ])("for good is final at once, and visible with its reason: %s", async (_, refused, reason) => {
-    const office = await openPostOffice();
-    office.refusals.push(...refused.refusals);
-    office.returns.push(...refused.returns);
-    await work(await withMail(services, office.url));
+    ["the recipient", { recipient: [noSuchMailbox], message: [] }, "no such mailbox"],
+    ["the message", { recipient: [], message: [{ code: 554, text: "looks like spam" }] }, "looks like spam"],
+  ])("is final at once if it is permanent, and visible with its reason: %s", async (_, errors, reason) => {
+    const mailServer = await openMailServer();
+    mailServer.rcptErrors.push(...errors.recipient);
+    mailServer.dataErrors.push(...errors.message);
+    await startTestWorker(await openServicesWithMail(services, mailServer.url));
     const { form } = await create();
-    await eventually(async () => (await only())?.state).toBe("failed");
-    expect(await waiting()).toEqual([
+    await expectEventually(async () => (await firstUnsent())?.state).toBe("failed");
+    expect(await listUnsent()).toEqual([
       expect.objectContaining({
         formId: form.id,
         attempts: 1,
@@ -58,86 +64,82 @@ describe("what the mail server refuses", () => {
         runAt: null,
       }),
     ]);
-    expect(JSON.stringify(await waiting())).not.toMatch(/unmistakable|mail\.example/);
-    expect(office.received).toEqual([]);
-    expect(office.begun).toBe(1);
+    expect(JSON.stringify(await listUnsent())).not.toMatch(/unmistakable|mail\.example/);
+    expect(mailServer.received).toEqual([]);
+    expect(mailServer.rcptCount).toBe(1);
   });
 
   test.each([
-    ["the address for now", { refusals: [{ code: 450, text: "later" }], returns: [] }],
-    ["the message for now", { refusals: [], returns: [{ code: 452, text: "full" }] }],
-  ])("is tried again: %s", async (_, refused) => {
-    const office = await openPostOffice();
-    office.refusals.push(...refused.refusals);
-    office.returns.push(...refused.returns);
-    await work(await withMail(services, office.url));
+    ["the recipient", { recipient: [{ code: 450, text: "later" }], message: [] }],
+    ["the message", { recipient: [], message: [{ code: 452, text: "full" }] }],
+  ])("is retried if it is temporary: %s", async (_, errors) => {
+    const mailServer = await openMailServer();
+    mailServer.rcptErrors.push(...errors.recipient);
+    mailServer.dataErrors.push(...errors.message);
+    await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await create();
-    await eventually(() => office.received.length).toBe(1);
-    await eventually(waiting).toEqual([]);
-    expect(office.begun).toBe(2);
+    await expectEventually(() => mailServer.received.length).toBe(1);
+    await expectEventually(listUnsent).toEqual([]);
+    expect(mailServer.rcptCount).toBe(2);
   });
 
-  test("with the guest's link in its reply is recorded without the link", async () => {
-    const office = await openPostOffice();
-    const [before] = mailEnv(office.url).FORM_URL_TEMPLATE.split("{publicId}");
-    office.returns.push({ code: 554, text: `blocked ${before}V1StGXR8_Z5jdHi6B-myT by a list` });
-    const lines = await work(await withMail(services, office.url));
+  test("that quotes the guest's link is recorded without the link", async () => {
+    const mailServer = await openMailServer();
+    const [before] = mailEnv(mailServer.url).FORM_URL_TEMPLATE.split("{publicId}");
+    mailServer.dataErrors.push({ code: 554, text: `blocked ${before}V1StGXR8_Z5jdHi6B-myT by a list` });
+    const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await create();
-    await eventually(async () => (await only())?.state).toBe("failed");
-    expect((await only())?.lastError).toContain("blocked [link] by a list");
+    await expectEventually(async () => (await firstUnsent())?.state).toBe("failed");
+    expect((await firstUnsent())?.lastError).toContain("blocked [link] by a list");
     expect(JSON.stringify(lines)).not.toContain("V1StGXR8");
   });
 
-  test("with control characters in its reply is recorded without them", async () => {
-    const url = await openHangingServer((socket) => {
+  test("that contains control characters is recorded without them", async () => {
+    const url = await openScriptedSmtpServer((socket) => {
       socket.write("220 hello\r\n");
       socket.on("data", (line) =>
         socket.write(/^RCPT/.test(String(line)) ? "550 no\0 \x1bsuch mail\x85box\r\n" : "250 fine\r\n"),
       );
     });
-    await work(await withMail(services, url));
+    await startTestWorker(await openServicesWithMail(services, url));
     await create();
-    await eventually(async () => (await only())?.state).toBe("failed");
-    expect((await only())?.lastError).toMatch(/550 no such mail\P{Cc}*box$/u);
+    await expectEventually(async () => (await firstUnsent())?.state).toBe("failed");
+    expect((await firstUnsent())?.lastError).toMatch(/550 no such mail\P{Cc}*box$/u);
   });
 
   test.each([
-    ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: refuse(535) }],
-    ["the sender", { onMailFrom: (...given: unknown[]) => refuse(550)(...given) }],
-  ])("for a fault of the operator's is tried again, whatever it says: %s", async (_, options) => {
-    const office = await openPostOffice(options);
-    await work(await withMail(services, office.url.replace("//", "//user:wrong@")));
+    ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: rejectWith(535) }],
+    ["the sender", { onMailFrom: (...args: unknown[]) => rejectWith(550)(...args) }],
+  ])("of the login or the sender is retried, even if it is permanent: %s", async (_, options) => {
+    const mailServer = await openMailServer(options);
+    await startTestWorker(
+      await openServicesWithMail(services, mailServer.url.replace("//", "//user:wrong@")),
+    );
     await create();
-    await eventually(async () => (await only())?.lastError).toMatch(/53|55/);
-    expect(await only()).toMatchObject({ state: "retrying" });
+    await expectEventually(async () => (await firstUnsent())?.lastError).toMatch(/53|55/);
+    expect(await firstUnsent()).toMatchObject({ state: "retrying" });
   });
 });
 
-/** Refuses whatever smtp-server asks it about. */
-function refuse(code: number) {
-  return (...given: unknown[]) => {
-    const done = given.at(-1) as (error: Error) => void;
-    done(Object.assign(new Error("refused"), { responseCode: code }));
+/** Returns an smtp-server handler that rejects with this code. */
+function rejectWith(code: number) {
+  return (...args: unknown[]) => {
+    const done = args.at(-1) as (error: Error) => void;
+    done(Object.assign(new Error("rejected"), { responseCode: code }));
   };
 }
 
-describe("the log of a message that was not sent", () => {
+describe("the log of a failed attempt", () => {
   const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
-  const createTraced = () =>
-    createForm(services, holder.principal, stay(holder.listingId, { guestEmail: ADDRESS }), {
+  const createWithCorrelationId = () =>
+    createFormWithOutcome(services, owner.principal, fixedStay(owner.listingId, { guestEmail: ADDRESS }), {
       correlationId: CORRELATION_ID,
     });
 
   test.each([
+    ["a warning if it is retried", { code: 451, text: "mailbox busy" }, 1, "warn", "notification not sent"],
     [
-      "a warning that it is tried again",
-      { code: 451, text: "mailbox busy" },
-      1,
-      "warn",
-      "notification not sent",
-    ],
-    [
-      "an error that it is given up",
+      "an error if the rejection is permanent",
       { code: 550, text: "no such mailbox" },
       1,
       "error",
@@ -151,16 +153,16 @@ describe("the log of a message that was not sent", () => {
       "notification given up",
     ],
   ] as const)(
-    "is one line with the create's correlation id and no stack: %s",
-    async (_, said, attempts, level, message) => {
-      const office = await openPostOffice();
-      office.refusals.push(said);
-      const { form } = await createTraced();
+    "is one line with the correlation id of the create and no stack: %s",
+    async (_, smtpError, attempts, level, message) => {
+      const mailServer = await openMailServer();
+      mailServer.rcptErrors.push(smtpError);
+      const { form } = await createWithCorrelationId();
       await services.db.pool.query("UPDATE notifications SET attempts = $1", [attempts - 1]);
-      const lines = await work(await withMail(services, office.url));
-      await eventually(async () => (await only())?.lastError).toContain(said.text);
-      const { id: notificationId } = (await only()) ?? {};
-      const reason = expect.stringMatching(new RegExp(`^[^\\n]*${said.text}[^\\n]*$`));
+      const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
+      await expectEventually(async () => (await firstUnsent())?.lastError).toContain(smtpError.text);
+      const { id: notificationId } = (await firstUnsent()) ?? {};
+      const reason = expect.stringMatching(new RegExp(`^[^\\n]*${smtpError.text}[^\\n]*$`));
       const facts = { notificationId, formId: form.id, correlationId: CORRELATION_ID, attempts, reason };
       expect(lines).toEqual([{ level, facts, message }]);
       expect(await asOperator(services).audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
@@ -169,137 +171,142 @@ describe("the log of a message that was not sent", () => {
     },
   );
 
-  test("has the stack of what is no refusal", async () => {
-    const office = await openPostOffice();
-    await createTraced();
-    // As nothing of the service has sealed it.
+  test("has the stack if the error is not a rejection", async () => {
+    const mailServer = await openMailServer();
+    await createWithCorrelationId();
+    // Not sealed by the service, so opening it fails.
     await services.db.pool.query("UPDATE forms SET guest_email = $1", [Buffer.alloc(40)]);
-    const lines = await work(await withMail(services, office.url));
-    await eventually(() => lines.map(({ message }) => message)).toEqual(["notification not sent"]);
+    const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await expectEventually(() => lines.map(({ message }) => message)).toEqual(["notification not sent"]);
     expect(lines[0]?.facts).toMatchObject({ correlationId: CORRELATION_ID, err: expect.any(Error) });
   });
 });
 
-describe("a notification that an operator retries", () => {
-  test("is sent at once though it had failed, and the retry is audited", async () => {
-    const office = await openPostOffice();
-    office.refusals.push({ code: 550, text: "no such mailbox" });
-    await work(await withMail(services, office.url));
+describe("notifications.retry", () => {
+  test("sends a failed notification at once, and is audited", async () => {
+    const mailServer = await openMailServer();
+    mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" });
+    await startTestWorker(await openServicesWithMail(services, mailServer.url));
     const { form } = await create();
-    await eventually(async () => (await only())?.state).toBe("failed");
-    const { id = "" } = (await only()) ?? {};
+    await expectEventually(async () => (await firstUnsent())?.state).toBe("failed");
+    const { id = "" } = (await firstUnsent()) ?? {};
     const retried = await asOperator(services).notifications.retry({ id });
     expect(retried).toMatchObject({ id, formId: form.id, state: "waiting", attempts: 0 });
-    await eventually(() => office.received.length).toBe(1);
-    await eventually(waiting).toEqual([]);
+    await expectEventually(() => mailServer.received.length).toBe(1);
+    await expectEventually(listUnsent).toEqual([]);
     const [last] = await asOperator(services).audit.trail({ subjectId: form.id });
     expect(last).toMatchObject({
       action: "notification.retried",
       actor: "operator",
       details: { notificationId: id },
     });
-    expect(await refusalCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
   });
 
-  test("is left to its attempt while that is under way, which shows as running to the last", async () => {
-    const office = await openPostOffice();
-    office.hold();
+  test("changes nothing while an attempt is running, even the last one", async () => {
+    const mailServer = await openMailServer();
+    mailServer.holdRcpt();
     const { form } = await create();
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
-    await work(await withMail(services, office.url));
-    await eventually(() => office.begun).toBe(1);
-    const { id = "" } = (await only()) ?? {};
-    expect(await only()).toMatchObject({ state: "running", attempts: 25 });
-    expect(await asOperator(services).notifications.retry({ id })).toEqual(await only());
+    await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await expectEventually(() => mailServer.rcptCount).toBe(1);
+    const { id = "" } = (await firstUnsent()) ?? {};
+    expect(await firstUnsent()).toMatchObject({ state: "running", attempts: 25 });
+    expect(await asOperator(services).notifications.retry({ id })).toEqual(await firstUnsent());
     const trail = await asOperator(services).audit.trail({ subjectId: form.id });
     expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
-    office.release();
-    await eventually(waiting).toEqual([]);
-    expect(office.received).toHaveLength(1);
+    mailServer.releaseRcpt();
+    await expectEventually(listUnsent).toEqual([]);
+    expect(mailServer.received).toHaveLength(1);
   });
 
   test.each(["999999", "0", "-1", "x", "", "1e3", "9".repeat(18), "9".repeat(30)])(
-    "must be one: %j",
+    "rejects the id %j with RESOURCE_NOT_FOUND",
     async (id) => {
-      expect(await refusalCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(asOperator(services).notifications.retry({ id }))).toBe(
+        "RESOURCE_NOT_FOUND",
+      );
     },
   );
 });
 
 describe("a connection to the mail server", () => {
-  const { key, cert } = selfSigned("localhost");
+  const { key, cert } = createSelfSignedCertificate("localhost");
   const kinds = [
     ["smtps", { secure: true, key, cert }],
     ["smtp", { secure: false, key, cert }],
   ] as const;
 
-  test.each(kinds)("%s is not made where its certificate is not trusted", async (scheme, options) => {
-    const office = await openPostOffice(options);
-    await work(await withMail(services, `${scheme}://localhost:${office.port}`));
+  test.each(kinds)("%s sends nothing if the certificate is not trusted", async (scheme, options) => {
+    const mailServer = await openMailServer(options);
+    await startTestWorker(await openServicesWithMail(services, `${scheme}://localhost:${mailServer.port}`));
     await create();
-    await eventually(async () => (await only())?.lastError).toMatch(/self-signed certificate/);
-    expect(await only()).toMatchObject({ state: "retrying" });
-    expect([office.begun, office.received]).toEqual([0, []]);
+    await expectEventually(async () => (await firstUnsent())?.lastError).toMatch(/self-signed certificate/);
+    expect(await firstUnsent()).toMatchObject({ state: "retrying" });
+    expect([mailServer.rcptCount, mailServer.received]).toEqual([0, []]);
   });
 
   test.each(kinds)(
-    "%s is encrypted, to a server not verified where the address says so",
+    "%s is encrypted, and not verified with tls.rejectUnauthorized=false in SMTP_URL",
     async (scheme, options) => {
-      const office = await openPostOffice(options);
-      await work(
-        await withMail(services, `${scheme}://localhost:${office.port}?tls.rejectUnauthorized=false`),
+      const mailServer = await openMailServer(options);
+      await startTestWorker(
+        await openServicesWithMail(
+          services,
+          `${scheme}://localhost:${mailServer.port}?tls.rejectUnauthorized=false`,
+        ),
       );
       await create();
-      await eventually(() => office.received.map(({ secure, to }) => ({ secure, to }))).toEqual([
+      await expectEventually(() => mailServer.received.map(({ secure, to }) => ({ secure, to }))).toEqual([
         { secure: true, to: [ADDRESS] },
       ]);
     },
   );
 
   test.each(kinds)(
-    "%s is made to a server whose certificate is trusted, by its name alone",
+    "%s with a trusted certificate is accepted only for its host name",
     async (scheme, options) => {
-      const office = await openPostOffice(options);
+      const mailServer = await openMailServer(options);
       const folder = await mkdtemp(join(tmpdir(), "guest-forms-certificate-"));
       onTestFinished(() => rm(folder, { recursive: true }));
       const file = join(folder, "authority.pem");
       await writeFile(file, cert);
       const env = commandEnv(services, { NODE_EXTRA_CA_CERTS: file });
       await create();
-      const misnamed = spawnCli(["worker"], {
-        env: { ...env, ...mailEnv(`${scheme}://127.0.0.1:${office.port}`) },
+      const wrongHost = spawnCli(["worker"], {
+        env: { ...env, ...mailEnv(`${scheme}://127.0.0.1:${mailServer.port}`) },
       });
-      await eventually(async () => (await only())?.lastError).toMatch(
+      await expectEventually(async () => (await firstUnsent())?.lastError).toMatch(
         /does not match certificate's altnames/,
       );
-      await misnamed.stop();
-      expect(office.received).toEqual([]);
-      spawnCli(["worker"], { env: { ...env, ...mailEnv(`${scheme}://localhost:${office.port}`) } });
-      await eventually(() => office.received.map(({ secure }) => secure)).toEqual([true]);
+      await wrongHost.stop();
+      expect(mailServer.received).toEqual([]);
+      spawnCli(["worker"], { env: { ...env, ...mailEnv(`${scheme}://localhost:${mailServer.port}`) } });
+      await expectEventually(() => mailServer.received.map(({ secure }) => secure)).toEqual([true]);
     },
   );
 
-  test("that must be encrypted is not made to a server that cannot", async () => {
-    const office = await openPostOffice();
-    await work(await withMail(services, `${office.url}?requireTLS=true`));
+  test("with requireTLS sends nothing to a server without TLS", async () => {
+    const mailServer = await openMailServer();
+    await startTestWorker(await openServicesWithMail(services, `${mailServer.url}?requireTLS=true`));
     await create();
-    await eventually(async () => (await only())?.lastError).toMatch(/TLS/);
-    expect(office.begun).toBe(0);
+    await expectEventually(async () => (await firstUnsent())?.lastError).toMatch(/TLS/);
+    expect(mailServer.rcptCount).toBe(0);
   });
 });
 
-describe("a mail server that hangs holds no job for long", () => {
+describe("an attempt is ended after SMTP_TIMEOUT_SECONDS if the mail server", () => {
   test.each([
-    ["before its greeting", () => {}],
+    ["sends no greeting", () => {}],
     [
-      "within the dialogue",
+      "stops responding after its greeting",
       (socket: Socket) => {
         socket.write("220 hello\r\n");
         socket.once("data", () => socket.write("250 hello\r\n"));
       },
     ],
     [
-      "though it keeps talking",
+      "keeps sending continuation lines",
       (socket: Socket) => {
         socket.write("220 hello\r\n");
         const timer = setInterval(() => socket.write("250-still here\r\n"), 200);
@@ -307,10 +314,10 @@ describe("a mail server that hangs holds no job for long", () => {
       },
     ],
   ])("%s", async (_, serve) => {
-    const url = await openHangingServer(serve);
-    await work(await withMail(services, url, { SMTP_TIMEOUT_SECONDS: "1" }));
+    const url = await openScriptedSmtpServer(serve);
+    await startTestWorker(await openServicesWithMail(services, url, { SMTP_TIMEOUT_SECONDS: "1" }));
     await create();
-    await eventually(async () => (await only())?.state).toBe("retrying");
-    expect((await only())?.lastError).toMatch(/timeout|never received|abort/i);
+    await expectEventually(async () => (await firstUnsent())?.state).toBe("retrying");
+    expect((await firstUnsent())?.lastError).toMatch(/timeout|never received|abort/i);
   });
 });

@@ -4,104 +4,105 @@ import { eraseDueEmails } from "../../server/people/retention.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  fixedStay,
   makeUser,
   openTestServices,
-  refusalCode,
-  rejectedFields,
-  stay,
   TEST_SECRET,
   withSecrets,
 } from "../factories.js";
 import { runCli } from "../harness.js";
-import { makeHolder, type TestHolder } from "./holders.js";
-import { commandEnv, openPostOffice, withMail, work } from "./post-office.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
+import { commandEnv, openMailServer, openServicesWithMail, startTestWorker } from "./mail-server.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const log = { info() {} };
 
 let services: Services;
-let holder: TestHolder;
+let owner: ListingOwner;
 
 beforeEach(async () => {
   services = await openTestServices();
-  holder = await makeHolder(services);
+  owner = await makeListingOwner(services);
 });
 
 let guests = 0;
 const body = (guestEmail: string | null = ADDRESS) =>
-  stay(holder.listingId, { guestEmail, numberOfGuests: ++guests });
+  fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++guests });
 
-const create = async (guestEmail: string | null = ADDRESS) => (await holder.create(body(guestEmail))).form;
+const create = async (guestEmail: string | null = ADDRESS) => (await owner.create(body(guestEmail))).form;
 
-/** The ids of the forms that have an address. */
-async function withAddress(): Promise<string[]> {
+/** Returns the ids of the forms that have an address. */
+async function formsWithAddress(): Promise<string[]> {
   const { rows } = await services.db.pool.query("SELECT id FROM forms WHERE guest_email IS NOT NULL");
   return rows.map(({ id }) => id).toSorted();
 }
 
-/** Has the stay of these forms, or of all, end so long ago. */
-const age = (interval: string, ids?: string[]) =>
+/** Sets the check-out of these forms, by default of all, to this long ago. */
+const setCheckOutAgo = (interval: string, ids?: string[]) =>
   services.db.pool.query(
     `UPDATE forms SET check_in_date = now() - interval '10 years', check_out_date = now() - $1::interval
      WHERE id = ANY ($2) OR $2 IS NULL`,
     [interval, ids ?? null],
   );
 
-const erasures = async (id: string) =>
+const erasureEntries = async (id: string) =>
   (await asOperator(services).audit.trail({ subjectId: id })).filter(
     ({ action }) => action === "form.email_erased",
   );
 
-const waiting = async () => (await asOperator(services).notifications.list()).map(({ formId }) => formId);
+const formsWithUnsent = async () =>
+  (await asOperator(services).notifications.list()).map(({ formId }) => formId);
 
-describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120_000 }, () => {
-  test("is erased, and audited once for each form, by the system; no sooner", async () => {
+describe("RETENTION_DAYS after check-out, a guest's address", { timeout: 120_000 }, () => {
+  test("is erased, not earlier, and audited once per form as done by the system", async () => {
     const [due, bare, early] = [await create(), await create(null), await create()];
-    await age("90 days 1 minute", [due.id, bare.id]);
-    await age("89 days 23 hours", [early.id]);
+    await setCheckOutAgo("90 days 1 minute", [due.id, bare.id]);
+    await setCheckOutAgo("89 days 23 hours", [early.id]);
     await eraseDueEmails(services, log);
     await eraseDueEmails(services, log);
-    expect(await withAddress()).toEqual([early.id]);
-    expect(await erasures(due.id)).toEqual([
+    expect(await formsWithAddress()).toEqual([early.id]);
+    expect(await erasureEntries(due.id)).toEqual([
       expect.objectContaining({ actor: "system", actorId: null, details: { reason: "retention" } }),
     ]);
-    for (const { id } of [bare, early]) expect(await erasures(id)).toEqual([]);
+    for (const { id } of [bare, early]) expect(await erasureEntries(id)).toEqual([]);
   });
 
-  test("is erased in bounded batches, however many there are, while one that is being written is left", async () => {
+  test("is erased from any number of forms; a form locked by a writer is skipped until the next run", async () => {
     const { id } = await create();
     await services.db.pool.query(
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
        SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 450) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
-    await age("91 days");
+    await setCheckOutAgo("91 days");
     const writer = await services.db.pool.connect();
     onTestFinished(() => writer.release());
     await writer.query("BEGIN");
     await writer.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
-    const began = await counts();
+    const before = await countErasures();
     await eraseDueEmails(services, log);
-    expect(await withAddress()).toEqual([id]);
+    expect(await formsWithAddress()).toEqual([id]);
     await writer.query("COMMIT");
     await eraseDueEmails(services, log);
-    expect(await withAddress()).toEqual([]);
-    expect((await counts()).erased - began.erased).toBe(451);
+    expect(await formsWithAddress()).toEqual([]);
+    expect((await countErasures()).erased - before.erased).toBe(451);
   });
 
-  const counts = async () =>
+  const countErasures = async () =>
     (
       await services.db.pool.query<{ erased: number }>(
         "SELECT count(*)::int AS erased FROM audit_entries WHERE action = 'form.email_erased'",
       )
     ).rows[0] ?? { erased: 0 };
 
-  test("is found by an index of those that have one", async () => {
+  test("is found by a partial index of forms with an address", async () => {
     await services.db.pool.query(
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint, check_out_date)
        SELECT 'bulk-' || n, $1, CASE WHEN n % 10 = 0 THEN '\\x00'::bytea END, '\\x00', now() - interval '1 day' * (n % 100)
        FROM generate_series(1, 5000) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
     await services.db.pool.query("ANALYZE forms");
     const { rows } = await services.db.pool.query(
@@ -111,49 +112,49 @@ describe("RETENTION_DAYS after check-out, the address of a form", { timeout: 120
     expect(JSON.stringify(rows)).toContain("forms_email_due_idx");
   });
 
-  test("leaves the create to be repeated, with its key, another or none, and the form to be updated", async () => {
+  test("can be erased without effect on replays (same, another or no Idempotency-Key) and updates", async () => {
     const request = body();
-    const { form } = await holder.create(request, "key");
-    await age("91 days");
+    const { form } = await owner.create(request, "key");
+    await setCheckOutAgo("91 days");
     await eraseDueEmails(services, log);
     for (const key of ["key", undefined, "another"]) {
-      expect(await holder.create(request, key)).toEqual({ form, replayed: true });
+      expect(await owner.create(request, key)).toEqual({ form, replayed: true });
     }
     const { guestEmail: _, ...without } = request;
-    const { forms } = asUser(services, holder.userId);
+    const { forms } = asUser(services, owner.userId);
     expect(await forms.update({ id: form.id, ...without, numberOfGuests: 9 })).toMatchObject({
       id: form.id,
       numberOfGuests: 9,
     });
-    expect(await withAddress()).toEqual([]);
+    expect(await formsWithAddress()).toEqual([]);
     await forms.update({ id: form.id, ...without, guestEmail: "new@example.com" });
-    expect(await withAddress()).toEqual([form.id]);
+    expect(await formsWithAddress()).toEqual([form.id]);
   });
 
-  test("takes what waits to be sent with it, without a word to anyone", async () => {
+  test("is erased together with its unsent notification", async () => {
     const [due, other] = [await create(), await create()];
-    await age("91 days", [due.id]);
+    await setCheckOutAgo("91 days", [due.id]);
     await eraseDueEmails(services, log);
-    expect(await waiting()).toEqual([other.id]);
+    expect(await formsWithUnsent()).toEqual([other.id]);
   });
 
   test.each([
-    ["by the worker as it starts", "90", []],
-    ["never where that is 0", "0", ["kept"]],
+    ["by the worker at its start", "90", []],
+    ["never if RETENTION_DAYS is 0", "0", ["kept"]],
   ])("is erased %s", async (_, RETENTION_DAYS, kept) => {
-    const { url } = await openPostOffice();
-    const mailing = await withMail(services, url, { RETENTION_DAYS });
+    const { url } = await openMailServer();
+    const mailServices = await openServicesWithMail(services, url, { RETENTION_DAYS });
     const { id } = await create();
-    await age("3000 days");
-    await work(mailing);
-    await expect.poll(waiting).toEqual([]);
-    if (kept.length > 0) expect(await withAddress()).toEqual([id]);
-    else await expect.poll(withAddress).toEqual([]);
+    await setCheckOutAgo("3000 days");
+    await startTestWorker(mailServices);
+    await expect.poll(formsWithUnsent).toEqual([]);
+    if (kept.length > 0) expect(await formsWithAddress()).toEqual([id]);
+    else await expect.poll(formsWithAddress).toEqual([]);
   });
 });
 
-describe("on a guest's request, an address", { timeout: 120_000 }, () => {
-  test("is erased from every form that has it, whatever its case, with what waits to be sent to it", async () => {
+describe("people.erase: on a guest's request, an address", { timeout: 120_000 }, () => {
+  test("is erased from every form that has it, in any case, with its unsent notifications", async () => {
     const addresses = [ADDRESS, ADDRESS.toUpperCase(), "unmistakable.guest@MAIL.example.com"];
     const found = [];
     for (const address of addresses) found.push((await create(address)).id);
@@ -165,14 +166,14 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     ].map(({ id }) => id);
     const erased = await asOperator(services).people.erase({ email: ` ${ADDRESS.toLowerCase()} ` });
     expect(erased).toEqual({ forms: 3, notifications: 3, unreadable: 0 });
-    expect(await withAddress()).toEqual(others.slice(0, 3).toSorted());
-    expect((await waiting()).toSorted()).toEqual(others.slice(0, 3).toSorted());
+    expect(await formsWithAddress()).toEqual(others.slice(0, 3).toSorted());
+    expect((await formsWithUnsent()).toSorted()).toEqual(others.slice(0, 3).toSorted());
     for (const id of found) {
-      expect(await erasures(id)).toEqual([
+      expect(await erasureEntries(id)).toEqual([
         expect.objectContaining({ actor: "operator", details: { reason: "request" } }),
       ]);
     }
-    for (const id of others) expect(await erasures(id)).toEqual([]);
+    for (const id of others) expect(await erasureEntries(id)).toEqual([]);
     expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
       forms: 0,
       notifications: 0,
@@ -180,13 +181,13 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     });
   });
 
-  test("is found though the secrets were rotated; those that no secret opens any more are counted", async () => {
+  test("is found after a rotation of the secrets; addresses that no secret can decrypt are counted as unreadable", async () => {
     await create();
     const rotated = withSecrets(services, "n".repeat(32), TEST_SECRET);
-    await makeHolder(rotated);
+    await makeListingOwner(rotated);
     const lost = withSecrets(services, "l".repeat(32));
-    await holder.create(body(), undefined, lost);
-    await holder.create(body(), undefined, rotated);
+    await owner.create(body(), undefined, lost);
+    await owner.create(body(), undefined, rotated);
     expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toEqual({
       forms: 2,
       notifications: 2,
@@ -194,13 +195,13 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     });
   });
 
-  test("is found among more forms than are read at once", async () => {
+  test("is found among more forms than one batch", async () => {
     const ids = [];
     for (let n = 0; n < 3; n++) ids.push((await create()).id);
     await services.db.pool.query(
       `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
        SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 1000) n`,
-      [holder.listingId],
+      [owner.listingId],
     );
     expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
       forms: 3,
@@ -209,69 +210,69 @@ describe("on a guest's request, an address", { timeout: 120_000 }, () => {
     });
   });
 
-  test("that an update puts in its place meanwhile stays", async () => {
+  test("written by a concurrent update is kept", async () => {
     const { id } = await create();
     const updater = await services.db.pool.connect();
     await updater.query("BEGIN");
     await updater.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
     const erasing = asOperator(services).people.erase({ email: ADDRESS });
-    const blocked = async () =>
+    const countBlocked = async () =>
       (await services.db.pool.query("SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted")).rows[0]?.n;
-    await expect.poll(blocked).toBeGreaterThan(0);
+    await expect.poll(countBlocked).toBeGreaterThan(0);
     const { rows } = await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [
       (await createOther()).id,
     ]);
-    // Sealed for another form, it opens for none: nobody's address, so not the one that is sought.
+    // Sealed for another form, so it cannot be decrypted and does not match the erased address.
     await updater.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, rows[0]?.guest_email]);
     await updater.query("COMMIT");
     updater.release();
     expect(await erasing).toMatchObject({ forms: 0 });
-    expect(await withAddress()).toContain(id);
-    expect(await erasures(id)).toEqual([]);
+    expect(await formsWithAddress()).toContain(id);
+    expect(await erasureEntries(id)).toEqual([]);
   });
 
   const createOther = () => create("other@example.com");
 
-  test("of a host stays, for hosts are users", async () => {
+  test("of a host is kept, because hosts are users", async () => {
     const { email } = await makeUser(services);
     await asOperator(services).people.erase({ email });
     expect((await asOperator(services).users.find({ email })).email).toBe(email);
   });
 
-  test("must be one", async () => {
+  test("must be a valid email address, and only the operator may erase it", async () => {
     const { people } = asOperator(services);
     for (const email of ["", "x", "a@b"]) {
-      expect(await rejectedFields(people.erase({ email }))).toEqual(["email"]);
+      expect(await catchRejectedFields(people.erase({ email }))).toEqual(["email"]);
     }
-    expect(await refusalCode(asUser(services, holder.userId).people.erase({ email: ADDRESS }))).toBe(
+    expect(await catchErrorCode(asUser(services, owner.userId).people.erase({ email: ADDRESS }))).toBe(
       "FORBIDDEN",
     );
   });
 
-  test("that is being sent to at the time is not sent to again", async () => {
-    const office = await openPostOffice();
-    office.hold();
-    office.refusals.push({ code: 451, text: "busy" });
+  test("to which a message is being sent gets no further attempt", async () => {
+    const mailServer = await openMailServer();
+    mailServer.holdRcpt();
+    mailServer.rcptErrors.push({ code: 451, text: "busy" });
     await create();
-    const lines = await work(await withMail(services, office.url));
-    await expect.poll(() => office.begun).toBe(1);
+    const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await expect.poll(() => mailServer.rcptCount).toBe(1);
     expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({
       forms: 1,
       notifications: 0,
     });
-    office.release();
-    const gone = () => lines.filter(({ message }) => message.startsWith("nothing to notify"));
-    await expect.poll(() => gone().length).toBe(1);
-    await expect.poll(waiting).toEqual([]);
-    expect([office.begun, office.received]).toEqual([1, []]);
+    mailServer.releaseRcpt();
+    const skipped = () => lines.filter(({ message }) => message.startsWith("nothing to notify"));
+    await expect.poll(() => skipped().length).toBe(1);
+    await expect.poll(formsWithUnsent).toEqual([]);
+    expect([mailServer.rcptCount, mailServer.received]).toEqual([1, []]);
   });
 });
 
-// Each starts several processes.
+// Each test starts several processes.
 describe("the commands", { timeout: 270_000 }, () => {
   const run = (...args: string[]) => runCli(args, { env: commandEnv(services) });
 
-  test("`people erase` prints the count, and wrong usage ends with 2, without the address", async () => {
+  test("`people erase` prints the counts; wrong usage exits with 2 and does not print the address", async () => {
     await create();
     const erased = await run("people", "erase", ADDRESS, "--json");
     expect([erased.code, erased.stderr]).toEqual([0, ""]);
@@ -283,7 +284,7 @@ describe("the commands", { timeout: 270_000 }, () => {
     expect((await run("people", "erase")).code).toBe(2);
   });
 
-  test("`notifications retry` prints the notification, and ends with 1 where there is none", async () => {
+  test("`notifications retry` prints the notification, and exits with 1 if there is none", async () => {
     const form = await create();
     const [listed] = JSON.parse((await run("notifications", "--json")).stdout);
     await services.db.pool.query("UPDATE notifications SET state = 'failed'");

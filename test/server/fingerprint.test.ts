@@ -3,16 +3,16 @@ import type { Services } from "../../server/context.js";
 import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { openTestServices } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
-/** A field that the body gets in a later version; absent unless set. */
-const later = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
+/** An optional field that a later version adds to the body. */
+const laterVersion = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
 
 vi.mock("../../server/forms/idempotency.js", async (load) => {
   const module = await load<typeof import("../../server/forms/idempotency.js")>();
   const canonical: typeof module.canonicalBody = (body) => ({
     ...module.canonicalBody(body),
-    ...(later.field !== undefined && { arrivalTime: later.field }),
+    ...(laterVersion.field !== undefined && { arrivalTime: laterVersion.field }),
   });
   return { ...module, canonicalBody: canonical };
 });
@@ -38,8 +38,8 @@ const BODY = {
   numberOfGuests: 4,
 };
 
-// Stored with the forms of every host: to change them is to lose their replays.
-const GOLDEN = {
+// Stored in every database. If they change, retries of existing creates make second forms.
+const STORED = {
   plain: [
     "01623ba4bb9ce568fd39ffdd742af7b0543f7918e3527cedf27ec9e82f19595944",
     "013d8dc95ff8e553bd9a32378add44769d8be7a85fa79fb546935b4efbf9053fe2",
@@ -50,44 +50,45 @@ const GOLDEN = {
   ],
 };
 
-describe("fingerprints of stored creates stay recognizable", () => {
-  test("a body without an address has these fingerprints, newest secret first", () => {
-    expect(hex(BODY)).toEqual(GOLDEN.plain);
+describe("stored fingerprints never change", () => {
+  test("a body without an address keeps its fingerprints, newest secret first", () => {
+    expect(hex(BODY)).toEqual(STORED.plain);
   });
 
-  test("a body with an address has these fingerprints, whatever the case of its domain", () => {
-    expect(hex({ ...BODY, guestEmail: "Guest@Example.COM" })).toEqual(GOLDEN.withAddress);
-    expect(hex({ ...BODY, guestEmail: "Guest@example.com" })).toEqual(GOLDEN.withAddress);
+  test("a body with an address keeps its fingerprints, in any case of the domain", () => {
+    expect(hex({ ...BODY, guestEmail: "Guest@Example.COM" })).toEqual(STORED.withAddress);
+    expect(hex({ ...BODY, guestEmail: "Guest@example.com" })).toEqual(STORED.withAddress);
   });
 
-  test("null counts as absent, and every fingerprint begins with its version", () => {
-    expect(hex({ ...BODY, guestEmail: null })).toEqual(GOLDEN.plain);
-    for (const one of [...GOLDEN.plain, ...GOLDEN.withAddress]) expect(one).toMatch(/^01[\da-f]{64}$/);
+  test("a null address counts as absent, and every fingerprint starts with the version byte", () => {
+    expect(hex({ ...BODY, guestEmail: null })).toEqual(STORED.plain);
+    for (const fingerprint of [...STORED.plain, ...STORED.withAddress])
+      expect(fingerprint).toMatch(/^01[\da-f]{64}$/);
   });
 });
 
-test("a create that was made before the body had an optional field is replayed afterwards", async () => {
-  const holder = await makeHolder(services);
-  later.field = undefined;
-  const { form } = await holder.create(holder.body, "before");
-  later.field = null;
-  expect(await holder.create(holder.body, "before")).toEqual({ form, replayed: true });
-  expect(await holder.create(holder.body)).toEqual({ form, replayed: true });
-  later.field = "18:00";
-  const other = await holder.create(holder.body);
+test("a create from before an optional field was added to the body is still replayed", async () => {
+  const owner = await makeListingOwner(services);
+  laterVersion.field = undefined;
+  const { form } = await owner.create(owner.body, "before");
+  laterVersion.field = null;
+  expect(await owner.create(owner.body, "before")).toEqual({ form, replayed: true });
+  expect(await owner.create(owner.body)).toEqual({ form, replayed: true });
+  laterVersion.field = "18:00";
+  const other = await owner.create(owner.body);
   expect(other.replayed).toBe(false);
   expect(other.form.id).not.toBe(form.id);
 });
 
-test("a replay of an answer stored before a field existed has the field, null", async () => {
-  const holder = await makeHolder(services);
-  later.field = undefined;
-  const { form } = await holder.create(holder.body);
+test("a replay of a response stored before a field existed returns the field as null", async () => {
+  const owner = await makeListingOwner(services);
+  laterVersion.field = undefined;
+  const { form } = await owner.create(owner.body);
   await services.db.pool.query(
     "UPDATE creations SET answer = answer - 'numberOfPets' - 'checkOutDate' WHERE form_id = $1",
     [form.id],
   );
-  const { form: replayed } = await holder.create(holder.body);
+  const { form: replayed } = await owner.create(owner.body);
   expect(replayed).toEqual({ ...form, checkOutDate: null });
   expect(Object.keys(replayed)).toEqual(Object.keys(form));
 });

@@ -3,8 +3,8 @@ import { hashKey, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/paging.js";
 import { deriveKey, deriveKeyring, open } from "../../server/secrets.js";
 
-// Values that clients and databases hold. If one of these tests fails, what was given out or stored before the change
-// no longer works: keep reading the old format beside the new one instead of changing the literal.
+// Values that clients and databases hold. If one of these tests fails, values returned or stored by earlier versions no
+// longer work. Do not change the literal: support the old format in addition to the new one.
 
 const [NEW_SECRET, OLD_SECRET] = [
   "golden-secret-one-of-32-characters-and-more",
@@ -36,13 +36,13 @@ describe("keys derived from APP_SECRETS", () => {
   });
 });
 
-test("the value by which a database knows a secret never changes", () => {
+test("the secret_checks value of a secret never changes", () => {
   expect(deriveKey(NEW_SECRET, "check").toString("hex")).toBe(
     "05b642db15abc67cc0a9fea5d72db9a3439635a23f97fe53cc56e6472eb869d1",
   );
 });
 
-describe("a cursor given out by an earlier version", () => {
+describe("a cursor returned by an earlier version", () => {
   const position = { createdAt: Date.parse("2026-11-21T10:15:30.123Z"), id: FORM_ID };
   const first = { createdAt: 0, id: "00000000-0000-0000-0000-000000000000" };
   const last = {
@@ -68,7 +68,7 @@ describe("a cursor given out by an earlier version", () => {
     },
   ];
 
-  test.each(cases)("still stands for its position: $cursor", ({ identity, position, cursor }) => {
+  test.each(cases)("decodes to its position, and encodes back: $cursor", ({ identity, position, cursor }) => {
     expect(decodeCursor(keyring.cursor, identity, cursor)).toEqual(position);
     expect(encodeCursor(keyring.cursor, identity, position)).toBe(cursor);
   });
@@ -77,12 +77,12 @@ describe("a cursor given out by an earlier version", () => {
     [forms, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLX1cR84M7S24LRMEJkwsn4Q"],
     [onListing, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLeGhgVQqGy3UQUY_uYed8qw"],
     [listings, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLbJlUWf_ylPOD2HjK4TP2dQ"],
-  ])("is accepted after its secret was rotated: %o", (identity, cursor) => {
+  ])("is accepted while its secret is still listed: %o", (identity, cursor) => {
     expect(decodeCursor(keyring.cursor, identity, cursor)).toEqual(position);
     expect(() => decodeCursor(deriveKeyring([NEW_SECRET]).cursor, identity, cursor)).toThrow();
   });
 
-  test("is still bound to its list and its listing", () => {
+  test("is valid only for its list and listingId", () => {
     for (const { identity, cursor } of cases) {
       for (const other of [forms, onListing, listings]) {
         if (other === identity) continue;
@@ -96,12 +96,12 @@ describe("a guest's address sealed by an earlier version", () => {
   test.each([
     ["guest@example.com", "AdSqbO3L95C579dAsYhsFnIUP2hS+LR/g89lVSbv3EwZ975J/SrPj50eBpGjFg=="],
     ["gäst+ü@bücher.example", "AZ8wQjgaIeDnultUkUPs3i5n+pMALI6ea6giOWTj/L6MyAJQZZQT6TIxEbRBsZzgq5j/zC0="],
-  ])("opens for its form: %s", (address, sealed) => {
+  ])("is decrypted for its form, and for no other: %s", (address, sealed) => {
     expect(open(keyring.email, Buffer.from(sealed, "base64"), FORM_ID)).toBe(address);
     expect(() => open(keyring.email, Buffer.from(sealed, "base64"), LISTING_ID)).toThrow();
   });
 
-  test("opens after its secret was rotated", () => {
+  test("is decrypted while its secret is still listed", () => {
     const sealed = Buffer.from("Afklh+UbJqVCkPgpuPCONLLRjqiJDfISd+tiGxFcRbfV3oTpbOXhzoOYfs0I3A==", "base64");
     expect(open(keyring.email, sealed, FORM_ID)).toBe("guest@example.com");
     expect(() => open(deriveKeyring([NEW_SECRET]).email, sealed, FORM_ID)).toThrow();
@@ -126,7 +126,7 @@ describe("an API key issued by an earlier version", () => {
       "grf_ro_JKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz1JSBTk",
       "1dc2cf4990d7aeb549eb2bcef0b8d942ae157c219bbfbb5f69bbe2f8ea5cd105",
     ],
-  ])("keeps its checksum and its stored hash: %s", (key, stored) => {
+  ])("has the same checksum and stored hash: %s", (key, stored) => {
     expect(isWellFormed(key)).toBe(true);
     expect(hashKey(key).toString("hex")).toBe(stored);
   });

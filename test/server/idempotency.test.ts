@@ -3,19 +3,19 @@ import type { Services } from "../../server/context.js";
 import {
   asOperator,
   asUser,
-  createForm,
+  catchErrorCode,
+  catchServiceError,
+  createFormWithOutcome,
+  fixedStay,
   keyPrincipal,
   makeKey,
   makeListing,
   openTestServices,
-  refusal,
-  refusalCode,
   setRole,
-  stay,
   TEST_SECRET,
   withSecrets,
 } from "../factories.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 
@@ -23,199 +23,203 @@ beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
 
-const update = (
-  { userId }: TestHolder,
+const updateForm = (
+  { userId }: ListingOwner,
   id: string,
-  body: Parameters<typeof stay>[1] & { listingId: string },
-) => asUser(services, userId).forms.update({ id, ...stay(body.listingId), ...body });
+  body: Parameters<typeof fixedStay>[1] & { listingId: string },
+) => asUser(services, userId).forms.update({ id, ...fixedStay(body.listingId), ...body });
 
-const ONE = { forms: 1, creations: 1, jobs: 1, audit: 1 };
+const ONE_FORM = { forms: 1, creations: 1, notifications: 1, audit: 1 };
 
-describe("the same body again", () => {
-  test("with no, the same or another Idempotency-Key is answered with the original and does nothing", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body);
+describe("an equal body", () => {
+  test("with no, the same or another Idempotency-Key is replayed and writes nothing but new keys", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
     expect(first.replayed).toBe(false);
     for (const key of [undefined, "one", "one", "two", undefined, "one"]) {
-      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    expect(await holder.traces()).toEqual({ ...ONE, keys: 2 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 2 });
   });
 
-  test("after a create with an Idempotency-Key, too", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "one");
+  test("is also replayed if the first create had an Idempotency-Key", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "one");
     for (const key of [undefined, "one", "two"]) {
-      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    expect(await holder.traces()).toEqual({ ...ONE, keys: 2 });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 2 });
   });
 
-  test("is known by what it means, not by how it is written", async () => {
-    const holder = await makeHolder(services);
+  test("is compared by value: property order, offset, email domain case and UUID case do not matter", async () => {
+    const owner = await makeListingOwner(services);
     const body = {
-      listingId: holder.listingId,
+      listingId: owner.listingId,
       checkInDate: "2027-07-01T13:00:00.000Z",
       checkOutDate: "2027-07-08T09:00:00.000Z",
       numberOfGuests: 2,
       guestEmail: "Guest.Name@example.com",
     };
-    const first = await holder.create(body);
-    const same = [
+    const first = await owner.create(body);
+    const equalBodies = [
       { ...body, checkInDate: "2027-07-01T15:00:00+02:00", checkOutDate: "2027-07-08T09:00:00.000999-00:00" },
       { ...body, guestEmail: "  Guest.Name@EXAMPLE.Com " },
       { ...body, listingId: body.listingId.toUpperCase() },
       Object.fromEntries(Object.entries(body).reverse()) as typeof body,
     ];
-    for (const again of same) {
-      expect(await holder.create(again)).toEqual({ form: first.form, replayed: true });
+    for (const again of equalBodies) {
+      expect(await owner.create(again)).toEqual({ form: first.form, replayed: true });
     }
-    const others = [
+    const otherBodies = [
       { ...body, guestEmail: "guest.name@example.com" },
       { ...body, guestEmail: "other@example.com" },
       { ...body, guestEmail: null },
       { ...body, checkInDate: "2027-07-01T13:00:00.001Z" },
       { ...body, checkOutDate: "2027-07-08T09:00:01Z" },
       { ...body, numberOfGuests: 3 },
-      { ...body, listingId: (await makeListing(services, holder.userId)).id },
+      { ...body, listingId: (await makeListing(services, owner.userId)).id },
     ];
     const ids = new Set([first.form.id]);
-    for (const other of others) {
-      const { form, replayed } = await holder.create(other);
+    for (const other of otherBodies) {
+      const { form, replayed } = await owner.create(other);
       expect(replayed).toBe(false);
       ids.add(form.id);
     }
     expect(ids.size).toBe(8);
   });
 
-  test("null is as good as no address", async () => {
-    const holder = await makeHolder(services);
-    const body = stay(holder.listingId);
-    const first = await holder.create(body);
+  test("with guestEmail null equals one without guestEmail", async () => {
+    const owner = await makeListingOwner(services);
+    const body = fixedStay(owner.listingId);
+    const first = await owner.create(body);
     for (const guestEmail of [null, undefined]) {
       const again = { ...body, ...(guestEmail === null && { guestEmail }) };
-      expect(await holder.create(again)).toEqual({ form: first.form, replayed: true });
+      expect(await owner.create(again)).toEqual({ form: first.form, replayed: true });
     }
   });
 });
 
-describe("the same Idempotency-Key with another body", () => {
-  test("is rejected however the key was bound, and writes nothing", async () => {
-    const holder = await makeHolder(services);
-    await holder.create(holder.body, "made");
-    await holder.create(holder.body, "repeated");
-    const before = await holder.traces();
+describe("an Idempotency-Key reused with another body", () => {
+  test("is IDEMPOTENCY_KEY_REUSED and writes nothing, whether a create or a replay bound the key", async () => {
+    const owner = await makeListingOwner(services);
+    await owner.create(owner.body, "made");
+    await owner.create(owner.body, "repeated");
+    const before = await owner.countRows();
     for (const key of ["made", "repeated"]) {
-      const other = { ...holder.body, numberOfGuests: 3 };
-      expect(await refusalCode(holder.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
+      const other = { ...owner.body, numberOfGuests: 3 };
+      expect(await catchErrorCode(owner.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
     }
-    expect(await holder.traces()).toEqual(before);
+    expect(await owner.countRows()).toEqual(before);
   });
 
-  test("is refused even where that body was created before", async () => {
-    const holder = await makeHolder(services);
-    await holder.create(holder.body, "one");
-    const other = { ...holder.body, numberOfGuests: 3 };
-    await holder.create(other, "two");
-    expect(await refusalCode(holder.create(other, "one"))).toBe("IDEMPOTENCY_KEY_REUSED");
-    expect(await refusalCode(holder.create(holder.body, "two"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  test("is IDEMPOTENCY_KEY_REUSED even if that body was created before with another key", async () => {
+    const owner = await makeListingOwner(services);
+    await owner.create(owner.body, "one");
+    const other = { ...owner.body, numberOfGuests: 3 };
+    await owner.create(other, "two");
+    expect(await catchErrorCode(owner.create(other, "one"))).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect(await catchErrorCode(owner.create(owner.body, "two"))).toBe("IDEMPOTENCY_KEY_REUSED");
   });
 
-  test("keys differ by case and by spaces", async () => {
-    const holder = await makeHolder(services);
+  test("keys that differ in case or spaces are different keys", async () => {
+    const owner = await makeListingOwner(services);
     const ids = new Set<string>();
     for (const [index, key] of ["k", "K", " k", "k "].entries()) {
-      const { form } = await holder.create({ ...holder.body, numberOfGuests: index + 1 }, key);
+      const { form } = await owner.create({ ...owner.body, numberOfGuests: index + 1 }, key);
       ids.add(form.id);
     }
     expect(ids.size).toBe(4);
   });
 });
 
-describe("a failed attempt binds nothing", () => {
-  test("whatever it failed of", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
-    const { body } = holder;
-    const inactive = await makeListing(services, holder.userId, { active: false });
-    const foreign = await makeHolder(services);
+describe("a failed create", () => {
+  test("binds neither its Idempotency-Key nor its body, whatever the error", async () => {
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
+    const { body } = owner;
+    const inactive = await makeListing(services, owner.userId, { active: false });
+    const foreign = await makeListingOwner(services);
     const failures = [
       { ...body, numberOfGuests: 5 },
       { ...body, numberOfGuests: 0 },
       { ...body, listingId: inactive.id },
       { ...body, listingId: foreign.listingId },
     ];
-    for (const failing of failures) await refusalCode(holder.create(failing, "key"));
-    expect(await holder.traces()).toEqual({ forms: 0, creations: 0, jobs: 0, audit: 0, keys: 0 });
-    const first = await holder.create(body, "key");
+    for (const failing of failures) await catchErrorCode(owner.create(failing, "key"));
+    expect(await owner.countRows()).toEqual({ forms: 0, creations: 0, notifications: 0, audit: 0, keys: 0 });
+    const first = await owner.create(body, "key");
     expect(first.replayed).toBe(false);
-    expect(await holder.create(body, "key")).toEqual({ form: first.form, replayed: true });
-    expect(await holder.traces()).toEqual({ ...ONE, keys: 1 });
+    expect(await owner.create(body, "key")).toEqual({ form: first.form, replayed: true });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
   });
 
-  test("nor does a key that was refused for its body bind that body", async () => {
-    const holder = await makeHolder(services);
-    await holder.create(holder.body, "one");
-    const other = { ...holder.body, numberOfGuests: 3 };
-    await refusalCode(holder.create(other, "one"));
-    expect((await holder.create(other)).replayed).toBe(false);
+  test("with IDEMPOTENCY_KEY_REUSED does not bind its body", async () => {
+    const owner = await makeListingOwner(services);
+    await owner.create(owner.body, "one");
+    const other = { ...owner.body, numberOfGuests: 3 };
+    await catchErrorCode(owner.create(other, "one"));
+    expect((await owner.create(other)).replayed).toBe(false);
   });
 });
 
-describe("everything is the holder's", () => {
-  test("two holders on one listing see neither each other's keys nor fingerprints", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeHolder(services);
-    await setRole(services, holder.listingId, second.userId, "WRITER");
-    const first = await holder.create(holder.body, "key");
-    const theirs = await second.create(holder.body, "key");
+describe("Idempotency-Keys and fingerprints belong to a key holder", () => {
+  test("key holders on the same listing do not see each other's keys or fingerprints", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListingOwner(services);
+    await setRole(services, owner.listingId, second.userId, "WRITER");
+    const first = await owner.create(owner.body, "key");
+    const theirs = await second.create(owner.body, "key");
     expect(theirs.replayed).toBe(false);
     expect(theirs.form.id).not.toBe(first.form.id);
-    const third = await makeHolder(services);
-    await setRole(services, holder.listingId, third.userId, "WRITER");
-    expect((await third.create({ ...holder.body, numberOfGuests: 5 }, "key")).replayed).toBe(false);
-    expect((await holder.create(holder.body, "key")).form).toEqual(first.form);
-    expect((await second.create(holder.body)).form).toEqual(theirs.form);
+    const third = await makeListingOwner(services);
+    await setRole(services, owner.listingId, third.userId, "WRITER");
+    expect((await third.create({ ...owner.body, numberOfGuests: 5 }, "key")).replayed).toBe(false);
+    expect((await owner.create(owner.body, "key")).form).toEqual(first.form);
+    expect((await second.create(owner.body)).form).toEqual(theirs.form);
   });
 
-  test("all keys of a holder, and the holder as a user, are one: a rotated key replays", async () => {
-    const holder = await makeHolder(services);
-    const key = await makeKey(services, holder.userId);
-    const first = await createForm(services, keyPrincipal(key), holder.body, { idempotencyKey: "k" });
+  test("all keys of a holder, rotated ones included, and the holder as a user replay each other's creates", async () => {
+    const owner = await makeListingOwner(services);
+    const key = await makeKey(services, owner.userId);
+    const first = await createFormWithOutcome(services, keyPrincipal(key), owner.body, {
+      idempotencyKey: "k",
+    });
     const rotated = await asOperator(services).keys.rotate({ id: key.id });
-    const other = await makeKey(services, holder.userId);
+    const other = await makeKey(services, owner.userId);
     for (const { id } of [rotated, other]) {
       const principal = keyPrincipal({ ...key, id });
       const again = { form: first.form, replayed: true };
-      expect(await createForm(services, principal, holder.body, { idempotencyKey: "k" })).toEqual(again);
-      expect(await createForm(services, principal, holder.body)).toEqual(again);
+      expect(await createFormWithOutcome(services, principal, owner.body, { idempotencyKey: "k" })).toEqual(
+        again,
+      );
+      expect(await createFormWithOutcome(services, principal, owner.body)).toEqual(again);
     }
-    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
-    const changed = createForm(services, keyPrincipal(other), stay(holder.listingId), {
+    expect(await owner.create(owner.body)).toEqual({ form: first.form, replayed: true });
+    const changed = createFormWithOutcome(services, keyPrincipal(other), fixedStay(owner.listingId), {
       idempotencyKey: "k",
     });
-    expect(await refusalCode(changed)).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect(await catchErrorCode(changed)).toBe("IDEMPOTENCY_KEY_REUSED");
   });
 });
 
 describe("after an update of the form", () => {
-  test("a repeat without a key, or with a bound one, replays the original result", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "bound");
-    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
+  test("a retry with no or a bound Idempotency-Key replays the original response", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "bound");
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "COMPLETED" });
     for (const key of [undefined, "bound"]) {
-      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
   });
 
-  test("a never-seen key makes a second form, to which the fingerprint passes", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "first");
-    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
-    const second = await holder.create(holder.body, "second");
+  test("a new Idempotency-Key creates a second form, which retries without a key then replay", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "first");
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
+    const second = await owner.create(owner.body, "second");
     expect(second.replayed).toBe(false);
     expect(second.form.id).not.toBe(first.form.id);
-    const answers = { first, second };
+    const results = { first, second };
     for (const [key, of] of [
       [undefined, "second"],
       ["second", "second"],
@@ -224,184 +228,184 @@ describe("after an update of the form", () => {
       ["third", "second"],
       [undefined, "second"],
     ] as const) {
-      expect(await holder.create(holder.body, key)).toEqual({ form: answers[of].form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: results[of].form, replayed: true });
     }
-    const other = { ...holder.body, numberOfGuests: 4 };
+    const other = { ...owner.body, numberOfGuests: 4 };
     for (const key of ["first", "second", "third"]) {
-      expect(await refusalCode(holder.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
+      expect(await catchErrorCode(owner.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
     }
-    expect(await holder.traces()).toEqual({ forms: 2, creations: 2, jobs: 2, keys: 3, audit: 3 });
+    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, notifications: 2, keys: 3, audit: 3 });
   });
 
-  test("and so again after an update of the second", async () => {
-    const holder = await makeHolder(services);
+  test("after each further update a new Idempotency-Key creates another form, and old keys replay their own", async () => {
+    const owner = await makeListingOwner(services);
     const ids = [];
     for (const key of ["a", "b", "c"]) {
-      const { form, replayed } = await holder.create(holder.body, key);
+      const { form, replayed } = await owner.create(owner.body, key);
       expect(replayed).toBe(false);
       ids.push(form.id);
-      await update(holder, form.id, { ...holder.body, numberOfGuests: 9 });
+      await updateForm(owner, form.id, { ...owner.body, numberOfGuests: 9 });
     }
     expect(new Set(ids).size).toBe(3);
     for (const [index, key] of ["a", "b", "c"].entries()) {
-      expect((await holder.create(holder.body, key)).form.id).toBe(ids[index]);
+      expect((await owner.create(owner.body, key)).form.id).toBe(ids[index]);
     }
-    expect((await holder.create(holder.body)).form.id).toBe(ids[2]);
+    expect((await owner.create(owner.body)).form.id).toBe(ids[2]);
   });
 
-  test("a form that was changed and changed back is the body's again: a new key replays it", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body);
-    await update(holder, first.form.id, { ...holder.body, numberOfGuests: 9 });
-    await update(holder, first.form.id, holder.body);
-    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
+  test("a form that was changed back to the body is replayed for a new key", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
+    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
+    await updateForm(owner, first.form.id, owner.body);
+    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("an update that changes nothing, or leaves the address out, makes no difference", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body);
-    await update(holder, first.form.id, holder.body);
-    await update(holder, first.form.id, stay(holder.listingId));
-    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
-    await update(holder, first.form.id, { ...holder.body, guestEmail: "other@example.com" });
-    expect((await holder.create(holder.body, "newer")).replayed).toBe(false);
+  test("an update that changes nothing or omits the address does not prevent replays", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
+    await updateForm(owner, first.form.id, owner.body);
+    await updateForm(owner, first.form.id, fixedStay(owner.listingId));
+    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
+    await updateForm(owner, first.form.id, { ...owner.body, guestEmail: "other@example.com" });
+    expect((await owner.create(owner.body, "newer")).replayed).toBe(false);
   });
 
-  test("a status or a party set in the application is no difference from the body", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body);
+  test("a status set by the operator does not prevent replays", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
-    expect(await holder.create(holder.body, "new")).toEqual({ form: first.form, replayed: true });
+    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("a create equal to what the update made is a new form", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body);
-    const changed = { ...holder.body, numberOfGuests: 9 };
-    await update(holder, first.form.id, changed);
-    const second = await holder.create(changed);
+  test("a create equal to the updated form creates a new form", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
+    const changed = { ...owner.body, numberOfGuests: 9 };
+    await updateForm(owner, first.form.id, changed);
+    const second = await owner.create(changed);
     expect(second.replayed).toBe(false);
-    expect(await holder.create(changed, "k")).toEqual({ form: second.form, replayed: true });
-    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
+    expect(await owner.create(changed, "k")).toEqual({ form: second.form, replayed: true });
+    expect(await owner.create(owner.body)).toEqual({ form: first.form, replayed: true });
   });
 
   test("an Idempotency-Key on an update is ignored", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "k");
-    const keyed = asUser(services, holder.userId, { idempotencyKey: "k" });
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "k");
+    const keyed = asUser(services, owner.userId, { idempotencyKey: "k" });
     const updated = await keyed.forms.update({
       id: first.form.id,
-      ...stay(holder.listingId, { numberOfGuests: 9 }),
+      ...fixedStay(owner.listingId, { numberOfGuests: 9 }),
     });
     expect(updated.numberOfGuests).toBe(9);
-    const fresh = asUser(services, holder.userId, { idempotencyKey: "fresh" });
-    await fresh.forms.update({ id: first.form.id, ...stay(holder.listingId) });
-    expect((await holder.create({ ...holder.body, numberOfGuests: 5 }, "fresh")).replayed).toBe(false);
+    const fresh = asUser(services, owner.userId, { idempotencyKey: "fresh" });
+    await fresh.forms.update({ id: first.form.id, ...fixedStay(owner.listingId) });
+    expect((await owner.create({ ...owner.body, numberOfGuests: 5 }, "fresh")).replayed).toBe(false);
   });
 });
 
-describe("a replay checks the scope again", () => {
-  test("membership lost and regained", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "k");
+describe("a replay checks the scope", () => {
+  test("without membership it is RESOURCE_NOT_FOUND, and with a new membership it is replayed", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "k");
     for (const role of ["READER", "NONE"] as const) {
-      await setRole(services, holder.listingId, holder.userId, role);
+      await setRole(services, owner.listingId, owner.userId, role);
       for (const key of [undefined, "k", "new"]) {
-        expect(await refusalCode(holder.create(holder.body, key))).toBe("RESOURCE_NOT_FOUND");
+        expect(await catchErrorCode(owner.create(owner.body, key))).toBe("RESOURCE_NOT_FOUND");
       }
     }
-    expect(await refusalCode(holder.create({ ...holder.body, numberOfGuests: 3 }, "k"))).toBe(
+    expect(await catchErrorCode(owner.create({ ...owner.body, numberOfGuests: 3 }, "k"))).toBe(
       "RESOURCE_NOT_FOUND",
     );
-    await setRole(services, holder.listingId, holder.userId, "WRITER");
-    expect(await holder.create(holder.body, "k")).toEqual({ form: first.form, replayed: true });
-    expect(await holder.traces()).toEqual({ ...ONE, keys: 1 });
+    await setRole(services, owner.listingId, owner.userId, "WRITER");
+    expect(await owner.create(owner.body, "k")).toEqual({ form: first.form, replayed: true });
+    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
   });
 
-  test("the form moved out of the holder's scope, and back", async () => {
-    const holder = await makeHolder(services);
-    const other = await makeHolder(services);
-    await setRole(services, holder.listingId, other.userId, "WRITER");
-    const first = await holder.create(holder.body, "k");
-    await update(other, first.form.id, { ...holder.body, listingId: other.listingId });
+  test("it is RESOURCE_NOT_FOUND while the form is on a listing out of scope", async () => {
+    const owner = await makeListingOwner(services);
+    const other = await makeListingOwner(services);
+    await setRole(services, owner.listingId, other.userId, "WRITER");
+    const first = await owner.create(owner.body, "k");
+    await updateForm(other, first.form.id, { ...owner.body, listingId: other.listingId });
     for (const key of [undefined, "k"]) {
-      expect(await refusal(holder.create(holder.body, key))).toMatchObject({
+      expect(await catchServiceError(owner.create(owner.body, key))).toMatchObject({
         serviceCode: "RESOURCE_NOT_FOUND",
         message: "You no longer have access to the form that this request created.",
       });
     }
-    await update(other, first.form.id, holder.body);
-    expect(await holder.create(holder.body, "k")).toEqual({ form: first.form, replayed: true });
+    await updateForm(other, first.form.id, owner.body);
+    expect(await owner.create(owner.body, "k")).toEqual({ form: first.form, replayed: true });
   });
 
-  test("a form moved within the scope replays as it was; with the request's listing lost it does not", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeListing(services, holder.userId);
-    const first = await holder.create(holder.body);
-    await update(holder, first.form.id, { ...holder.body, listingId: second.id });
-    expect(await holder.create(holder.body)).toEqual({ form: first.form, replayed: true });
-    await setRole(services, holder.listingId, holder.userId, "NONE");
-    expect(await refusalCode(holder.create(holder.body))).toBe("RESOURCE_NOT_FOUND");
+  test("a form moved within the scope is replayed, unless the listing of the request is out of scope", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const first = await owner.create(owner.body);
+    await updateForm(owner, first.form.id, { ...owner.body, listingId: second.id });
+    expect(await owner.create(owner.body)).toEqual({ form: first.form, replayed: true });
+    await setRole(services, owner.listingId, owner.userId, "NONE");
+    expect(await catchErrorCode(owner.create(owner.body))).toBe("RESOURCE_NOT_FOUND");
   });
 });
 
-describe("a replay does not judge by the listing's rules", () => {
-  test("it replays where the listing has become inactive or smaller", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "k");
+describe("a replay does not check the listing's rules", () => {
+  test("it succeeds after the listing was deactivated or its guest limit was lowered", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "k");
     await services.db.pool.query(
       "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1",
-      [holder.listingId],
+      [owner.listingId],
     );
     for (const key of [undefined, "k", "new"]) {
-      expect(await holder.create(holder.body, key)).toEqual({ form: first.form, replayed: true });
+      expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    expect(await refusalCode(holder.create({ ...holder.body, numberOfGuests: 1 }))).toBe("VALIDATION_ERROR");
+    expect(await catchErrorCode(owner.create({ ...owner.body, numberOfGuests: 1 }))).toBe("VALIDATION_ERROR");
   });
 
-  test("a key that is bound to another body is refused before the rules", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
-    await holder.create(holder.body, "k");
-    const call = holder.create({ ...holder.body, numberOfGuests: 5 }, "k");
-    expect(await refusalCode(call)).toBe("IDEMPOTENCY_KEY_REUSED");
+  test("IDEMPOTENCY_KEY_REUSED comes before the listing's rules", async () => {
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
+    await owner.create(owner.body, "k");
+    const call = owner.create({ ...owner.body, numberOfGuests: 5 }, "k");
+    expect(await catchErrorCode(call)).toBe("IDEMPOTENCY_KEY_REUSED");
   });
 });
 
-describe("after the secrets were rotated", () => {
-  test("requests of before are recognized, and those made before the old secret went", async () => {
-    const next = "the-next-secret-of-at-least-32-characters";
+describe("after a rotation of the secrets", () => {
+  test("earlier creates are replayed, and creates made during the rotation after the old secret is removed", async () => {
+    const newSecret = "the-next-secret-of-at-least-32-characters";
     const before = await openTestServices();
-    const rotated = withSecrets(before, next, TEST_SECRET);
-    const holder = await makeHolder(before);
-    const first = await holder.create(holder.body, "k");
+    const rotated = withSecrets(before, newSecret, TEST_SECRET);
+    const owner = await makeListingOwner(before);
+    const first = await owner.create(owner.body, "k");
     for (const key of [undefined, "k", "new"]) {
-      const again = await holder.create(holder.body, key, rotated);
+      const again = await owner.create(owner.body, key, rotated);
       expect(again).toEqual({ form: first.form, replayed: true });
     }
-    const other = { ...holder.body, numberOfGuests: 5 };
-    expect(await refusalCode(holder.create(other, "k", rotated))).toBe("IDEMPOTENCY_KEY_REUSED");
+    const other = { ...owner.body, numberOfGuests: 5 };
+    expect(await catchErrorCode(owner.create(other, "k", rotated))).toBe("IDEMPOTENCY_KEY_REUSED");
 
-    // An update seals and fingerprints with the new secret; the creation is known by the old one.
-    const caller = asUser(rotated, holder.userId);
+    // An update encrypts and fingerprints with the new secret. The stored create has a fingerprint of the old one.
+    const caller = asUser(rotated, owner.userId);
     await caller.forms.update({ id: first.form.id, ...other });
-    await caller.forms.update({ id: first.form.id, ...holder.body });
-    expect(await holder.create(holder.body, "newer", rotated)).toEqual({ form: first.form, replayed: true });
+    await caller.forms.update({ id: first.form.id, ...owner.body });
+    expect(await owner.create(owner.body, "newer", rotated)).toEqual({ form: first.form, replayed: true });
 
-    const second = await holder.create(other, "second", rotated);
-    const alone = withSecrets(before, next);
+    const second = await owner.create(other, "second", rotated);
+    const onlyNew = withSecrets(before, newSecret);
     for (const key of [undefined, "second"]) {
-      expect(await holder.create(other, key, alone)).toEqual({ form: second.form, replayed: true });
+      expect(await owner.create(other, key, onlyNew)).toEqual({ form: second.form, replayed: true });
     }
   });
 });
 
-describe("a fingerprint is kept as long as its form", () => {
-  test("with the form gone, its body and its keys are free again", async () => {
-    const holder = await makeHolder(services);
-    const first = await holder.create(holder.body, "k");
+describe("after the form was deleted", () => {
+  test("its body and its Idempotency-Keys can be used for new forms", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body, "k");
     await services.db.pool.query("DELETE FROM forms WHERE id = $1", [first.form.id]);
-    const second = await holder.create({ ...holder.body, numberOfGuests: 3 }, "k");
+    const second = await owner.create({ ...owner.body, numberOfGuests: 3 }, "k");
     expect(second.replayed).toBe(false);
-    expect((await holder.create(holder.body)).replayed).toBe(false);
+    expect((await owner.create(owner.body)).replayed).toBe(false);
   });
 });

@@ -4,13 +4,13 @@ import type { Services } from "../../server/context.js";
 import { generateKey, isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
 import {
   asOperator,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
   keyPrincipal,
   makeKey,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
 } from "../factories.js";
 
 let services: Services;
@@ -28,7 +28,7 @@ afterEach(() => {
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** CRC-32 bit by bit (IEEE 802.3), apart from zlib's. */
+/** CRC-32 (IEEE 802.3) bit by bit, independent of zlib. */
 function crc(text: string): number {
   let rest = ~0;
   for (const byte of Buffer.from(text)) {
@@ -46,7 +46,7 @@ function checksum(text: string): string {
 }
 
 describe("a key", () => {
-  test("is its mode, 43 random base62 characters and their checksum", () => {
+  test("is a prefix for its mode, 43 random base62 characters and a checksum", () => {
     expect(crc("123456789")).toBe(0xcbf43926);
     const keys = new Set<string>();
     const seen = new Set<string>();
@@ -69,11 +69,11 @@ describe("a key", () => {
     "grf_rw_dGlMoiyrlfxX1rTnyFf3vA7NUtFOY6aF0kDQHBwtnOA3d2h8D",
     "grf_ro_mp48ddS880t0DnDzAtAIKzCYuheDByziCzzvOJ1NQAx07Pok2",
     `grf_rw_${"0".repeat(42)}300KYeT`,
-  ])("is recognized wherever its checksum was computed: %s", (key) => {
+  ])("with a checksum computed elsewhere is well-formed: %s", (key) => {
     expect(isWellFormed(key)).toBe(true);
   });
 
-  test("is malformed once a character is changed, dropped or added", () => {
+  test("is malformed if any character is changed, dropped or added", () => {
     const key = `grf_rw_${"0".repeat(43)}2o15bj`;
     for (let index = 0; index < key.length; index++) {
       const [head, tail] = [key.slice(0, index), key.slice(index + 1)];
@@ -89,8 +89,8 @@ describe("a key", () => {
   });
 });
 
-describe("issuing", () => {
-  test("shows the key once; only its hash and its beginning are stored, in any table", async () => {
+describe("keys.issue and keys.list", () => {
+  test("the key is returned once; the database stores only its hash and prefix", async () => {
     const issued = await makeKey(services, userId, { label: "integration" });
     expect(issued).toMatchObject({ mode: "READ_WRITE", expiresAt: null, prefix: issued.key.slice(0, 12) });
     const [listed] = (await asOperator(services).keys.list({ userId })).filter(({ id }) => id === issued.id);
@@ -123,36 +123,38 @@ describe("issuing", () => {
     }
   });
 
-  test("is refused for a user who does not exist, a past expiry, another mode, a label of control characters", async () => {
+  test("an unknown user, a past or malformed expiry, an unknown mode or a control character in the label is rejected", async () => {
     const { keys } = asOperator(services);
     const mode = "READ_ONLY";
     for (const unknown of [randomUUID(), "x"]) {
-      expect(await rejectedFields(keys.issue({ userId: unknown, mode }))).toEqual(["userId"]);
+      expect(await catchRejectedFields(keys.issue({ userId: unknown, mode }))).toEqual(["userId"]);
     }
     const past = new Date(Date.now() - 1000).toISOString();
-    expect(await rejectedFields(keys.issue({ userId, mode, expiresAt: past }))).toEqual(["expiresAt"]);
-    expect(await rejectedFields(keys.issue({ userId, mode, expiresAt: "tomorrow" }))).toEqual(["expiresAt"]);
-    expect(await rejectedFields(keys.issue({ userId, mode: "rw" as "READ_ONLY" }))).toEqual(["mode"]);
-    expect(await rejectedFields(keys.issue({ userId, mode, label: "a\u0007" }))).toEqual(["label"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, expiresAt: past }))).toEqual(["expiresAt"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, expiresAt: "tomorrow" }))).toEqual([
+      "expiresAt",
+    ]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode: "rw" as "READ_ONLY" }))).toEqual(["mode"]);
+    expect(await catchRejectedFields(keys.issue({ userId, mode, label: "a\u0007" }))).toEqual(["label"]);
   });
 
-  test("lists the keys of one user, or all, oldest first, ended ones too", async () => {
+  test("lists the keys of one user or all, oldest first, revoked ones included", async () => {
     const me = await makeUser(services);
-    const made = [await makeKey(services, me.id), await makeKey(services, me.id, { mode: "READ_ONLY" })];
-    await asOperator(services).keys.revoke({ id: made[0]?.id ?? "" });
+    const created = [await makeKey(services, me.id), await makeKey(services, me.id, { mode: "READ_ONLY" })];
+    await asOperator(services).keys.revoke({ id: created[0]?.id ?? "" });
     const { keys } = asOperator(services);
     const mine = await keys.list({ userId: me.id.toUpperCase() });
-    expect(mine.map(({ id }) => id)).toEqual(made.map(({ id }) => id));
+    expect(mine.map(({ id }) => id)).toEqual(created.map(({ id }) => id));
     expect(mine.map(({ revokedAt }) => revokedAt !== null)).toEqual([true, false]);
     const all = (await keys.list({})).map(({ id }) => id);
-    expect(all).toEqual(expect.arrayContaining(made.map(({ id }) => id)));
+    expect(all).toEqual(expect.arrayContaining(created.map(({ id }) => id)));
     expect(await keys.list({ userId: randomUUID() })).toEqual([]);
     expect(await keys.list({ userId: "x" })).toEqual([]);
   });
 });
 
-describe("authenticating", () => {
-  test("a valid key is its holder, in the stored mode, whatever its prefix says", async () => {
+describe("authentication", () => {
+  test("a valid key acts for its holder in the stored mode, whatever its prefix says", async () => {
     const [readWrite, readOnly] = [
       await makeKey(services, userId),
       await makeKey(services, userId, { mode: "READ_ONLY" }),
@@ -163,7 +165,7 @@ describe("authenticating", () => {
     expect(await keyAuthenticator(services)(readWrite.key)).toMatchObject({ mode: "READ_ONLY" });
   });
 
-  test("a malformed key is nobody's, without a query", async () => {
+  test("a malformed key is rejected without a query", async () => {
     const query = vi.spyOn(services.db.pool, "query");
     const connect = vi.spyOn(services.db.pool, "connect");
     const authenticate = keyAuthenticator(services);
@@ -183,7 +185,7 @@ describe("authenticating", () => {
     expect(query.mock.calls.length + connect.mock.calls.length).toBeGreaterThan(0);
   });
 
-  test("an unknown, a revoked and an expired key are nobody's", async () => {
+  test("unknown, revoked and expired keys are rejected", async () => {
     const unknown = generateKey("READ_WRITE");
     const revoked = await makeKey(services, userId);
     await asOperator(services).keys.revoke({ id: revoked.id });
@@ -196,20 +198,20 @@ describe("authenticating", () => {
     }
   });
 
-  test("a key that is looked up often is looked up once; what was not found is looked up again", async () => {
+  test("concurrent uses of a key share one query; unknown keys are not cached", async () => {
     const { id, key } = await makeKey(services, userId);
-    const look = vi.spyOn(services.db, "query");
+    const querySpy = vi.spyOn(services.db, "query");
     const authenticate = keyAuthenticator(services);
     const seen = await Promise.all(Array.from({ length: 20 }, () => authenticate(key)));
     expect(new Set(seen.map((principal) => principal?.keyId))).toEqual(new Set([id]));
-    expect(look).toHaveBeenCalledTimes(1);
+    expect(querySpy).toHaveBeenCalledTimes(1);
     const unknown = generateKey("READ_ONLY");
     await authenticate(unknown);
     await authenticate(unknown);
-    expect(look).toHaveBeenCalledTimes(3);
+    expect(querySpy).toHaveBeenCalledTimes(3);
   });
 
-  test("an expiry holds at its instant, however lately the key was looked up", async () => {
+  test("a key is rejected from its expiry on, even if it is cached", async () => {
     const { key } = await makeKey(services, userId, { expiresAt: "2099-01-01T00:00:00Z" });
     const authenticate = keyAuthenticator(services);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2099, 0, 1) - 1 });
@@ -218,23 +220,23 @@ describe("authenticating", () => {
     expect(await authenticate(key)).toBeNull();
   });
 
-  test("a revocation holds a second later on every process, however busy the key is", async () => {
+  test("a revoked key is rejected on every process within 1 s, even under constant use", async () => {
     const other = await openTestServices({ DATABASE_URL: services.db.url });
     const { id, key } = await makeKey(services, userId);
     const authenticators = [keyAuthenticator(services), keyAuthenticator(other)];
-    const all = () => Promise.all(authenticators.map((authenticate) => authenticate(key)));
-    expect((await all()).every((principal) => principal?.keyId === id)).toBe(true);
+    const authenticateOnAll = () => Promise.all(authenticators.map((authenticate) => authenticate(key)));
+    expect((await authenticateOnAll()).every((principal) => principal?.keyId === id)).toBe(true);
     await asOperator(services).keys.revoke({ id });
-    const revoked = performance.now();
-    while (performance.now() - revoked < 1000) {
-      await all();
+    const revokedAt = performance.now();
+    while (performance.now() - revokedAt < 1000) {
+      await authenticateOnAll();
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    expect(await all()).toEqual([null, null]);
+    expect(await authenticateOnAll()).toEqual([null, null]);
   });
 });
 
-describe("the last use", () => {
+describe("lastUsedAt", () => {
   const lastUsed = async (id: string) => {
     const { rows } = await services.db.pool.query<{ at: Date | null }>(
       "SELECT last_used_at AS at FROM api_keys WHERE id = $1",
@@ -243,16 +245,16 @@ describe("the last use", () => {
     return rows[0]?.at?.getTime() ?? null;
   };
 
-  test("is recorded, at most once a minute a key", async () => {
+  test("is written at most once per minute and key", async () => {
     const start = Date.now();
     const now = performance.now.bind(performance);
-    let ahead = 0;
-    vi.spyOn(performance, "now").mockImplementation(() => now() + ahead);
+    let advancedMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => now() + advancedMs);
     vi.useFakeTimers({ toFake: ["Date"], now: start });
-    const pass = async (ms: number) => {
-      ahead += ms;
-      vi.setSystemTime(start + ahead);
-      // The cache keeps a reading of the clock until its timer of a millisecond, set before this one.
+    const advanceClock = async (ms: number) => {
+      advancedMs += ms;
+      vi.setSystemTime(start + advancedMs);
+      // lru-cache keeps a reading of the clock for 1 ms.
       await new Promise((resolve) => setTimeout(resolve, 5));
     };
     const { id, key } = await makeKey(services, userId);
@@ -260,17 +262,17 @@ describe("the last use", () => {
     const authenticate = keyAuthenticator(services);
     await authenticate(key);
     await expect.poll(() => lastUsed(id)).toBe(start);
-    await pass(59_000);
+    await advanceClock(59_000);
     await authenticate(key);
     await keyAuthenticator(services)(key);
     expect(write).toHaveBeenCalledTimes(1);
-    await pass(2_000);
+    await advanceClock(2_000);
     await authenticate(key);
     await expect.poll(() => lastUsed(id)).toBe(start + 61_000);
     expect(write).toHaveBeenCalledTimes(2);
   });
 
-  test("is not recorded of a key that has ended", async () => {
+  test("is not written for a revoked key", async () => {
     const { id, key } = await makeKey(services, userId);
     await asOperator(services).keys.revoke({ id });
     const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");
@@ -280,20 +282,20 @@ describe("the last use", () => {
   });
 });
 
-describe("revoking and rotating", () => {
-  test("a revoked key stays revoked at its time; one that does not exist is not found", async () => {
+describe("keys.revoke and keys.rotate", () => {
+  test("a second revocation changes nothing, and an unknown key is RESOURCE_NOT_FOUND", async () => {
     const { keys } = asOperator(services);
     const { id } = await makeKey(services, userId);
     const revoked = await keys.revoke({ id: id.toUpperCase() });
     expect(revoked.revokedAt).not.toBeNull();
     expect(await keys.revoke({ id })).toEqual(revoked);
     for (const unknown of [randomUUID(), "x"]) {
-      expect(await refusalCode(keys.revoke({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
-      expect(await refusalCode(keys.rotate({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(keys.revoke({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(keys.rotate({ id: unknown }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 
-  test("a rotated key has a successor of its kind, and lives on for the grace period", async () => {
+  test("a rotated key gets a successor with its mode and label, and is valid until the grace period ends", async () => {
     const { keys } = asOperator(services);
     const old = await makeKey(services, userId, { mode: "READ_ONLY", label: "mine" });
     const before = Date.now();
@@ -318,17 +320,17 @@ describe("revoking and rotating", () => {
     expect(await keyAuthenticator(services)(rotated.key)).toMatchObject({ keyId: rotated.id });
   });
 
-  test("a key in its grace period is not rotated again: its successor is", async () => {
+  test("a key that was already rotated cannot be rotated again, but its successor can", async () => {
     const { keys } = asOperator(services);
     const first = await makeKey(services, userId);
     const successor = await keys.rotate({ id: first.id });
-    expect((await refusal(keys.rotate({ id: first.id }))).errors).toEqual([
+    expect((await catchServiceError(keys.rotate({ id: first.id }))).errors).toEqual([
       { field: "id", issue: `the key was already replaced by ${successor.id}` },
     ]);
     expect((await keys.rotate({ id: successor.id })).expiresAt).toBeNull();
   });
 
-  test("the grace period is a day unless told, none where it is 0, and never beyond the key's own expiry", async () => {
+  test("the grace period is a day by default, may be 0, and never exceeds the key's own expiry", async () => {
     const { keys } = asOperator(services);
     const before = Date.now();
     const byDefault = await keys.rotate({ id: (await makeKey(services, userId)).id });
@@ -344,29 +346,29 @@ describe("revoking and rotating", () => {
     expect(successor).toMatchObject({ expiresAt, replaces: { expiresAt } });
   });
 
-  test("an ended key cannot be rotated; a grace period is whole seconds up to a year", async () => {
+  test("graceSeconds is an integer from 0 to one year, and a revoked key cannot be rotated", async () => {
     const { keys } = asOperator(services);
     const { id } = await makeKey(services, userId);
     for (const graceSeconds of [-1, 1.5, 31_536_001, "60" as unknown as number]) {
-      expect(await rejectedFields(keys.rotate({ id, graceSeconds }))).toEqual(["graceSeconds"]);
+      expect(await catchRejectedFields(keys.rotate({ id, graceSeconds }))).toEqual(["graceSeconds"]);
     }
     await keys.revoke({ id });
-    expect(await rejectedFields(keys.rotate({ id }))).toEqual(["id"]);
+    expect(await catchRejectedFields(keys.rotate({ id }))).toEqual(["id"]);
   });
 
-  test("of rotations at once one makes a successor, the others are told of it", async () => {
+  test("of concurrent rotations one succeeds, and the others report its successor", async () => {
     const { keys } = asOperator(services);
     const { id } = await makeKey(services, userId);
     const outcomes = await Promise.allSettled([1, 2, 3].map(() => keys.rotate({ id })));
-    const made = outcomes.flatMap((of) => (of.status === "fulfilled" ? [of.value.id] : []));
-    expect(made).toHaveLength(1);
+    const created = outcomes.flatMap((of) => (of.status === "fulfilled" ? [of.value.id] : []));
+    expect(created).toHaveLength(1);
     for (const of of outcomes.filter(({ status }) => status === "rejected")) {
-      const issue = `the key was already replaced by ${made[0]}`;
+      const issue = `the key was already replaced by ${created[0]}`;
       expect(of).toMatchObject({ reason: { errors: [{ field: "id", issue }] } });
     }
   });
 
-  test("a revocation beside rotations holds", async () => {
+  test("a key revoked concurrently with rotations is rejected", async () => {
     const { keys } = asOperator(services);
     const { id, key } = await makeKey(services, userId);
     await Promise.allSettled([keys.rotate({ id }), keys.revoke({ id }), keys.rotate({ id })]);

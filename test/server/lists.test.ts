@@ -2,83 +2,99 @@ import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeUser, openTestServices } from "../factories.js";
-import { addCrowd, expectAllForms, formsOf, listingsOf, makeCrowd, pageThrough } from "./bulk.js";
+import {
+  expectPagingReturnsEveryForm,
+  formIdsInScope,
+  insertListingsWithForms,
+  listingIdsInScope,
+  makeUserWithForms,
+  readAllPages,
+} from "./bulk.js";
 
-describe("paging gives every entry in scope once, in the order of (created_at, id)", () => {
+describe("paging returns every item in scope exactly once, in the order of (created_at, id)", () => {
   let services: Services;
-  const holders = new Map<number, string>();
-  const SCOPES = [0, 1, 49, 50, 51, 120];
+  const usersByScope = new Map<number, string>();
+  const SCOPE_SIZES = [0, 1, 49, 50, 51, 120];
 
   beforeAll(async () => {
     services = await openTestServices();
-    // All in the same hundred milliseconds, so that the holders' forms are mixed and often tie.
-    for (const size of SCOPES) {
-      const crowd = { listings: size, formsPerListing: size === 1 ? 230 : 4, instants: 100 };
-      const userId = await makeCrowd(services, crowd);
-      await addCrowd(services, userId, { ...crowd, listings: 3, formsPerListing: 20, role: "READER" });
-      holders.set(size, userId);
+    // All within 100 ms, so the users' forms interleave and often have equal times.
+    for (const size of SCOPE_SIZES) {
+      const data = { listings: size, formsPerListing: size === 1 ? 230 : 4, distinctTimes: 100 };
+      const userId = await makeUserWithForms(services, data);
+      await insertListingsWithForms(services, userId, {
+        ...data,
+        listings: 3,
+        formsPerListing: 20,
+        role: "READER",
+      });
+      usersByScope.set(size, userId);
     }
   });
 
-  const holder = (size: number): string => holders.get(size) ?? randomUUID();
+  const userWith = (size: number): string => usersByScope.get(size) ?? randomUUID();
 
-  test.each(SCOPES)("forms of %d listings", async (size) => {
-    expect(await formsOf(services, holder(size))).toHaveLength(size === 1 ? 230 : size * 4);
-    await expectAllForms(services, holder(size), [7, 50, 100]);
+  test.each(SCOPE_SIZES)("forms of %d listings", async (size) => {
+    expect(await formIdsInScope(services, userWith(size))).toHaveLength(size === 1 ? 230 : size * 4);
+    await expectPagingReturnsEveryForm(services, userWith(size), [7, 50, 100]);
   });
 
-  test.each(SCOPES)("%d listings", async (size) => {
-    const expected = await listingsOf(services, holder(size));
+  test.each(SCOPE_SIZES)("%d listings", async (size) => {
+    const expected = await listingIdsInScope(services, userWith(size));
     expect(expected).toHaveLength(size);
-    const { listings } = asUser(services, holder(size));
+    const { listings } = asUser(services, userWith(size));
     for (const limit of [1, 50, 100]) {
-      expect(await pageThrough(limit, (input) => listings.list(input))).toEqual(expected);
+      expect(await readAllPages(limit, (input) => listings.list(input))).toEqual(expected);
     }
   });
 
-  test("50 are a page where no limit is given", async () => {
-    const caller = asUser(services, holder(120));
+  test("the default limit is 50", async () => {
+    const caller = asUser(services, userWith(120));
     expect((await caller.forms.list({})).items).toHaveLength(50);
     expect((await caller.listings.list({})).items).toHaveLength(50);
   });
 
-  test("forms of one listing", async () => {
-    const { forms } = asUser(services, holder(51));
-    const [listingId = ""] = await listingsOf(services, holder(51));
-    await addCrowd(services, holder(51), { listings: 1, formsPerListing: 30, instants: 3 });
-    for (const id of [listingId, (await listingsOf(services, holder(51))).at(-1) ?? ""]) {
-      const expected = await formsOf(services, holder(51), id);
+  test("forms filtered by listingId", async () => {
+    const { forms } = asUser(services, userWith(51));
+    const [listingId = ""] = await listingIdsInScope(services, userWith(51));
+    await insertListingsWithForms(services, userWith(51), {
+      listings: 1,
+      formsPerListing: 30,
+      distinctTimes: 3,
+    });
+    for (const id of [listingId, (await listingIdsInScope(services, userWith(51))).at(-1) ?? ""]) {
+      const expected = await formIdsInScope(services, userWith(51), id);
       for (const limit of [1, 4, 100]) {
-        expect(await pageThrough(limit, (input) => forms.list({ ...input, listingId: id }))).toEqual(
+        expect(await readAllPages(limit, (input) => forms.list({ ...input, listingId: id }))).toEqual(
           expected,
         );
       }
     }
   });
 
-  test("a listing in scope without forms, or out of scope, has an empty page", async () => {
-    const { forms } = asUser(services, holder(49));
+  test("a listingId without forms, out of scope or unknown returns an empty page", async () => {
+    const { forms } = asUser(services, userWith(49));
     const empty = await makeUser(services);
-    const [theirs = ""] = await listingsOf(services, holder(50));
-    await addCrowd(services, empty.id, { listings: 1, formsPerListing: 0, instants: 1 });
-    const [bare = ""] = await listingsOf(services, empty.id);
+    const [theirs = ""] = await listingIdsInScope(services, userWith(50));
+    await insertListingsWithForms(services, empty.id, { listings: 1, formsPerListing: 0, distinctTimes: 1 });
+    const [bare = ""] = await listingIdsInScope(services, empty.id);
     const page = { items: [], nextCursor: null };
     expect(await asUser(services, empty.id).forms.list({ listingId: bare })).toEqual(page);
     expect(await forms.list({ listingId: theirs })).toEqual(page);
     expect(await forms.list({ listingId: randomUUID() })).toEqual(page);
   });
 
-  test("many forms of others before the holder's do not end the list early", async () => {
+  test("9,000 forms of another user between the user's own do not end the list early", async () => {
     const stranger = await makeUser(services);
-    const crowd = { listings: 10, formsPerListing: 900, instants: 1000 };
-    await addCrowd(services, stranger.id, { ...crowd, from: -2000 });
-    await addCrowd(services, stranger.id, { ...crowd, from: 200 });
-    // So the holder's are early, late, and nine thousand entries apart.
+    const data = { listings: 10, formsPerListing: 900, distinctTimes: 1000 };
+    await insertListingsWithForms(services, stranger.id, { ...data, startMs: -2000 });
+    await insertListingsWithForms(services, stranger.id, { ...data, startMs: 200 });
+    // The user's forms are before and after 9,000 forms of the stranger.
     for (const size of [50, 51, 120]) {
-      const late = { listings: 2, formsPerListing: 60, instants: 50, from: 1500 };
-      await addCrowd(services, holder(size), late);
-      await expectAllForms(services, holder(size), [9, 100]);
+      const late = { listings: 2, formsPerListing: 60, distinctTimes: 50, startMs: 1500 };
+      await insertListingsWithForms(services, userWith(size), late);
+      await expectPagingReturnsEveryForm(services, userWith(size), [9, 100]);
     }
-    await expectAllForms(services, holder(1), [100]);
+    await expectPagingReturnsEveryForm(services, userWith(1), [100]);
   });
 });

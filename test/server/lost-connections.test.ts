@@ -5,23 +5,28 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../server/db.js";
 import { classify } from "../../server/failures.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
-const PATIENT = { poolSize: 1, connectTimeoutMs: 5_000, statementTimeoutMs: 5_000, lockTimeoutMs: 4_000 };
+const LONG_TIMEOUTS = {
+  poolSize: 1,
+  connectTimeoutMs: 5_000,
+  statementTimeoutMs: 5_000,
+  lockTimeoutMs: 4_000,
+};
 
-/** The way to the database, which can hold back what comes from it, and then let it arrive as one piece. */
-async function holdingWay(databaseUrl: string) {
+/** Starts a proxy that can hold back what the database sends, and then deliver it in one write. */
+async function startBufferingProxy(databaseUrl: string) {
   const target = new URL(databaseUrl);
   const held: Buffer[] = [];
   let isHolding = false;
-  let near: Socket | undefined;
+  let client: Socket | undefined;
   const server = createServer((socket) => {
-    near = socket;
-    const far = connect(Number(target.port), target.hostname);
-    socket.pipe(far);
-    far.on("data", (chunk: Buffer) => (isHolding ? held.push(chunk) : socket.write(chunk)));
-    for (const each of [socket, far]) each.on("error", () => {});
-    socket.once("close", () => far.destroy());
+    client = socket;
+    const database = connect(Number(target.port), target.hostname);
+    socket.pipe(database);
+    database.on("data", (chunk: Buffer) => (isHolding ? held.push(chunk) : socket.write(chunk)));
+    for (const each of [socket, database]) each.on("error", () => {});
+    socket.once("close", () => database.destroy());
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => void server.close());
@@ -34,55 +39,55 @@ async function holdingWay(databaseUrl: string) {
     },
     release: () => {
       isHolding = false;
-      near?.write(Buffer.concat(held.splice(0)));
+      client?.write(Buffer.concat(held.splice(0)));
     },
-    bytesHeld: () => held.reduce((sum, { length }) => sum + length, 0),
+    countHeldBytes: () => held.reduce((sum, { length }) => sum + length, 0),
   };
 }
 
 test.each(["sqlTransaction", "transaction"] as const)(
-  "a connection that ends just as it passes to the next in the queue ends no process (%s)",
+  "a connection that closes while it is handed to the next caller in the queue does not crash the process (%s)",
   async (kind) => {
-    const { url } = await freshDatabase();
-    const way = await holdingWay(url);
-    const db = openDb({ url: way.url, ...PATIENT });
+    const { url } = await createTestDatabase();
+    const proxy = await startBufferingProxy(url);
+    const db = openDb({ url: proxy.url, ...LONG_TIMEOUTS });
     const other = new pg.Client({ connectionString: url });
     await other.connect();
     onTestFinished(() => other.end());
     await db.query("warm", "SELECT 1", []);
-    way.hold();
+    proxy.hold();
     const first = db.query<{ n: number }>("answer", "SELECT 2 AS n", []);
     const next =
       kind === "transaction"
         ? db.transaction((tx) => tx.user.count())
         : db.sqlTransaction((tx) => tx.query("count", "SELECT count(*) FROM users", []));
-    const failed = next.then(
-      () => "fine",
+    const outcome = next.then(
+      () => "succeeded",
       (error: unknown) => classify(error),
     );
-    await expect.poll(way.bytesHeld).toBeGreaterThan(0);
+    await expect.poll(proxy.countHeldBytes).toBeGreaterThan(0);
     await expect.poll(() => db.pool.waitingCount).toBe(1);
     await sleep(100);
-    const before = way.bytesHeld();
+    const before = proxy.countHeldBytes();
     await other.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
     );
-    await expect.poll(way.bytesHeld).toBeGreaterThan(before);
-    // The answer and the end of the connection now arrive together: nothing awaited comes in between.
-    way.release();
+    await expect.poll(proxy.countHeldBytes).toBeGreaterThan(before);
+    // The response and the end of the connection arrive together, so no awaited code runs in between.
+    proxy.release();
     expect(await first).toEqual([{ n: 2 }]);
-    // Whether it got that connection or another one.
-    expect(["fine", "unavailable"]).toContain(await failed);
+    // It got either that connection or another one.
+    expect(["succeeded", "unavailable"]).toContain(await outcome);
     await expect.poll(() => db.query("again", "SELECT 3 AS n", [])).toEqual([{ n: 3 }]);
     await db.close();
   },
 );
 
-test("a transaction whose response is overdue is not left open for the next user of its connection", async () => {
-  const { url } = await freshDatabase();
-  const way = await holdingWay(url);
+test("a transaction whose response times out is not left open on its connection", async () => {
+  const { url } = await createTestDatabase();
+  const proxy = await startBufferingProxy(url);
   const db = openDb({
-    url: way.url,
+    url: proxy.url,
     poolSize: 1,
     connectTimeoutMs: 5_000,
     statementTimeoutMs: 300,
@@ -94,12 +99,12 @@ test("a transaction whose response is overdue is not left open for the next user
   await db.query("warm", "SELECT 1", []);
   const failure = await db
     .transaction(async (tx) => {
-      way.hold();
+      proxy.hold();
       await tx.$executeRaw`INSERT INTO users (email) VALUES ('overdue@example.com')`;
     })
     .catch((error: unknown) => classify(error));
   expect(failure).toBe("unavailable");
-  way.release();
+  proxy.release();
   await db.query("insert", "INSERT INTO users (email) VALUES ('next@example.com')", []);
   const { rows } = await other.query("SELECT email FROM users");
   expect(rows).toEqual([{ email: "next@example.com" }]);

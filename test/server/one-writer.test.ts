@@ -14,8 +14,8 @@ const sources = ["server", "gateway", "prisma"].flatMap((folder) =>
 
 const pathsOf = (pattern: RegExp) => sources.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
 
-describe("a form is written by write-form.ts alone", () => {
-  test("the statements that write forms and creations are in server/forms", () => {
+describe("only write-form.ts writes forms", () => {
+  test("SQL that writes forms, creations or idempotency_keys is only in idempotency.ts and queries.ts", () => {
     const table = '"?(forms|creations|idempotency_keys)"?';
     const writes = new RegExp(
       `\\b((INSERT\\s+INTO|DELETE\\s+FROM|TRUNCATE)\\s+${table}|UPDATE\\s+${table}\\s+(\\w+\\s+)?SET)\\b`,
@@ -24,12 +24,12 @@ describe("a form is written by write-form.ts alone", () => {
     expect(pathsOf(writes)).toEqual(["server/forms/idempotency.ts", "server/forms/queries.ts"]);
   });
 
-  test("Prisma's client writes no form and no creation", () => {
+  test("Prisma's client never writes forms, creations or Idempotency-Keys", () => {
     const writes = /\.(form|creation|idempotencyKey)\.(create|update|upsert|delete)/;
     expect(pathsOf(writes)).toEqual([]);
   });
 
-  test("only write-form.ts inserts and updates, and only the erasure of personal data erases", () => {
+  test("only write-form.ts imports insertForm and updateForm, and only erase.ts imports eraseGuestEmails", () => {
     expect(pathsOf(/\bimport\b[^;]*\b(insertForm|updateForm)\b[^;]*from/)).toEqual([
       "server/forms/write-form.ts",
     ]);

@@ -9,12 +9,12 @@ import type { User } from "../../server/people/schema.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusalCode,
-  rejectedFields,
   setRole,
 } from "../factories.js";
 
@@ -22,9 +22,9 @@ let services: Services;
 let operator: Caller;
 let ana: User;
 let ben: User;
-/** Ana's two listings, and Ben's, on which Ana is a reader. */
+/** Two listings of Ana, and one of Ben on which Ana is a reader. */
 let listings: [Listing, Listing, Listing];
-/** In the order in which they were made: on the first, second, third listing, and again. */
+/** In creation order, on the first, second and third listing in turn. */
 let forms: FormV1[];
 
 beforeAll(async () => {
@@ -40,13 +40,13 @@ beforeAll(async () => {
   await setRole(services, listings[2].id, ana.id, "READER");
   forms = [];
   for (let index = 0; index < 6; index++) {
-    const [{ id }, holder] = [listings[index % 3] ?? listings[0], index % 3 === 2 ? ben : ana];
-    forms.push(await makeForm(services, holder.id, id, { guestEmail: "guest@example.com" }));
+    const [{ id }, user] = [listings[index % 3] ?? listings[0], index % 3 === 2 ? ben : ana];
+    forms.push(await makeForm(services, user.id, id, { guestEmail: "guest@example.com" }));
   }
 });
 
-/** All pages of a list, read with pages of this size. */
-async function pages<Item>(
+/** Reads all pages of a list and returns the items. */
+async function collectItems<Item>(
   size: number,
   read: (input: { limit: number; cursor?: string }) => Promise<Page<Item>>,
 ): Promise<Item[]> {
@@ -60,98 +60,98 @@ async function pages<Item>(
   }
 }
 
-const newest = <Item>(items: Item[]) => items.toReversed();
-const on = (...indexes: number[]) => forms.filter((_, index) => indexes.includes(index % 3));
+const newestFirst = <Item>(items: Item[]) => items.toReversed();
+const formsOnListings = (...indexes: number[]) => forms.filter((_, index) => indexes.includes(index % 3));
 
 describe("forms.listAll", () => {
-  test.each([1, 2, 4, 100])("all forms, newest first, in pages of %d", async (size) => {
-    expect(await pages(size, operator.forms.listAll)).toEqual(newest(forms));
+  test.each([1, 2, 4, 100])("returns all forms, newest first, in pages of %d", async (size) => {
+    expect(await collectItems(size, operator.forms.listAll)).toEqual(newestFirst(forms));
   });
 
-  test.each([1, 100])(
-    "those on one listing, or in one user's scope, or both, in pages of %d",
-    async (size) => {
-      const list = (filter: { listingId?: string; userId?: string }) =>
-        pages(size, (page) => operator.forms.listAll({ ...page, ...filter }));
-      const [one, , three] = listings;
-      expect(await list({ listingId: one.id })).toEqual(newest(on(0)));
-      expect(await list({ userId: ana.id.toUpperCase() })).toEqual(newest(on(0, 1)));
-      expect(await list({ userId: ben.id })).toEqual(newest(on(2)));
-      expect(await list({ userId: ana.id, listingId: one.id })).toEqual(newest(on(0)));
-      // Ana only reads it, so her keys do not see it.
-      expect(await list({ userId: ana.id, listingId: three.id })).toEqual([]);
-      expect(await list({ userId: randomUUID() })).toEqual([]);
-      expect(await list({ listingId: randomUUID() })).toEqual([]);
-    },
-  );
+  test.each([1, 100])("filters by listing, by user's scope or by both, in pages of %d", async (size) => {
+    const list = (filter: { listingId?: string; userId?: string }) =>
+      collectItems(size, (page) => operator.forms.listAll({ ...page, ...filter }));
+    const [one, , three] = listings;
+    expect(await list({ listingId: one.id })).toEqual(newestFirst(formsOnListings(0)));
+    expect(await list({ userId: ana.id.toUpperCase() })).toEqual(newestFirst(formsOnListings(0, 1)));
+    expect(await list({ userId: ben.id })).toEqual(newestFirst(formsOnListings(2)));
+    expect(await list({ userId: ana.id, listingId: one.id })).toEqual(newestFirst(formsOnListings(0)));
+    // Ana is only a reader, so the listing is out of her scope.
+    expect(await list({ userId: ana.id, listingId: three.id })).toEqual([]);
+    expect(await list({ userId: randomUUID() })).toEqual([]);
+    expect(await list({ listingId: randomUUID() })).toEqual([]);
+  });
 
-  test("shows the public form and no address, as forms.getAny does", async () => {
+  test("and forms.getAny return the public form without the address", async () => {
     const [form] = forms;
     const shown = await operator.forms.getAny({ id: form?.id.toUpperCase() ?? "" });
     expect(shown).toEqual(await asUser(services, ana.id).forms.get({ id: form?.id ?? "" }));
     expect(JSON.stringify(await operator.forms.listAll({}))).not.toMatch(/guest@|email/i);
     for (const id of [randomUUID(), "x", ""]) {
-      expect(await refusalCode(operator.forms.getAny({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.forms.getAny({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 });
 
 describe("listings.listAll", () => {
   test.each([1, 100])(
-    "all listings, or those in one user's scope, newest first, in pages of %d",
+    "returns all listings or those in a user's scope, newest first, in pages of %d",
     async (size) => {
       const list = (filter: { userId?: string }) =>
-        pages(size, (page) => operator.listings.listAll({ ...page, ...filter }));
-      expect(await list({})).toEqual(newest(listings));
-      expect(await list({ userId: ana.id })).toEqual(newest(listings.slice(0, 2)));
+        collectItems(size, (page) => operator.listings.listAll({ ...page, ...filter }));
+      expect(await list({})).toEqual(newestFirst(listings));
+      expect(await list({ userId: ana.id })).toEqual(newestFirst(listings.slice(0, 2)));
       expect(await list({ userId: randomUUID() })).toEqual([]);
     },
   );
 
-  test("listings.getAny returns a listing in any scope", async () => {
+  test("listings.getAny returns every listing", async () => {
     for (const listing of listings)
       expect(await operator.listings.getAny({ id: listing.id })).toEqual(listing);
-    expect(await refusalCode(operator.listings.getAny({ id: randomUUID() }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(operator.listings.getAny({ id: randomUUID() }))).toBe("RESOURCE_NOT_FOUND");
   });
 });
 
 describe("users.list and members.list", () => {
-  test.each([1, 100])("all users, newest first, in pages of %d", async (size) => {
-    expect(await pages(size, operator.users.list)).toEqual([ben, ana]);
+  test.each([1, 100])("users.list returns all users, newest first, in pages of %d", async (size) => {
+    expect(await collectItems(size, operator.users.list)).toEqual([ben, ana]);
   });
 
-  test.each([1, 100])("the members of a listing, or a user's memberships, in pages of %d", async (size) => {
-    const list = (filter: { listingId?: string; userId?: string }) =>
-      pages(size, (page) => operator.members.list({ ...page, ...filter }));
-    const [one, two, three] = listings;
-    const member = (listing: Listing, user: User, role: string) => ({
-      listingId: listing.id,
-      listingTitle: listing.title,
-      userId: user.id,
-      userEmail: user.email,
-      role,
-    });
-    const ofThree = [member(three, ana, "READER"), member(three, ben, "OWNER")];
-    const byUser = (a: { userId: string }, b: { userId: string }) => (a.userId < b.userId ? -1 : 1);
-    expect(await list({ listingId: three.id })).toEqual(ofThree.sort(byUser));
-    expect(await list({ userId: ana.id })).toEqual([
-      member(one, ana, "OWNER"),
-      member(two, ana, "OWNER"),
-      member(three, ana, "READER"),
-    ]);
-    for (const unknown of [{ listingId: randomUUID() }, { userId: randomUUID() }]) {
-      expect(await list(unknown)).toEqual([]);
-    }
-  });
+  test.each([1, 100])(
+    "members.list returns the members of a listing or the memberships of a user, in pages of %d",
+    async (size) => {
+      const list = (filter: { listingId?: string; userId?: string }) =>
+        collectItems(size, (page) => operator.members.list({ ...page, ...filter }));
+      const [one, two, three] = listings;
+      const member = (listing: Listing, user: User, role: string) => ({
+        listingId: listing.id,
+        listingTitle: listing.title,
+        userId: user.id,
+        userEmail: user.email,
+        role,
+      });
+      const ofThree = [member(three, ana, "READER"), member(three, ben, "OWNER")];
+      const byUser = (a: { userId: string }, b: { userId: string }) => (a.userId < b.userId ? -1 : 1);
+      expect(await list({ listingId: three.id })).toEqual(ofThree.sort(byUser));
+      expect(await list({ userId: ana.id })).toEqual([
+        member(one, ana, "OWNER"),
+        member(two, ana, "OWNER"),
+        member(three, ana, "READER"),
+      ]);
+      for (const unknown of [{ listingId: randomUUID() }, { userId: randomUUID() }]) {
+        expect(await list(unknown)).toEqual([]);
+      }
+    },
+  );
 
-  test("a list of members is of either a listing or a user", async () => {
-    expect(await rejectedFields(operator.members.list({}))).toEqual(["listingId"]);
+  test("members.list requires either listingId or userId, and rejects both", async () => {
+    expect(await catchRejectedFields(operator.members.list({}))).toEqual(["listingId"]);
     const both = { listingId: listings[0].id, userId: ana.id };
-    expect(await rejectedFields(operator.members.list(both))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(operator.members.list(both))).toEqual(["listingId"]);
   });
 });
 
-test("a cursor is good for its own list and filter alone", async () => {
+test("a cursor is valid only for its own list and filter", async () => {
   const [{ id: listingId }] = listings;
   const next = async ({ nextCursor }: Page<unknown>) => nextCursor ?? expect.fail("there is no next page");
   const user = asUser(services, ana.id);
@@ -185,17 +185,17 @@ test("a cursor is good for its own list and filter alone", async () => {
     "public forms on a listing": (cursor) => user.forms.list({ cursor, listingId }),
     "public listings": (cursor) => user.listings.list({ cursor }),
   };
-  const answers: Record<string, string> = {};
+  const results: Record<string, string> = {};
   const expected: Record<string, string> = {};
   for (const [list, call] of Object.entries(read)) {
     for (const [of, cursor] of Object.entries(cursors)) {
       const key = `a cursor of ${of} for ${list}`;
-      answers[key] = await call(cursor).then(
+      results[key] = await call(cursor).then(
         () => "read",
         ({ serviceCode }) => serviceCode,
       );
       expected[key] = list === of ? "read" : "INVALID_CURSOR";
     }
   }
-  expect(answers).toEqual(expected);
+  expect(results).toEqual(expected);
 });

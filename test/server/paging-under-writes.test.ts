@@ -2,12 +2,12 @@ import pg from "pg";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { asUser, openTestServices, setRole, stay } from "../factories.js";
-import { formsOf, makeCrowd } from "./bulk.js";
-import { makeHolder, type TestHolder } from "./holders.js";
+import { asUser, fixedStay, openTestServices, setRole } from "../factories.js";
+import { formIdsInScope, makeUserWithForms } from "./bulk.js";
+import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
-/** Another process, whose connections the writers do not use up. */
+/** Another process, so that writers do not use up the readers' connections. */
 let reader: Services;
 
 beforeAll(async () => {
@@ -21,8 +21,8 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.end()));
 });
 
-/** Holds the creates of a user up when they have inserted all their rows, until the client's transaction ends. */
-async function holdUp(userId: string): Promise<pg.Client> {
+/** Blocks a user's creates after they have inserted all their rows, until the returned client commits. */
+async function blockCreatesOf(userId: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: services.db.url });
   clients.push(client);
   await client.connect();
@@ -31,8 +31,8 @@ async function holdUp(userId: string): Promise<pg.Client> {
   return client;
 }
 
-/** The backend that waits behind that, the longest of so many. */
-async function heldUp(count = 1): Promise<number> {
+/** Waits until `count` statements wait for a lock. Returns the backend pid of the longest-running. */
+async function waitForBlocked(count = 1): Promise<number> {
   let pid = 0;
   await expect
     .poll(
@@ -55,26 +55,26 @@ const isSettled = (work: Promise<unknown>) =>
     new Promise<false>((resolve) => setTimeout(() => resolve(false), 150)),
   ]);
 
-describe("a create that is late to commit", () => {
-  /** A create is held up, with two later ones by another user done; then the first page of one is asked for. */
-  async function scene() {
-    const holder = await makeHolder(services);
-    const colleague = await makeHolder(services);
-    const third = await makeHolder(services);
-    for (const { userId } of [colleague, third]) await setRole(services, holder.listingId, userId, "WRITER");
-    const lock = await holdUp(colleague.userId);
-    const late = colleague.create(stay(holder.listingId, { numberOfGuests: 1 }));
-    const pid = await heldUp();
+describe("a create in flight", () => {
+  /** Blocks a create before its commit, commits two later creates of another user, and requests a page of one form. */
+  async function startBlockedCreate() {
+    const owner = await makeListingOwner(services);
+    const colleague = await makeListingOwner(services);
+    const third = await makeListingOwner(services);
+    for (const { userId } of [colleague, third]) await setRole(services, owner.listingId, userId, "WRITER");
+    const lock = await blockCreatesOf(colleague.userId);
+    const late = colleague.create(fixedStay(owner.listingId, { numberOfGuests: 1 }));
+    const pid = await waitForBlocked();
     const done: FormV1[] = [];
     for (const numberOfGuests of [2, 3]) {
-      done.push((await holder.create({ ...holder.body, numberOfGuests })).form);
+      done.push((await owner.create({ ...owner.body, numberOfGuests })).form);
     }
-    const { forms } = asUser(reader, holder.userId);
-    return { holder, third, lock, late, pid, done, forms, page: forms.list({ limit: 1 }) };
+    const { forms } = asUser(reader, owner.userId);
+    return { owner, third, lock, late, pid, done, forms, page: forms.list({ limit: 1 }) };
   }
 
-  test("is waited for before a cursor behind it is given out, and is on the page", async () => {
-    const { lock, late, done, forms, page } = await scene();
+  test("delays a page whose cursor would skip it, and is on that page", async () => {
+    const { lock, late, done, forms, page } = await startBlockedCreate();
     expect(await isSettled(page)).toBe(false);
     await lock.query("COMMIT");
     const { form } = await late;
@@ -84,8 +84,8 @@ describe("a create that is late to commit", () => {
     expect(rest.items).toEqual(done);
   });
 
-  test("is not waited for once it has failed", async () => {
-    const { late, pid, done, page } = await scene();
+  test("no longer delays the page after it has failed", async () => {
+    const { late, pid, done, page } = await startBlockedCreate();
     late.catch(() => {});
     expect(await isSettled(page)).toBe(false);
     await services.db.pool.query("SELECT pg_terminate_backend($1)", [pid]);
@@ -93,25 +93,25 @@ describe("a create that is late to commit", () => {
     await expect(late).rejects.toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503 });
   });
 
-  test("is not waited for by a page that gives out no cursor", async () => {
-    const { lock, late, done, forms, page } = await scene();
+  test("does not delay a page without nextCursor", async () => {
+    const { lock, late, done, forms, page } = await startBlockedCreate();
     expect((await forms.list({})).items).toEqual(done);
     await lock.query("COMMIT");
     await Promise.all([late, page]);
   });
 
-  test("is waited for where the page has moved towards it meanwhile", async () => {
-    const { holder, third, late, pid, done, forms, page } = await scene();
+  test("delays the page if it would be skipped only after other forms have left the list", async () => {
+    const { owner, third, late, pid, done, forms, page } = await startBlockedCreate();
     late.catch(() => {});
-    const lock = await holdUp(third.userId);
-    const later = third.create(stay(holder.listingId, { numberOfGuests: 4 }));
-    await heldUp(2);
+    const lock = await blockCreatesOf(third.userId);
+    const later = third.create(fixedStay(owner.listingId, { numberOfGuests: 4 }));
+    await waitForBlocked(2);
     const next: FormV1[] = [];
     for (const numberOfGuests of [5, 6]) {
-      next.push((await holder.create({ ...holder.body, numberOfGuests })).form);
+      next.push((await owner.create({ ...owner.body, numberOfGuests })).form);
     }
-    // Out of the list goes what was on the page, and the create that it waited for fails.
-    const { listingId } = await makeHolder(services);
+    // The forms of the page leave the list, and the create that it waits for fails.
+    const { listingId } = await makeListingOwner(services);
     await services.db.pool.query("UPDATE forms SET listing_id = $1 WHERE id = ANY($2)", [
       listingId,
       done.map(({ id }) => id),
@@ -126,39 +126,39 @@ describe("a create that is late to commit", () => {
     expect((await forms.list({ cursor: nextCursor ?? "" })).items).toEqual(next);
   });
 
-  test("that outlasts all patience makes the page unavailable rather than wrong", async () => {
-    const { lock, late, page } = await scene();
+  test("that takes too long makes the page fail with 503 and retryAfter", async () => {
+    const { lock, late, page } = await startBlockedCreate();
     await expect(page).rejects.toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503, retryAfter: 1 });
     await lock.query("COMMIT");
     await late;
   });
 });
 
-describe("10,000 forms, 500 to an instant, and eight writers", () => {
+describe("10,000 forms, 500 per creation time, and eight writers", () => {
   const WRITERS = 8;
-  const CREATES = 100;
+  const CREATES_PER_WRITER = 100;
 
   let userId: string;
-  const writers: TestHolder[] = [];
+  const writers: ListingOwner[] = [];
 
   beforeAll(async () => {
-    userId = await makeCrowd(services, { listings: 60, formsPerListing: 167, instants: 20 });
+    userId = await makeUserWithForms(services, { listings: 60, formsPerListing: 167, distinctTimes: 20 });
     for (let count = 0; count < WRITERS; count++) {
-      const writer = await makeHolder(services);
+      const writer = await makeListingOwner(services);
       await setRole(services, writer.listingId, userId, "OWNER");
       writers.push(writer);
     }
   });
 
-  let writing = true;
+  let isWriting = true;
 
-  /** Follows the list: in pages of that size, then, at the heels of the writers, one by one; to the end when they are done. */
+  /** Follows the list until the writers are done: in pages of `limit`, then one by one once it has caught up. */
   async function follow(limit: number): Promise<string[]> {
     const { forms } = asUser(reader, userId);
     const ids: string[] = [];
     let hasCaughtUp = false;
     for (let cursor: string | undefined; ; ) {
-      const isLast = !writing;
+      const isLast = !isWriting;
       const page = await forms.list({ limit: hasCaughtUp ? 1 : limit, ...(cursor && { cursor }) });
       if (page.nextCursor || isLast) ids.push(...page.items.map(({ id }) => id));
       if (!page.nextCursor && isLast) return ids;
@@ -167,22 +167,22 @@ describe("10,000 forms, 500 to an instant, and eight writers", () => {
     }
   }
 
-  test("a reader who follows the cursors misses no form and gets none twice", {
+  test("a client that follows the list with cursors skips no form and gets none twice", {
     timeout: 360_000,
   }, async () => {
-    expect(await formsOf(services, userId)).toHaveLength(10_020);
+    expect(await formIdsInScope(services, userId)).toHaveLength(10_020);
     const written = Promise.all(
       writers.map(async ({ create, listingId }) => {
-        for (let count = 1; count <= CREATES; count++) {
-          await create(stay(listingId, { numberOfGuests: count }));
+        for (let count = 1; count <= CREATES_PER_WRITER; count++) {
+          await create(fixedStay(listingId, { numberOfGuests: count }));
         }
       }),
     ).finally(() => {
-      writing = false;
+      isWriting = false;
     });
     const [, ...followed] = await Promise.all([written, follow(100), follow(61)]);
-    const all = await formsOf(services, userId);
-    expect(all).toHaveLength(10_020 + WRITERS * CREATES);
+    const all = await formIdsInScope(services, userId);
+    expect(all).toHaveLength(10_020 + WRITERS * CREATES_PER_WRITER);
     for (const ids of followed) expect(ids).toEqual(all);
   });
 });

@@ -1,41 +1,42 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { dump, everyRow, found, leaveTraces, type Traces } from "./personal-data.js";
+import { type CapturedOutput, captureOutput, findSecrets, readAllRows, runPgDump } from "./personal-data.js";
 
-describe("keys and guests' addresses", () => {
-  let traces: Traces;
+describe("API keys and guests' addresses", () => {
+  let output: CapturedOutput;
 
   beforeAll(async () => {
-    traces = await leaveTraces();
+    output = await captureOutput();
   }, 150_000);
 
-  test("are in no row of any table, as text, in hex or in base64", async () => {
-    const tables = await everyRow(traces.databaseUrl);
+  test("are stored in no table, neither as text nor in hex or base64", async () => {
+    const tables = await readAllRows(output.databaseUrl);
     expect([...tables.keys()]).toEqual(
       expect.arrayContaining(["forms", "creations", "audit_entries", "notifications"]),
     );
-    // What a search of it would find must be there at all.
+    // Proves that the search covers real rows: sealed bytes and an SMTP error.
     expect(tables.get("forms")).toContain("\\\\x01");
     expect(tables.get("notifications")).toMatch(/550 /);
-    for (const [table, rows] of tables) expect([table, found(rows, traces.secrets)]).toEqual([table, []]);
+    for (const [table, rows] of tables)
+      expect([table, findSecrets(rows, output.secrets)]).toEqual([table, []]);
   });
 
-  test("are not in a dump", async (context) => {
-    const text = await dump(traces.databaseUrl);
-    // CI's stage on the PostgreSQL server that runs there has one that fits, and does not skip this.
+  test("are not in a pg_dump", async (context) => {
+    const text = await runPgDump(output.databaseUrl);
+    // Not skipped in CI's stage on the local Postgres server, which has a matching pg_dump.
     if (text === undefined) return context.skip("needs a pg_dump as new as the server");
     expect(text).toContain("COPY public.forms");
-    expect(found(text, traces.secrets)).toEqual([]);
+    expect(findSecrets(text, output.secrets)).toEqual([]);
   });
 
-  test("are in no log of the gateway or the worker, at its most talkative", () => {
-    expect(traces.said).toContain('"msg":"request"');
-    expect(traces.said).toContain('"msg":"notification sent"');
-    expect(found(traces.said, traces.secrets)).toEqual([]);
+  test("are not in the logs of the gateway and the worker, even at LOG_LEVEL=trace", () => {
+    expect(output.logs).toContain('"msg":"request"');
+    expect(output.logs).toContain('"msg":"notification sent"');
+    expect(findSecrets(output.logs, output.secrets)).toEqual([]);
   });
 
-  test("are in no answer, errors included", () => {
-    expect(traces.answers).toContain("VALIDATION_ERROR");
-    expect(found(traces.answers, traces.secrets)).toEqual([]);
+  test("are in no response, including error responses", () => {
+    expect(output.responses).toContain("VALIDATION_ERROR");
+    expect(findSecrets(output.responses, output.secrets)).toEqual([]);
   });
 });
 
@@ -43,12 +44,12 @@ test.each([
   ["as it is", (secret: string) => `x ${secret} x`],
   ["in another case", (secret: string) => secret.toUpperCase()],
   ["in hex", (secret: string) => Buffer.from(`x${secret}x`).toString("hex")],
-  ["in an address", (secret: string) => encodeURIComponent(secret)],
+  ["URL-encoded", (secret: string) => encodeURIComponent(secret)],
   ["in base64", (secret: string) => Buffer.from(secret).toString("base64")],
-  ["in base64, cut after one", (secret: string) => Buffer.from(`x${secret}yz`).toString("base64")],
-  ["in base64, cut after two", (secret: string) => Buffer.from(`xy${secret}z`).toString("base64url")],
-])("the search finds a secret %s", (_, hide) => {
-  expect(found(hide("Some.Guest@example.com"), { it: "Some.Guest@example.com", other: "another" })).toEqual([
-    "it",
-  ]);
+  ["in base64 at offset 1", (secret: string) => Buffer.from(`x${secret}yz`).toString("base64")],
+  ["in base64 at offset 2", (secret: string) => Buffer.from(`xy${secret}z`).toString("base64url")],
+])("findSecrets finds a secret %s", (_, hide) => {
+  expect(
+    findSecrets(hide("Some.Guest@example.com"), { it: "Some.Guest@example.com", other: "another" }),
+  ).toEqual(["it"]);
 });

@@ -2,44 +2,44 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import pg from "pg";
 import { expect, vi } from "vitest";
-import { asOperator, makeKey, openTestServices, stay, TEST_SECRET } from "../factories.js";
+import { asOperator, fixedStay, makeKey, openTestServices, TEST_SECRET } from "../factories.js";
 import { spawnCli } from "../harness.js";
-import { makeHolder } from "./holders.js";
-import { commandEnv, mailEnv, startPostOffice } from "./post-office.js";
+import { makeListingOwner } from "./listing-owner.js";
+import { commandEnv, mailEnv, startMailServer } from "./mail-server.js";
 
 const GUESTS = [
   "Ordinary.Guest@first-mail.example.com",
-  "Refused.Guest@second-mail.example.com",
+  "Rejected.Guest@second-mail.example.com",
   "Deferred.Guest@third-mail.example.com",
   "Erased.Guest@fourth-mail.example.com",
   "Mistyped.Guest@fifth-mail.example.com",
 ] as const;
 
-export interface Traces {
+export interface CapturedOutput {
   databaseUrl: string;
-  /** All that the gateway and the worker have written. */
-  said: string;
-  /** The bodies and headers of all answers. */
-  answers: string;
-  /** What must be found nowhere: addresses, their halves, and keys, by a name. */
+  /** Output of the gateway and the worker. */
+  logs: string;
+  /** Statuses, headers and bodies of all responses. */
+  responses: string;
+  /** Must appear nowhere: addresses, their halves, API keys and APP_SECRETS, by a label. */
   secrets: Record<string, string>;
 }
 
 /**
- * Runs a gateway and a worker of their own through what they do with keys and addresses: creates, repeats, updates,
- * errors of every kind with either in it, messages taken, refused and deferred, an erasure.
+ * Starts a gateway and a worker, makes them handle keys and addresses in every way (creates, replays, updates, errors,
+ * sent, rejected and deferred messages, an erasure), and returns what they wrote.
  */
-export async function leaveTraces(env: Record<string, string> = {}): Promise<Traces> {
+export async function captureOutput(env: Record<string, string> = {}): Promise<CapturedOutput> {
   const services = await openTestServices();
-  const holder = await makeHolder(services);
-  const { key } = await makeKey(services, holder.userId);
-  const readOnly = await makeKey(services, holder.userId, { mode: "READ_ONLY" });
-  const revoked = await makeKey(services, holder.userId);
+  const owner = await makeListingOwner(services);
+  const { key } = await makeKey(services, owner.userId);
+  const readOnly = await makeKey(services, owner.userId, { mode: "READ_ONLY" });
+  const revoked = await makeKey(services, owner.userId);
   await asOperator(services).keys.revoke({ id: revoked.id });
-  const [ordinary, refused, deferred, erased, mistyped] = GUESTS;
-  const office = await startPostOffice({
+  const [ordinary, rejected, deferred, erased, mistyped] = GUESTS;
+  const mailServer = await startMailServer({
     onRcptTo: ({ address }, _, done) => {
-      const code = { [refused]: 550, [deferred]: 451 }[address];
+      const code = { [rejected]: 550, [deferred]: 451 }[address];
       if (!code) return done();
       return done(Object.assign(new Error(`<${address}> ${address.split("@")}`), { responseCode: code }));
     },
@@ -47,8 +47,8 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
   const common = commandEnv(services, { LOG_LEVEL: "trace", ...env });
   const gateway = spawnCli(["serve", "--no-worker", "--port", "0"], { env: common });
   const [, url = ""] = await gateway.waitForLine(/^Listening on ([^;]+);/, 60_000);
-  const worker = spawnCli(["worker"], { env: { ...common, ...mailEnv(office.url) } });
-  let answers = "";
+  const worker = spawnCli(["worker"], { env: { ...common, ...mailEnv(mailServer.url) } });
+  let responses = "";
   const send = async (method: string, path: string, body?: unknown, sentKey = key, headers = {}) => {
     const response = await fetch(url + path, {
       method,
@@ -56,15 +56,15 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    answers += `${response.status} ${JSON.stringify([...response.headers])} ${text}\n`;
+    responses += `${response.status} ${JSON.stringify([...response.headers])} ${text}\n`;
     return { status: response.status, json: text ? JSON.parse(text) : undefined };
   };
   const post = (body: unknown, headers = {}) => send("POST", "/v1/forms", body, key, headers);
   let numberOfGuests = 0;
   const body = (guestEmail: string) =>
-    stay(holder.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
-  const made: string[] = [];
-  for (const guest of [ordinary, refused, deferred, erased]) {
+    fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
+  const formIds: string[] = [];
+  for (const guest of [ordinary, rejected, deferred, erased]) {
     const request = body(guest);
     const { status, json } = await post(request, { "Idempotency-Key": `key-${numberOfGuests}` });
     expect(status).toBe(201);
@@ -72,10 +72,10 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
     expect(
       (await send("PUT", `/v1/forms/${json.id}`, { ...request, numberOfGuests: 50 + numberOfGuests })).status,
     ).toBe(200);
-    made.push(json.id);
+    formIds.push(json.id);
   }
   const valid = body(ordinary);
-  const refusals = [
+  const errors = [
     await post({ ...valid, guestEmail: `${mistyped}@@` }),
     await post({ ...valid, listingId: mistyped, checkInDate: mistyped, numberOfGuests: mistyped }),
     await post({ ...valid, listingId: key }),
@@ -94,46 +94,46 @@ export async function leaveTraces(env: Record<string, string> = {}): Promise<Tra
     await send("GET", `/v1/listings/${key}`),
     await send("GET", `/v1/nothing/${mistyped}?key=${key}`),
   ];
-  expect(refusals.filter(({ status }) => status < 400)).toEqual([]);
+  expect(errors.filter(({ status }) => status < 400)).toEqual([]);
   await send("GET", "/v1/forms");
   await send("GET", "/v1/listings");
   const states = async () => {
-    const jobs = await asOperator(services).notifications.list();
-    return Object.fromEntries(jobs.map(({ formId, state }) => [made.indexOf(formId), state]));
+    const notifications = await asOperator(services).notifications.list();
+    return Object.fromEntries(notifications.map(({ formId, state }) => [formIds.indexOf(formId), state]));
   };
   await vi.waitFor(async () => expect(await states()).toEqual({ 1: "failed", 2: "retrying" }), {
     timeout: 60_000,
     interval: 100,
   });
-  expect(office.received.map(({ to }) => to[0]).toSorted()).toEqual([erased, ordinary]);
+  expect(mailServer.received.map(({ to }) => to[0]).toSorted()).toEqual([erased, ordinary]);
   expect(await asOperator(services).people.erase({ email: erased })).toMatchObject({ forms: 1 });
-  await office.close();
-  const ends = [await gateway.stop(), await worker.stop()];
+  await mailServer.close();
+  const results = [await gateway.stop(), await worker.stop()];
   const halves = GUESTS.flatMap((guest) => guest.split("@"));
   const secrets = [...GUESTS, ...halves, key, readOnly.key, revoked.key, TEST_SECRET];
   return {
     databaseUrl: services.db.url,
-    said: ends.map(({ stdout, stderr }) => stdout + stderr).join("\n"),
-    answers,
+    logs: results.map(({ stdout, stderr }) => stdout + stderr).join("\n"),
+    responses: responses,
     secrets: Object.fromEntries(secrets.map((secret, index) => [`${index}: ${secret.slice(0, 8)}…`, secret])),
   };
 }
 
-/** The names of the secrets that are in the text: as they are in any case, in hex, or in base64 however it is cut. */
-export function found(text: string, secrets: Record<string, string>): string[] {
+/** Returns the labels of the secrets in the text: in any case, URL-encoded, in hex, or in base64 at any offset. */
+export function findSecrets(text: string, secrets: Record<string, string>): string[] {
   const lower = text.toLowerCase();
   const isIn = (secret: string) =>
     [secret, encodeURIComponent(secret)].some((form) => lower.includes(form.toLowerCase())) ||
     [secret, secret.toLowerCase()].some(
       (form) =>
         lower.includes(Buffer.from(form).toString("hex")) ||
-        inBase64(form).some((part) => text.includes(part)),
+        base64Variants(form).some((part) => text.includes(part)),
     );
   return Object.keys(secrets).filter((name) => isIn(secrets[name] ?? ""));
 }
 
-/** What base64 makes of it at each of the three places where it may begin, without the ends that others share. */
-function inBase64(secret: string): string[] {
+/** Returns the base64 of a secret at each of the three offsets, without characters that depend on its neighbors. */
+function base64Variants(secret: string): string[] {
   return ["base64", "base64url"].flatMap((encoding) =>
     [0, 1, 2].map((before) => {
       const text = Buffer.from(" ".repeat(before) + secret).toString(encoding as "base64");
@@ -142,8 +142,8 @@ function inBase64(secret: string): string[] {
   );
 }
 
-/** Every row of every table as Postgres writes it: bytes in hex. */
-export async function everyRow(databaseUrl: string): Promise<Map<string, string>> {
+/** Returns the rows of every table as text, with bytes in hex. */
+export async function readAllRows(databaseUrl: string): Promise<Map<string, string>> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
@@ -162,8 +162,8 @@ export async function everyRow(databaseUrl: string): Promise<Map<string, string>
   }
 }
 
-/** What pg_dump writes; undefined where there is none, or only one that is older than the server. */
-export async function dump(databaseUrl: string): Promise<string | undefined> {
+/** Returns the output of pg_dump, or undefined if it is missing or older than the server. */
+export async function runPgDump(databaseUrl: string): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)("pg_dump", [databaseUrl], { maxBuffer: 100_000_000 });
     return stdout;

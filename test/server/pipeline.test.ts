@@ -7,15 +7,15 @@ import {
   asKey,
   asOperator,
   asUser,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   openTestServices,
-  refusal,
-  rejectedFields,
-  stay,
 } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 
@@ -23,9 +23,9 @@ beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
 
-const NOTHING = { forms: 0, creations: 0, keys: 0, jobs: 0, audit: 0 };
+const NO_ROWS = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
 
-async function change(listingId: string, columns: string): Promise<void> {
+async function updateListing(listingId: string, columns: string): Promise<void> {
   await services.db.pool.query(`UPDATE listings SET ${columns} WHERE id = $1`, [listingId]);
 }
 
@@ -37,7 +37,7 @@ interface AuditRow {
   details: Record<string, unknown>;
 }
 
-async function auditOf(subjectId: string): Promise<AuditRow[]> {
+async function auditEntriesOf(subjectId: string): Promise<AuditRow[]> {
   const { rows } = await services.db.pool.query<AuditRow>(
     `SELECT actor, actor_id, action, correlation_id, details FROM audit_entries WHERE subject_id = $1 ORDER BY id`,
     [subjectId],
@@ -46,71 +46,73 @@ async function auditOf(subjectId: string): Promise<AuditRow[]> {
 }
 
 describe("the listing's rules on a create", () => {
-  test("an inactive listing takes no new form", async () => {
-    const holder = await makeHolder(services, { active: false });
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+  test("an inactive listing is rejected", async () => {
+    const owner = await makeListingOwner(services, { active: false });
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
-  test("guests up to the listing's limit, no further", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 2 });
-    const create = (numberOfGuests: number) => holder.create({ ...holder.body, numberOfGuests });
-    expect(await rejectedFields(create(3))).toEqual(["numberOfGuests"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+  test("more guests than the listing's limit are rejected", async () => {
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 2 });
+    const create = (numberOfGuests: number) => owner.create({ ...owner.body, numberOfGuests });
+    expect(await catchRejectedFields(create(3))).toEqual(["numberOfGuests"]);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
     expect((await create(2)).form.numberOfGuests).toBe(2);
   });
 
-  test("both faults come together, and nothing is written", async () => {
-    const holder = await makeHolder(services, { active: false, maxPeopleInListing: 1 });
-    expect(await rejectedFields(holder.create(holder.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
-    expect(await holder.traces()).toEqual(NOTHING);
+  test("all violated rules are reported together, and nothing is written", async () => {
+    const owner = await makeListingOwner(services, { active: false, maxPeopleInListing: 1 });
+    expect(await catchRejectedFields(owner.create(owner.body, "k"))).toEqual(["listingId", "numberOfGuests"]);
+    expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
-  test("they are judged as they stand at the call", async () => {
-    const holder = await makeHolder(services);
-    await change(holder.listingId, "active = false");
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
-    await change(holder.listingId, "active = true");
-    expect((await holder.create(holder.body)).replayed).toBe(false);
+  test("a change of the listing applies from the next call", async () => {
+    const owner = await makeListingOwner(services);
+    await updateListing(owner.listingId, "active = false");
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
+    await updateListing(owner.listingId, "active = true");
+    expect((await owner.create(owner.body)).replayed).toBe(false);
   });
 });
 
 describe("the listing's rules on an update", () => {
-  test("a form on an inactive listing can be changed, and moved away, but none moved there", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeListing(services, holder.userId);
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
-    await change(holder.listingId, "active = false");
-    const changed = await forms.update({ id, ...stay(holder.listingId, { numberOfGuests: 5 }) });
+  test("a form on an inactive listing can be updated and moved away, but no form can be moved there", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
+    await updateListing(owner.listingId, "active = false");
+    const changed = await forms.update({ id, ...fixedStay(owner.listingId, { numberOfGuests: 5 }) });
     expect(changed.numberOfGuests).toBe(5);
-    expect((await forms.update({ id, ...stay(second.id) })).listingId).toBe(second.id);
-    expect(await rejectedFields(forms.update({ id, ...stay(holder.listingId) }))).toEqual(["listingId"]);
+    expect((await forms.update({ id, ...fixedStay(second.id) })).listingId).toBe(second.id);
+    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(owner.listingId) }))).toEqual([
+      "listingId",
+    ]);
     expect((await forms.get({ id })).listingId).toBe(second.id);
   });
 
-  test("the limit of guests is the target's, with or without a move", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4 });
-    const small = await makeListing(services, holder.userId, { maxPeopleInListing: 2, active: false });
-    const form = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+  test("the guest limit of the target listing applies, with or without a move", async () => {
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
+    const small = await makeListing(services, owner.userId, { maxPeopleInListing: 2, active: false });
+    const form = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     const put = (listingId: string, numberOfGuests: number) =>
-      forms.update({ id: form.id, ...stay(listingId, { numberOfGuests }) });
-    expect(await rejectedFields(put(holder.listingId, 5))).toEqual(["numberOfGuests"]);
-    expect(await rejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
+      forms.update({ id: form.id, ...fixedStay(listingId, { numberOfGuests }) });
+    expect(await catchRejectedFields(put(owner.listingId, 5))).toEqual(["numberOfGuests"]);
+    expect(await catchRejectedFields(put(small.id, 3))).toEqual(["listingId", "numberOfGuests"]);
     expect(await forms.get({ id: form.id })).toEqual(form);
-    expect((await put(holder.listingId, 4)).numberOfGuests).toBe(4);
+    expect((await put(owner.listingId, 4)).numberOfGuests).toBe(4);
   });
 });
 
 describe("an update", () => {
-  test("changes what the body says and nothing else; the same again is the same", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeListing(services, holder.userId);
-    const form = await makeForm(services, holder.userId, holder.listingId);
+  test("changes only the fields of the body, and is idempotent", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const form = await makeForm(services, owner.userId, owner.listingId);
     await asOperator(services).forms.setStatus({ id: form.id, status: "ACCEPTED" });
-    const { forms } = asUser(services, holder.userId);
-    const body = stay(second.id, { numberOfGuests: 7 });
+    const { forms } = asUser(services, owner.userId);
+    const body = fixedStay(second.id, { numberOfGuests: 7 });
     const updated = await forms.update({ id: form.id, ...body });
     expect(updated).toEqual({
       ...form,
@@ -124,10 +126,10 @@ describe("an update", () => {
     expect(await forms.get({ id: form.id })).toEqual(updated);
   });
 
-  test("without an address keeps the stored one; with one replaces it; never notifies", async () => {
-    const holder = await makeHolder(services);
-    const { form } = await holder.create(holder.body);
-    const { forms } = asUser(services, holder.userId);
+  test("keeps the stored address if the body has none, replaces it otherwise, and never notifies", async () => {
+    const owner = await makeListingOwner(services);
+    const { form } = await owner.create(owner.body);
+    const { forms } = asUser(services, owner.userId);
     const stored = async (id: string) => {
       const row = await services.db.prisma.form.findUniqueOrThrow({ where: { id } });
       return row.guestEmail && open(services.keyring.email, row.guestEmail, id);
@@ -139,57 +141,57 @@ describe("an update", () => {
       [" New.Guest@EXAMPLE.com", "New.Guest@example.com"],
       [undefined, "New.Guest@example.com"],
     ] as const) {
-      await forms.update({ id: form.id, ...stay(holder.listingId), guestEmail });
+      await forms.update({ id: form.id, ...fixedStay(owner.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
     }
-    expect((await holder.traces()).jobs).toBe(1);
+    expect((await owner.countRows()).notifications).toBe(1);
 
-    const bare = await makeForm(services, holder.userId, holder.listingId);
+    const bare = await makeForm(services, owner.userId, owner.listingId);
     expect(await stored(bare.id)).toBeNull();
-    await forms.update({ id: bare.id, ...stay(holder.listingId, { guestEmail: "late@example.com" }) });
+    await forms.update({ id: bare.id, ...fixedStay(owner.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await holder.traces()).jobs).toBe(1);
+    expect((await owner.countRows()).notifications).toBe(1);
   });
 });
 
 describe("the audit trail", () => {
-  test("has one row for each write, of who did it in which request; none for repeats and refusals", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeListing(services, holder.userId);
-    const key = await makeKey(services, holder.userId);
+  test("has an entry per write with actor and correlation id, and none for replays and errors", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const key = await makeKey(services, owner.userId);
     const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const call = (index: number) => ({ correlationId: ids[index] ?? "" });
-    const body = { ...holder.body, guestEmail: "audited@example.com" };
+    const body = { ...owner.body, guestEmail: "audited@example.com" };
 
     const { id } = await asKey(services, key, call(0)).forms.create(body);
     await asKey(services, key, call(1)).forms.update({ id, ...body, listingId: second.id });
-    await asUser(services, holder.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
+    await asUser(services, owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
     await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
-    const noTrace = { correlationId: randomUUID() };
-    await asUser(services, holder.userId, noTrace).forms.create(body);
-    const quiet = asUser(services, holder.userId, noTrace).forms;
-    await refusal(quiet.update({ id, ...body, listingId: randomUUID() }));
-    await refusal(quiet.update({ id, ...body, numberOfGuests: 0 }));
+    const withoutEntry = { correlationId: randomUUID() };
+    await asUser(services, owner.userId, withoutEntry).forms.create(body);
+    const failing = asUser(services, owner.userId, withoutEntry).forms;
+    await catchServiceError(failing.update({ id, ...body, listingId: randomUUID() }));
+    await catchServiceError(failing.update({ id, ...body, numberOfGuests: 0 }));
 
-    const rows = await auditOf(id);
+    const rows = await auditEntriesOf(id);
     expect(rows).toEqual([
       {
         actor: "key",
         actor_id: key.id,
         action: "form.created",
         correlation_id: ids[0],
-        details: { listingId: holder.listingId },
+        details: { listingId: owner.listingId },
       },
       {
         actor: "key",
         actor_id: key.id,
         action: "form.updated",
         correlation_id: ids[1],
-        details: { listingId: second.id, movedFrom: holder.listingId },
+        details: { listingId: second.id, movedFrom: owner.listingId },
       },
       {
         actor: "user",
-        actor_id: holder.userId,
+        actor_id: owner.userId,
         action: "form.updated",
         correlation_id: ids[2],
         details: { listingId: second.id },
@@ -204,12 +206,12 @@ describe("the audit trail", () => {
     ]);
     const { rows: none } = await services.db.pool.query(
       "SELECT FROM audit_entries WHERE correlation_id = $1",
-      [noTrace.correlationId],
+      [withoutEntry.correlationId],
     );
     expect(none).toHaveLength(0);
   });
 
-  test("has a row for each of the operator's writes", async () => {
+  test("has an entry for every write of the operator", async () => {
     const operator = (correlationId: string) => asOperator(services, { correlationId });
     const actions = async (correlationId: string) => {
       const { rows } = await services.db.pool.query<AuditRow>(
@@ -219,15 +221,15 @@ describe("the audit trail", () => {
       return rows.map(({ action, actor }) => `${actor} ${action}`);
     };
     const id = randomUUID();
-    const holder = await makeHolder(services);
+    const owner = await makeListingOwner(services);
     const user = await operator(id).users.create({ email: "audited.user@example.com" });
-    await operator(id).members.set({ listingId: holder.listingId, userId: user.id, role: "WRITER" });
-    await operator(id).members.remove({ listingId: holder.listingId, userId: user.id });
+    await operator(id).members.set({ listingId: owner.listingId, userId: user.id, role: "WRITER" });
+    await operator(id).members.remove({ listingId: owner.listingId, userId: user.id });
     const key = await operator(id).keys.issue({ userId: user.id, mode: "READ_ONLY" });
     await operator(id).keys.rotate({ id: key.id });
     await operator(id).keys.revoke({ id: key.id });
     await operator(id).keys.revoke({ id: key.id });
-    await refusal(operator(id).users.create({ email: "Audited.User@example.com".toLowerCase() }));
+    await catchServiceError(operator(id).users.create({ email: "Audited.User@example.com".toLowerCase() }));
     expect(await actions(id)).toEqual([
       "operator user.created",
       "operator member.set",
@@ -240,12 +242,12 @@ describe("the audit trail", () => {
 });
 
 describe("a write that fails at its last step", () => {
-  test("leaves nothing of a create behind, binds nothing, and says nothing of the cause", async () => {
-    const holder = await makeHolder(services);
+  test("rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
+    const owner = await makeListingOwner(services);
     await services.db.pool.query(`
-      CREATE FUNCTION refuse_job() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no job today'; END $$;
-      CREATE TRIGGER refuse_job BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION refuse_job()`);
-    expect(await refusal(holder.create(holder.body, "k"))).toEqual({
+      CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+      CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
+    expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
       serviceCode: "INTERNAL_ERROR",
       code: "INTERNAL_SERVER_ERROR",
       status: 500,
@@ -253,53 +255,61 @@ describe("a write that fails at its last step", () => {
       errors: undefined,
       retryAfter: undefined,
     });
-    expect(await holder.traces()).toEqual(NOTHING);
-    // Without an address there is no job to add.
-    expect((await holder.create(stay(holder.listingId))).replayed).toBe(false);
-    await services.db.pool.query("DROP FUNCTION refuse_job CASCADE");
-    expect((await holder.create({ ...holder.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await holder.traces()).toEqual({ forms: 2, creations: 2, keys: 1, jobs: 1, audit: 2 });
+    expect(await owner.countRows()).toEqual(NO_ROWS);
+    // Without an address no notification is enqueued.
+    expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
+    await services.db.pool.query("DROP FUNCTION reject_notification CASCADE");
+    expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
+    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
   });
 
-  test("leaves an update undone", async () => {
-    const holder = await makeHolder(services);
-    const second = await makeListing(services, holder.userId);
-    const { form } = await holder.create(holder.body);
-    const { forms } = asUser(services, holder.userId);
+  test("rolls an update back", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await makeListing(services, owner.userId);
+    const { form } = await owner.create(owner.body);
+    const { forms } = asUser(services, owner.userId);
     await services.db.pool.query("ALTER TABLE audit_entries RENAME TO no_audit");
-    const failed = await refusal(forms.update({ id: form.id, ...stay(second.id, { numberOfGuests: 9 }) }));
+    const failed = await catchServiceError(
+      forms.update({ id: form.id, ...fixedStay(second.id, { numberOfGuests: 9 }) }),
+    );
     await services.db.pool.query("ALTER TABLE no_audit RENAME TO audit_entries");
     expect(failed).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 500 });
     expect(await forms.get({ id: form.id })).toEqual(form);
-    expect(await holder.create(holder.body, "new")).toEqual({ form, replayed: true });
+    expect(await owner.create(owner.body, "new")).toEqual({ form, replayed: true });
   });
 });
 
-describe("a write that nobody waits for any longer", () => {
-  const overdue = { signal: AbortSignal.abort(new Unavailable("too late")) };
+describe("a write whose deadline has passed", () => {
+  const expired = { signal: AbortSignal.abort(new Unavailable("too late")) };
 
-  test("is not begun", async () => {
-    const holder = await makeHolder(services);
-    const caller = asUser(services, holder.userId, overdue);
-    expect(await refusal(caller.forms.create(holder.body))).toMatchObject({ status: 503, retryAfter: 1 });
-    expect(await holder.traces()).toEqual(NOTHING);
-    const { form } = await holder.create(holder.body);
-    const update = caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) });
-    expect(await refusal(update)).toMatchObject({ status: 503, retryAfter: 1 });
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+  test("is not started", async () => {
+    const owner = await makeListingOwner(services);
+    const caller = asUser(services, owner.userId, expired);
+    expect(await catchServiceError(caller.forms.create(owner.body))).toMatchObject({
+      status: 503,
+      retryAfter: 1,
+    });
+    expect(await owner.countRows()).toEqual(NO_ROWS);
+    const { form } = await owner.create(owner.body);
+    const update = caller.forms.update({
+      id: form.id,
+      ...fixedStay(owner.listingId, { numberOfGuests: 4 }),
+    });
+    expect(await catchServiceError(update)).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 
-  test("is not made where the time is up while it waits for a lock", async () => {
-    const holder = await makeHolder(services);
-    const { form } = await holder.create(holder.body);
+  test("is rolled back if the deadline passes while it waits for a lock", async () => {
+    const owner = await makeListingOwner(services);
+    const { form } = await owner.create(owner.body);
     const client = await services.db.pool.connect();
     const deadline = new AbortController();
     try {
       await client.query("BEGIN");
-      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [holder.listingId]);
-      const caller = asUser(services, holder.userId, { signal: deadline.signal });
-      const late = refusal(
-        caller.forms.update({ id: form.id, ...stay(holder.listingId, { numberOfGuests: 4 }) }),
+      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+      const caller = asUser(services, owner.userId, { signal: deadline.signal });
+      const late = catchServiceError(
+        caller.forms.update({ id: form.id, ...fixedStay(owner.listingId, { numberOfGuests: 4 }) }),
       );
       const waiting =
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -310,22 +320,22 @@ describe("a write that nobody waits for any longer", () => {
     } finally {
       client.release();
     }
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 });
 
-test("a form whose address no secret opens can be updated, and keeps it until it gets another", async () => {
-  const holder = await makeHolder(services);
-  const { form } = await holder.create(holder.body);
+test("a form whose address no secret can decrypt can be updated, and keeps that address until it gets another", async () => {
+  const owner = await makeListingOwner(services);
+  const { form } = await owner.create(owner.body);
   const stored = async () =>
     (await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [form.id])).rows[0]
       .guest_email;
-  const lost = Buffer.alloc(50, 1);
-  await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, lost]);
-  const { forms } = asUser(services, holder.userId);
-  const body = stay(holder.listingId, { numberOfGuests: 4 });
+  const unreadable = Buffer.alloc(50, 1);
+  await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [form.id, unreadable]);
+  const { forms } = asUser(services, owner.userId);
+  const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
   expect((await forms.update({ id: form.id, ...body })).numberOfGuests).toBe(4);
-  expect(await stored()).toEqual(lost);
+  expect(await stored()).toEqual(unreadable);
   await forms.update({ id: form.id, ...body, guestEmail: "new@example.com" });
-  expect(await stored()).not.toEqual(lost);
+  expect(await stored()).not.toEqual(unreadable);
 });

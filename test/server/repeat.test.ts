@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { repeat } from "../../server/repeat.js";
 
-test("work is repeated after failures, of which the first in a series is reported, until it is stopped", async () => {
+test("work is repeated until it is stopped, even after failures, and only the first failure in a row is reported", async () => {
   const stopping = new AbortController();
   const outcomes = [false, true, false, false, true, false, true];
   const failures: unknown[] = [];

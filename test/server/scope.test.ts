@@ -7,14 +7,14 @@ import type { Listing } from "../../server/listings/schema.js";
 import {
   asKey,
   asUser,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
   setRole,
-  stay,
 } from "../factories.js";
 
 let services: Services;
@@ -29,20 +29,20 @@ beforeAll(async () => {
   form = await makeForm(services, ownerId, listing.id);
 });
 
-const notFound = (asked: "form" | "listing") => ({
+const notFound = (resource: "form" | "listing") => ({
   serviceCode: "RESOURCE_NOT_FOUND",
   code: "NOT_FOUND",
   status: 404,
-  message: `There is no such ${asked}, or you have no access to it: check its id.`,
+  message: `There is no such ${resource}, or you have no access to it: check its id.`,
   errors: undefined,
   retryAfter: undefined,
 });
 const NO_FORM = notFound("form");
 const NO_LISTING = notFound("listing");
 
-const EMPTY = { items: [], nextCursor: null };
+const EMPTY_PAGE = { items: [], nextCursor: null };
 
-/** Whether each operation finds the listing and its form. */
+/** Fails unless every operation finds the listing and its form. */
 async function expectInScope(caller: Caller) {
   expect(await caller.listings.get({ id: listing.id })).toEqual(listing);
   expect((await caller.listings.list({})).items).toContainEqual(listing);
@@ -51,83 +51,84 @@ async function expectInScope(caller: Caller) {
     (await caller.forms.list(filter)).items.map(({ id }) => id);
   expect(await ids({})).toContain(form.id);
   expect(await ids({ listingId: listing.id })).toContain(form.id);
-  expect((await caller.forms.update({ id: form.id, ...stay(listing.id) })).id).toBe(form.id);
-  const created = await caller.forms.create(stay(listing.id, { numberOfGuests: 99 }));
+  expect((await caller.forms.update({ id: form.id, ...fixedStay(listing.id) })).id).toBe(form.id);
+  const created = await caller.forms.create(fixedStay(listing.id, { numberOfGuests: 99 }));
   expect(created.listingId).toBe(listing.id);
 }
 
-/** The same calls, about something that does not exist at all. */
-async function answersAbout(caller: Caller, listingId: string, formId: string) {
-  const own = { ...stay(listingId), guestEmail: "guest@example.com" };
+/** Returns the result of every operation for these ids; all but the page must fail. */
+async function resultsFor(caller: Caller, listingId: string, formId: string) {
+  const body = { ...fixedStay(listingId), guestEmail: "guest@example.com" };
   return {
-    listing: await refusal(caller.listings.get({ id: listingId })),
-    form: await refusal(caller.forms.get({ id: formId })),
+    listing: await catchServiceError(caller.listings.get({ id: listingId })),
+    form: await catchServiceError(caller.forms.get({ id: formId })),
     page: await caller.forms.list({ listingId }),
-    create: await refusal(caller.forms.create(own)),
-    update: await refusal(caller.forms.update({ id: formId, ...own })),
+    create: await catchServiceError(caller.forms.create(body)),
+    update: await catchServiceError(caller.forms.update({ id: formId, ...body })),
   };
 }
 
-async function expectNothing(caller: Caller) {
-  const seen = await answersAbout(caller, listing.id, form.id);
-  expect(seen).toEqual(await answersAbout(caller, randomUUID(), randomUUID()));
-  expect(seen).toEqual({
+/** Fails unless the listing and its form behave as if they did not exist. */
+async function expectOutOfScope(caller: Caller) {
+  const results = await resultsFor(caller, listing.id, form.id);
+  expect(results).toEqual(await resultsFor(caller, randomUUID(), randomUUID()));
+  expect(results).toEqual({
     listing: NO_LISTING,
     form: NO_FORM,
-    page: EMPTY,
+    page: EMPTY_PAGE,
     create: NO_LISTING,
     update: NO_FORM,
   });
 }
 
-describe("the scope is the listings with the role owner or writer", () => {
-  test("an owner has the listing and its forms in scope", () => expectInScope(asUser(services, ownerId)));
+describe("the scope", () => {
+  test("an owner of a listing has it and its forms in scope", () => expectInScope(asUser(services, ownerId)));
 
-  test("so has a writer", async () => {
+  test("a writer of a listing has it and its forms in scope, as a user and with a key", async () => {
     const { id } = await makeUser(services);
     await setRole(services, listing.id, id, "WRITER");
     await expectInScope(asUser(services, id));
     await expectInScope(asKey(services, await makeKey(services, id)));
   });
 
-  test("for a reader, a stranger and a user who does not exist, they are what does not exist", async () => {
+  test("for a reader, a stranger and an unknown user, the listing and its forms behave as if they did not exist", async () => {
     const [reader, stranger] = [await makeUser(services), await makeUser(services)];
     await setRole(services, listing.id, reader.id, "READER");
     for (const userId of [reader.id, stranger.id, randomUUID()]) {
       const caller = asUser(services, userId);
-      await expectNothing(caller);
-      expect(await caller.forms.list({})).toEqual(EMPTY);
-      expect(await caller.listings.list({})).toEqual(EMPTY);
+      await expectOutOfScope(caller);
+      expect(await caller.forms.list({})).toEqual(EMPTY_PAGE);
+      expect(await caller.listings.list({})).toEqual(EMPTY_PAGE);
     }
-    await expectNothing(asKey(services, await makeKey(services, reader.id)));
+    await expectOutOfScope(asKey(services, await makeKey(services, reader.id)));
   });
 
-  test("a holder of other listings learns no more", async () => {
+  test("for an owner of another listing, the listing and its forms behave as if they did not exist", async () => {
     const other = await makeUser(services);
     const own = await makeListing(services, other.id);
     const ownForm = await makeForm(services, other.id, own.id);
     const caller = asUser(services, other.id);
-    await expectNothing(caller);
+    await expectOutOfScope(caller);
     expect((await caller.forms.list({})).items.map(({ id }) => id)).toEqual([ownForm.id]);
     expect((await caller.listings.list({})).items).toEqual([own]);
   });
 
-  test("a malformed id is not found, whatever the rest of the body", async () => {
+  test("a malformed id is RESOURCE_NOT_FOUND", async () => {
     const caller = asUser(services, ownerId);
     for (const id of ["", "x", `${form.id} `, `${form.id}0`, form.id.replaceAll("-", ""), `{${form.id}}`]) {
-      expect(await refusal(caller.forms.get({ id }))).toEqual(NO_FORM);
-      expect(await refusal(caller.listings.get({ id }))).toEqual(NO_LISTING);
-      expect(await refusal(caller.forms.update({ id, ...stay(listing.id) }))).toEqual(NO_FORM);
+      expect(await catchServiceError(caller.forms.get({ id }))).toEqual(NO_FORM);
+      expect(await catchServiceError(caller.listings.get({ id }))).toEqual(NO_LISTING);
+      expect(await catchServiceError(caller.forms.update({ id, ...fixedStay(listing.id) }))).toEqual(NO_FORM);
     }
   });
 
-  test("an id in upper case is the same id, answered in lower case", async () => {
+  test("ids are accepted in upper case and returned in lower case", async () => {
     const caller = asUser(services, ownerId);
     expect((await caller.forms.get({ id: form.id.toUpperCase() })).id).toBe(form.id);
     expect(await caller.listings.get({ id: listing.id.toUpperCase() })).toEqual(listing);
     const updated = await caller.forms.update({
       id: form.id.toUpperCase(),
-      ...stay(listing.id.toUpperCase()),
+      ...fixedStay(listing.id.toUpperCase()),
     });
     expect(updated).toMatchObject({ id: form.id, listingId: listing.id });
     const page = await caller.forms.list({ listingId: listing.id.toUpperCase() });
@@ -135,37 +136,41 @@ describe("the scope is the listings with the role owner or writer", () => {
   });
 });
 
-describe("an update needs the form and the target in scope", () => {
-  test("an out-of-scope form is not found before the listing is looked at, an out-of-scope listing is named, and nothing changes", async () => {
-    const me = await makeUser(services);
-    const [mine, second, foreign] = [
-      await makeListing(services, me.id),
-      await makeListing(services, me.id),
+describe("an update requires the form and the target listing in scope", () => {
+  test("an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
+    const user = await makeUser(services);
+    const [own, second, foreign] = [
+      await makeListing(services, user.id),
+      await makeListing(services, user.id),
       await makeListing(services, ownerId),
     ];
     const readable = await makeListing(services, ownerId);
-    await setRole(services, readable.id, me.id, "READER");
-    const myForm = await makeForm(services, me.id, mine.id);
-    const theirForm = await makeForm(services, ownerId, foreign.id);
-    const caller = asUser(services, me.id);
+    await setRole(services, readable.id, user.id, "READER");
+    const ownForm = await makeForm(services, user.id, own.id);
+    const foreignForm = await makeForm(services, ownerId, foreign.id);
+    const caller = asUser(services, user.id);
     for (const target of [foreign.id, readable.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: myForm.id, ...stay(target) }))).toEqual(NO_LISTING);
+      expect(await catchServiceError(caller.forms.update({ id: ownForm.id, ...fixedStay(target) }))).toEqual(
+        NO_LISTING,
+      );
     }
-    for (const target of [mine.id, foreign.id, randomUUID()]) {
-      expect(await refusal(caller.forms.update({ id: theirForm.id, ...stay(target) }))).toEqual(NO_FORM);
+    for (const target of [own.id, foreign.id, randomUUID()]) {
+      expect(
+        await catchServiceError(caller.forms.update({ id: foreignForm.id, ...fixedStay(target) })),
+      ).toEqual(NO_FORM);
     }
-    expect(await caller.forms.get({ id: myForm.id })).toEqual(myForm);
-    expect(await asUser(services, ownerId).forms.get({ id: theirForm.id })).toEqual(theirForm);
+    expect(await caller.forms.get({ id: ownForm.id })).toEqual(ownForm);
+    expect(await asUser(services, ownerId).forms.get({ id: foreignForm.id })).toEqual(foreignForm);
 
-    const moved = await caller.forms.update({ id: myForm.id, ...stay(second.id) });
-    expect(moved).toMatchObject({ id: myForm.id, listingId: second.id, publicId: myForm.publicId });
-    expect((await caller.forms.list({ listingId: mine.id })).items).toEqual([]);
+    const moved = await caller.forms.update({ id: ownForm.id, ...fixedStay(second.id) });
+    expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
+    expect((await caller.forms.list({ listingId: own.id })).items).toEqual([]);
     expect((await caller.forms.list({ listingId: second.id })).items).toEqual([moved]);
   });
 });
 
-describe("a membership counts as it stands at the call", () => {
-  test("demoted to reader, removed, made writer again: each holds at once, for a key too", async () => {
+describe("a membership change applies from the next call", () => {
+  test("every change of a role, including removal, applies at once to the user and their keys", async () => {
     const member = await makeUser(services);
     const key = await makeKey(services, member.id);
     const callers = [asUser(services, member.id), asKey(services, key)];
@@ -173,12 +178,12 @@ describe("a membership counts as it stands at the call", () => {
       await setRole(services, listing.id, member.id, role);
       for (const caller of callers) {
         if (role === "WRITER" || role === "OWNER") await expectInScope(caller);
-        else await expectNothing(caller);
+        else await expectOutOfScope(caller);
       }
     }
   });
 
-  test("another member's role does not matter", async () => {
+  test("changing or removing another member does not affect the scope", async () => {
     const member = await makeUser(services);
     await setRole(services, listing.id, member.id, "READER");
     await setRole(services, listing.id, member.id, "NONE");

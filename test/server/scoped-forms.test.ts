@@ -5,14 +5,14 @@ import { ServiceError } from "../../server/errors.js";
 import {
   asOperator,
   asUser,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
   setRole,
-  stay,
 } from "../factories.js";
-import { freshDatabase } from "../harness.js";
+import { createTestDatabase } from "../harness.js";
 
 /** Two processes on one database. */
 let services: Services;
@@ -39,49 +39,49 @@ const run = (sql: string, ...values: unknown[]) => services.db.pool.query(sql, v
 const SCOPE = `
   SELECT m.user_id, f.created_at, f.id
   FROM forms f JOIN memberships m ON m.listing_id = f.listing_id WHERE m.role IN ('OWNER', 'WRITER')`;
-const KEPT = "SELECT user_id, created_at, form_id FROM scoped_forms";
+const STORED = "SELECT user_id, created_at, form_id FROM scoped_forms";
 
-/** What is kept is exactly what memberships and forms say; gives how many forms the users see. */
-async function expectExact(...users: string[]): Promise<number[]> {
+/** Fails unless scoped_forms equals the scopes of all users. Returns how many forms each given user sees. */
+async function expectExactScopes(...users: string[]): Promise<number[]> {
   const { rows } = await run(`SELECT
-    (SELECT count(*)::int FROM (${SCOPE} EXCEPT ${KEPT}) x) AS missing,
-    (SELECT count(*)::int FROM (${KEPT} EXCEPT ${SCOPE}) x) AS stale`);
+    (SELECT count(*)::int FROM (${SCOPE} EXCEPT ${STORED}) x) AS missing,
+    (SELECT count(*)::int FROM (${STORED} EXCEPT ${SCOPE}) x) AS stale`);
   expect(rows).toEqual([{ missing: 0, stale: 0 }]);
-  const seen = users.map(
+  const counts = users.map(
     async (user) => (await asUser(services, user).forms.list({ limit: 100 })).items.length,
   );
-  return Promise.all(seen);
+  return Promise.all(counts);
 }
 
-const add = (to: string, count: number) =>
-  Promise.all(Array.from({ length: count }, () => makeForm(services, owner, to)));
+const addForms = (listingId: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => makeForm(services, owner, listingId)));
 
 test("a form is listed for all owners and writers of its listing, not for readers", async () => {
   const reader = (await makeUser(services)).id;
   await setRole(services, listing, colleague, "WRITER");
   await setRole(services, listing, reader, "READER");
-  await add(listing, 2);
-  await add(other, 1);
-  expect(await expectExact(owner, colleague, reader)).toEqual([3, 2, 0]);
+  await addForms(listing, 2);
+  await addForms(other, 1);
+  expect(await expectExactScopes(owner, colleague, reader)).toEqual([3, 2, 0]);
 });
 
-test("a membership brings the forms that are there, a role in scope keeps them, its end takes them", async () => {
-  await add(listing, 3);
+test("a change to or from a role in scope adds or removes all forms of the listing", async () => {
+  await addForms(listing, 3);
   const seen: number[] = [];
   for (const role of ["READER", "WRITER", "OWNER", "READER", "OWNER"] as const) {
     await setRole(services, listing, colleague, role);
-    seen.push(...(await expectExact(colleague)));
+    seen.push(...(await expectExactScopes(colleague)));
   }
   await asOperator(services).members.remove({ listingId: listing, userId: colleague });
-  expect([...seen, ...(await expectExact(colleague))]).toEqual([0, 3, 3, 0, 3, 0]);
+  expect([...seen, ...(await expectExactScopes(colleague))]).toEqual([0, 3, 3, 0, 3, 0]);
 });
 
-test("a form that moves goes from scope to scope", async () => {
+test("a form that moves to another listing enters the scope of that listing's writers", async () => {
   await setRole(services, other, colleague, "WRITER");
-  const [form] = await add(listing, 2);
-  expect(await expectExact(owner, colleague)).toEqual([2, 0]);
-  await asUser(services, owner).forms.update({ id: form?.id ?? "", ...stay(other) });
-  expect(await expectExact(owner, colleague)).toEqual([2, 1]);
+  const [form] = await addForms(listing, 2);
+  expect(await expectExactScopes(owner, colleague)).toEqual([2, 0]);
+  await asUser(services, owner).forms.update({ id: form?.id ?? "", ...fixedStay(other) });
+  expect(await expectExactScopes(owner, colleague)).toEqual([2, 1]);
 });
 
 test.each([
@@ -93,22 +93,22 @@ test.each([
     4,
     0,
   ],
-])("what is deleted leaves every scope: %s", async (_, sql, ofOwner, ofColleague) => {
+])("deleting %s removes the forms from every scope", async (_, sql, ofOwner, ofColleague) => {
   await setRole(services, listing, colleague, "WRITER");
-  await add(listing, 3);
-  await add(other, 1);
+  await addForms(listing, 3);
+  await addForms(other, 1);
   await run(sql, listing);
-  expect(await expectExact(owner, colleague)).toEqual([ofOwner, ofColleague]);
+  expect(await expectExactScopes(owner, colleague)).toEqual([ofOwner, ofColleague]);
 });
 
 describe.each(["read committed", "repeatable read", "serializable"])(
-  "in a database that is %s by default",
+  "with default_transaction_isolation %s",
   (level) => {
-    let before: [Services, Services];
+    let original: [Services, Services];
 
     beforeAll(async () => {
-      before = [services, second];
-      const { url } = await freshDatabase();
+      original = [services, second];
+      const { url } = await createTestDatabase();
       const database = new URL(url).pathname.slice(1);
       await run(`ALTER DATABASE "${database}" SET default_transaction_isolation TO '${level}'`);
       services = await openTestServices({ APP_SECRETS: "", DATABASE_URL: url, DATABASE_POOL_SIZE: "12" });
@@ -118,39 +118,39 @@ describe.each(["read committed", "repeatable read", "serializable"])(
       });
     });
     afterAll(() => {
-      [services, second] = before;
+      [services, second] = original;
     });
 
-    test("nothing is lost or left over where memberships and forms change at the same time", {
+    test("scoped_forms stays exact while memberships and forms change concurrently", {
       timeout: 180_000,
     }, async () => {
-      const done = level === "read committed" ? atOnce : untilDone;
+      const complete = level === "read committed" ? callOnce : retryUnavailable;
       const members = await Promise.all(Array.from({ length: 4 }, async () => (await makeUser(services)).id));
-      const forms = await add(listing, 4);
+      const forms = await addForms(listing, 4);
       const creating = Array.from({ length: 6 }, async (_, writer) => {
         const caller = asUser(writer % 2 ? services : second, owner).forms;
         for (let round = 1; round <= 25; round++) {
-          const body = stay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
-          await done(() => caller.create(body));
+          const body = fixedStay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
+          await complete(() => caller.create(body));
         }
       });
       const moving = forms.map(async ({ id }, mover) => {
         const caller = asUser(mover % 2 ? services : second, owner).forms;
         for (let round = 0; round < 15; round++)
-          await done(() => caller.update({ id, ...stay(round % 2 ? listing : other) }));
+          await complete(() => caller.update({ id, ...fixedStay(round % 2 ? listing : other) }));
       });
       const joining = members.map(async (userId, member) => {
         const core = asOperator(member % 2 ? services : second).members;
         for (let round = 0; round < 12; round++) {
           for (const listingId of [listing, other]) {
             const role = round % 3 === 1 ? "READER" : "WRITER";
-            await done(() => core.set({ listingId, userId, role }));
-            if (round % 3 === 2) await done(() => core.remove({ listingId, userId }));
+            await complete(() => core.set({ listingId, userId, role }));
+            if (round % 3 === 2) await complete(() => core.remove({ listingId, userId }));
           }
         }
       });
       await Promise.all([...creating, ...moving, ...joining]);
-      await expectExact();
+      await expectExactScopes();
       const { rows } = await run("SELECT count(*)::int AS n FROM forms WHERE listing_id = ANY($1)", [
         listing,
         other,
@@ -160,27 +160,27 @@ describe.each(["read committed", "repeatable read", "serializable"])(
   },
 );
 
-/** Nothing conflicts where each statement sees what is committed: one waits for the other. */
-const atOnce = <Result>(ask: () => Promise<Result>): Promise<Result> => ask();
+/** At READ COMMITTED nothing conflicts: writers wait for each other. */
+const callOnce = <Result>(call: () => Promise<Result>): Promise<Result> => call();
 
-/** What conflicts time and again is a 503 at last, and succeeds when it is asked for again. */
-async function untilDone<Result>(ask: () => Promise<Result>): Promise<Result> {
+/** Repeats a call that fails with 503 because of repeated conflicts. */
+async function retryUnavailable<Result>(call: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
-      return await ask();
+      return await call();
     } catch (error) {
       if (!(error instanceof ServiceError && error.status === 503)) throw error;
     }
   }
 }
 
-describe("a transaction that sees what was", () => {
+describe("a REPEATABLE READ transaction", () => {
   let older: pg.Client;
 
   beforeEach(async () => {
     older = new pg.Client({ connectionString: services.db.url });
     await older.connect();
-    await add(listing, 1);
+    await addForms(listing, 1);
     await older.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
     return () => older.end();
   });
@@ -193,28 +193,31 @@ describe("a transaction that sees what was", () => {
 
   const roles = {
     began: async () => setRole(services, listing, colleague, "WRITER"),
-    "was given up": async () => setRole(services, listing, colleague, "READER"),
+    "changed to reader": async () => setRole(services, listing, colleague, "READER"),
     ended: async () => asOperator(services).members.remove({ listingId: listing, userId: colleague }),
   };
 
   test.each([
     ["began", "insert", INSERT],
-    ["was given up", "insert", INSERT],
+    ["changed to reader", "insert", INSERT],
     ["ended", "insert", INSERT],
     ["began", "move", MOVE],
-    ["was given up", "move", MOVE],
+    ["changed to reader", "move", MOVE],
     ["ended", "move", MOVE],
-  ] as const)("of a membership that %s since cannot %s a form", async (change, _, sql) => {
-    if (change !== "began") await setRole(services, listing, colleague, "WRITER");
-    await older.query("SELECT FROM forms");
-    await roles[change]();
-    const values = sql === MOVE ? [listing, other] : [listing];
-    await expect(older.query(sql, values)).rejects.toThrow("could not serialize access");
-    await older.query("ROLLBACK");
-    await expectExact();
-  });
+  ] as const)(
+    "gets a serialization failure if a membership %s after its snapshot and it does this with a form: %s",
+    async (change, _, sql) => {
+      if (change !== "began") await setRole(services, listing, colleague, "WRITER");
+      await older.query("SELECT FROM forms");
+      await roles[change]();
+      const values = sql === MOVE ? [listing, other] : [listing];
+      await expect(older.query(sql, values)).rejects.toThrow("could not serialize access");
+      await older.query("ROLLBACK");
+      await expectExactScopes();
+    },
+  );
 
-  test("cannot change a membership, for it would not see the forms that are new", async () => {
+  test("cannot change a membership, because it cannot see forms created since", async () => {
     await setRole(services, listing, colleague, "WRITER");
     await expect(older.query("DELETE FROM memberships WHERE user_id = $1", [colleague])).rejects.toThrow(
       "memberships change at READ COMMITTED only",
@@ -232,8 +235,8 @@ describe("a transaction that sees what was", () => {
   });
 });
 
-test("a form that leaves a listing is not brought into the scope of who joins that listing meanwhile", async () => {
-  const [form] = await add(listing, 1);
+test("a form that leaves a listing does not enter the scope of a user who joins the listing concurrently", async () => {
+  const [form] = await addForms(listing, 1);
   const mover = new pg.Client({ connectionString: services.db.url });
   await mover.connect();
   await mover.query("BEGIN");
@@ -252,31 +255,31 @@ test("a form that leaves a listing is not brought into the scope of who joins th
   await mover.query("COMMIT");
   await mover.end();
   await joined;
-  expect(await expectExact(owner, colleague)).toEqual([1, 0]);
+  expect(await expectExactScopes(owner, colleague)).toEqual([1, 0]);
 });
 
-test("a form keeps its id", async () => {
-  await add(listing, 1);
+test("the id of a form cannot change", async () => {
+  await addForms(listing, 1);
   await expect(run("UPDATE forms SET id = gen_random_uuid() WHERE listing_id = $1", listing)).rejects.toThrow(
     "a form keeps its id",
   );
 });
 
-test("a member who writes is removed without a deadlock", { timeout: 180_000 }, async () => {
-  // Postgres checks for deadlocks after a second; a transaction in one gives up before.
-  const hasty = await openTestServices({
+test("removing a member who is creating forms does not deadlock", { timeout: 180_000 }, async () => {
+  // Shorter than deadlock_timeout (1 s), so a deadlock shows up as a lock timeout.
+  const shortTimeouts = await openTestServices({
     APP_SECRETS: "",
     DATABASE_URL: services.db.url,
     DATABASE_LOCK_TIMEOUT_MS: "900",
     DATABASE_POOL_SIZE: "12",
   });
   await setRole(services, listing, colleague, "WRITER");
-  let removing = true;
+  let isRemoving = true;
   const writers = Array.from({ length: 6 }, async (_, writer) => {
-    const { forms } = asUser(hasty, colleague);
+    const { forms } = asUser(shortTimeouts, colleague);
     const outcomes: string[] = [];
-    for (let round = 1; removing; round++) {
-      const body = stay(listing, { numberOfGuests: writer * 1000 + round });
+    for (let round = 1; isRemoving; round++) {
+      const body = fixedStay(listing, { numberOfGuests: writer * 1000 + round });
       const create = forms.create(body).then(
         () => "created",
         ({ serviceCode, cause }) => (cause ? `${cause}` : String(serviceCode)),
@@ -285,26 +288,26 @@ test("a member who writes is removed without a deadlock", { timeout: 180_000 }, 
     }
     return outcomes;
   });
-  const { members } = asOperator(hasty);
+  const { members } = asOperator(shortTimeouts);
   for (let round = 0; round < 15; round++) {
     await members.remove({ listingId: listing, userId: colleague });
     await members.set({ listingId: listing, userId: colleague, role: "WRITER" });
   }
-  removing = false;
+  isRemoving = false;
   const outcomes = new Set((await Promise.all(writers)).flat());
-  // Who was removed again and again while it waited has lost every race.
-  for (const fine of [
+  // A create also fails if the member was removed at each of its attempts.
+  for (const expected of [
     "RESOURCE_NOT_FOUND",
     "Error: the listing's rules or the scope have changed, or an equal create was faster",
   ]) {
-    outcomes.delete(fine);
+    outcomes.delete(expected);
   }
   expect([...outcomes]).toEqual(["created"]);
-  await expectExact();
+  await expectExactScopes();
 });
 
-test("a membership cannot become another user's or another listing's", async () => {
-  await add(listing, 1);
+test("the user and the listing of a membership cannot change", async () => {
+  await addForms(listing, 1);
   const change = (column: string, value: string) =>
     run(
       `UPDATE memberships SET ${column} = $1 WHERE listing_id = $2 AND user_id = $3`,
@@ -314,10 +317,10 @@ test("a membership cannot become another user's or another listing's", async () 
     );
   await expect(change("user_id", colleague)).rejects.toThrow("keeps its user");
   await expect(change("listing_id", other)).rejects.toThrow("keeps its user");
-  expect(await expectExact(owner, colleague)).toEqual([1, 0]);
+  expect(await expectExactScopes(owner, colleague)).toEqual([1, 0]);
 });
 
-test.each(["memberships", "forms"])("nothing is left over of %s that were truncated", async (table) => {
+test.each(["memberships", "forms"])("truncating %s empties scoped_forms", async (table) => {
   const own = await openTestServices();
   const user = (await makeUser(own)).id;
   await makeForm(own, user, (await makeListing(own, user)).id);

@@ -3,8 +3,8 @@ import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { registerMigratedSecrets } from "../../server/secret-checks.js";
 import { openServices } from "../../server/services.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
-import { freshDatabase } from "../harness.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
+import { createTestDatabase } from "../harness.js";
 
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
@@ -15,7 +15,7 @@ const UNKNOWN =
 const DROPPED = /^APP_SECRETS lacks the secret that this database is used with\. /;
 const NOT_SET = /^APP_SECRETS is not set, but this database is used with a secret: set the value/;
 
-/** What a process with these APP_SECRETS is told when it starts; "started" if nothing is wrong. */
+/** Starts a process with these APP_SECRETS. Returns the error message, or "started". */
 async function start(databaseUrl: string, ...secrets: string[]): Promise<string> {
   const settings = readSettings({
     DATABASE_URL: databaseUrl,
@@ -37,9 +37,9 @@ async function start(databaseUrl: string, ...secrets: string[]): Promise<string>
   }
 }
 
-describe("a process whose newest secret the database does not know is refused", () => {
-  test("once another process has used a secret", async () => {
-    const { url } = await freshDatabase();
+describe("a process whose first secret is unknown to the database does not start", () => {
+  test("if another process has used a secret before", async () => {
+    const { url } = await createTestDatabase();
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url, OTHER)).toMatch(UNKNOWN);
@@ -47,15 +47,15 @@ describe("a process whose newest secret the database does not know is refused", 
     expect(await start(url, OLD)).toBe("started");
   });
 
-  test("also where it forgot APP_SECRETS and the database has a stored secret", async () => {
-    const { url } = await freshDatabase();
+  test("if APP_SECRETS is not set, even if the database has a stored secret", async () => {
+    const { url } = await createTestDatabase();
     expect(await start(url)).toBe("started");
     expect(await start(url, OLD)).toBe("started");
     expect(await start(url)).toMatch(NOT_SET);
   });
 
-  test("also if it tries to register its secret between the migrations and the secrets of `migrate`", async () => {
-    const { url } = await freshDatabase({ empty: true });
+  test("if it tries to register its secret after the migrations, before `migrate` registers its own", async () => {
+    const { url } = await createTestDatabase({ empty: true });
     let early: Promise<string> | undefined;
     await migrate(url, {
       finish: async (session) => {
@@ -70,66 +70,66 @@ describe("a process whose newest secret the database does not know is refused", 
     expect(await start(url, OLD)).toBe("started");
   });
 
-  test("also if it starts at the same time on a new database: of ten secrets one is accepted", async () => {
-    const { url } = await freshDatabase();
+  test("if ten start concurrently on a new database with different secrets: only one secret is accepted", async () => {
+    const { url } = await createTestDatabase();
     const secrets = Array.from({ length: 10 }, (_, n) => `${n}`.repeat(32));
-    const answers = await Promise.all(secrets.map((secret) => start(url, secret)));
-    expect(answers.filter((answer) => answer === "started")).toHaveLength(1);
+    const results = await Promise.all(secrets.map((secret) => start(url, secret)));
+    expect(results.filter((result) => result === "started")).toHaveLength(1);
     const again = await Promise.all(secrets.map((secret) => start(url, secret)));
-    expect(again).toEqual(answers);
+    expect(again).toEqual(results);
   });
 });
 
-describe("a rotation", () => {
-  test("second on all processes, then first, then without the old one: every step starts, beside the one before", async () => {
-    const { url } = await freshDatabase();
+describe("a rotation of APP_SECRETS", () => {
+  test("has three steps: new secret second, new secret first, old secret removed; each starts, also next to the step before", async () => {
+    const { url } = await createTestDatabase();
     const steps = [[OLD], [OLD, NEW], [NEW, OLD], [NEW]];
     for (const [index, step] of steps.entries()) {
       expect(await start(url, ...step)).toBe("started");
-      // A process that has crashed and starts again before it has its new settings.
+      // A process may restart with its old settings before it gets the new ones.
       if (index === 1 || index === 2) expect(await start(url, ...(steps[index - 1] ?? []))).toBe("started");
     }
   });
 
-  test("that puts an unannounced secret first is refused", async () => {
-    const { url } = await freshDatabase();
+  test("is rejected if the new secret is first before it was listed second", async () => {
+    const { url } = await createTestDatabase();
     await start(url, OLD);
     expect(await start(url, NEW, OLD)).toMatch(UNKNOWN);
   });
 
-  test("that drops the old secret before any process had the new one first is refused", async () => {
-    const { url } = await freshDatabase();
+  test("is rejected if the old secret is removed before any process had the new one first", async () => {
+    const { url } = await createTestDatabase();
     await start(url, OLD, NEW);
     expect(await start(url, NEW)).toMatch(DROPPED);
     expect(await start(url, NEW, OLD)).toBe("started");
     expect(await start(url, NEW)).toBe("started");
   });
 
-  test("is finished: a process that still has the old secret alone is refused", async () => {
-    const { url } = await freshDatabase();
+  test("rejects a process with only the old secret once it is finished", async () => {
+    const { url } = await createTestDatabase();
     for (const step of [[OLD, NEW], [NEW, OLD], [NEW]]) await start(url, ...step);
     expect(await start(url, OLD)).toMatch(DROPPED);
   });
 
-  test("announced by many processes at once, with a secret listed twice", async () => {
-    const { url } = await freshDatabase();
+  test("may be started by many processes at once, even with a secret listed twice", async () => {
+    const { url } = await createTestDatabase();
     await start(url, OLD);
-    const answers = await Promise.all(Array.from({ length: 8 }, () => start(url, OLD, NEW, OLD)));
-    expect(new Set(answers)).toEqual(new Set(["started"]));
+    const results = await Promise.all(Array.from({ length: 8 }, () => start(url, OLD, NEW, OLD)));
+    expect(new Set(results)).toEqual(new Set(["started"]));
     expect(await start(url, NEW, OLD)).toBe("started");
   });
 });
 
-test("the first APP_SECRETS on a database with a stored secret are accepted and recognize what it fingerprinted", async () => {
+test("the first APP_SECRETS on a database with a stored secret are accepted, and earlier creates are still replayed", async () => {
   const before = await openTestServices({ APP_SECRETS: "" });
   const { id } = await makeUser(before);
   const listing = await makeListing(before, id);
-  const form = await asUser(before, id).forms.create(stay(listing.id));
+  const form = await asUser(before, id).forms.create(fixedStay(listing.id));
   const after = await openTestServices({ DATABASE_URL: before.db.url, APP_SECRETS: NEW });
-  expect(await asUser(after, id).forms.create(stay(listing.id))).toEqual(form);
+  expect(await asUser(after, id).forms.create(fixedStay(listing.id))).toEqual(form);
 });
 
-test("the database holds neither a secret nor a key that is derived for another purpose", async () => {
+test("secret_checks contains neither a secret nor a derived key of another purpose", async () => {
   const { db, keyring } = await openTestServices({ APP_SECRETS: `${OLD},${NEW}` });
   const { rows } = await db.pool.query("SELECT encode(value, 'hex') AS value FROM secret_checks");
   expect(rows).toHaveLength(2);

@@ -1,12 +1,12 @@
 import { createDecipheriv, hkdfSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { deriveKeyring, loadKeyring, open, seal } from "../../server/secrets.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
 
 const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
 
 describe("the keyring", () => {
-  test("is HKDF-SHA-256 of each secret, a key for each purpose, newest first", () => {
+  test("has one HKDF-SHA-256 key per secret and purpose, newest first", () => {
     const keyring = deriveKeyring([FIRST, SECOND]);
     for (const purpose of ["cursor", "fingerprint", "email"] as const) {
       const derived = [FIRST, SECOND].map((secret) =>
@@ -20,11 +20,11 @@ describe("the keyring", () => {
     expect(new Set(all).size).toBe(6);
   });
 
-  test("cannot be empty", () => {
+  test("requires at least one secret", () => {
     expect(() => deriveKeyring([])).toThrow(/APP_SECRETS/);
   });
 
-  test("without configured secrets is of those stored, newest first; configured ones come before them", async () => {
+  test("has the configured secrets first, then the stored ones, newest first", async () => {
     const { db } = await openTestServices({ APP_SECRETS: "" });
     await db.prisma.storedSecret.create({ data: { secret: SECOND } });
     const stored = await db.prisma.storedSecret.findMany({ orderBy: { id: "asc" } });
@@ -40,7 +40,7 @@ describe("a sealed address", () => {
   const { email } = deriveKeyring([FIRST]);
   const sealed = seal(email, "guest@example.com", "form-1");
 
-  test("opens again, and looks different every time", () => {
+  test("can be decrypted, and has a different ciphertext every time", () => {
     expect(open(email, sealed, "form-1")).toBe("guest@example.com");
     const again = seal(email, "guest@example.com", "form-1");
     expect(again.equals(sealed)).toBe(false);
@@ -49,7 +49,7 @@ describe("a sealed address", () => {
     expect(sealed.includes("guest")).toBe(false);
   });
 
-  test("is AES-256-GCM: version, IV of 12 bytes, tag of 16, ciphertext, bound to its form", () => {
+  test("is AES-256-GCM bound to its form: version, 12-byte IV, 16-byte tag, ciphertext", () => {
     expect(sealed.readUInt8(0)).toBe(1);
     const decipher = createDecipheriv("aes-256-gcm", email[0], sealed.subarray(1, 13))
       .setAAD(Buffer.from("form-1"))
@@ -58,13 +58,13 @@ describe("a sealed address", () => {
     expect(text.toString()).toBe("guest@example.com");
   });
 
-  test("does not open for another form, nor with another secret", () => {
+  test("cannot be decrypted for another form or with another secret", () => {
     expect(() => open(email, sealed, "form-2")).toThrow();
     expect(() => open(deriveKeyring([SECOND]).email, sealed, "form-1")).toThrow();
     expect(() => open(deriveKeyring([FIRST]).fingerprint, sealed, "form-1")).toThrow();
   });
 
-  test("does not open once any byte of IV, tag or ciphertext is changed, or it is cut", () => {
+  test("cannot be decrypted if any byte of IV, tag or ciphertext is changed, or if it is truncated", () => {
     for (let index = 1; index < sealed.length; index++) {
       const altered = Buffer.from(sealed);
       altered.writeUInt8(altered.readUInt8(index) ^ 1, index);
@@ -75,7 +75,7 @@ describe("a sealed address", () => {
     }
   });
 
-  test("opens with any listed secret; the newest seals", () => {
+  test("is encrypted with the newest secret and can be decrypted with any listed one", () => {
     const rotated = deriveKeyring([SECOND, FIRST]).email;
     expect(open(rotated, sealed, "form-1")).toBe("guest@example.com");
     const next = seal(rotated, "guest@example.com", "form-1");
@@ -83,14 +83,14 @@ describe("a sealed address", () => {
     expect(() => open(email, next, "form-1")).toThrow();
   });
 
-  test("copied into another form's row is not taken for that form's own", async () => {
+  test("copied into another form's row cannot be decrypted there", async () => {
     const services = await openTestServices();
     const { id } = await makeUser(services);
     const listing = await makeListing(services, id);
     const { forms } = asUser(services, id);
     const [from, to] = [
-      await forms.create(stay(listing.id, { guestEmail: "guest@example.com" })),
-      await forms.create(stay(listing.id, { numberOfGuests: 3 })),
+      await forms.create(fixedStay(listing.id, { guestEmail: "guest@example.com" })),
+      await forms.create(fixedStay(listing.id, { numberOfGuests: 3 })),
     ];
     await services.db.pool.query(
       "UPDATE forms SET guest_email = (SELECT guest_email FROM forms WHERE id = $1) WHERE id = $2",
@@ -99,7 +99,7 @@ describe("a sealed address", () => {
     const { rows } = await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [to.id]);
     expect(open(services.keyring.email, rows[0].guest_email, from.id)).toBe("guest@example.com");
     expect(() => open(services.keyring.email, rows[0].guest_email, to.id)).toThrow("None of the");
-    // Nor does it stand in the way.
-    await forms.update({ id: to.id, ...stay(listing.id) });
+    // It does not prevent updates either.
+    await forms.update({ id: to.id, ...fixedStay(listing.id) });
   });
 });

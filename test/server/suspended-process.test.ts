@@ -2,10 +2,10 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freshDatabase, spawnNode } from "../harness.js";
+import { createTestDatabase, spawnNode } from "../harness.js";
 
 const STATEMENT_TIMEOUT_MS = 4_000;
-/** When a connection that has received nothing counts as frozen. */
+/** A connection without a response for this long counts as frozen. */
 const FROZEN_MS = STATEMENT_TIMEOUT_MS + 500;
 const LOCK = 4711;
 
@@ -29,29 +29,29 @@ const script = (url: string) => `
   await db.close();
 `;
 
-test("a process that was suspended for longer than the statement timeout reads its answer on the same connection", async () => {
-  const { url } = await freshDatabase();
-  const onlooker = new pg.Client({ connectionString: url });
-  await onlooker.connect();
-  onTestFinished(() => onlooker.end());
-  await onlooker.query("SELECT pg_advisory_lock($1)", [LOCK]);
+test("a process suspended for longer than the statement timeout reads the response on the same connection", async () => {
+  const { url } = await createTestDatabase();
+  const observer = new pg.Client({ connectionString: url });
+  await observer.connect();
+  onTestFinished(() => observer.end());
+  await observer.query("SELECT pg_advisory_lock($1)", [LOCK]);
   const child = spawnNode(["--input-type=module", "--eval", script(url)]);
   const [, backend] = await child.waitForLine(/^before (\d+)$/);
-  /** What Postgres says of the child's connection, and the milliseconds since its statement began. */
-  const look = async () => {
-    const { rows } = await onlooker.query<{ state: string; waits: string | null; ms: number }>(
+  /** Returns the state of the child's connection, and the milliseconds since its statement started. */
+  const readActivity = async () => {
+    const { rows } = await observer.query<{ state: string; waits: string | null; ms: number }>(
       `SELECT state, wait_event_type AS waits, extract(epoch FROM clock_timestamp() - query_start)::float8 * 1000 AS ms
        FROM pg_stat_activity WHERE pid = $1`,
       [backend],
     );
     return rows[0];
   };
-  await expect.poll(look, { interval: 10 }).toMatchObject({ state: "active", waits: "Lock" });
+  await expect.poll(readActivity, { interval: 10 }).toMatchObject({ state: "active", waits: "Lock" });
   process.kill(child.pid, "SIGSTOP");
-  await onlooker.query("SELECT pg_advisory_unlock($1)", [LOCK]);
-  // The answer has been sent; the child cannot read it before it goes on.
-  await expect.poll(async () => (await look())?.state, { interval: 10 }).toBe("idle");
-  await expect.poll(async () => (await look())?.ms).toBeGreaterThan(FROZEN_MS + 500);
+  await observer.query("SELECT pg_advisory_unlock($1)", [LOCK]);
+  // Postgres has sent the response. The child is suspended and cannot read it.
+  await expect.poll(async () => (await readActivity())?.state, { interval: 10 }).toBe("idle");
+  await expect.poll(async () => (await readActivity())?.ms).toBeGreaterThan(FROZEN_MS + 500);
   process.kill(child.pid, "SIGCONT");
   const { stdout } = await child.done;
   expect(stdout).toBe(`before ${backend}\nafter ${backend} answered\n`);

@@ -3,94 +3,94 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
 import { asOperator, openTestServices } from "../factories.js";
-import { makeHolder } from "./holders.js";
-import { startPostOffice, withMail } from "./post-office.js";
+import { makeListingOwner } from "./listing-owner.js";
+import { openServicesWithMail, startMailServer } from "./mail-server.js";
 
 const ROUNDS = 10;
 const log = { info() {}, warn() {}, error() {} };
 
 let services: Services;
 /** The same database, with a mail server. */
-let mailing: Services;
-let onlooker: pg.Client;
+let mailServices: Services;
+let observer: pg.Client;
 
 beforeAll(async () => {
   services = await openTestServices();
-  const office = await startPostOffice();
-  mailing = await withMail(services, office.url);
-  onlooker = new pg.Client({ connectionString: services.db.url });
-  // It ends with the database, at the latest.
-  onlooker.on("error", () => {});
-  await onlooker.connect();
+  const mailServer = await startMailServer();
+  mailServices = await openServicesWithMail(services, mailServer.url);
+  observer = new pg.Client({ connectionString: services.db.url });
+  // Dropping the database terminates it.
+  observer.on("error", () => {});
+  await observer.connect();
   return async () => {
-    await onlooker.end();
-    await office.close();
+    await observer.end();
+    await mailServer.close();
   };
 });
 
-const OTHERS =
+const OTHER_BACKENDS =
   "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
 
-async function others(): Promise<number[]> {
-  const { rows } = await onlooker.query<{ pid: number }>(`SELECT pid ${OTHERS}`);
+async function otherBackends(): Promise<number[]> {
+  const { rows } = await observer.query<{ pid: number }>(`SELECT pid ${OTHER_BACKENDS}`);
   return rows.map(({ pid }) => pid);
 }
 
 const uncaught: unknown[] = [];
 
-test("a stopped worker leaves no connection, and the end of Postgres right after it goes unnoticed", async () => {
-  const note = (error: unknown) => void uncaught.push(error);
-  process.on("uncaughtException", note);
-  onTestFinished(() => void process.off("uncaughtException", note));
+test("a stopped worker leaves no connections open, and terminating its backends right after causes no uncaught exception", async () => {
+  const recordError = (error: unknown) => void uncaught.push(error);
+  process.on("uncaughtException", recordError);
+  onTestFinished(() => void process.off("uncaughtException", recordError));
   for (let round = 0; round < ROUNDS; round++) {
-    const before = new Set(await others());
+    const before = new Set(await otherBackends());
     const worker = await startWorker(services, log);
     expect(
-      (await others()).some((pid) => !before.has(pid)),
-      "it has connections of its own",
+      (await otherBackends()).some((pid) => !before.has(pid)),
+      "it has its own connections",
     ).toBe(true);
     await worker.stop();
-    const left = (await others()).filter((pid) => !before.has(pid));
-    await onlooker.query(`SELECT pg_terminate_backend(pid) ${OTHERS}`);
+    const left = (await otherBackends()).filter((pid) => !before.has(pid));
+    await observer.query(`SELECT pg_terminate_backend(pid) ${OTHER_BACKENDS}`);
     expect(left, `connections after stop, round ${round}`).toEqual([]);
   }
-  await expect.poll(others).toEqual([]);
+  await expect.poll(otherBackends).toEqual([]);
   expect(uncaught).toEqual([]);
 });
 
-test("the end of Postgres under a running worker does not end its process, and it works on", {
+test("a running worker survives losing all its connections, and goes on sending", {
   timeout: 120_000,
 }, async () => {
-  const worker = await startWorker(mailing, log);
+  const worker = await startWorker(mailServices, log);
   onTestFinished(() => worker.stop());
   for (let round = 0; round < 3; round++) {
-    await onlooker.query(`SELECT pg_terminate_backend(pid) ${OTHERS}`);
-    await expect.poll(async () => (await others()).length).toBeGreaterThan(0);
+    await observer.query(`SELECT pg_terminate_backend(pid) ${OTHER_BACKENDS}`);
+    await expect.poll(async () => (await otherBackends()).length).toBeGreaterThan(0);
   }
-  await addJob();
-  // Within a minute, where a connection was lost that held it.
-  await expect.poll(jobs, { timeout: 70_000 }).toBe(0);
+  await addNotification();
+  // Takes up to a minute if a lost connection had claimed it.
+  await expect.poll(countUnsent, { timeout: 70_000 }).toBe(0);
 });
 
-test("a worker that loses the database before it has looked for jobs once works on", async () => {
+test("a worker that loses its connections before its first poll goes on sending", async () => {
   const blocker = new pg.Client({ connectionString: services.db.url });
   await blocker.connect();
   await blocker.query("BEGIN");
   await blocker.query("LOCK TABLE notifications");
-  const worker = await startWorker(mailing, log);
+  const worker = await startWorker(mailServices, log);
   onTestFinished(() => worker.stop());
   const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-  const ended = async () =>
-    (await onlooker.query(`SELECT pg_terminate_backend(pid) ${waiting}`)).rowCount ?? 0;
-  await expect.poll(ended).toBeGreaterThan(0);
+  const terminateBlocked = async () =>
+    (await observer.query(`SELECT pg_terminate_backend(pid) ${waiting}`)).rowCount ?? 0;
+  await expect.poll(terminateBlocked).toBeGreaterThan(0);
   await blocker.end();
-  await addJob();
-  await expect.poll(jobs).toBe(0);
+  await addNotification();
+  await expect.poll(countUnsent).toBe(0);
 });
 
-const addJob = async () => {
-  const holder = await makeHolder(services);
-  await holder.create(holder.body);
+const addNotification = async () => {
+  const owner = await makeListingOwner(services);
+  await owner.create(owner.body);
 };
 
-const jobs = async () => (await asOperator(services).notifications.list()).length;
+const countUnsent = async () => (await asOperator(services).notifications.list()).length;

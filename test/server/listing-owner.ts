@@ -1,36 +1,36 @@
 import type { Principal, Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
-import { createForm, makeListing, makeUser, stay } from "../factories.js";
+import { createFormWithOutcome, fixedStay, makeListing, makeUser } from "../factories.js";
 
-/** What the holder's listings have led to, by table. */
-export interface Traces {
+/** Number of rows per table that belong to the owner or to forms on their listings. */
+export interface RowCounts {
   forms: number;
   creations: number;
   keys: number;
-  jobs: number;
+  notifications: number;
   audit: number;
 }
 
-export interface TestHolder {
+export interface ListingOwner {
   userId: string;
   principal: Principal;
   listingId: string;
-  /** A body for the listing, with an address to notify. */
+  /** A valid body for the listing, with a guest email. */
   body: FormBody;
-  /** Creates as this holder. */
+  /** Creates a form as this user, by default on the services given to `makeListingOwner`. */
   create(
     body: FormBody,
     idempotencyKey?: string,
     on?: Services,
-  ): Promise<Awaited<ReturnType<typeof createForm>>>;
-  traces(): Promise<Traces>;
+  ): Promise<Awaited<ReturnType<typeof createFormWithOutcome>>>;
+  countRows(): Promise<RowCounts>;
 }
 
-/** A user with a listing of their own; `listing` are fields of it. */
-export async function makeHolder(
+/** Creates a user with a listing. `listing` overrides its fields. */
+export async function makeListingOwner(
   services: Services,
   listing: Parameters<typeof makeListing>[2] = {},
-): Promise<TestHolder> {
+): Promise<ListingOwner> {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId, listing);
   const principal = { kind: "user", userId } as const;
@@ -38,21 +38,22 @@ export async function makeHolder(
     userId,
     principal,
     listingId,
-    body: stay(listingId, { guestEmail: "guest@example.com" }),
-    create: (body, idempotencyKey, on = services) => createForm(on, principal, body, { idempotencyKey }),
-    async traces() {
-      const { rows } = await services.db.pool.query<Traces>(TRACES, [userId]);
-      return rows[0] as Traces;
+    body: fixedStay(listingId, { guestEmail: "guest@example.com" }),
+    create: (body, idempotencyKey, on = services) =>
+      createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    async countRows() {
+      const { rows } = await services.db.pool.query<RowCounts>(ROW_COUNTS, [userId]);
+      return rows[0] as RowCounts;
     },
   };
 }
 
-const TRACES = `
+const ROW_COUNTS = `
   WITH mine AS (
     SELECT f.id FROM forms f JOIN memberships m ON m.listing_id = f.listing_id WHERE m.user_id = $1
   )
   SELECT (SELECT count(*)::int FROM mine) AS forms,
     (SELECT count(*)::int FROM creations WHERE holder_id = $1) AS creations,
     (SELECT count(*)::int FROM idempotency_keys WHERE holder_id = $1) AS keys,
-    (SELECT count(*)::int FROM notifications WHERE form_id IN (SELECT id FROM mine)) AS jobs,
+    (SELECT count(*)::int FROM notifications WHERE form_id IN (SELECT id FROM mine)) AS notifications,
     (SELECT count(*)::int FROM audit_entries WHERE subject_id IN (SELECT id FROM mine)) AS audit`;

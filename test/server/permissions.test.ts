@@ -7,21 +7,21 @@ import { createCallerFactory } from "../../server/trpc.js";
 import {
   asKey,
   asUser,
+  catchErrorCode,
+  catchServiceError,
+  fixedStay,
   keyPrincipal,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
   setRole,
-  stay,
   type TestKey,
 } from "../factories.js";
 
-/** What each procedure demands. A new procedure must be entered here. */
-const DEMANDS: Record<string, "reading" | "writing" | "inApp" | "operating"> = {
+/** The access that each procedure requires. Every new procedure must be added. */
+const REQUIRED_ACCESS: Record<string, "reading" | "writing" | "inApp" | "operating"> = {
   "forms.create": "writing",
   "forms.update": "writing",
   "forms.list": "reading",
@@ -71,8 +71,8 @@ beforeAll(async () => {
 
 const factory = createCallerFactory(appRouter);
 
-/** Calls a procedure by its path with an input that no procedure takes. */
-function callWithNonsense(path: string, principal: Principal | null): Promise<unknown> {
+/** Calls a procedure by its path with an input that no procedure accepts. */
+function callWithInvalidInput(path: string, principal: Principal | null): Promise<unknown> {
   const [group = "", name = ""] = path.split(".");
   const caller = factory(createContext(services, principal)) as unknown as Record<
     string,
@@ -80,49 +80,52 @@ function callWithNonsense(path: string, principal: Principal | null): Promise<un
   >;
   const procedure = caller[group]?.[name];
   if (!procedure) throw new Error(`no procedure ${path}`);
-  return procedure("nonsense");
+  return procedure("invalid");
 }
 
-describe("every procedure says what it demands, before it looks at its input", () => {
-  test("the list is complete", () => {
-    expect(Object.keys(appRouter._def.procedures).sort()).toEqual(Object.keys(DEMANDS).sort());
+describe("access to procedures", () => {
+  test("every procedure is listed here", () => {
+    expect(Object.keys(appRouter._def.procedures).sort()).toEqual(Object.keys(REQUIRED_ACCESS).sort());
   });
 
-  test.each(Object.entries(DEMANDS))("%s: %s", async (path, demand) => {
-    expect(await refusalCode(callWithNonsense(path, null))).toBe("UNAUTHENTICATED");
-    const allowed = {
-      reading: ["reader", "writer", "user"],
-      writing: ["writer", "user"],
-      inApp: ["user", "operator"],
-      operating: ["operator"],
-    }[demand];
-    const principals: Record<string, Principal> = {
-      reader: keyPrincipal(readOnly),
-      writer: keyPrincipal(readWrite),
-      user: { kind: "user", userId: readWrite.userId },
-      operator: { kind: "operator" },
-    };
-    for (const [who, principal] of Object.entries(principals)) {
-      const call = callWithNonsense(path, principal);
-      // A procedure without input has nothing to find wrong with it.
-      if (["notifications.list", "notifications.count"].includes(path) && who === "operator") await call;
-      else
-        expect([who, await refusalCode(call)]).toEqual([
-          who,
-          allowed.includes(who) ? "VALIDATION_ERROR" : "FORBIDDEN",
-        ]);
-    }
-  });
+  test.each(Object.entries(REQUIRED_ACCESS))(
+    "%s requires %s access, checked before its input",
+    async (path, access) => {
+      expect(await catchErrorCode(callWithInvalidInput(path, null))).toBe("UNAUTHENTICATED");
+      const allowed = {
+        reading: ["reader", "writer", "user"],
+        writing: ["writer", "user"],
+        inApp: ["user", "operator"],
+        operating: ["operator"],
+      }[access];
+      const principals: Record<string, Principal> = {
+        reader: keyPrincipal(readOnly),
+        writer: keyPrincipal(readWrite),
+        user: { kind: "user", userId: readWrite.userId },
+        operator: { kind: "operator" },
+      };
+      for (const [who, principal] of Object.entries(principals)) {
+        const call = callWithInvalidInput(path, principal);
+        // These procedures take no input, so none is invalid.
+        if (["notifications.list", "notifications.count"].includes(path) && who === "operator") await call;
+        else
+          expect([who, await catchErrorCode(call)]).toEqual([
+            who,
+            allowed.includes(who) ? "VALIDATION_ERROR" : "FORBIDDEN",
+          ]);
+      }
+    },
+  );
 
-  test("exactly the six operations of the interface have an address", () => {
+  test("exactly the six public operations have a REST path", () => {
     const procedures = appRouter._def.procedures as unknown as Record<
       string,
       { _def: { meta?: { openapi?: { method: string; path: string } } } }
     >;
-    const addresses = Object.values(procedures).flatMap(({ _def }) =>
+    const routes = Object.values(procedures).flatMap(({ _def }) =>
       _def.meta?.openapi ? [`${_def.meta.openapi.method} ${_def.meta.openapi.path}`] : [],
     );
-    expect(addresses.sort()).toEqual([
+    expect(routes.sort()).toEqual([
       "GET /v1/forms",
       "GET /v1/forms/{id}",
       "GET /v1/listings",
@@ -134,14 +137,14 @@ describe("every procedure says what it demands, before it looks at its input", (
 });
 
 describe("a read-only key", () => {
-  test("reads all, and is refused on a write whatever the body or scope", async () => {
+  test("may call every read, and gets FORBIDDEN for every write whatever the body and scope", async () => {
     const form = await makeForm(services, readOnly.userId, listingId);
     const caller = asKey(services, readOnly);
     expect(await caller.forms.get({ id: form.id })).toEqual(form);
     expect((await caller.forms.list({})).items).toContainEqual(form);
     expect((await caller.listings.get({ id: listingId })).id).toBe(listingId);
     expect((await caller.listings.list({})).items).toHaveLength(1);
-    const refused = {
+    const forbidden = {
       serviceCode: "FORBIDDEN",
       code: "FORBIDDEN",
       status: 403,
@@ -150,39 +153,41 @@ describe("a read-only key", () => {
       retryAfter: undefined,
     };
     for (const target of [listingId, randomUUID()]) {
-      expect(await refusal(caller.forms.create(stay(target)))).toEqual(refused);
-      expect(await refusal(caller.forms.update({ id: form.id, ...stay(target) }))).toEqual(refused);
+      expect(await catchServiceError(caller.forms.create(fixedStay(target)))).toEqual(forbidden);
+      expect(await catchServiceError(caller.forms.update({ id: form.id, ...fixedStay(target) }))).toEqual(
+        forbidden,
+      );
     }
     expect(await caller.forms.get({ id: form.id })).toEqual(form);
   });
 });
 
-describe("a key acts exactly as its holder", () => {
-  test("key and user get the same answers from all six operations", async () => {
-    const me = await makeUser(services);
+describe("a key and its holder as a user", () => {
+  test("get the same results from all six operations", async () => {
+    const user = await makeUser(services);
     const stranger = await makeUser(services);
-    const [a, b] = [await makeListing(services, me.id), await makeListing(services, me.id)];
+    const [a, b] = [await makeListing(services, user.id), await makeListing(services, user.id)];
     const shared = await makeListing(services, stranger.id);
-    await setRole(services, shared.id, me.id, "WRITER");
-    const key = await makeKey(services, me.id);
-    const callers = [asUser(services, me.id), asKey(services, key)] as const;
-    const both = async <T>(call: (caller: (typeof callers)[number]) => Promise<T>) => {
+    await setRole(services, shared.id, user.id, "WRITER");
+    const key = await makeKey(services, user.id);
+    const callers = [asUser(services, user.id), asKey(services, key)] as const;
+    const callAsBoth = async <T>(call: (caller: (typeof callers)[number]) => Promise<T>) => {
       const [first, second] = [await call(callers[0]), await call(callers[1])];
       expect(second).toEqual(first);
       return first;
     };
-    const created = await both((caller) => caller.forms.create(stay(a.id)));
-    const onShared = await both((caller) => caller.forms.create(stay(shared.id)));
-    const updated = await both((caller) =>
-      caller.forms.update({ id: created.id, ...stay(b.id, { numberOfGuests: 7 }) }),
+    const created = await callAsBoth((caller) => caller.forms.create(fixedStay(a.id)));
+    const onShared = await callAsBoth((caller) => caller.forms.create(fixedStay(shared.id)));
+    const updated = await callAsBoth((caller) =>
+      caller.forms.update({ id: created.id, ...fixedStay(b.id, { numberOfGuests: 7 }) }),
     );
-    expect(await both((caller) => caller.forms.get({ id: created.id }))).toEqual(updated);
-    const page = await both((caller) => caller.forms.list({ limit: 1 }));
+    expect(await callAsBoth((caller) => caller.forms.get({ id: created.id }))).toEqual(updated);
+    const page = await callAsBoth((caller) => caller.forms.list({ limit: 1 }));
     expect(page.items).toEqual([updated]);
-    const rest = await both((caller) => caller.forms.list({ cursor: page.nextCursor ?? "" }));
+    const rest = await callAsBoth((caller) => caller.forms.list({ cursor: page.nextCursor ?? "" }));
     expect(rest).toEqual({ items: [onShared], nextCursor: null });
-    expect(await both((caller) => caller.listings.get({ id: a.id }))).toEqual(a);
-    const listings = await both((caller) => caller.listings.list({}));
+    expect(await callAsBoth((caller) => caller.listings.get({ id: a.id }))).toEqual(a);
+    const listings = await callAsBoth((caller) => caller.listings.list({}));
     expect(listings.items.map(({ id }) => id)).toEqual([a.id, b.id, shared.id]);
   });
 });

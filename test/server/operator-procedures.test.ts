@@ -5,17 +5,17 @@ import type { Services } from "../../server/context.js";
 import {
   asOperator,
   asUser,
+  catchErrorCode,
+  catchRejectedFields,
+  catchServiceError,
+  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-  refusal,
-  refusalCode,
-  rejectedFields,
   setRole,
-  stay,
 } from "../factories.js";
-import { makeHolder } from "./holders.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 let services: Services;
 let operator: Caller;
@@ -28,7 +28,7 @@ beforeAll(async () => {
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
 
 describe("users", () => {
-  test("an address is one user's, whatever its case; the user is found by it or by id, and named when it is taken", async () => {
+  test("an address belongs to one user in any case; users are found by address or id, and the error for a taken address names the id", async () => {
     const user = await operator.users.create({ email: " Host.One@EXAMPLE.com ", name: " Host One " });
     expect(user).toMatchObject({ email: "Host.One@example.com", name: "Host One" });
     for (const email of [
@@ -37,47 +37,50 @@ describe("users", () => {
       "host.one@example.com",
       "HOST.ONE@EXAMPLE.COM",
     ]) {
-      expect((await refusal(operator.users.create({ email }))).errors).toEqual([
+      expect((await catchServiceError(operator.users.create({ email }))).errors).toEqual([
         { field: "email", issue: `a user with this address already exists: ${user.id}` },
       ]);
       expect(await operator.users.find({ email })).toEqual(user);
     }
-    // Characters that stand for others in a pattern of SQL.
+    // Wildcards of SQL LIKE.
     for (const email of ["host_one@example.com", "%@example.com"]) {
-      expect(await refusalCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
     }
     expect(await operator.users.get({ id: user.id.toUpperCase() })).toEqual(user);
     expect((await operator.users.create({ email: "host.two@example.com" })).name).toBeNull();
-    expect(await refusalCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
+    expect(await catchErrorCode(operator.users.find({ email: "nobody@example.com" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
     for (const id of UNKNOWN_IDS) {
-      expect(await refusalCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 
-  test("of ten creations with one address at once, in two cases, one succeeds", async () => {
+  test("of ten concurrent creations with one address in two cases, one succeeds", async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         operator.users.create({ email: n % 2 ? "race@example.com" : "RACE@example.com" }).then(
-          () => "made",
-          () => "refused",
+          () => "created",
+          () => "rejected",
         ),
       ),
     );
-    expect(outcomes.filter((outcome) => outcome === "made")).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome === "created")).toHaveLength(1);
   });
 
-  test("an address must be one, a name printable", async () => {
-    expect(await rejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual(["email", "name"]);
-    expect(await rejectedFields(operator.users.create({ email: "a@example.com", name: "\u0000" }))).toEqual([
+  test("an address must be valid, and a name must not contain control characters", async () => {
+    expect(await catchRejectedFields(operator.users.create({ email: "x", name: "" }))).toEqual([
+      "email",
       "name",
     ]);
+    expect(
+      await catchRejectedFields(operator.users.create({ email: "a@example.com", name: "\u0000" })),
+    ).toEqual(["name"]);
   });
 });
 
 describe("members", () => {
-  test("a user has one role on a listing, the last that was set", async () => {
+  test("a user has one role on a listing: the one set last", async () => {
     const [owner, member] = [await makeUser(services), await makeUser(services)];
     const { id } = await makeListing(services, owner.id);
     for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
@@ -94,30 +97,30 @@ describe("members", () => {
     expect(sorted.sort()).toEqual([`OWNER ${owner.id}`, `READER ${member.id}`]);
     const removed = await operator.members.remove({ listingId: id, userId: member.id });
     expect(removed).toEqual({ listingId: id, userId: member.id, role: "READER" });
-    expect(await refusalCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
+    expect(await catchErrorCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
     expect((await operator.members.list({ listingId: id })).items).toHaveLength(1);
   });
 
-  test("neither a user nor a listing that does not exist can be joined", async () => {
+  test("an unknown user or listing is rejected", async () => {
     const owner = await makeUser(services);
     const { id } = await makeListing(services, owner.id);
     for (const unknown of UNKNOWN_IDS) {
       const set = (listingId: string, userId: string) =>
-        rejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
+        catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
       expect(await set(id, unknown)).toEqual(["userId"]);
       expect(await set(unknown, owner.id)).toEqual(["listingId"]);
       const remove = operator.members.remove({ listingId: unknown, userId: owner.id });
-      expect(await refusalCode(remove)).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(remove)).toBe("RESOURCE_NOT_FOUND");
     }
-    expect(await rejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
+    expect(await catchRejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
   });
 });
 
 describe("listings", () => {
-  test("every fault of a new one comes at once", async () => {
-    const bad = {
+  test("all invalid fields of a new listing are reported together", async () => {
+    const invalid = {
       title: "",
       address: " ",
       city: "\n",
@@ -128,49 +131,49 @@ describe("listings", () => {
       maxVehicles: -1,
       allowPets: "no" as unknown as boolean,
     };
-    const fields = await rejectedFields(makeListing(services, randomUUID(), bad));
-    expect(fields.sort()).toEqual(Object.keys(bad).sort());
+    const fields = await catchRejectedFields(makeListing(services, randomUUID(), invalid));
+    expect(fields.sort()).toEqual(Object.keys(invalid).sort());
     for (const ownerId of UNKNOWN_IDS) {
-      expect(await rejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
+      expect(await catchRejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
     }
     const { id } = await makeUser(services);
     for (const timezone of ["+02:00", "Berlin", ""]) {
-      expect(await rejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
+      expect(await catchRejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
     }
   });
 
-  test("an update changes what is given, null unsets, and forms stay as they are", async () => {
-    const holder = await makeHolder(services, { maxPeopleInListing: 4, district: "Mitte" });
-    const form = await makeForm(services, holder.userId, holder.listingId, { numberOfGuests: 4 });
-    const before = await asUser(services, holder.userId).listings.get({ id: holder.listingId });
+  test("an update changes only the given fields, null unsets a field, and existing forms do not change", async () => {
+    const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
+    const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
+    const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
     const changed = await operator.listings.update({
-      id: holder.listingId.toUpperCase(),
+      id: owner.listingId.toUpperCase(),
       title: "New title",
       district: null,
       maxPeopleInListing: 2,
     });
     expect(changed).toEqual({ ...before, title: "New title", district: null, maxPeopleInListing: 2 });
-    expect(await asUser(services, holder.userId).forms.get({ id: form.id })).toEqual(form);
-    const closed = await operator.listings.deactivate({ id: holder.listingId });
+    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
+    const closed = await operator.listings.deactivate({ id: owner.listingId });
     expect(closed).toEqual({ ...changed, active: false });
-    expect(await rejectedFields(holder.create(holder.body))).toEqual(["listingId"]);
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
     for (const id of UNKNOWN_IDS) {
-      expect(await refusalCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
-      expect(await refusalCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
   });
 });
 
 describe("vehicles and pets", () => {
-  test("are set in the application, within the listing's rules, by who has the form in scope", async () => {
-    const holder = await makeHolder(services, { maxVehicles: 2, allowPets: false });
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+  test("can be set by a user with the form in scope, within the listing's rules", async () => {
+    const owner = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     expect(await forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 0 })).toMatchObject({
       numberOfVehicles: 2,
       numberOfPets: 0,
     });
-    expect(await rejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
+    expect(await catchRejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
       "numberOfVehicles",
       "numberOfPets",
     ]);
@@ -179,53 +182,53 @@ describe("vehicles and pets", () => {
       numberOfPets: null,
     });
     const stranger = await makeUser(services);
-    await setRole(services, holder.listingId, stranger.id, "READER");
+    await setRole(services, owner.listingId, stranger.id, "READER");
     const call = asUser(services, stranger.id).forms.setParty({ id, numberOfPets: null });
-    expect(await refusalCode(call)).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
   });
 
-  test("a move to a listing that does not take them is refused; an update in place is not", async () => {
-    const holder = await makeHolder(services);
-    const strict = await makeListing(services, holder.userId, { maxVehicles: 0, allowPets: false });
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
+  test("prevent a move to a listing that does not allow them, but not an update on the same listing", async () => {
+    const owner = await makeListingOwner(services);
+    const strict = await makeListing(services, owner.userId, { maxVehicles: 0, allowPets: false });
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
     await forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 1 });
-    expect(await rejectedFields(forms.update({ id, ...stay(strict.id) }))).toEqual(["listingId"]);
-    await operator.listings.update({ id: holder.listingId, maxVehicles: 0, allowPets: false });
-    expect((await forms.update({ id, ...stay(holder.listingId) })).numberOfVehicles).toBe(1);
+    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(strict.id) }))).toEqual(["listingId"]);
+    await operator.listings.update({ id: owner.listingId, maxVehicles: 0, allowPets: false });
+    expect((await forms.update({ id, ...fixedStay(owner.listingId) })).numberOfVehicles).toBe(1);
   });
 });
 
 describe("a user's status change", () => {
-  test("goes one stage on, of a form in scope; the operator corrects", async () => {
-    const holder = await makeHolder(services);
-    const { id } = await makeForm(services, holder.userId, holder.listingId);
-    const { forms } = asUser(services, holder.userId);
-    expect(await rejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
+  test("is possible only to the next stage and on a form in scope; the operator can set any status", async () => {
+    const owner = await makeListingOwner(services);
+    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const { forms } = asUser(services, owner.userId);
+    expect(await catchRejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
     for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "CHECKED_OUT"]) {
       expect((await forms.setStatus({ id, status })).status).toBe(status);
       expect((await forms.setStatus({ id, status })).status).toBe(status);
     }
-    expect(await rejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
+    expect(await catchRejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
     expect((await operator.forms.setStatus({ id, status: "SENT" })).status).toBe("SENT");
     const stranger = asUser(services, (await makeUser(services)).id);
-    expect(await refusalCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
+    expect(await catchErrorCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
       "RESOURCE_NOT_FOUND",
     );
   });
 });
 
 describe("the audit trail", () => {
-  test("is read by subject, newest first, a page at a time, and by correlation id", async () => {
-    const holder = await makeHolder(services);
+  test("is read by subject, newest first and in pages, and by correlation id", async () => {
+    const owner = await makeListingOwner(services);
     const correlationId = randomUUID();
-    const { forms } = asUser(services, holder.userId, { correlationId });
-    const { id } = await forms.create(holder.body);
-    await asUser(services, holder.userId).forms.setStatus({ id, status: "COMPLETED" });
+    const { forms } = asUser(services, owner.userId, { correlationId });
+    const { id } = await forms.create(owner.body);
+    await asUser(services, owner.userId).forms.setStatus({ id, status: "COMPLETED" });
     const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
     expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
-      ["form.status_set", holder.userId],
-      ["form.created", holder.userId],
+      ["form.status_set", owner.userId],
+      ["form.created", owner.userId],
     ]);
     const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
     expect(newest).toEqual(trail[0]);

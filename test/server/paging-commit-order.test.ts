@@ -1,18 +1,18 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { asUser, makeForm, makeUser, openTestServices, setRole } from "../factories.js";
-import { formsOf } from "./bulk.js";
-import { makeHolder } from "./holders.js";
+import { formIdsInScope } from "./bulk.js";
+import { makeListingOwner } from "./listing-owner.js";
 
 const ROUNDS = 20;
 const CREATES = 100;
 const WRITERS = 10;
 const GATEWAYS = 4;
 
-/** Each with a pool of its own, so that many creates are in flight at once. */
+/** Each has its own pool, so many creates are in flight at once. */
 const gateways: Services[] = [];
-/** One more, whose connections the creates do not use up. */
-let reading: Services;
+/** A separate process, so that creates do not use up its connections. */
+let readerServices: Services;
 let readerId: string;
 const writers: { userId: string; listingId: string }[] = [];
 
@@ -22,14 +22,14 @@ beforeAll(async () => {
   const DATABASE_URL = first.db.url;
   gateways.push(first);
   while (gateways.length < GATEWAYS) gateways.push(await openTestServices({ ...env, DATABASE_URL }));
-  reading = await openTestServices({ APP_SECRETS: "", DATABASE_URL });
+  readerServices = await openTestServices({ APP_SECRETS: "", DATABASE_URL });
   readerId = (await makeUser(first)).id;
   for (let n = 0; n < WRITERS; n++) {
-    const { userId, listingId } = await makeHolder(first);
+    const { userId, listingId } = await makeListingOwner(first);
     await setRole(first, listingId, readerId, "OWNER");
     writers.push({ userId, listingId });
   }
-  // Deferred, so it runs within COMMIT: forms commit in another order than that of their `created_at`.
+  // A deferred trigger runs at COMMIT, so forms commit in another order than that of their `created_at`.
   await first.db.pool.query(`
     CREATE TABLE commits (form_id uuid, at timestamptz);
     CREATE FUNCTION commit_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -42,9 +42,9 @@ beforeAll(async () => {
       FOR EACH ROW EXECUTE FUNCTION commit_late()`);
 });
 
-/** Reads the list page by page, always passing the last cursor on. */
+/** Reads the list page by page and keeps the last cursor. */
 class Follower {
-  /** Ids on the pages that gave out a cursor. */
+  /** Ids on the pages that had a nextCursor. */
   readonly ids: string[] = [];
   #cursor: string | undefined;
   readonly #limit: number;
@@ -55,7 +55,7 @@ class Follower {
 
   /** Reads on until the list ends once `isDone`; returns the ids of the whole list, earlier rounds included. */
   async follow(isDone: () => boolean): Promise<string[]> {
-    const { forms } = asUser(reading, readerId);
+    const { forms } = asUser(readerServices, readerId);
     for (;;) {
       const isLast = isDone();
       const page = await forms.list({ limit: this.#limit, ...(this.#cursor && { cursor: this.#cursor }) });
@@ -64,7 +64,7 @@ class Follower {
         this.ids.push(...ids);
         this.#cursor = page.nextCursor;
       } else if (isLast) {
-        // Not kept: the next round reads this page again from the same cursor.
+        // Not added to `ids`, because the next round reads this page again from the same cursor.
         return [...this.ids, ...ids];
       }
     }
@@ -80,9 +80,9 @@ async function createAll(): Promise<void> {
   );
 }
 
-/** How many forms committed later than a form listed after them. */
-async function countOvertaken(): Promise<number> {
-  const { rows } = await reading.db.pool.query<{ n: number }>(`
+/** Returns how many forms committed later than a form listed after them. */
+async function countCommittedOutOfOrder(): Promise<number> {
+  const { rows } = await readerServices.db.pool.query<{ n: number }>(`
     SELECT count(*)::int AS n
     FROM (
       SELECT c.at, min(c.at) OVER (ORDER BY f.created_at, f.id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next
@@ -106,10 +106,10 @@ describe(`${CREATES} concurrent creates that commit out of order`, () => {
         creating,
         ...followers.map((follower) => follower.follow(() => isDone)),
       ]);
-      const all = await formsOf(reading, readerId);
+      const all = await formIdsInScope(readerServices, readerId);
       expect(all).toHaveLength(round * CREATES);
       for (const ids of followed) expect(ids).toEqual(all);
     }
-    expect(await countOvertaken()).toBeGreaterThan((ROUNDS * CREATES) / 2);
+    expect(await countCommittedOutOfOrder()).toBeGreaterThan((ROUNDS * CREATES) / 2);
   });
 });

@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { projectStatus } from "../../server/forms/queries.js";
-import { asUser, makeListing, makeUser, openTestServices, stay } from "../factories.js";
+import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
 
-// Prepared SQL reads rows without Prisma's client: whatever the columns hold, both must read the same.
+// Prepared SQL reads rows without Prisma's client. Both must read the same values.
 
 let services: Services;
 let userId: string;
@@ -16,11 +16,11 @@ beforeAll(async () => {
   services = await openTestServices();
   userId = (await makeUser(services)).id;
   listingId = (await makeListing(services, userId)).id;
-  formId = (await asUser(services, userId).forms.create(stay(listingId))).id;
+  formId = (await asUser(services, userId).forms.create(fixedStay(listingId))).id;
 });
 
-// Everything that a text column takes: not NUL.
-const line = fc
+// Everything that a text column accepts, so no NUL.
+const text = fc
   .array(
     fc.oneof(fc.constantFrom(...'"\\/\b\f\n\r\t\u001f\u007f\u2028é😀{}<'), fc.string({ unit: "binary" })),
   )
@@ -32,17 +32,17 @@ const instant = fc.date({
   noInvalidDate: true,
 });
 const orNull = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
-const asJson = (row: unknown) => JSON.parse(JSON.stringify(row));
+const toJson = (row: unknown) => JSON.parse(JSON.stringify(row));
 
-test("a listing is read as it is stored, whatever its columns hold", async () => {
+test("a listing is returned as stored, for all values of its columns", async () => {
   const columns = fc.record({
-    ...{ title: line, address: line, city: line, country: line, zipCode: line, timezone: line },
-    ...{ district: orNull(line), active: fc.boolean(), allowPets: orNull(fc.boolean()) },
+    ...{ title: text, address: text, city: text, country: text, zipCode: text, timezone: text },
+    ...{ district: orNull(text), active: fc.boolean(), allowPets: orNull(fc.boolean()) },
     ...{ maxPeopleInListing: orNull(int32), maxVehicles: orNull(int32), createdAt: instant },
   });
   await fc.assert(
     fc.asyncProperty(columns, async (data) => {
-      const stored = asJson(await services.db.prisma.listing.update({ where: { id: listingId }, data }));
+      const stored = toJson(await services.db.prisma.listing.update({ where: { id: listingId }, data }));
       const caller = asUser(services, userId);
       expect(await caller.listings.get({ id: listingId })).toEqual(stored);
       expect(await caller.listings.list({})).toEqual({ items: [stored], nextCursor: null });
@@ -51,9 +51,9 @@ test("a listing is read as it is stored, whatever its columns hold", async () =>
   );
 });
 
-test("a form is read as it is stored, whatever its columns hold, without its address and fingerprint", async () => {
+test("a form is returned as stored without its address and fingerprint, for all values of its columns", async () => {
   const columns = fc.record({
-    ...{ publicId: line, status: line, checkInDate: orNull(instant), checkOutDate: orNull(instant) },
+    ...{ publicId: text, status: text, checkInDate: orNull(instant), checkOutDate: orNull(instant) },
     ...{ numberOfGuests: orNull(int32), numberOfVehicles: orNull(int32), numberOfPets: orNull(int32) },
     createdAt: instant,
   });
@@ -63,7 +63,7 @@ test("a form is read as it is stored, whatever its columns hold, without its add
         where: { id: formId },
         data: { ...data, publicId: publicId + randomUUID() },
       });
-      const stored = { ...asJson(row), status: projectStatus(row.status) };
+      const stored = { ...toJson(row), status: projectStatus(row.status) };
       const caller = asUser(services, userId);
       expect(await caller.forms.get({ id: formId })).toEqual(stored);
       expect(await caller.forms.list({ listingId })).toEqual({ items: [stored], nextCursor: null });

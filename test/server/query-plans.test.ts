@@ -2,34 +2,34 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import type { Sql } from "../../server/db.js";
-import { asUser, openTestServices, stay } from "../factories.js";
-import { addCrowd, listingsOf, makeCrowd } from "./bulk.js";
+import { asUser, fixedStay, openTestServices } from "../factories.js";
+import { insertListingsWithForms, listingIdsInScope, makeUserWithForms } from "./bulk.js";
 
 let services: Services;
-const holders: Record<string, string> = {};
+const users: Record<string, string> = {};
 
 beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
   for (const [name, listings] of Object.entries({ one: 1, ten: 10, fifty: 50, many: 400 })) {
-    holders[name] = await makeCrowd(services, { listings, formsPerListing: 10, instants: 5000 });
-    await addCrowd(services, holders[name], {
+    users[name] = await makeUserWithForms(services, { listings, formsPerListing: 10, distinctTimes: 5000 });
+    await insertListingsWithForms(services, users[name], {
       listings: 5,
       formsPerListing: 10,
-      instants: 5000,
+      distinctTimes: 5000,
       role: "READER",
     });
   }
-  for (let others = 0; others < 10; others++) {
-    await makeCrowd(services, { listings: 40, formsPerListing: 50, instants: 5000 });
+  for (let other = 0; other < 10; other++) {
+    await makeUserWithForms(services, { listings: 40, formsPerListing: 50, distinctTimes: 5000 });
   }
   await services.db.pool.query(
     `INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
      SELECT id, $1, decode(md5(id::text), 'hex'), decode(md5(id::text), 'hex'), '{}' FROM forms`,
-    [holders.ten],
+    [users.ten],
   );
   await services.db.pool.query(
     "INSERT INTO idempotency_keys (holder_id, key, form_id) SELECT $1, form_id::text, form_id FROM creations",
-    [holders.ten],
+    [users.ten],
   );
   await services.db.pool.query("ANALYZE");
 });
@@ -41,17 +41,17 @@ interface Plan {
   Plans?: Plan[];
 }
 
-const scans = (plan: Plan): string[] => [
+const describeScans = (plan: Plan): string[] => [
   ...(plan["Relation Name"]
     ? [
         `${plan["Node Type"]} on ${plan["Relation Name"]} by ${plan["Index Name"] ?? plan.Plans?.[0]?.["Index Name"]}`,
       ]
     : []),
-  ...(plan.Plans ?? []).flatMap(scans),
+  ...(plan.Plans ?? []).flatMap(describeScans),
 ];
 
-/** How Postgres reads the tables for each statement of a call, under the plan that it keeps for all holders. */
-async function scansOf(
+/** Returns how each statement of a call reads its tables, with the generic plan that is used for all users. */
+async function explainCall(
   call: (caller: Caller) => Promise<unknown>,
   userId: string,
 ): Promise<Record<string, string[]>> {
@@ -75,7 +75,7 @@ async function scansOf(
   try {
     const { rows } = await client.query("SHOW plan_cache_mode");
     expect(rows).toEqual([{ plan_cache_mode: "force_generic_plan" }]);
-    const read: Record<string, string[]> = {};
+    const scans: Record<string, string[]> = {};
     for (const [name, text, values] of statements) {
       await client.query(`PREPARE examined AS ${text}`);
       // The values do not matter to a generic plan.
@@ -83,15 +83,15 @@ async function scansOf(
         `EXPLAIN (FORMAT JSON) EXECUTE examined${values.length > 0 ? `(${values.map(() => "NULL").join(", ")})` : ""}`,
       );
       await client.query("DEALLOCATE examined");
-      read[name] = (explained.rows[0]?.["QUERY PLAN"] ?? []).flatMap(({ Plan }) => scans(Plan));
+      scans[name] = (explained.rows[0]?.["QUERY PLAN"] ?? []).flatMap(({ Plan }) => describeScans(Plan));
     }
-    return read;
+    return scans;
   } finally {
     client.release();
   }
 }
 
-const WITHOUT_TABLES = new Set([
+const STATEMENTS_WITHOUT_SCANS = new Set([
   "serialize-equal-creates",
   "note-create",
   "insert-creation",
@@ -99,10 +99,10 @@ const WITHOUT_TABLES = new Set([
   "audit",
 ]);
 
-describe("no operation reads a whole table", () => {
-  test.each(["one", "ten", "fifty", "many"])("for a holder of %s", async (name) => {
-    const userId = holders[name] ?? "";
-    const [listingId = ""] = await listingsOf(services, userId);
+describe("no operation scans a whole table", () => {
+  test.each(["one", "ten", "fifty", "many"])("for a user with %s listings", async (name) => {
+    const userId = users[name] ?? "";
+    const [listingId = ""] = await listingIdsInScope(services, userId);
     const caller = asUser(services, userId);
     const { items, nextCursor } = await caller.forms.list({ limit: 5 });
     const [form] = items;
@@ -116,41 +116,42 @@ describe("no operation reads a whole table", () => {
       form: ({ forms }) => forms.get({ id: form?.id ?? "" }),
       listing: ({ listings }) => listings.get({ id: listingId }),
       "serialize-equal-creates, lock-listing, find-earlier-creates, insert-form, audit": ({ forms }) =>
-        forms.create(stay(listingId)),
+        forms.create(fixedStay(listingId)),
     };
     for (const [statements, call] of Object.entries(calls)) {
-      const read = await scansOf(call, userId);
-      expect(Object.keys(read).join(", ")).toBe(statements.replace(/, later$/, ""));
-      for (const [statement, how] of Object.entries(read)) {
-        if (!WITHOUT_TABLES.has(statement)) expect(how.length, statement).toBeGreaterThan(0);
+      const scans = await explainCall(call, userId);
+      expect(Object.keys(scans).join(", ")).toBe(statements.replace(/, later$/, ""));
+      for (const [statement, statementScans] of Object.entries(scans)) {
+        if (!STATEMENTS_WITHOUT_SCANS.has(statement))
+          expect(statementScans.length, statement).toBeGreaterThan(0);
         expect(
-          how.filter((scan) => scan.startsWith("Seq Scan")),
+          statementScans.filter((scan) => scan.startsWith("Seq Scan")),
           statement,
         ).toEqual([]);
-        // By another index, one membership would cost all of the holder's.
+        // With another index, looking up one membership would read all memberships of the user.
         if (statement === "listings") continue;
-        const byOthers = how.filter((scan) =>
+        const otherIndexScans = statementScans.filter((scan) =>
           / on memberships by (?!\w*(?:pkey|listing_id_user_id_idx)$)/.test(scan),
         );
-        expect(byOthers, statement).toEqual([]);
+        expect(otherIndexScans, statement).toEqual([]);
       }
     }
   });
 
-  test("a cursor at the heels of the writers looks at the locks alone", async () => {
-    const userId = holders.ten ?? "";
-    const [listingId = ""] = await listingsOf(services, userId);
+  test("waiting for creates in flight reads only the locks", async () => {
+    const userId = users.ten ?? "";
+    const [listingId = ""] = await listingIdsInScope(services, userId);
     const { forms } = asUser(services, userId);
-    for (const numberOfGuests of [1, 2, 3]) await forms.create(stay(listingId, { numberOfGuests }));
-    const tail = await tailOf(forms);
-    const read = await scansOf(({ forms }) => forms.list({ cursor: tail, limit: 1 }), userId);
-    expect(Object.keys(read)).toEqual(["forms", "in-flight-creates"]);
-    const tables = read["in-flight-creates"]?.filter((scan) => !scan.includes("pg_database"));
+    for (const numberOfGuests of [1, 2, 3]) await forms.create(fixedStay(listingId, { numberOfGuests }));
+    const cursor = await cursorBeforeLastTwo(forms);
+    const scans = await explainCall(({ forms }) => forms.list({ cursor, limit: 1 }), userId);
+    expect(Object.keys(scans)).toEqual(["forms", "in-flight-creates"]);
+    const tables = scans["in-flight-creates"]?.filter((scan) => !scan.includes("pg_database"));
     expect(tables).toEqual([]);
   });
 
-  /** The cursor of the last page of two. */
-  async function tailOf(forms: Caller["forms"]): Promise<string> {
+  /** Returns a cursor with two forms left after it. */
+  async function cursorBeforeLastTwo(forms: Caller["forms"]): Promise<string> {
     for (let cursor: string | undefined; ; ) {
       const { items, nextCursor } = await forms.list({ limit: 100, ...(cursor && { cursor }) });
       if (nextCursor) cursor = nextCursor;

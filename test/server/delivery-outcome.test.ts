@@ -9,8 +9,8 @@ const CLAIMED = { notificationId: "7", formId: "form", correlationId: null, atte
 const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
 const OUTAGE = Object.assign(new Error("shutting down"), { code: "57P01" });
 
-/** Delivers over a queue whose statements fail with `failures`, first to last; what was run and what was logged. */
-async function run(send: Send, failures: Error[]) {
+/** Delivers with a queue whose first statements fail with `failures`. Returns the statements and the logged errors. */
+async function deliverWith(send: Send, failures: Error[]) {
   const statements: unknown[][] = [];
   const errors: string[] = [];
   const db: Sql = {
@@ -32,12 +32,12 @@ const failed = (error: Error) => (): Promise<boolean> => Promise.reject(error);
 const UNRECORDED = "the outcome could not be recorded";
 const GIVEN_UP = "cannot record the outcome of a notification";
 
-describe("an outcome that the database rejects is not retried for ever", () => {
+describe("if the database rejects an outcome", () => {
   test.each([
-    ["for now", new MailRejected("bad \0 reply", false), false],
-    ["for good", new MailRejected("bad \0 reply", true), true],
-  ])("a message refused %s gets a fixed reason instead", async (_, error, isFinal) => {
-    const { statements, errors } = await run(failed(error), [FAULT]);
+    ["temporarily", new MailRejected("bad \0 reply", false), false],
+    ["permanently", new MailRejected("bad \0 reply", true), true],
+  ])("a message rejected %s is recorded with a fixed reason instead", async (_, error, isFinal) => {
+    const { statements, errors } = await deliverWith(failed(error), [FAULT]);
     expect(statements).toEqual([
       ["mark-notification-failed", "7", "worker", "bad \0 reply", isFinal],
       ["mark-notification-failed", "7", "worker", UNRECORDED, isFinal],
@@ -46,7 +46,7 @@ describe("an outcome that the database rejects is not retried for ever", () => {
   });
 
   test("a message that was sent is not sent again", async () => {
-    const { statements, errors } = await run(sent, [FAULT]);
+    const { statements, errors } = await deliverWith(sent, [FAULT]);
     expect(statements).toEqual([
       ["mark-notification-sent", "7"],
       ["mark-notification-failed", "7", "worker", UNRECORDED, true],
@@ -54,15 +54,15 @@ describe("an outcome that the database rejects is not retried for ever", () => {
     expect(errors).toEqual([GIVEN_UP]);
   });
 
-  test("the fixed reason is tried once", async () => {
-    const { statements, errors } = await run(failed(new Error("refused")), [FAULT, FAULT]);
+  test("recording the fixed reason is tried only once", async () => {
+    const { statements, errors } = await deliverWith(failed(new Error("refused")), [FAULT, FAULT]);
     expect(statements).toHaveLength(2);
     expect(errors).toEqual([GIVEN_UP, GIVEN_UP]);
   });
 });
 
-test("an outcome is recorded once an outage has passed", async () => {
-  const { statements, errors } = await run(sent, [OUTAGE, OUTAGE]);
+test("an outcome is recorded after a database outage", async () => {
+  const { statements, errors } = await deliverWith(sent, [OUTAGE, OUTAGE]);
   expect(statements.map(([name]) => name)).toEqual(Array(3).fill("mark-notification-sent"));
   expect(errors).toEqual([`${GIVEN_UP} yet`]);
 });
