@@ -121,7 +121,9 @@ it("a worker that cannot start is retried with backoff and its reason is logged,
   const failures = parseLog(gateway.process.stderr).filter(({ msg }) => msg === "a worker exited");
   expect(failures.at(-1)?.reason).toMatch(/database at 127\.0\.0\.1:\d+ cannot be reached/);
   sendSignal(gateway, "SIGHUP");
-  await expect.poll(() => countLogLines(gateway, "a replacement cannot start"), { timeout: 20_000 }).toBe(1);
+  await expect
+    .poll(() => countLogLines(gateway, "a replacement worker cannot start"), { timeout: 20_000 })
+    .toBe(1);
   expect(workersOf(gateway)).toEqual([other]);
   proxy.enable();
   await expect.poll(() => workersOf(gateway).length, { timeout: 20_000 }).toBe(2);
