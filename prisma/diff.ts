@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   migrationList,
+  migrationNames,
   migrationsFolder,
   NO_FILTERS,
   openSession,
@@ -44,9 +45,15 @@ export async function writeMigration(url: string, name: string): Promise<string 
     throw new Error("Invalid migration name. Use lower-case letters, digits and _, starting with a letter.");
   const sql = await diffSchema(url);
   if (!sql) return null;
-  const timestamp = new Date().toISOString().replace(/\D/g, "").slice(0, 14);
+  const timestamp = nextTimestamp(new Date(), (await migrationNames()).at(-1));
   const folder = join(migrationsFolder(), `${timestamp}_${name}`);
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "migration.sql"), sql);
   return folder;
+}
+
+/** The time in 14 digits, or the number after the newest migration's if that is later: migrations run in order of name. */
+export function nextTimestamp(now: Date, newestMigration = "0"): string {
+  const time = Number(now.toISOString().replace(/\D/g, "").slice(0, 14));
+  return String(Math.max(time, Number.parseInt(newestMigration, 10) + 1));
 }

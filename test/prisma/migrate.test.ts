@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
-import { diffSchema } from "../../prisma/diff.js";
+import { diffSchema, nextTimestamp } from "../../prisma/diff.js";
 import { migrationNames, schemaFile } from "../../prisma/engine.js";
 import { migrate, pendingMigrations } from "../../prisma/migrate.js";
 import { packageRoot } from "../../prisma/package-root.js";
@@ -19,6 +19,13 @@ test("diffSchema reports a table that no migration creates", async () => {
   const schema = await readFile(schemaFile(), "utf8");
   const sql = await diffSchema(inject("serverUrl"), `${schema}\nmodel Extra {\n  id Int @id\n}\n`);
   expect(sql).toContain('CREATE TABLE "Extra"');
+});
+
+test("a new migration sorts after all others, even if the clock is behind the newest", () => {
+  const now = new Date("2027-01-02T03:04:05.678Z");
+  expect(nextTimestamp(now, "20261123000200_worker_activity")).toBe("20270102030405");
+  expect(nextTimestamp(now, "20270102040000_later")).toBe("20270102040001");
+  expect(nextTimestamp(now)).toBe("20270102030405");
 });
 
 test("four processes that migrate concurrently apply each migration once", async () => {
