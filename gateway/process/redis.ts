@@ -67,7 +67,10 @@ export function openRedis(url: string, log: Logger): Redis {
       onAttempted();
       if (isClosed) return;
       if (!isLossLogged)
-        log.warn({ reason: describeLoss(reason) }, "Redis is unavailable: rate limits are counted in this process");
+        log.warn(
+          { reason: describeLoss(reason) },
+          "Redis is unavailable: rate limits are counted in this process",
+        );
       isLossLogged = true;
       if (!wasUp) await sleep(RECONNECT_DELAY_MS, undefined, { ref: false });
     }
