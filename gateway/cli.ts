@@ -16,7 +16,7 @@ async function main(): Promise<number> {
       if (error.exitCode === 0) return 0;
       const message = describeUsage(program, process.argv.slice(2), error);
       report(
-        { code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to see them." },
+        { code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to list them." },
         message,
       );
       return USAGE_EXIT_CODE;

@@ -92,7 +92,7 @@ async function assertDirectSession(session: pg.Pool): Promise<void> {
   } catch (error) {
     if (!/unsupported startup parameter/.test(reasonOf(error))) throw error;
   }
-  throw new Error("it is reached through a connection pooler. Use the address of PostgreSQL itself.");
+  throw new Error("it is reached through a connection pooler");
 }
 
 // Polls instead of waiting in Postgres: a waiting statement holds a snapshot, which CREATE INDEX CONCURRENTLY would wait

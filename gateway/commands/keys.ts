@@ -19,7 +19,7 @@ interface IssueOptions {
 export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
-    .description("API keys; a key's scope is the listings on which its holder is owner or writer");
+    .description("API keys; a key's scope is the listings on which its holder is an owner or writer");
   addIssue(keys);
   addList(keys);
   addRevoke(keys);

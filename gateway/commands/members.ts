@@ -33,7 +33,7 @@ export function addMembers(program: Command): void {
       }),
     );
   addMemberCommand(members, "remove")
-    .description("remove a user's role on a listing; it leaves the scope of their keys within a second")
+    .description("remove a user's role on a listing; the listing leaves their keys' scope within a second")
     .action(({ listing, user }: MemberOptions, command: Command) =>
       callCore(command, {
         call: async (core, findUser) => {

@@ -17,7 +17,7 @@ the database. Fails if migrations are pending and another version has migrated t
 know APP_SECRETS.
 
 --accept-new-secret skips the check of APP_SECRETS. Email addresses encrypted with a lost secret stay unreadable, cursors
-signed with it are invalid, and retries of creates made under it create a second form.`),
+signed with it are invalid, and retries of creates made with it create second forms.`),
     )
     .action(async (options: { acceptNewSecret?: boolean }, command: Command) => {
       const { readSettingsWithDatabase } = await import("./environment.js");

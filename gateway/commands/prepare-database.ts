@@ -38,7 +38,9 @@ export async function prepareDatabase(
 function explainMigrationError(error: Error): never {
   if (error.cause instanceof SecretsRejected) throw error.cause;
   if (/through a connection pooler/.test(error.message)) {
-    throw new CommandFailure(`${error.message} Set DATABASE_DIRECT_URL to that.`);
+    throw new CommandFailure(
+      `${error.message}: set DATABASE_DIRECT_URL to the address of PostgreSQL itself.`,
+    );
   }
   if (error.cause instanceof UnknownMigrations) {
     throw new CommandFailure(

@@ -26,7 +26,7 @@ export function addServe(program: Command): void {
       notes(`
 Requires DATABASE_URL and a database prepared by \`guest-forms migrate\`. SIGTERM and SIGINT stop it gracefully: it keeps
 serving for DRAIN_DELAY_SECONDS, then stops accepting requests and lets running ones finish (at most DRAIN_SECONDS).
-SIGHUP does the same without --workers. With --workers, SIGHUP replaces the processes one by one without rejecting
+Without --workers, SIGHUP does the same; with --workers, it replaces the processes one by one without rejecting
 requests. Each process has its own connection pool and, without REDIS_URL, its own rate limits.
 
 Example:

@@ -25,7 +25,7 @@ The OpenAPI 3.1 document is <a href="/openapi.json">/openapi.json</a> (version $
 <h2 id="authentication"><a href="#authentication">Authentication</a></h2>
 <p>Send your API key with every request, as <code>Authorization: Bearer &lt;key&gt;</code> or as
 <code>X-API-Key: &lt;key&gt;</code>. Enter it here to use your own listings and forms in the samples and to send
-requests from this page. The key stays in the memory of this page: reload it and the key is gone.</p>
+requests from this page. The key stays in the memory of this page until you reload the page.</p>
 <form class="key">${keyField("key")}<p role="status" class="status"></p></form>
 <datalist id="listings"></datalist><datalist id="forms"></datalist>
 ${groups.map(

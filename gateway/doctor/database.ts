@@ -35,7 +35,7 @@ export const schemaCheck: DatabaseCheck = {
     return unknown.length === 0
       ? ok("All migrations are applied.")
       : warning(
-          `A newer version of guest-forms migrated the database (${unknown.join(", ")}): upgrade this one.`,
+          `A newer version of guest-forms migrated the database (${unknown.join(", ")}): upgrade this installation.`,
         );
   },
 };

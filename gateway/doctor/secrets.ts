@@ -10,7 +10,7 @@ export const secretsCheck: DatabaseCheck = {
       return isKnown || !hasStored
         ? ok(isKnown ? "The database knows APP_SECRETS." : "The next start registers APP_SECRETS.")
         : warning(
-            "The database stores a secret and does not know APP_SECRETS yet: stop all processes before you start one with it.",
+            "The database stores a secret and does not know APP_SECRETS yet: stop all processes before you start one with APP_SECRETS.",
           );
     }
     if (!hasStored) {

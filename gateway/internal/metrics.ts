@@ -74,18 +74,18 @@ export function createMetrics(): Metrics {
   });
   const refusals = new Counter({
     name: `${PREFIX}rate_limit_refusals_total`,
-    help: "Requests refused with 429, by limit (key, bad_key)",
+    help: "Requests rejected with 429, by limit (key, bad_key)",
     labelNames: ["limit"],
     registers,
   });
   const fallbacks = new Counter({
     name: `${PREFIX}rate_limit_fallbacks_total`,
-    help: "Requests counted in memory because Redis was lost",
+    help: "Requests counted in memory because Redis was unavailable",
     registers,
   });
   const replays = new Counter({
     name: `${PREFIX}replays_total`,
-    help: "Creates answered with a replay",
+    help: "Idempotent replays of creates",
     registers,
   });
   // Start at 0: Prometheus misses the first increase of a counter that was absent.

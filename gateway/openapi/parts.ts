@@ -4,7 +4,7 @@ import type { Json } from "./json.js";
 export const SUMMARY = "Register the guests of short-term rentals: one form per stay.";
 
 /** The introduction of the reference. */
-export const PROSE = `- **Scope.** A key has access to the listings on which its holder is owner or writer, and to their forms. Everything else behaves as if it did not exist.
+export const PROSE = `- **Scope.** A key has access to the listings on which its holder is an owner or writer, and to their forms. Everything else behaves as if it did not exist.
 - **Safe retries.** Creating a form is idempotent: repeat a request whenever you missed the response, and you get the original form.
 - **Errors** have one envelope. Branch on \`code\`, never on \`message\`. Quote \`correlationId\` when you contact support.
 - **Versioning.** New fields and new enumerated values may be added within \`/v1\`: ignore what you do not know.`;

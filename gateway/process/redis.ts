@@ -52,7 +52,7 @@ export function openRedis(url: string, log: Logger): Redis {
       withTimeout(CONNECT_TIMEOUT_MS, connect()).then(() => {
         if (isLost) return;
         isUp = true;
-        if (isLossLogged) log.info({}, "Redis is back: rate limits are counted there");
+        if (isLossLogged) log.info({}, "Redis is available again: it counts the rate limits");
         isLossLogged = false;
         onAttempted();
       }, end);
@@ -67,7 +67,10 @@ export function openRedis(url: string, log: Logger): Redis {
       onAttempted();
       if (isClosed) return;
       if (!isLossLogged)
-        log.warn({ reason: describeLoss(reason) }, "Redis is lost: rate limits are counted in this process");
+        log.warn(
+          { reason: describeLoss(reason) },
+          "Redis is unavailable: rate limits are counted in this process",
+        );
       isLossLogged = true;
       if (!wasUp) await sleep(RECONNECT_DELAY_MS, undefined, { ref: false });
     }
@@ -112,7 +115,7 @@ async function withTimeout<Result>(ms: number, work: Promise<Result>): Promise<R
   let timer: NodeJS.Timeout | undefined;
   let isDone = false;
   const timeout = new Promise<never>((_, reject) => {
-    const fail = () => reject(new Error(`no answer in ${ms} ms`));
+    const fail = () => reject(new Error(`no reply within ${ms} ms`));
     // Commands are written at the end of a turn of the event loop, and responses read in the next. In a burst of requests
     // a turn may take longer than Redis.
     setImmediate(() => {

@@ -23,7 +23,7 @@ import { VERSION } from "./version.js";
 export interface RequestOptions {
   /** Another key for this call, or a function that returns it. Empty or undefined is an error. */
   apiKey?: ApiKey;
-  /** Total deadline in milliseconds, including retries and the delays between them. `Infinity` for none. */
+  /** Total deadline in milliseconds, including retries and the delays between them. `Infinity`: no deadline. */
   timeout?: number | undefined;
   /** Maximum number of retries. */
   maxRetries?: number | undefined;

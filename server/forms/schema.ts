@@ -49,12 +49,12 @@ export const formV1 = z
       .nullable()
       .meta({ description: "Number of guests on the form.", minimum: 1, example: 4 }),
     numberOfVehicles: int32Out.nullable().meta({
-      description: "Number of vehicles. Set by the host in the app; null until then.",
+      description: "Number of vehicles. Set by the host in the operator's app; null until then.",
       minimum: 0,
       example: null,
     }),
     numberOfPets: int32Out.nullable().meta({
-      description: "Number of pets. Set by the host in the app; null until then.",
+      description: "Number of pets. Set by the host in the operator's app; null until then.",
       minimum: 0,
       example: null,
     }),

@@ -15,7 +15,7 @@ export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
   return async (formId) => {
     const found = await readNotice(services, formId);
     if (!found) {
-      log.info({ formId }, "nothing to notify: the form or its address is gone");
+      log.info({ formId }, "notification dropped: the form or its address no longer exists");
       return false;
     }
     await mailer.send(compose({ ...found, from, formUrlTemplate }), found.to);

@@ -158,7 +158,7 @@ describe("doctor", () => {
     expect((await runChecks({ APP_SECRETS: "" })).secrets).toMatch(/^failed: APP_SECRETS is not set, but/);
     await sql("DELETE FROM secret_checks");
     expect((await runChecks()).secrets).toMatch(
-      /^warning: .* stop all processes before you start one with it/,
+      /^warning: .* stop all processes before you start one with APP_SECRETS/,
     );
     const { secrets } = await runChecks({ APP_SECRETS: "" });
     expect(secrets).toMatch(/^ok: APP_SECRETS is not set: the secret is stored in the database/);

@@ -7,10 +7,10 @@ import { settingsSchema } from "../../server/config.js";
 
 const HEAD = `\
 # All settings, as environment variables: copy this to .env, for compose.yaml or as systemd's EnvironmentFile.
-# A line without its # sets one; the value shown is the default. Written from server/config.ts by
+# Uncomment a line to set it; the value shown is the default. Written from server/config.ts by
 # \`npx vitest run test/deploy --update\`.
 
-# For compose.yaml alone: the password of its Postgres, of letters and digits.
+# Only for compose.yaml: the password of its Postgres (letters and digits only).
 #POSTGRES_PASSWORD=
 `;
 

@@ -18,8 +18,8 @@ import {
 const LIMIT = 40;
 const MAX_RESPONSE_MS = 500;
 const MAX_RECOVERY_MS = 2_000;
-const LOST_MESSAGE = "Redis is lost";
-const BACK_MESSAGE = "Redis is back";
+const LOST_MESSAGE = "Redis is unavailable";
+const BACK_MESSAGE = "Redis is available again";
 
 describeWithBinary("redis-server", "a Redis outage", (binary) => {
   let fixture: Fixture;

@@ -18,6 +18,6 @@ test("a Redis older than 6 is reported once, and rate limits are counted in the 
   const { key } = await gateway.addKeyHolder();
   const list = async () => (await gateway.request({ path: "/v1/listings", key })).status;
   expect([await list(), await list(), await list()]).toEqual([200, 200, 429]);
-  const lost = gateway.log.filter(({ msg }) => msg.startsWith("Redis is lost"));
+  const lost = gateway.log.filter(({ msg }) => msg.startsWith("Redis is unavailable"));
   expect(lost.map(({ reason }) => reason)).toEqual(["it is older than Redis 6, the minimum version"]);
 });

@@ -215,7 +215,7 @@ describe("the message", () => {
     await expectEventually(() => lines).toContainEqual({
       level: "info",
       facts: { formId: form.id },
-      message: "nothing to notify: the form or its address is gone",
+      message: "notification dropped: the form or its address no longer exists",
     });
     await expectEventually(listUnsent).toEqual([]);
     expect(mailServer.received).toEqual([]);
