@@ -20,7 +20,7 @@ export function answerMetricsRequests(metrics: Metrics): void {
   });
 }
 
-/** Runs in a worker. Also sent before it ends, because its counts would be lost. */
+/** Runs in a worker. Also called before the worker exits, because its counts would be lost. */
 export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
   const response: MetricsResponse = { metrics: await metrics.read() };
   await new Promise((sent) =>

@@ -68,7 +68,7 @@ test("an error of PostgreSQL is reported with its message and code, and without 
   expect(await explainFailure(createDuplicate, database.url)).not.toContain("ana@example.com");
 });
 
-test("missing permissions and a full connection limit are reported, and never a password", async () => {
+test("missing permissions and a full connection limit are reported without the password", async () => {
   const url = new URL(database.url);
   [url.username, url.password] = [ROLE, "pass%25word"];
   const restricted = open(url.href);

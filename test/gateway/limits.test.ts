@@ -134,7 +134,7 @@ describe("the limit of bad keys per client address", () => {
   const ask = (key: string | null, address: string, path = "/v1/forms") =>
     gateway.request({ path, key, headers: { "X-Forwarded-For": address } });
 
-  test("unknown keys over the limit get 429, and valid keys from the same address are never refused", async () => {
+  test("unknown keys over the limit get 429, and valid keys from the same address never do", async () => {
     const address = newAddress();
     for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
     const answer = await ask(generateKey("READ_ONLY"), address);

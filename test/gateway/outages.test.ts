@@ -303,7 +303,7 @@ describe("graceful shutdown", () => {
   });
 });
 
-test("requests succeed again after all database connections are terminated at once", async () => {
+test("requests succeed again after all database connections are terminated at the same time", async () => {
   const gateway = await startTestGateway();
   const { key } = await gateway.addKeyHolder();
   const ask = () => gateway.request({ path: "/v1/forms", key });

@@ -92,7 +92,7 @@ describe("a form or listing out of scope gets the same response as one that does
 
   test("the median response time is the same too", async () => {
     const times = { missing: [] as number[], otherTenants: [] as number[] };
-    // In turns, so that other load on the machine affects both.
+    // Alternates, so that other load on the machine affects both equally.
     for (let n = 0; n < 150; n++) {
       for (const [name, id] of [
         ["missing", MISSING],

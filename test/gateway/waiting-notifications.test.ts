@@ -7,7 +7,7 @@ import { commandEnv, mailEnv, openMailServer } from "../server/mail-server.js";
 vi.setConfig({ testTimeout: 200_000 });
 
 const WARNING = '"msg":"notifications wait: SMTP_URL is not set"';
-/** Generous, for a loaded machine. */
+/** Generous, because the machine may be loaded. */
 const START_TIMEOUT_MS = 90_000;
 const READY = /^Listening on ([^;]+);/;
 
