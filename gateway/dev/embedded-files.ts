@@ -128,7 +128,7 @@ async function findFolder(dataDir: string, forOtherUser: boolean): Promise<strin
   return reachable;
 }
 
-/** Creates the database in a draft folder and moves it into place, so that it is never incomplete. */
+/** Creates the database in a draft folder and moves it into place, so that it is never left incomplete. */
 async function create({ folder, bin, spawnOptions }: Installation, durable: boolean): Promise<void> {
   const draft = `${folder}.new-${process.pid}`;
   const [cluster, password] = [join(draft, "cluster"), join(draft, "password")];

@@ -487,14 +487,14 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
       /no form with this id/,
     );
 
-    const office = await startMailServer();
-    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
+    const mailServer = await startMailServer();
+    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(mailServer.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [output] = await worker.waitForLine(/"msg":"notification /);
     expect(output).not.toContain("guest@example.com");
     await vi.waitFor(async () => expect(await run("notifications")).toEqual([]), 60_000);
     expect((await worker.stop("SIGINT")).code).toBe(0);
-    await office.close();
+    await mailServer.close();
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 
