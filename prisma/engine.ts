@@ -63,8 +63,8 @@ export async function migrationList(folder = migrationsFolder()): Promise<Migrat
 export const NO_FILTERS = { externalTables: [], externalEnums: [] };
 
 /**
- * A pool of exactly one connection, so a session lock lives as long as the work: the server finishes the statement of a
- * killed client before it releases the lock. A lost connection is not reopened.
+ * A pool of exactly one connection, so its session holds a lock until all work is done. This includes a statement that still
+ * runs after the client was killed: the server finishes it before it releases the lock. A lost connection is not reopened.
  */
 export function openSession(connectionString: string): pg.Pool {
   let opened = false;
@@ -83,7 +83,7 @@ export function openSession(connectionString: string): pg.Pool {
   // The next query rejects. Without listeners, losing the connection would crash the process.
   session.on("error", () => {});
   session.on("connect", (client) => client.on("error", () => {}));
-  // `Pool.query` closes the connection after any error, such as a missing table.
+  // pg's `Pool.query` closes the connection after any error, such as a missing table.
   const query = async (...args: [pg.QueryArrayConfig]) => {
     const client = await session.connect();
     try {

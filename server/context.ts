@@ -46,7 +46,7 @@ export interface Context {
   idempotencyKey: string | undefined;
   /** Set by the call: facts about the result that are not in its body. */
   outcome: { replayed: boolean };
-  /** Aborts once the caller has been told to retry: start nothing after that. */
+  /** Aborts when the deadline passes and the caller gets a 503. Start no work after that. */
   signal: StopSignal;
 }
 

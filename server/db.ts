@@ -163,7 +163,7 @@ function instantOf(text: string): string {
 
 /**
  * Runs `work` between BEGIN and COMMIT. BEGIN is pipelined with the first statements of `work`, so those must not write: if
- * BEGIN fails, they run outside a transaction. No statement is sent after that.
+ * BEGIN fails, they run outside a transaction. After a statement fails, only ROLLBACK is sent.
  */
 async function inTransaction<Result>(
   client: pg.PoolClient,

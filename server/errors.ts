@@ -97,7 +97,7 @@ export class ServiceError extends TRPCError {
   }
 }
 
-/** The same error whether the resource is missing or out of scope. `resource` is what the client asked for. */
+/** The same error whether the resource is missing or out of scope. `resource` is what the message names. */
 export const notFound = (resource?: "form" | "listing") =>
   new ServiceError(
     "RESOURCE_NOT_FOUND",

@@ -30,7 +30,7 @@ export const transactionTimeoutMs = ({ statementTimeoutMs }: DbSettings) =>
 export const sessionSettings = ({ statementTimeoutMs, lockTimeoutMs }: DbSettings) => ({
   // Prisma's adapter writes and reads instants without an offset.
   TimeZone: "UTC",
-  // A custom plan for the scope of one holder can be very slow for another.
+  // Generic plans are the same for every holder, and tested. Custom plans depend on statistics and can be very slow.
   plan_cache_mode: "force_generic_plan",
   statement_timeout: `${statementTimeoutMs}`,
   lock_timeout: `${lockTimeoutMs}`,

@@ -37,7 +37,7 @@ export async function openTestServices(env: Record<string, string> = {}): Promis
   const settings = readSettings({
     APP_SECRETS: TEST_SECRET,
     LOG_LEVEL: "silent",
-    // Longer than the defaults, because many tests run at once.
+    // Longer than the defaults, because many tests run in parallel.
     DATABASE_CONNECT_TIMEOUT_MS: "10000",
     DATABASE_STATEMENT_TIMEOUT_MS: "10000",
     DATABASE_LOCK_TIMEOUT_MS: "9000",

@@ -60,7 +60,7 @@ const DEFAULT_SETTINGS = {
   APP_SECRETS: TEST_SECRET,
   RATE_LIMIT_MAX: 1e9,
   BAD_KEY_LIMIT_MAX: 1e9,
-  // Longer than the defaults, because many tests run at once.
+  // Longer than the defaults, because many tests run in parallel.
   DATABASE_CONNECT_TIMEOUT_MS: 10_000,
   DATABASE_STATEMENT_TIMEOUT_MS: 10_000,
   DATABASE_LOCK_TIMEOUT_MS: 9_000,
@@ -310,7 +310,7 @@ const STATUSES: Record<ErrorCode, number[]> = {
   INTERNAL_ERROR: [500, 503],
 };
 
-/** Wording of libraries and internals, which no client may see. */
+/** Texts of libraries and internals, which no client may see. */
 const INTERNAL_WORDING =
   /\bzod|prisma|trpc|express|\bpg\b|postgres|graphile|node_modules|\bselect\b|\binsert\b|\bsql\b|ECONN|HPE_|invalid input|expected .*received|unexpected token|cannot read|undefined|\.[jt]s\b|\n|\s+at .*:\d/i;
 
@@ -426,7 +426,7 @@ export class RawConnection {
     this.#socket.write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes);
   }
 
-  /** Ends sending, and goes on reading. */
+  /** Half-closes the connection: stops sending, and keeps reading. */
   end(): void {
     this.#socket.end();
   }

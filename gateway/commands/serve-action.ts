@@ -77,8 +77,8 @@ async function serveCluster(
 
 async function serveAsClusterWorker(settings: Settings, log: Logger, worker: boolean): Promise<void> {
   const workerLog = log.child({ pid: process.pid });
-  const { gateway, asked } = await runClusterWorker(() => startListening(settings, workerLog, worker));
-  if (asked === "stop") await drainAndStop(gateway, settings);
+  const { gateway, order } = await runClusterWorker(() => startListening(settings, workerLog, worker));
+  if (order === "stop") await drainAndStop(gateway, settings);
   else await stopWithTimeout(gateway, settings);
 }
 

@@ -11,7 +11,7 @@ export interface StopRequest {
   throwIfRequested(): void;
 }
 
-/** Closing the terminal sends SIGHUP. */
+/** SIGHUP is sent if the terminal is closed. */
 const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /** Listens for stop signals. A second signal runs `onForcedStop` and exits immediately. */

@@ -25,7 +25,7 @@ export interface Installation {
   folder: string;
   /** Folder of the executables. */
   bin: string;
-  /** For `spawn`. Sets another user if the caller is root because Postgres refuses to run as root. */
+  /** For `spawn`. Sets another user if the caller is root, because Postgres refuses to run as root. */
   spawnOptions: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
 }
 
@@ -59,7 +59,7 @@ async function findServerUser(dataDir: string): Promise<{ uid: number; gid: numb
   );
 }
 
-/** Used by root for files that the server's user could not reach in the checkout. */
+/** Used by root for files that the server's user cannot reach in the checkout. */
 const SHARED_FOLDER = "/var/lib/guest-forms";
 
 /** Whether every user can enter the folder and its parents. */
@@ -128,7 +128,7 @@ async function findFolder(dataDir: string, forOtherUser: boolean): Promise<strin
   return reachable;
 }
 
-/** Creates the database in a draft folder and moves it into place, so that it is never incomplete. */
+/** Creates the database in a draft folder and moves it into place, so that it is never left incomplete. */
 async function create({ folder, bin, spawnOptions }: Installation, durable: boolean): Promise<void> {
   const draft = `${folder}.new-${process.pid}`;
   const [cluster, password] = [join(draft, "cluster"), join(draft, "password")];

@@ -180,7 +180,7 @@ async function readLock(folder: string): Promise<Lock | undefined> {
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
 }
 
-/** Checks both process id and port because either of a crashed server may have been reused. */
+/** Checks both process id and port, because another process may have reused one of them after a crash. */
 async function isInUse(folder: string): Promise<boolean> {
   const lock = await readLock(folder);
   return lock !== undefined && isRunning(lock.pid) && isListening(lock.port);

@@ -39,7 +39,7 @@ export function authenticate(
   };
 }
 
-/** The API key of a request; undefined if there is none, or more than one. */
+/** The API key of a request; undefined if there is none, a header is malformed or repeated, or both headers differ. */
 function readKey({ headersDistinct }: Request): string | undefined {
   const bearers = headersDistinct.authorization ?? [];
   const plain = headersDistinct["x-api-key"] ?? [];

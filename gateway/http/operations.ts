@@ -89,10 +89,10 @@ function readOperations(): Operation[] {
 
 function groupByPath(operations: readonly Operation[]): Route[] {
   return [...new Set(operations.map(({ path }) => path))].map((template) => {
-    const here = operations.filter(({ path }) => path === template);
-    const methods = here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const atPath = operations.filter(({ path }) => path === template);
+    const methods = atPath.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const allow = [...methods, "OPTIONS"].join(", ");
-    return { pattern: patternOf(template), operations: here, allow };
+    return { pattern: patternOf(template), operations: atPath, allow };
   });
 }
 

@@ -18,7 +18,7 @@ import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
 import { type Metrics, type MetricsSnapshot, mergeSnapshots } from "./metrics.js";
 
-/** Of a call or a batch of calls. */
+/** Limits of one HTTP request, a call or a batch of calls. */
 const MAX_BODY_BYTES = 65_536;
 const MAX_BATCH_CALLS = 50;
 

@@ -20,7 +20,7 @@ export function answerMetricsRequests(metrics: Metrics): void {
   });
 }
 
-/** Runs in a worker. Also sent before it ends, because its counts would be lost. */
+/** Runs in a worker. Also called before the worker exits, because its counts would be lost. */
 export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
   const response: MetricsResponse = { metrics: await metrics.read() };
   await new Promise((sent) =>
@@ -49,7 +49,7 @@ export function collectWorkerMetrics(): () => Promise<MetricsSnapshot[]> {
     if (last) ended = ended.then((before) => sumCounters([before, last]));
   });
 
-  const ask = (worker: Worker) =>
+  const requestMetrics = (worker: Worker) =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, WORKER_TIMEOUT_MS);
       waiting.set(worker.id, () => {
@@ -61,7 +61,7 @@ export function collectWorkerMetrics(): () => Promise<MetricsSnapshot[]> {
 
   return async () => {
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
-    await Promise.all(workers.map((worker) => worker && ask(worker)));
+    await Promise.all(workers.map((worker) => worker && requestMetrics(worker)));
     return [await ended, ...latest.values()];
   };
 }

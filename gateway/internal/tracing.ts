@@ -65,16 +65,16 @@ function diagLogger(log: Logger) {
   return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** A span per request, in the trace of its `traceparent`. Named after the operation once it is known. */
+/** Starts a span per request, as a child of its `traceparent` header. Its name becomes the operation, once known. */
 function traceRequests(tracer: Tracer): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
-    const caller = propagation.extract(ROOT_CONTEXT, req.headers);
+    const parent = propagation.extract(ROOT_CONTEXT, req.headers);
     const attributes = {
       "http.request.method": req.method,
       "guest_forms.correlation_id": locals.correlationId,
     };
-    const span = tracer.startSpan("request", { kind: SpanKind.SERVER, attributes }, caller);
+    const span = tracer.startSpan("request", { kind: SpanKind.SERVER, attributes }, parent);
     res.once("close", () => {
       const operation = locals.operation?.name ?? locals.procedure;
       if (operation) span.updateName(operation).setAttribute("guest_forms.operation", operation);
@@ -83,7 +83,7 @@ function traceRequests(tracer: Tracer): RequestHandler {
       if (res.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     });
-    context.with(trace.setSpan(caller, span), next);
+    context.with(trace.setSpan(parent, span), next);
   };
 }
 

@@ -182,12 +182,12 @@ function startWorkerProcess(): WorkerProcess {
 }
 
 /**
- * Runs in a worker: starts the gateway, reports it to the primary, and waits for an order to end. "retire": its
- * replacement listens, and its connections are drained. "stop": all workers are stopping.
+ * Runs in a worker: starts the gateway, reports it to the primary, and waits for an order. Drains its connections first if
+ * the order is "retire": its replacement listens. "stop": all workers are stopping.
  */
 export async function runClusterWorker(
   start: () => Promise<Gateway>,
-): Promise<{ gateway: Gateway; asked: Order["order"] }> {
+): Promise<{ gateway: Gateway; order: Order["order"] }> {
   const stop = receiveOrder("stop");
   const retire = receiveOrder("retire");
   // Ignore signals: Ctrl-C and service managers send them to all processes, and the primary sends the orders.
@@ -198,11 +198,11 @@ export async function runClusterWorker(
   });
   await flushLogs();
   await sendReport({ report: "listening", url: gateway.url });
-  const asked = await Promise.race([
+  const order = await Promise.race([
     stop,
-    retire.then((order) => gateway.drainConnections().then(() => order)),
+    retire.then((retired) => gateway.drainConnections().then(() => retired)),
   ]);
-  return { gateway, asked };
+  return { gateway, order };
 }
 
 const receiveOrder = <Wanted extends Order["order"]>(order: Wanted) =>

@@ -21,7 +21,7 @@ export interface Redis {
 
 /**
  * Connects to Redis, and reconnects until closed. The service starts and serves with or without it. After a loss it opens
- * a new connection, because a silent one may stay so for 15 minutes after the network is back. Logs one line when Redis
+ * a new connection, because a lost one may not recover until 15 minutes after the network is back. Logs one line when Redis
  * is lost, and one when it is back.
  */
 export function openRedis(url: string, log: Logger): Redis {

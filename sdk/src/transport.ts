@@ -221,7 +221,7 @@ function parseResponse(
       ? "a redirect. Redirects are not followed, to protect the key: check baseUrl"
       : `not a response of this service (${type}): ${excerpt(redact(text, key))}`;
   const error = new ApiError(`${label}, ${problem}`, details);
-  // Incomplete JSON is a truncated body without Content-Length; retry it like any other truncated body.
+  // Invalid JSON in a 2xx is a body that was cut off without Content-Length: retry it like any other cut-off body.
   return { error, retryable: retryable || (ok && json === undefined && type.includes("json")) };
 }
 
@@ -260,7 +260,7 @@ function readHeaders(source: { forEach(visit: (value: string, name: string) => v
   return Object.fromEntries(entries);
 }
 
-/** Merges headers by lower-case name; the last one wins. Validates them, because errors of `fetch` quote the value. */
+/** Merges headers by lower-case name; the last one wins. Validates them, because errors of `fetch` quote invalid values. */
 export function mergeHeaders(
   ...layers: (Record<string, string | undefined> | undefined)[]
 ): Record<string, string> {

@@ -83,7 +83,7 @@ interface EarlierCreate {
   createdAt: string;
 }
 
-// A scalar subquery: for EXISTS, the planner may hash the whole scope.
+// A scalar subquery, because with EXISTS the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
   f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;

@@ -4,7 +4,7 @@ import type { Sql } from "../db.js";
 import { type StopSignal, Unavailable } from "../failures.js";
 
 // A create gets its `created_at` at the insert but becomes visible at the commit. Between the two, a reader could see a later
-// form and get a cursor that skips the create for good. So each create holds a shared advisory lock from before its insert
+// form and get a cursor that skips the create forever. So each create holds a shared advisory lock from before its insert
 // until it ends, and a page that ends in recent forms waits until those locks are released. Acquiring one never blocks, so
 // creates do not wait for readers.
 

@@ -11,8 +11,8 @@ import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
 
-// Every statement on forms that a request runs, one function each, and the projection to the public form. Every statement
-// checks scope, except the operator's.
+// The statements that read and write forms, one function each, and the projection to the public form. Statements that read or
+// lock a form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
 
 /** Select list of the public form over `forms f`. Never contains the guest's email address. */
 export const FORM_COLUMNS = selectList(formV1, "f");
@@ -44,7 +44,7 @@ export type ListedForm = FormRow & { isRecent: boolean };
 const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int) AS "isRecent"`;
 
 /**
- * Forms on all listings in scope: one range of the index of `scoped_forms`, which triggers keep exact. LATERAL with LIMIT
+ * Forms on all listings in scope: one index range of `scoped_forms`, which triggers keep in sync. LATERAL with LIMIT
  * looks forms up one by one until the page is full; a plain join could read them all.
  */
 const LIST = `
@@ -94,7 +94,7 @@ const LOCK_ANY_LISTING = `SELECT ${LISTING_RULES} FROM listings l WHERE l.id = $
 
 /**
  * Locks and returns the listing if the principal may write to it. Neither the listing nor the membership can change before
- * the transaction ends. `resource` is what the client asked for, for the error message.
+ * the transaction ends. `resource` is what the error message names.
  */
 export async function lockListing(
   sql: Sql,
@@ -121,7 +121,7 @@ export interface FormState {
   numberOfPets: number | null;
   /** Encrypted (`seal`). */
   guestEmail: Uint8Array | null;
-  /** Of the body that matches the current state. */
+  /** Fingerprint of the body that matches the current state. */
   fingerprint: Uint8Array;
 }
 
@@ -149,12 +149,12 @@ export async function lockForm(sql: Sql, principal: Principal, id: string): Prom
   return form;
 }
 
-const values = (state: FormState) => [
+const stateValues = (state: FormState) => [
   ...[state.listingId, state.status, state.checkInDate, state.checkOutDate, state.numberOfGuests],
   ...[state.numberOfVehicles, state.numberOfPets, state.guestEmail, state.fingerprint],
 ];
 
-// The advisory lock (in-flight-creates.ts) is taken before `created_at` gets its time.
+// Takes the advisory lock (in-flight-creates.ts) before `created_at` is set.
 const INSERT = `
   WITH in_flight AS MATERIALIZED (
     SELECT ${MARK_IN_FLIGHT}
@@ -198,7 +198,7 @@ export async function insertForm(
 ): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer), correlationId];
   return projectWritten(
-    await sql.query<FormRow>("insert-form", INSERT, [id, ...values(state), publicId, ...creation]),
+    await sql.query<FormRow>("insert-form", INSERT, [id, ...stateValues(state), publicId, ...creation]),
   );
 }
 
@@ -212,7 +212,7 @@ const UPDATE = `
 
 /** Updates a form that the transaction has locked. */
 export async function updateForm(sql: Sql, id: string, state: FormState): Promise<FormV1> {
-  return projectWritten(await sql.query<FormRow>("update-form", UPDATE, [id, ...values(state)]));
+  return projectWritten(await sql.query<FormRow>("update-form", UPDATE, [id, ...stateValues(state)]));
 }
 
 function projectWritten([row]: FormRow[]): FormV1 {

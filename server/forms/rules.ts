@@ -9,12 +9,13 @@ export interface ListingRules {
   allowPets: boolean | null;
 }
 
+/** Vehicles and pets of a form. The public API cannot set them. */
 export interface Party {
   numberOfVehicles: number | null;
   numberOfPets: number | null;
 }
 
-/** `isNewOnListing`: the form is created on the listing or moved to it. `party` is that of a moved form. */
+/** `isNewOnListing`: the form is created on the listing or moved to it. `party`: of the stored form, checked on a move. */
 interface Placement {
   isNewOnListing: boolean;
   party?: Party;

@@ -19,9 +19,9 @@ import { type FormState, insertForm, lockForm, lockListing, updateForm } from ".
 import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
 import type { FormBody, FormV1 } from "./schema.js";
 
-// The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the same steps:
-// load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the notification),
-// audit. Statements in one Promise.all are pipelined and run in that order.
+// The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
+// same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
+// notification), audit. Statements in one Promise.all are pipelined and run in the order of the array.
 
 /** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
 export function createForm(

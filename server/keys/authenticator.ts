@@ -66,7 +66,7 @@ const MAX_CACHED = 10_000;
 const RECORD_USE_EVERY_MS = 60_000;
 
 /**
- * Returns an authenticator that queries each key about once per CACHE_TTL_MS at most. The TTL counts from the start of the
+ * Returns an authenticator that queries each key at most about once per CACHE_TTL_MS. The TTL counts from the start of the
  * query. Failed queries and unknown keys are not cached.
  */
 export function keyAuthenticator(

@@ -84,12 +84,13 @@ export function revokeKey(context: Context, id: string): Promise<KeySummary> {
 
 /**
  * Creates a key with the old one's holder, mode, label and expiry. The old key expires after the grace period, or at its own
- * expiry if that is sooner. RESOURCE_NOT_FOUND if there is none; VALIDATION_ERROR if it has ended or was already rotated.
+ * expiry if that is sooner. RESOURCE_NOT_FOUND if there is none; VALIDATION_ERROR if it is revoked, expired or already
+ * rotated.
  */
 export function rotateKey(context: Context, input: z.output<typeof rotateInput>): Promise<RotatedKey> {
   return context.services.db.transaction(async (tx) => {
     const old = await lockKey(tx, input.id);
-    if (hasEnded(old))
+    if (isRevokedOrExpired(old))
       throw invalid([{ field: "id", issue: "the key is revoked or expired: issue a new one" }]);
     if (old.replacedBy)
       throw invalid([{ field: "id", issue: `the key was already replaced by ${old.replacedBy}` }]);
@@ -117,5 +118,5 @@ async function lockKey(tx: Transaction, id: string) {
   return row;
 }
 
-const hasEnded = ({ revokedAt, expiresAt }: Pick<ApiKey, "revokedAt" | "expiresAt">) =>
+const isRevokedOrExpired = ({ revokedAt, expiresAt }: Pick<ApiKey, "revokedAt" | "expiresAt">) =>
   revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= Date.now());

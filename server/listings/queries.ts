@@ -26,11 +26,11 @@ const LIST = `
     WHERE ${membershipInScope("$1")} AND (m.listing_created_at, m.listing_id) > ($2::timestamptz, $3::uuid)
     ORDER BY m.listing_created_at, m.listing_id
     LIMIT $4::int
-  ) mine
-  JOIN listings l ON l.id = mine.listing_id
-  ORDER BY mine.listing_created_at, mine.listing_id`;
+  ) page
+  JOIN listings l ON l.id = page.listing_id
+  ORDER BY page.listing_created_at, page.listing_id`;
 
-/** A page of the listings in scope. A listing that enters the scope may appear before earlier cursors. */
+/** A page of the listings in scope. A listing that enters the scope may sort before cursors already returned. */
 export async function listListings(
   { services, principal }: ScopedContext,
   input: { limit: number; cursor?: string | undefined },

@@ -20,8 +20,8 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   const { notificationId: id, formId } = facts;
   /** `isFinal`: make no further attempt, even if the outcome cannot be recorded. */
   const record = async (outcome: () => Promise<void>, isFinal: boolean) => {
-    if (await untilRecorded(outcome, facts, deps)) return;
-    await untilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
+    if (await retryUntilRecorded(outcome, facts, deps)) return;
+    await retryUntilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
   };
   try {
     const hadRecipient = await send(formId);
@@ -48,10 +48,10 @@ const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * Retries during a database outage until `signal` aborts, because a message whose outcome is not recorded is sent again.
- * Resolves to false after any other failure.
+ * Records an outcome. Retries during a database outage, because a message whose outcome is not recorded is sent again.
+ * Resolves to true once it is recorded or `signal` has aborted, and to false after a failure that is not an outage.
  */
-async function untilRecorded(
+async function retryUntilRecorded(
   record: () => Promise<void>,
   facts: object,
   { log, signal }: Deps,

@@ -37,7 +37,7 @@ interface Sealed {
  */
 export async function erasePerson(context: Context, email: string): Promise<Erased> {
   const { db, keyring } = context.services;
-  const sought = email.toLowerCase();
+  const wanted = email.toLowerCase();
   const erased: Erased = { forms: 0, notifications: 0, unreadable: 0 };
   let last = "00000000-0000-0000-0000-000000000000";
   for (;;) {
@@ -45,10 +45,10 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
       SELECT id::text, guest_email FROM forms WHERE guest_email IS NOT NULL AND id > ${last}::uuid
       ORDER BY id LIMIT ${BATCH}`;
     const addresses = rows.map((row) => addressOf(row, keyring.email));
-    const found = rows.filter((_, index) => addresses[index] === sought).map(({ id }) => id);
+    const found = rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id);
     erased.unreadable += addresses.filter((address) => address === undefined).length;
     if (found.length > 0) {
-      const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, found, sought));
+      const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, found, wanted));
       erased.forms += done.forms;
       erased.notifications += done.notifications;
     }
@@ -58,12 +58,12 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
 }
 
 // Checks again: an update may have changed the address since it was read.
-async function eraseIfUnchanged(tx: Transaction, context: Context, ids: string[], sought: string) {
+async function eraseIfUnchanged(tx: Transaction, context: Context, ids: string[], wanted: string) {
   const rows = await tx.$queryRaw<Sealed[]>`
     SELECT id::text, guest_email FROM forms WHERE id = ANY(${ids}::uuid[]) AND guest_email IS NOT NULL
     ORDER BY id FOR UPDATE`;
   const keys = context.services.keyring.email;
-  const same = rows.filter((row) => addressOf(row, keys) === sought).map(({ id }) => id);
+  const same = rows.filter((row) => addressOf(row, keys) === wanted).map(({ id }) => id);
   return { forms: same.length, notifications: await eraseAddresses(tx, context, same, "request") };
 }
 

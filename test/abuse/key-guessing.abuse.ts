@@ -44,7 +44,7 @@ describe("guessing keys", () => {
     },
   ];
 
-  it("over the limit per client address gets 429, and does not affect valid keys from the same address", async () => {
+  it("guesses over the limit per client address get 429, and valid keys from the same address are not affected", async () => {
     const guessStatuses: number[] = [];
     const holderStatuses: number[] = [];
     for (let n = 0; n < GUESSES; n++) {
@@ -69,7 +69,7 @@ describe("guessing keys", () => {
     expect(new Set(holderStatuses)).toEqual(new Set([200]));
   });
 
-  it("with malformed keys gets 401 without a query, even while the database hangs", async () => {
+  it("malformed keys get 401 without a query, even while the database hangs", async () => {
     proxy.freeze();
     const timesMs: number[] = [];
     for (let n = 0; n < MALFORMED; n++) {

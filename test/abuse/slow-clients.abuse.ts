@@ -43,7 +43,7 @@ describeWithBinary("slowhttptest", "slow clients", () => {
     return Math.round(quantile(timesMs, 0.99));
   }
 
-  // Retried, because noise of the machine can only add to the times.
+  // Retried, because machine noise can only increase the times.
   it(`${CONNECTIONS} connections with slow headers and ${CONNECTIONS} with slow bodies are closed within ${MAX_OPEN_SECONDS} s, and other clients are served`, {
     retry: 2,
   }, async () => {

@@ -60,7 +60,7 @@ describe("response times do not reveal whether an id exists in another tenant", 
     ],
   };
 
-  // Retried, because noise of the machine differs from run to run, and a real difference does not.
+  // Retried, because machine noise differs from run to run, and a real difference does not.
   it.each(Object.entries(requests))(
     "%s takes as long for another tenant's id as for an unknown id",
     { retry: 2 },
@@ -111,7 +111,7 @@ async function measureDifference<Kind extends string>(
   ]);
   for (let n = 0; n < WARM_UP_REQUESTS; n++) await send(n % 2 ? one : other);
   for (let n = 0; n < SAMPLES; n++) {
-    // Interleaved in random order, so that noise of the machine affects both kinds alike.
+    // Interleaved in random order, so that machine noise affects both kinds equally.
     for (const kind of randomInt(2) ? [one, other] : [other, one]) {
       const { sentAt, receivedAt } = await send(kind);
       times.get(kind)?.push(receivedAt - sentAt);

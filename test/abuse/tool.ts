@@ -29,7 +29,7 @@ export function runTool(command: string, args: string[], seconds: number): Promi
   });
 }
 
-/** The value below which the fraction `q` of the values lies. */
+/** Returns the quantile `q` (0 to 1) of the values. */
 export function quantile(values: number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;

@@ -21,7 +21,7 @@ const OPERATIONS = ["fetch-form", "list-10", "list-1000", "list-new", "create"];
 /** V8 compiles hot code within some thousands of requests, which take several turns on a busy machine. */
 const WARM_UP_REQUESTS = 5_000;
 const MAX_WARM_UP_TURNS = 8;
-/** Of one second each. */
+/** Rounds of one second each. */
 const ROUNDS = 4;
 /** A ratio may exceed the recorded one by this factor, to allow for noise. */
 const MAX_GROWTH = 1.5;

@@ -57,8 +57,8 @@ export async function measure(
   };
   const results = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
   for (let round = 0; round < settings.rounds; round++) {
-    // T, which is much slower, runs only at the end of the first round and, unless its turns are long, of the last. After
-    // it, the others need a longer warm-up. They alternate in going first.
+    // T is much slower, so it runs only at the end of the first round and, if its turns are short, of the last. After it,
+    // the others need a longer warm-up. Their order alternates.
     const isFirstOrLast = round === 0 || (round === settings.rounds - 1 && !longerTurns.has("T"));
     const serversExceptT = servers.filter(({ name }) => name !== "T");
     if (round % 2) serversExceptT.reverse();

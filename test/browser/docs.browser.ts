@@ -40,7 +40,7 @@ const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
 const SIZES = [PHONE, { width: 768, height: 1024 }, DESKTOP, { width: 1920, height: 1080 }];
 
-/** Opens a page. Nothing may come from elsewhere, break the policy or throw, from then to the end of `use`. */
+/** Opens a page. Fails if, by the end of `use`, it requests another origin, violates its security policy or throws. */
 async function visit(path: string, options: BrowserContextOptions, use: (page: Page) => Promise<void>) {
   const context = await browser.newContext({ viewport: DESKTOP, ...options });
   const page = await context.newPage();
@@ -48,7 +48,7 @@ async function visit(path: string, options: BrowserContextOptions, use: (page: P
   const faults: string[] = [];
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(`${gateway.url}/`) && !url.startsWith("data:")) faults.push(`asked for ${url}`);
+    if (!url.startsWith(`${gateway.url}/`) && !url.startsWith("data:")) faults.push(`requested ${url}`);
   });
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
@@ -104,7 +104,7 @@ it.each(["light", "dark"] as const)(
   },
 );
 
-it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation, status) => {
+it.each(OPERATIONS)("%s succeeds when Send is pressed for the first time: %s", async (operation, status) => {
   await visit(`/docs/reference#${operation}`, { viewport: PHONE }, async (page) => {
     const form = await pressSend(page, operation, demo.readWriteKey);
     expect(await form.locator(".status strong").textContent()).toBe(status);
@@ -112,11 +112,11 @@ it.each(OPERATIONS)("%s works at the first press of Send: %s", async (operation,
   });
 });
 
-it("a refused request shows its error code with a link to its section", async () => {
+it("a rejected request shows its error code with a link to its section", async () => {
   await visit("/docs/reference", {}, async (page) => {
     const form = await pressSend(page, "createForm", demo.readWriteKey);
     await page.locator("#createForm-numberOfGuests").fill("1000");
-    // The browser reports a refused request to the console as an error.
+    // The browser logs an error response to the console as an error.
     page.removeAllListeners("console");
     await form.getByRole("button", { name: "Send request" }).click();
     await form.getByText("400 Bad Request").waitFor();
@@ -125,7 +125,7 @@ it("a refused request shows its error code with a link to its section", async ()
   });
 });
 
-it("samples have this server's address at once, and the key's own ids once it is entered", async () => {
+it("samples show this server's address, and ids in the key's scope once a key is entered", async () => {
   await visit("/docs/reference", {}, async (page) => {
     const samples = async () => (await page.locator(".sample pre").allTextContents()).join("\n");
     expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
@@ -208,7 +208,7 @@ it("the navigation is behind a button on a phone, and beside the text on a deskt
   });
 });
 
-it("paper shows the text without the parts that need a screen", async () => {
+it("a printed page has the text, but no header, navigation, forms or buttons", async () => {
   await visit("/docs/reference", {}, async (page) => {
     await page.emulateMedia({ media: "print" });
     for (const part of ["header", "nav", ".try", ".copy", "footer"]) {

@@ -1,4 +1,4 @@
-// Runs in the browser: what a page looks like to its readers.
+// Runs in the browser: checks how a page looks.
 
 /** Visible texts and placeholders whose contrast to their background is below 4.5. */
 globalThis.lowContrast = () => {

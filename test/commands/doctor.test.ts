@@ -219,7 +219,7 @@ describe("doctor", () => {
   });
 
   test("the check of the mail server logs in and sends nothing", async () => {
-    const office = await openMailServer({
+    const mailServer = await openMailServer({
       authOptional: false,
       allowInsecureAuth: true,
       disabledCommands: ["STARTTLS"],
@@ -229,16 +229,16 @@ describe("doctor", () => {
           : done(new Error(`no ${password}`)),
     });
     const mail = async (login: string) =>
-      runChecks({ ...MAIL, SMTP_URL: `smtp://${login}@127.0.0.1:${office.port}` });
+      runChecks({ ...MAIL, SMTP_URL: `smtp://${login}@127.0.0.1:${mailServer.port}` });
     expect(await mail("host:open%20sesame")).toMatchObject({
-      "mail server": `ok: The mail server at 127.0.0.1:${office.port} answers.`,
+      "mail server": `ok: The mail server at 127.0.0.1:${mailServer.port} answers.`,
     });
     const refused = await mail("host:s3cr%2Ft");
     expect(refused).toMatchObject({
       "mail server": expect.stringMatching(/^failed: .* cannot be used: .*535/),
     });
     expect(JSON.stringify(refused)).not.toMatch(/s3cr/);
-    expect([office.received, office.rcptCount]).toEqual([[], 0]);
+    expect([mailServer.received, mailServer.rcptCount]).toEqual([[], 0]);
     expect((await runChecks({ NODE_ENV: "production" }))["mail server"]).toMatch(
       /^warning: SMTP_URL is not set/,
     );

@@ -1,7 +1,7 @@
 /**
  * Returns the changes of a newer OpenAPI document that break clients of an older one. Additions are allowed: operations,
  * optional parameters and request fields, response fields and headers, error statuses and codes, values of open
- * enumerations. Every other change of what clients may send or must understand is returned.
+ * enumerations. Returns every other change to what clients may send or must understand.
  */
 export function breakingChanges(older: unknown, newer: unknown): string[] {
   const changes = new Changes(older as Json, newer as Json);
@@ -19,7 +19,7 @@ const isEqual = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify
 const difference = (values: unknown[], others: unknown[]) =>
   values.filter((value) => !others.includes(value));
 
-/** Keywords that accept less if their value is greater, and those that accept less if it is smaller. */
+/** Keywords of JSON Schema that get stricter as their value grows, and those that get stricter as it shrinks. */
 const LOWER_BOUNDS = ["minimum", "exclusiveMinimum", "minLength", "minItems"];
 const UPPER_BOUNDS = ["maximum", "exclusiveMaximum", "maxLength", "maxItems"];
 

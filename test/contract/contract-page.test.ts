@@ -31,7 +31,7 @@ const fieldsThatAccept = (value: null | undefined, schema: z.ZodObject) =>
     z.safeParse(field, value).success ? "yes" : "no",
   ]);
 
-describe("the contract's page agrees with the code on", () => {
+describe("contract.md agrees with the code on", () => {
   const operations = rows(section("Operations"));
 
   it("the method, path, key mode and success status of each operation", () => {

@@ -623,7 +623,7 @@ const sizes: RequestCase[] = [
     ...tooLarge,
   },
   {
-    name: "33 fields in bodyOfDepth objects and arrays",
+    name: "33 fields in nested objects and arrays",
     ...POST,
     body: withProperty(`"more":{"list":[${numberedNames(26, "").join()}],"x":1}`),
     ...tooLarge,
@@ -978,7 +978,7 @@ const guests: RequestCase[] = [
     body: withProperty(`"numberOfGuests":1e1,"listingId":"${ID.secondListing}"`),
     ...created,
   },
-  { name: "as numberedNames guests as the listing allows", ...post({ numberOfGuests: 4 }), ...created },
+  { name: "as many guests as the listing allows", ...post({ numberOfGuests: 4 }), ...created },
   {
     name: "one guest more than the listing allows",
     ...post({ numberOfGuests: 5 }),

@@ -115,7 +115,7 @@ describe("Dockerfile", () => {
     expect(lines.at(-1)).toBe('CMD ["serve"]');
   });
 
-  test("the health check asks /readyz and accepts only 200", async () => {
+  test("the health check requests /readyz and accepts only 200", async () => {
     const [, command = "[]"] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(text) ?? [];
     const [node, ...args] = JSON.parse(command) as string[];
     expect(node).toBe("node");

@@ -23,7 +23,7 @@ import { PostgresCluster } from "./postgres-cluster.js";
 import { scaleRounds } from "./rounds.js";
 
 const SET_BACK_SECONDS = 10;
-/** All rounds: until the clock has passed the creation times of the forms created before it was set back. */
+/** With all rounds, long enough for the clock to pass the creation times of forms created before it was set back. */
 const WATCH_MS = 1_000 * scaleRounds(14, 5);
 const BEFORE_MS = 2_000;
 const CREATING_CLIENTS = 3;

@@ -43,7 +43,7 @@ it("a create whose connection is lost after the commit is replayed with the same
   expect([committed, replays]).toEqual([ROUNDS, ROUNDS]);
 });
 
-it("each guest of these forms gets exactly one email", async () => {
+it("each guest whose create lost its connection after the commit gets exactly one email", async () => {
   const emails = await expectOneEmailPerForm(fixture);
   expect(emails).toBe(ROUNDS);
   console.info(`creates whose connection was lost: ${emails} forms, ${emails} emails`);

@@ -108,7 +108,7 @@ it("of 200 concurrent creates with one Idempotency-Key and two bodies, one body 
   );
 });
 
-it("each guest of these forms gets exactly one email", async () => {
+it("each guest of concurrent equal creates gets exactly one email", async () => {
   const emails = await expectOneEmailPerForm(fixture);
   expect(emails).toBe(3 * ROUNDS);
   console.info(`concurrent creates: ${emails} forms, ${emails} emails`);

@@ -180,7 +180,7 @@ it("a create whose gateway is killed at a random moment and that is retried on a
   );
 });
 
-it("each guest of these forms gets exactly one email", async () => {
+it("each guest of a create whose gateway was killed gets exactly one email", async () => {
   const emails = await expectOneEmailPerForm(fixture);
   console.info(`creates whose gateway was killed: ${emails} forms, ${emails} emails`);
 });

@@ -4,7 +4,8 @@ import { afterAll } from "vitest";
 
 /**
  * When to kill the client during an SMTP session:
- * - before DATA, during DATA: after a fraction (0 to below 1) of its bytes before the message, or of the message.
+ * - before DATA: after a fraction (0 to below 1) of the bytes that the client sends before the message.
+ * - during DATA: after a fraction of the bytes of the message.
  * - before 250 received: when the server has accepted the message, before the client gets the 250.
  * - after 250 received: `delayMs` after the client got the 250.
  */
@@ -13,7 +14,7 @@ export type KillPoint =
   | { stage: "before 250 received" }
   | { stage: "after 250 received"; delayMs: number };
 
-/** Bytes that a client sends before the message, and of the message. */
+/** Number of bytes that a client sends: before the message, and for the message. */
 export interface SessionBytes {
   beforeMessage: number;
   message: number;

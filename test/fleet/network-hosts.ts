@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { afterAll } from "vitest";
 
-/** A separate machine, as far as the network is concerned. */
+/** A simulated host with its own IP address. */
 export interface NetworkHost {
   /** The address its processes listen on. */
   address: string;

@@ -84,7 +84,7 @@ it("a worker being replaced serves keep-alive connections with `Connection: clos
   );
   sendSignal(gateway, "SIGHUP");
   await expect.poll(() => workersOf(gateway).length, { timeout: 10_000 }).toBe(2);
-  // The primary tells the old worker to drain only after the replacement reports that it listens.
+  // The primary orders the old worker to drain only after the replacement reports that it listens.
   await expect
     .poll(async () => (await sendRequest(`${gateway.url}/readyz`, undefined, { agent: first })).status, {
       timeout: 200,

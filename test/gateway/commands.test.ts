@@ -17,7 +17,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
-/** Generous, for a loaded machine. */
+/** Generous, because the machine may be loaded. */
 const TIMEOUT = { timeout: 240_000 };
 
 let url: string;
@@ -216,7 +216,7 @@ describe.concurrent("data commands", TIMEOUT, () => {
     expectFailure(await cli(invalidExpiry), 2, /--expires-at: must be an ISO 8601 instant/);
   });
 
-  it("keys rotate prints the new key and when the old one ends", async () => {
+  it("keys rotate prints the new key and when the old one expires", async () => {
     const user = await newUser();
     const old = await operator.keys.issue({ userId: user, mode: "READ_ONLY" });
     const fresh = await runJson("keys", "rotate", old.id, "--grace", "2h");
@@ -330,7 +330,7 @@ describe.concurrent("configuration and database errors", TIMEOUT, () => {
   );
 
   it.each(["keys list", "migrate", "serve", "worker", "dev"])(
-    "%s with an unreachable database prints its host and port, and never its password",
+    "%s with an unreachable database prints its host and port without the password",
     async (line) => {
       const port = await freePort();
       const DATABASE_URL = `postgres://someone:s3cr%2Ft@127.0.0.1:${port}/forms`;
@@ -368,7 +368,7 @@ describe.concurrent("configuration and database errors", TIMEOUT, () => {
     expect(failed.stderr).not.toContain("hunter2");
   });
 
-  it("without DATABASE_URL the database of a running dev is used, but never in production", async () => {
+  it("without DATABASE_URL, commands use the database of a running `dev`, but never in production", async () => {
     const home = await mkdtemp(join(folder, "dev-"));
     await mkdir(join(home, ".data"));
     await writeFile(join(home, ".data", "database-url"), `${url}\n`, { mode: 0o600 });
@@ -487,14 +487,14 @@ describe.concurrent("serve and worker", TIMEOUT, () => {
       /no form with this id/,
     );
 
-    const office = await startMailServer();
-    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(office.url) } });
+    const mailServer = await startMailServer();
+    const worker = spawnCli(["worker", "--json"], { env: { DATABASE_URL, ...mailEnv(mailServer.url) } });
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [output] = await worker.waitForLine(/"msg":"notification /);
     expect(output).not.toContain("guest@example.com");
     await vi.waitFor(async () => expect(await run("notifications")).toEqual([]), 60_000);
     expect((await worker.stop("SIGINT")).code).toBe(0);
-    await office.close();
+    await mailServer.close();
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 

@@ -30,7 +30,7 @@ async function waitForEnd(wire: RawConnection): Promise<{ seconds: number; statu
 }
 
 describe.concurrent("slow clients", () => {
-  // Generous, for a loaded machine.
+  // Generous, because the machine may be loaded.
   const SLACK_SECONDS = 4;
 
   test("a request with incomplete headers gets 408 after 8 s", async () => {
@@ -165,7 +165,7 @@ describe("connections", () => {
     expect(await gateway.snapshotTables()).toEqual(before);
   });
 
-  test("a create whose connection ends before the response is committed, and a retry replays it", async () => {
+  test("a create is committed even if its connection ends before the response, and a retry replays it", async () => {
     const body = JSON.stringify(uniqueStay(listingId));
     const before = await gateway.countRows("forms");
     const wire = await gateway.openConnection();
@@ -226,12 +226,12 @@ describe("CORS", () => {
       DATABASE_URL: String(gateway.settings.DATABASE_URL),
       CORS_ORIGINS: "https://app.example.com",
     });
-    const asked = await open.request({ method: "OPTIONS", path: "/v1/forms", headers: preflight });
-    expect(asked.status).toBe(204);
-    expect(asked.headers.allow).toBe("POST, GET, HEAD, OPTIONS");
-    expect(asked.headers["access-control-allow-origin"]).toBe("https://app.example.com");
-    expect(asked.headers["access-control-allow-methods"]).toContain("POST");
-    expect(asked.headers["access-control-allow-headers"]).toMatch(/Authorization.*Idempotency-Key/);
+    const preflightAnswer = await open.request({ method: "OPTIONS", path: "/v1/forms", headers: preflight });
+    expect(preflightAnswer.status).toBe(204);
+    expect(preflightAnswer.headers.allow).toBe("POST, GET, HEAD, OPTIONS");
+    expect(preflightAnswer.headers["access-control-allow-origin"]).toBe("https://app.example.com");
+    expect(preflightAnswer.headers["access-control-allow-methods"]).toContain("POST");
+    expect(preflightAnswer.headers["access-control-allow-headers"]).toMatch(/Authorization.*Idempotency-Key/);
     const called = await open.request({ path: "/v1/forms", headers: { Origin: "https://app.example.com" } });
     expect(called.status).toBe(401);
     expect(called.headers["access-control-allow-origin"]).toBe("https://app.example.com");

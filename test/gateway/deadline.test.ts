@@ -10,7 +10,7 @@ import {
 } from "../gateway-harness.js";
 import { createTestDatabase } from "../harness.js";
 
-/** The longest single wait. A request is answered at most 300 ms later, however many times it waits. */
+/** The longest single wait. A request gets its response at most 300 ms later, even if it waits several times. */
 const WAIT_MS = 2_000;
 
 let gateway: TestGateway;

@@ -143,7 +143,7 @@ describe("dev with its own Postgres", () => {
     await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
   });
 
-  it("a database migrated by another version is refused, and dev --fresh replaces it", {
+  it("dev rejects a database migrated by another version, and dev --fresh replaces it", {
     timeout: 180_000,
   }, async () => {
     const first = spawnCli(["dev", "--json"], { env, cwd: folder });
@@ -200,7 +200,7 @@ describe.concurrent("dev with DATABASE_URL", () => {
   const start = async (DATABASE_URL: string, cwd: string, more: Record<string, string> = env) =>
     spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
 
-  it("a revoked demo key is replaced, and no demo data is created twice", {
+  it("dev replaces a revoked demo key, and creates no demo data twice", {
     timeout: 180_000,
   }, async () => {
     const { url: database } = await createTestDatabase();
@@ -225,7 +225,7 @@ describe.concurrent("dev with DATABASE_URL", () => {
     await third.stop();
   });
 
-  it("a port in use is replaced by the next free one, unless it was set with --port", {
+  it("dev uses the next free port if the default is in use, and fails if a port set with --port is in use", {
     timeout: 180_000,
   }, async () => {
     const { url: database } = await createTestDatabase();

@@ -124,7 +124,7 @@ describe("the files of the pages", () => {
     return names.map((name) => `${folder}/${name}`);
   };
 
-  it("caches keep them for a year, at addresses that change with their content", async () => {
+  it("the files of the pages can be cached for a year, at URLs that contain a hash", async () => {
     for (const path of await files()) {
       const answer = await get(path);
       expect(answer.status, path).toBe(200);
@@ -133,7 +133,7 @@ describe("the files of the pages", () => {
     }
   });
 
-  it("everything that a page loads is below 60 kB", async () => {
+  it("the reference page and all files are below 60 kB, compressed", async () => {
     let bytes = 0;
     for (const path of ["/docs/reference", ...(await files())]) {
       bytes += Number((await get(path, { "Accept-Encoding": "gzip" })).headers.get("content-length"));
@@ -141,7 +141,7 @@ describe("the files of the pages", () => {
     expect(bytes).toBeLessThan(60_000);
   });
 
-  it("they are compressed only for clients that accept it", async () => {
+  it("pages and files are compressed only for clients that accept gzip", async () => {
     for (const path of ["/docs/reference", ...(await files())]) {
       const compressed = await get(path, { "Accept-Encoding": "gzip, br" });
       const plain = await get(path, { "Accept-Encoding": "identity" });

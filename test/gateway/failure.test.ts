@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 /** Each way in which commands query the database. */
-const queryEachWay = (on: Db, sql: string) => [
+const queryWithEachClient = (on: Db, sql: string) => [
   () => on.query(sql.slice(0, 60), sql, []),
   () => on.prisma.$queryRawUnsafe(sql),
   () => on.prisma.$transaction((tx) => tx.$executeRawUnsafe(sql)),
@@ -61,25 +61,25 @@ test("an error of PostgreSQL is reported with its message and code, and without 
     ["SELECT nothing()", /returned an error: function nothing\(\) does not exist \(42883\)/],
     ["INSERT INTO users (email) VALUES ('ana@example.com') RETURNING id", /duplicate key value .* \(23505\)/],
   ] as const) {
-    await expectMessage(queryEachWay(db, sql), database.url, message);
+    await expectMessage(queryWithEachClient(db, sql), database.url, message);
   }
   const createDuplicate = () => db.prisma.user.create({ data: { email: "ana@example.com" } });
   expect(await explainFailure(createDuplicate, database.url)).toMatch(/duplicate key value .* \(23505\)/);
   expect(await explainFailure(createDuplicate, database.url)).not.toContain("ana@example.com");
 });
 
-test("missing permissions and a full connection limit are reported, and never a password", async () => {
+test("missing permissions and a full connection limit are reported without the password", async () => {
   const url = new URL(database.url);
   [url.username, url.password] = [ROLE, "pass%25word"];
   const restricted = open(url.href);
   const reads = [
-    ...queryEachWay(restricted, "SELECT * FROM users"),
+    ...queryWithEachClient(restricted, "SELECT * FROM users"),
     () => restricted.prisma.user.findFirst(),
   ];
   await expectMessage(reads, url.href, /returned an error: permission denied for table users \(42501\)/);
   await db.pool.query(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
   const crowded = open(url.href);
-  const none = [...queryEachWay(crowded, "SELECT 1"), () => crowded.prisma.user.findFirst()];
+  const none = [...queryWithEachClient(crowded, "SELECT 1"), () => crowded.prisma.user.findFirst()];
   await expectMessage(none, url.href, /^The database at 127\S+ has no free connections\.$/);
   url.password = "wrong";
   for (const secret of ["wrong", "pass%word"]) {
@@ -94,7 +94,7 @@ test("a read-only, a slow and an unreachable database are each reported as such"
   readOnly.searchParams.set("options", "-c default_transaction_read_only=on");
   const readOnlyDb = open(readOnly.href);
   const writes = [
-    ...queryEachWay(readOnlyDb, "UPDATE users SET name = 'x'"),
+    ...queryWithEachClient(readOnlyDb, "UPDATE users SET name = 'x'"),
     () => readOnlyDb.prisma.user.create({ data: { email: "ben@example.com" } }),
   ];
   await expectMessage(
@@ -104,12 +104,12 @@ test("a read-only, a slow and an unreachable database are each reported as such"
   );
 
   const slow = open(database.url, { statementTimeoutMs: 50 });
-  const waits = queryEachWay(slow, "SELECT pg_sleep(10)::text");
+  const waits = queryWithEachClient(slow, "SELECT pg_sleep(10)::text");
   await expectMessage(waits, database.url, /^The database at 127\S+ did not answer in time\.$/);
 
   const url = `postgres://ana:secret@127.0.0.1:${await freePort()}/forms`;
   const unreachable = open(url);
-  const reads = [...queryEachWay(unreachable, "SELECT 1"), () => unreachable.prisma.user.findFirst()];
+  const reads = [...queryWithEachClient(unreachable, "SELECT 1"), () => unreachable.prisma.user.findFirst()];
   await expectMessage(reads, url, /^The database at 127\S+ cannot be reached or did not answer in time/);
 });
 

@@ -81,13 +81,13 @@ describe("the rate limit per key", () => {
   test("both headers for the key and all operations share one limit", async () => {
     const holder = await gateway.addKeyHolder();
     const { id } = await makeListing(services, holder.userId);
-    const ask = [
+    const requests = [
       () => gateway.request({ path: "/v1/listings", headers: { "X-API-Key": holder.key } }),
       () => gateway.request({ method: "POST", path: "/v1/forms", key: holder.key, body: uniqueStay(id) }),
       () => gateway.request({ method: "HEAD", path: `/v1/listings/${id}`, key: holder.key }),
     ];
-    for (const one of ask) expect((await one()).status).toBeLessThan(300);
-    for (const one of ask) expect((await one()).status).toBe(429);
+    for (const one of requests) expect((await one()).status).toBeLessThan(300);
+    for (const one of requests) expect((await one()).status).toBe(429);
   });
 
   test("the rate limit is checked before path, method, mode and body; OPTIONS and bad keys do not count", async () => {
@@ -117,34 +117,35 @@ describe("the rate limit per key", () => {
 
   test("requests pass again after Retry-After", async () => {
     const { key } = await shortWindowGateway.addKeyHolder();
-    const ask = () => shortWindowGateway.request({ path: "/v1/forms", key });
-    let refused = await ask();
+    const sendRequest = () => shortWindowGateway.request({ path: "/v1/forms", key });
+    let refused = await sendRequest();
     // On a slow machine a window may end before it is full.
-    for (let n = 0; n < 20 && refused.status !== 429; n++) refused = await ask();
+    for (let n = 0; n < 20 && refused.status !== 429; n++) refused = await sendRequest();
     expect(refused.status).toBe(429);
     expect(refused.headers["retry-after"]).toBe("1");
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    expect((await ask()).status).toBe(200);
+    expect((await sendRequest()).status).toBe(200);
   });
 });
 
 describe("the limit of bad keys per client address", () => {
   let addresses = 0;
   const newAddress = () => `192.0.2.${++addresses}`;
-  const ask = (key: string | null, address: string, path = "/v1/forms") =>
+  const sendRequest = (key: string | null, address: string, path = "/v1/forms") =>
     gateway.request({ path, key, headers: { "X-Forwarded-For": address } });
 
-  test("unknown keys over the limit get 429, and valid keys from the same address are never refused", async () => {
+  test("unknown keys over the limit get 429, and valid keys from the same address never do", async () => {
     const address = newAddress();
-    for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
-    const answer = await ask(generateKey("READ_ONLY"), address);
+    for (let n = 0; n < 3; n++)
+      expect((await sendRequest(generateKey("READ_WRITE"), address)).status).toBe(401);
+    const answer = await sendRequest(generateKey("READ_ONLY"), address);
     expect([answer.status, errorCodeOf(answer)]).toEqual([429, "RATE_LIMITED"]);
     expect(Number(answer.headers["retry-after"])).toBeLessThanOrEqual(60);
     expect(answer.headers.ratelimit).toBeUndefined();
-    expect((await ask(generateKey("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
+    expect((await sendRequest(generateKey("READ_WRITE"), address, "/v1/nothing")).status).toBe(429);
     const { key, readOnlyKey } = await gateway.addKeyHolder();
-    for (const valid of [key, readOnlyKey]) expect((await ask(valid, address)).status).toBe(200);
-    expect((await ask(generateKey("READ_WRITE"), newAddress())).status).toBe(401);
+    for (const valid of [key, readOnlyKey]) expect((await sendRequest(valid, address)).status).toBe(200);
+    expect((await sendRequest(generateKey("READ_WRITE"), newAddress())).status).toBe(401);
   });
 
   test("revoked and expired keys count toward the limit", async () => {
@@ -155,19 +156,21 @@ describe("the limit of bad keys per client address", () => {
     const past = { expiresAt: new Date(0) };
     await services.db.prisma.apiKey.update({ where: { id: expired.id }, data: past });
     const address = newAddress();
-    for (const { key } of [revoked, expired, revoked]) expect((await ask(key, address)).status).toBe(401);
-    for (const { key } of [revoked, expired]) expect((await ask(key, address)).status).toBe(429);
+    for (const { key } of [revoked, expired, revoked])
+      expect((await sendRequest(key, address)).status).toBe(401);
+    for (const { key } of [revoked, expired]) expect((await sendRequest(key, address)).status).toBe(429);
   });
 
   test("missing, malformed and mistyped keys neither count toward the limit nor get 429", async () => {
     const address = newAddress();
     const mistyped = generateKey("READ_WRITE").slice(0, -6).concat("000000");
     for (const key of [null, "x", mistyped, null, "x", mistyped]) {
-      expect((await ask(key, address)).status).toBe(401);
+      expect((await sendRequest(key, address)).status).toBe(401);
     }
-    for (let n = 0; n < 3; n++) expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(401);
-    expect((await ask(generateKey("READ_WRITE"), address)).status).toBe(429);
-    for (const key of [null, "x", mistyped]) expect((await ask(key, address)).status).toBe(401);
+    for (let n = 0; n < 3; n++)
+      expect((await sendRequest(generateKey("READ_WRITE"), address)).status).toBe(401);
+    expect((await sendRequest(generateKey("READ_WRITE"), address)).status).toBe(429);
+    for (const key of [null, "x", mistyped]) expect((await sendRequest(key, address)).status).toBe(401);
   });
 
   test("X-Forwarded-For and Forwarded are ignored unless a proxy is trusted", async () => {

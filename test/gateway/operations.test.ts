@@ -71,7 +71,7 @@ describe("create form", () => {
     for (const id of ids) expect(id).toMatch(/^[\w-]{21}$/);
   });
 
-  test("a create with guestEmail queues one notification; a replay or a create without it queues none", async () => {
+  test("a create with guestEmail enqueues one notification; a replay or a create without it enqueues none", async () => {
     const before = await countNotifications();
     await create(uniqueStay(loft.id));
     await create(uniqueStay(loft.id, { guestEmail: null }));
@@ -84,7 +84,7 @@ describe("create form", () => {
     expect(await countNotifications()).toBe(before + 1);
   });
 
-  test("a rejected create queues no notification", async () => {
+  test("a rejected create enqueues no notification", async () => {
     const before = await countNotifications();
     const faulty = uniqueStay(loft.id, { numberOfGuests: 5, guestEmail: "ana@example.com" });
     expect((await create(faulty)).status).toBe(400);
@@ -294,7 +294,7 @@ describe("update form", () => {
     expect(await ids(loft)).not.toContain(id);
   });
 
-  test("an update queues no notification, and keeps the stored email if guestEmail is absent or null", async () => {
+  test("an update enqueues no notification, and keeps the stored email if guestEmail is absent or null", async () => {
     const { id } = formOf(await create(uniqueStay(loft.id, { guestEmail: "ana@example.com" })));
     const before = await countNotifications();
     for (const fields of [{}, { guestEmail: null }]) {

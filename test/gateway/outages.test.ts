@@ -150,7 +150,7 @@ describe("while the database refuses connections", async () => {
     await server.end();
   });
 
-  const ask = () => gateway.request({ path: "/v1/forms", key: holder.key });
+  const sendRequest = () => gateway.request({ path: "/v1/forms", key: holder.key });
 
   async function acceptsAnyPassword(): Promise<boolean> {
     const url = withDatabase("postgres");
@@ -202,12 +202,12 @@ describe("while the database refuses connections", async () => {
         given.outage.includes("28P01") && (await acceptsAnyPassword()),
         "this server asks for no password",
       );
-      expect((await ask()).status).toBe(200);
+      expect((await sendRequest()).status).toBe(200);
       await server.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", [
         name,
       ]);
       for (const sql of given.refuse) await server.query(sql);
-      const answer = await ask();
+      const answer = await sendRequest();
       expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
       expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
       const lines = await gateway.logLinesOf(answer);
@@ -216,7 +216,7 @@ describe("while the database refuses connections", async () => {
         reason: expect.stringMatching(given.reason),
       });
       for (const sql of given.admit) await server.query(sql);
-      expect((await ask()).status).toBe(200);
+      expect((await sendRequest()).status).toBe(200);
     },
   );
 });
@@ -303,17 +303,17 @@ describe("graceful shutdown", () => {
   });
 });
 
-test("requests succeed again after all database connections are terminated at once", async () => {
+test("requests succeed again after all database connections are terminated at the same time", async () => {
   const gateway = await startTestGateway();
   const { key } = await gateway.addKeyHolder();
-  const ask = () => gateway.request({ path: "/v1/forms", key });
-  await Promise.all(Array.from({ length: 10 }, ask));
+  const sendRequest = () => gateway.request({ path: "/v1/forms", key });
+  await Promise.all(Array.from({ length: 10 }, sendRequest));
   const client = new pg.Client({ connectionString: String(gateway.settings.DATABASE_URL) });
   await client.connect();
   await client.query(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
   );
   await client.end();
-  await expect.poll(async () => (await ask()).status).toBe(200);
-  for (let n = 0; n < 10; n++) expect((await ask()).status).toBe(200);
+  await expect.poll(async () => (await sendRequest()).status).toBe(200);
+  for (let n = 0; n < 10; n++) expect((await sendRequest()).status).toBe(200);
 });

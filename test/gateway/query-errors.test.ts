@@ -10,7 +10,7 @@ const requestErrors = async (path: string) => {
   return { errors: (json as { errors: FieldError[] }).errors, text };
 };
 
-test("an unknown name is called a parameter in the query and a property in the body", async () => {
+test("an unknown name is reported as a parameter in a query, and as a property in a body", async () => {
   const issue = "is not a known parameter";
   const { errors: queryErrors } = await requestErrors("/v1/forms?offset=1&__proto__=1&limit=1&limit=2");
   expect(queryErrors).toEqual([
@@ -23,7 +23,7 @@ test("an unknown name is called a parameter in the query and a property in the b
   expect(errors).toContainEqual({ field: "offset", issue: "is not a known property" });
 });
 
-test("errors of a query name at most 20 unknown parameters, and are at most a few times as long as the query", async () => {
+test("the errors of a query list at most 20 unknown parameters, and are at most 2.5 times as long as the query", async () => {
   const names = Array.from({ length: 5_000 }, (_, n) => n.toString(36));
   const short = await requestErrors(`/v1/forms?${names.join("&").slice(0, 15_000)}`);
   expect(short.errors).toHaveLength(20);

@@ -92,7 +92,7 @@ describe("a form or listing out of scope gets the same response as one that does
 
   test("the median response time is the same too", async () => {
     const times = { missing: [] as number[], otherTenants: [] as number[] };
-    // In turns, so that other load on the machine affects both.
+    // Alternates, so that other load on the machine affects both equally.
     for (let n = 0; n < 150; n++) {
       for (const [name, id] of [
         ["missing", MISSING],
@@ -147,13 +147,16 @@ describe("memberships", () => {
     const statuses = async () => {
       const all: number[] = [];
       for (const process of [gateway, second]) {
-        const ask = (sent: Omit<HttpRequest, "key">) => process.request({ ...sent, key: other.key });
-        all.push((await ask({ path: `/v1/forms/${form}` })).status);
-        all.push((await ask({ path: `/v1/listings/${listing.id}` })).status);
+        const sendRequest = (sent: Omit<HttpRequest, "key">) => process.request({ ...sent, key: other.key });
+        all.push((await sendRequest({ path: `/v1/forms/${form}` })).status);
+        all.push((await sendRequest({ path: `/v1/listings/${listing.id}` })).status);
         all.push(
-          (await ask({ method: "PUT", path: `/v1/forms/${form}`, body: uniqueStay(listing.id) })).status,
+          (await sendRequest({ method: "PUT", path: `/v1/forms/${form}`, body: uniqueStay(listing.id) }))
+            .status,
         );
-        all.push((await ask({ method: "POST", path: "/v1/forms", body: uniqueStay(listing.id) })).status);
+        all.push(
+          (await sendRequest({ method: "POST", path: "/v1/forms", body: uniqueStay(listing.id) })).status,
+        );
       }
       return all;
     };
@@ -174,17 +177,17 @@ describe("memberships", () => {
 
 describe("ended keys", () => {
   async function expectRejectedWithinASecond(key: string, end: () => Promise<unknown>): Promise<void> {
-    const ask = () =>
+    const sendRequest = () =>
       Promise.all([gateway, second].map((process) => process.request({ path: "/v1/listings", key })));
-    for (const { status } of await ask()) expect(status).toBe(200);
+    for (const { status } of await sendRequest()) expect(status).toBe(200);
     await end();
     const ended = performance.now();
     for (let refused = false; !refused; ) {
       const sent = performance.now();
-      refused = (await ask()).every(({ status }) => status === 401);
+      refused = (await sendRequest()).every(({ status }) => status === 401);
       if (!refused) expect(sent - ended, "milliseconds since the end").toBeLessThan(1_000);
     }
-    for (const answer of await ask())
+    for (const answer of await sendRequest())
       expect([answer.status, errorCodeOf(answer)]).toEqual([401, "UNAUTHENTICATED"]);
   }
 

@@ -7,7 +7,7 @@ import { commandEnv, mailEnv, openMailServer } from "../server/mail-server.js";
 vi.setConfig({ testTimeout: 200_000 });
 
 const WARNING = '"msg":"notifications wait: SMTP_URL is not set"';
-/** Generous, for a loaded machine. */
+/** Generous, because the machine may be loaded. */
 const START_TIMEOUT_MS = 90_000;
 const READY = /^Listening on ([^;]+);/;
 
@@ -39,9 +39,9 @@ test("without SMTP_URL a service is ready, /readyz reports that notifications wa
 
 test("serve with SMTP_URL or --no-worker is ready and does not report waiting notifications", async () => {
   const services = await openTestServices();
-  const office = await openMailServer();
+  const mailServer = await openMailServer();
   for (const [args, env] of [
-    [[], mailEnv(office.url)],
+    [[], mailEnv(mailServer.url)],
     [["--no-worker"], {}],
   ] as const) {
     const serve = spawnCli(["serve", "--port", "0", ...args], { env: commandEnv(services, env) });

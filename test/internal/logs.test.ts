@@ -12,7 +12,7 @@ const UNKNOWN = generateKey("READ_WRITE");
 
 describe("logs of requests with keys and email addresses everywhere", () => {
   let service: RunningProcess;
-  let office: Awaited<ReturnType<typeof startMailServer>>;
+  let mailServer: Awaited<ReturnType<typeof startMailServer>>;
   let databaseUrl: string;
   let key: string;
   let readOnlyKey: string;
@@ -37,7 +37,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
     ({ key, id: keyId } = await operator.keys.issue({ userId, mode: "READ_WRITE", label: HOST }));
     readOnlyKey = (await operator.keys.issue({ userId, mode: "READ_ONLY" })).key;
     const internalPort = await freePort();
-    office = await startMailServer();
+    mailServer = await startMailServer();
     service = spawnCli(["serve", "--json"], {
       env: {
         DATABASE_URL: databaseUrl,
@@ -45,7 +45,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
         INTERNAL_PORT: String(internalPort),
         INTERNAL_TOKEN: TOKEN,
         LOG_LEVEL: "trace",
-        ...mailEnv(office.url),
+        ...mailEnv(mailServer.url),
       },
     });
     const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
@@ -179,7 +179,7 @@ describe("logs of requests with keys and email addresses everywhere", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, "error: ID: must be a UUID\n"]);
   }, 60_000);
 
-  afterAll(() => Promise.all([service?.stopOrKill(), office?.close()]));
+  afterAll(() => Promise.all([service?.stopOrKill(), mailServer?.close()]));
 });
 
 test("a log line stays valid JSON after secrets are removed", () => {

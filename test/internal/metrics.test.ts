@@ -159,9 +159,9 @@ describe("metrics of workers", () => {
     expect(waiting.has(heartbeat(true))).toBe(false);
     expect(waiting.get(LONGEST_WAIT)).toBeGreaterThanOrEqual(600);
 
-    const office = await openMailServer();
-    office.rcptErrors.push({ code: 550, text: "no such mailbox" }, { code: 451, text: "busy" });
-    const mailing = await openServicesWithMail(services, office.url, { WORKER_CONCURRENCY: "1" });
+    const mailServer = await openMailServer();
+    mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" }, { code: 451, text: "busy" });
+    const mailing = await openServicesWithMail(services, mailServer.url, { WORKER_CONCURRENCY: "1" });
     const began = Date.now() / 1000;
     await startTestWorker(mailing);
     await expect

@@ -290,7 +290,7 @@ describe("errors of the internal port", () => {
   ];
 
   test.each(CASES)(
-    "%s is answered with %i %s, without a message of a library",
+    "%s gets %i %s, without the text of a library",
     async (_name, status, serviceCode, call) => {
       const response = await call();
       const text = await response.text();
@@ -324,7 +324,7 @@ describe("errors of the internal port", () => {
     await broken.stop();
   });
 
-  test("no origin is allowed by CORS", async () => {
+  test("the internal port allows no origin by CORS", async () => {
     const answers = await Promise.all([
       send("/trpc/listings.list", { headers: { Origin: "https://evil.test" } }),
       send("/trpc/listings.list", {

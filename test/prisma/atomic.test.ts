@@ -7,7 +7,9 @@ test.each([
   "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;",
   "UPDATE a SET b = 'it''s the end';",
   `ALTER TABLE a RENAME "end" TO b;`,
-])("runs as one transaction: %s", (script) => expect(isAtomic(script)).toBe(true));
+])("isAtomic accepts a script that runs as one transaction: %s", (script) =>
+  expect(isAtomic(script)).toBe(true),
+);
 
 test.each([
   "CREATE INDEX CONCURRENTLY i ON a (b);",
@@ -19,4 +21,6 @@ test.each([
   "UPDATE a SET b = E'\\'--'; COMMIT;",
   "-- it's\nCOMMIT; -- isn't it",
   "-- $$\nCOMMIT; -- $$",
-])("does not run as one transaction: %s", (script) => expect(isAtomic(script)).toBe(false));
+])("isAtomic rejects a script that does not run as one transaction: %s", (script) =>
+  expect(isAtomic(script)).toBe(false),
+);

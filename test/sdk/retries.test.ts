@@ -69,7 +69,7 @@ describe("a create makes exactly one form", () => {
   });
 });
 
-describe("when to stop", () => {
+describe("the end of retries", () => {
   test("repeated 429s end in RateLimitedError after maxRetries, each retried after Retry-After", async () => {
     context.proxy.injectAlways(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" }));
     const error = await rejection(context.client({ maxRetries: 2 }).forms.create(context.uniqueStay()));

@@ -213,7 +213,7 @@ describe.each([
       expect((await owner.countRows()).forms).toBe(1);
     });
 
-    test("two keys crossed with two bodies do not deadlock: each create gets a form or IDEMPOTENCY_KEY_REUSED", async () => {
+    test("two Idempotency-Keys crossed with two bodies do not deadlock: each create gets a form or IDEMPOTENCY_KEY_REUSED", async () => {
       const owner = await makeListingOwner(services);
       const outcomes = await Promise.all(
         times(32, async (index) => {
@@ -233,7 +233,7 @@ describe.each([
       expect(keys).toBe(2);
     });
 
-    test("two key holders with the same key and body do not wait for each other", async () => {
+    test("two key holders with the same Idempotency-Key and body do not wait for each other", async () => {
       const owner = await makeListingOwner(services);
       const other = await makeListingOwner(services);
       await setRole(services, owner.listingId, other.userId, "WRITER");

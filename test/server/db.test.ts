@@ -84,7 +84,7 @@ const TYPED_CLIENTS: Record<string, (on: Db) => Promise<unknown>> = {
 const renameA = (tx: Transaction, name: string) =>
   tx.user.update({ where: { email: "a@example.com" }, data: { name } });
 
-describe("classified as conflict (retry at once)", () => {
+describe("classify() returns conflict, which is retried immediately, for", () => {
   /** Returns the serialization failure of a transaction that writes a row which changed after its snapshot. */
   async function causeSerializationFailure(write: (tx: Transaction) => Promise<unknown>): Promise<unknown> {
     return catchError(
@@ -157,7 +157,7 @@ describe("classified as conflict (retry at once)", () => {
   };
 });
 
-describe("classified as unavailable (retry later)", () => {
+describe("classify() returns unavailable, which clients retry later, for", () => {
   test.each(Object.keys(RAW_CLIENTS))("a statement past the statement timeout: %s", async (client) => {
     await expectFailure(
       client,
@@ -309,7 +309,7 @@ describe("classified as unavailable (retry later)", () => {
   });
 });
 
-describe("classified as fault (a retry fails again)", () => {
+describe("classify() returns fault, which is not retried, for", () => {
   test.each(Object.keys(RAW_CLIENTS))(
     "an unknown table, a syntax error and a division by zero: %s",
     async (client) => {

@@ -45,7 +45,7 @@ describe("if the database rejects an outcome", () => {
     expect(errors).toEqual([...(isFinal ? ["notification given up"] : []), GIVEN_UP]);
   });
 
-  test("a message that was sent is not sent again", async () => {
+  test("a message that was sent is not sent again if its outcome cannot be recorded", async () => {
     const { statements, errors } = await deliverWith(sent, [FAULT]);
     expect(statements).toEqual([
       ["mark-notification-sent", "7"],
@@ -54,7 +54,7 @@ describe("if the database rejects an outcome", () => {
     expect(errors).toEqual([GIVEN_UP]);
   });
 
-  test("recording the fixed reason is tried only once", async () => {
+  test("a second rejection is logged and not retried", async () => {
     const { statements, errors } = await deliverWith(failed(new Error("refused")), [FAULT, FAULT]);
     expect(statements).toHaveLength(2);
     expect(errors).toEqual([GIVEN_UP, GIVEN_UP]);

@@ -153,7 +153,7 @@ export async function startTestWorker(services: Services): Promise<WorkerLogLine
   return lines;
 }
 
-/** Returns the environment of a command on the same database, with long timeouts because many tests run at once. */
+/** Returns the environment of a command on the same database, with long timeouts because many tests run in parallel. */
 export const commandEnv = ({ db }: Services, overrides: Record<string, string> = {}) => ({
   DATABASE_URL: db.url,
   APP_SECRETS: TEST_SECRET,

@@ -18,7 +18,7 @@ import { openMailServer, openServicesWithMail, startTestWorker } from "./mail-se
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 
-/** Polls, because a worker that has just started may find a notification only at its next poll, 2 s later. */
+/** Waits longer than a worker's poll interval of 1 s. */
 const expectEventually = <Result>(read: () => Result) => expect.poll(read, { interval: 20 });
 
 let services: Services;

@@ -82,7 +82,7 @@ describe("forms.listAll", () => {
     expect(await list({ listingId: randomUUID() })).toEqual([]);
   });
 
-  test("and forms.getAny return the public form without the address", async () => {
+  test("forms.listAll and forms.getAny return the public form without the address", async () => {
     const [form] = forms;
     const shown = await operator.forms.getAny({ id: form?.id.toUpperCase() ?? "" });
     expect(shown).toEqual(await asUser(services, ana.id).forms.get({ id: form?.id ?? "" }));

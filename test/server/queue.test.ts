@@ -56,7 +56,7 @@ test("a notification that crashes its worker five times in a row is given up, an
   expect(await crashing.claim()).toBeUndefined();
 });
 
-test("a notification given up after crashes gets five more crashes when an operator retries it", async () => {
+test("after an operator retries a notification, its worker may crash five more times before it is given up", async () => {
   for (let crashes = 1; crashes <= MAX_CRASHES; crashes++) await crashOnce();
   const { id = "" } = (await firstUnsent()) ?? {};
   expect(await asOperator(services).notifications.retry({ id })).toMatchObject({

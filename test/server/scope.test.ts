@@ -170,7 +170,7 @@ describe("an update requires the form and the target listing in scope", () => {
 });
 
 describe("a membership change applies from the next call", () => {
-  test("every change of a role, including removal, applies at once to the user and their keys", async () => {
+  test("every change of a role, including removal, applies immediately to the user and their keys", async () => {
     const member = await makeUser(services);
     const key = await makeKey(services, member.id);
     const callers = [asUser(services, member.id), asKey(services, key)];

@@ -111,7 +111,7 @@ describe("a rotation of APP_SECRETS", () => {
     expect(await start(url, OLD)).toMatch(DROPPED);
   });
 
-  test("may be started by many processes at once, even with a secret listed twice", async () => {
+  test("may be started by many processes concurrently, even with a secret listed twice", async () => {
     const { url } = await createTestDatabase();
     await start(url, OLD);
     const results = await Promise.all(Array.from({ length: 8 }, () => start(url, OLD, NEW, OLD)));

@@ -58,7 +58,7 @@ test("a stopped worker leaves no connections open, and terminating its backends 
   expect(uncaught).toEqual([]);
 });
 
-test("a running worker survives losing all its connections, and goes on sending", {
+test("a running worker keeps sending after it loses all its connections", {
   timeout: 120_000,
 }, async () => {
   const worker = await startWorker(mailServices, log);
@@ -72,7 +72,7 @@ test("a running worker survives losing all its connections, and goes on sending"
   await expect.poll(countUnsent, { timeout: 70_000 }).toBe(0);
 });
 
-test("a worker that loses its connections before its first poll goes on sending", async () => {
+test("a worker that loses its connections before its first poll keeps sending", async () => {
   const blocker = new pg.Client({ connectionString: services.db.url });
   await blocker.connect();
   await blocker.query("BEGIN");

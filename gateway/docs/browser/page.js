@@ -1,4 +1,4 @@
-// On every page: fills the samples, and adds copy buttons, the menu for small screens and the search.
+// Loaded by every page: fills the samples, and adds copy buttons, the menu for small screens and the search.
 import { fillSamples } from "./samples.js";
 import { startSearch } from "./search.js";
 
@@ -23,7 +23,7 @@ for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(cod
 const pages = document.querySelector("#pages");
 pages.addEventListener("click", ({ target }) => target.closest("a") && pages.hidePopover());
 
-// A choice of language applies to all samples of the page.
+// Selecting a language applies to all samples of the page.
 document.addEventListener("change", ({ target }) => {
   if (target.type !== "radio") return;
   for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`))

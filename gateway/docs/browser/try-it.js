@@ -5,7 +5,7 @@ const KEY = /^grf_(rw|ro)_[0-9A-Za-z]{49}$/;
 
 const status = document.querySelector(".key .status");
 let key = "";
-/** Settles when the listings and forms of the key are loaded. */
+/** Resolves when the key's listings and forms are loaded, or loading has failed. */
 let loaded = Promise.resolve();
 
 document.addEventListener("input", ({ target }) => {
