@@ -9,7 +9,7 @@ var version = process.versions.node.split(".");
 var major = Number(version[0]);
 if (major < MIN_MAJOR && !(Number(version[1]) >= MIN_MINOR[major])) {
   console.error(
-    "guest-forms needs Node.js 20.19, 22.12 or 24 or later, but this is " +
+    "guest-forms needs Node.js 24 or later, 22 from 22.12, or 20 from 20.19, but this is " +
       process.version +
       ": install Node.js 24 from https://nodejs.org.",
   );
