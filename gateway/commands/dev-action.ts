@@ -68,6 +68,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     if (!stop.isRequested()) throw error;
   } finally {
     for (const step of cleanups.reverse()) await step();
+    await flushLogs();
   }
 }
 

@@ -37,6 +37,7 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   if (cluster.isWorker) await serveAsClusterWorker(settings, log, options.worker);
   else if (options.workers) await serveCluster(settings, log, options.workers, options.worker, command);
   else await serveSingleProcess(settings, log, options.worker, command);
+  await flushLogs();
 }
 
 async function serveSingleProcess(

@@ -7,26 +7,35 @@ const PIPE_BYTES = 4096;
 
 /** Shared by all logs of the process. */
 let stream: ReturnType<typeof destination> | undefined;
+let isClosed = false;
 
 function standardError() {
-  stream ??= destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", ignoreClosedTerminal);
+  stream ??= destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", closeWithTerminal);
   return stream;
 }
 
-function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
+/** Drops all further lines when the terminal is closed. Otherwise pino would retry its last lines forever at exit. */
+function closeWithTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== "EIO" && error.code !== "EPIPE") throw error;
+  isClosed = true;
+  stream?.destroy();
 }
+
+const output = { write: (line: string) => void (isClosed || standardError().write(line)) };
 
 /** Logs JSON lines on standard error. Standard output is for the output of commands. */
 export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
-  pino({ level, base: null, timestamp, hooks: { streamWrite: redactSecrets } }, standardError());
+  pino({ level, base: null, timestamp, hooks: { streamWrite: redactSecrets } }, output);
 
 /** A stalled reader of the log must not block the process. */
 const FLUSH_TIMEOUT_SECONDS = 1;
 
 /** Resolves when all earlier lines are written, so that the output of a command comes after them. */
 export function flushLogs(): Promise<void> {
-  const drained = new Promise<void>((resolve) => standardError().once("drain", resolve));
+  if (isClosed) return Promise.resolve();
+  const drained = new Promise<void>((resolve) =>
+    standardError().once("drain", resolve).once("close", resolve),
+  );
   // An empty write emits `drain` even if nothing is buffered; `flush` does not.
   standardError().write("");
   return waitAtMost(FLUSH_TIMEOUT_SECONDS, drained);
