@@ -96,7 +96,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
 
     it("fails without DATABASE_DIRECT_URL and names it", async () => {
       await expect(runMigrate({ url: pooled.url, directUrl: pooled.url })).rejects.toThrow(
-        /Set DATABASE_DIRECT_URL/,
+        /: set DATABASE_DIRECT_URL to the address of PostgreSQL itself/,
       );
     });
 
