@@ -1,4 +1,5 @@
 import { MIGRATE } from "../prisma/advisory-locks.js";
+import type { Queryable } from "../prisma/migrate.js";
 import type { Db } from "./db.js";
 import { deriveKey } from "./secrets.js";
 
@@ -31,10 +32,7 @@ const REGISTER = `
  * Throws SecretsRejected if the secrets, newest first, do not match this database. Returns false without a check if the
  * database knows no secret or has not been migrated.
  */
-export async function checkSecrets(
-  database: { query(text: string): Promise<{ rows: unknown[] }> },
-  configured: readonly string[],
-): Promise<boolean> {
+export async function checkSecrets(database: Queryable, configured: readonly string[]): Promise<boolean> {
   const known = await undefinedIfTableMissing(database.query(READ));
   if (!known) return false;
   check(known.rows as RegisteredSecret[], checkValues(configured));
@@ -65,7 +63,7 @@ export async function registerSecrets(db: Db, configured: readonly string[]): Pr
  * registers all secrets without a check.
  */
 export async function registerMigratedSecrets(
-  session: { query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }> },
+  session: Queryable,
   configured: readonly string[],
   { acceptNewest = false } = {},
 ): Promise<void> {
