@@ -1,16 +1,57 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+
+const SECOND_MS = 1_000;
+
+// A suite is the files whose names end with `.NAME.ts`. `npm test` runs `test`; the scripts in `.ci` run the others.
+function suite(
+  name: string,
+  options: TestProjectInlineConfiguration["test"],
+): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: {
+      name,
+      include: [`test/**/*.${name}.ts`],
+      globalSetup: ["test/support/global-setup.ts"],
+      ...options,
+    },
+  };
+}
+
+/** For suites that load the machine, measure times or kill processes. */
+const ONE_FILE_AT_A_TIME = { fileParallelism: false };
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    globalSetup: ["test/global-setup.ts"],
     pool: "forks",
-    // Tests mostly wait for Postgres or for processes.
-    maxWorkers: availableParallelism() + 1,
-    // Generous, for a loaded machine. Tests assert promised times themselves.
-    testTimeout: 60_000,
-    hookTimeout: 180_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 30 * SECOND_MS } },
+    projects: [
+      suite("test", {
+        // Tests mostly wait for Postgres or for processes.
+        maxWorkers: availableParallelism() + 1,
+        // Generous, for a loaded machine. Tests assert promised times themselves.
+        testTimeout: 60 * SECOND_MS,
+        hookTimeout: 180 * SECOND_MS,
+      }),
+      // Chromium.
+      suite("browser", { testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
+      // Packages that are packed and installed.
+      suite("release", { testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
+      // Third-party tools for OpenAPI documents.
+      suite("check", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
+      // HAProxy and Redis.
+      suite("fleet", { ...ONE_FILE_AT_A_TIME, testTimeout: 180 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
+      // PgBouncer. Results must not depend on the time zone of the machine or the database.
+      suite("pgbouncer", {
+        env: { TZ: "Asia/Kolkata" },
+        testTimeout: 60 * SECOND_MS,
+        hookTimeout: 180 * SECOND_MS,
+      }),
+      // Fault injection: `npm run faults` runs all rounds, `.ci/faults` a tenth.
+      suite("fault", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 120 * SECOND_MS }),
+      // Attacks with tools from Debian packages.
+      suite("abuse", { ...ONE_FILE_AT_A_TIME, testTimeout: 600 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
+    ],
   },
 });

@@ -1,26 +1,48 @@
+// A reporter for Vitest: fails the run if a test is skipped, and records what ran for the table of `.ci/run`.
 import { writeFileSync } from "node:fs";
-import { relative } from "node:path";
+import { join } from "node:path";
+import pg from "pg";
 
-/** Vitest reporter that writes failures to the file REPORT, for `vitest-retry.mjs`. */
 export default class Reporter {
-  onTestRunEnd(files, unhandledErrors) {
-    const failed = files.filter((file) => file.state() === "failed");
-    const report = {
-      // An error outside of tests or a crashed worker: the failing file is unknown.
-      hasUnknownCause: unhandledErrors.length > 0 || files.some((file) => !isFinished(file)),
-      files: failed.map(pathOf),
-      names: failed.flatMap((file) => {
-        const tests = [...file.children.allTests("failed")].map(
-          (test) => `${pathOf(file)} > ${test.fullName}`,
-        );
-        return tests.length > 0 ? tests : [`${pathOf(file)} (outside of tests)`];
-      }),
+  #vitest;
+
+  onInit(vitest) {
+    this.#vitest = vitest;
+  }
+
+  // Runs before the suite's own database server is stopped.
+  async onTestRunEnd(modules) {
+    const postgres = await this.#postgresVersion();
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const inState = (state) => tests.filter((test) => test.result().state === state);
+    const skipped = inState("skipped");
+    for (const test of skipped) {
+      console.error(`SKIPPED: ${test.module.relativeModuleId}: ${test.fullName}`);
+      process.exitCode = 1;
+    }
+    const { CI_RESULTS, CI_STAGE } = process.env;
+    if (CI_RESULTS === undefined) return;
+    const record = {
+      stage: CI_STAGE,
+      passed: inState("passed").length,
+      failed: inState("failed").length,
+      skipped: skipped.length,
+      node: process.versions.node,
+      postgres,
     };
-    writeFileSync(process.env.REPORT, JSON.stringify(report));
+    writeFileSync(join(CI_RESULTS, `${process.pid}.json`), JSON.stringify(record));
+  }
+
+  /** The version of the server that the tests used. */
+  async #postgresVersion() {
+    const { serverUrl } = this.#vitest.projects[0].getProvidedContext();
+    const client = new pg.Client({ connectionString: serverUrl });
+    await client.connect();
+    try {
+      const { rows } = await client.query("SHOW server_version");
+      return rows[0].server_version.split(" ")[0];
+    } finally {
+      await client.end();
+    }
   }
 }
-
-const pathOf = (file) => relative(process.cwd(), file.moduleId);
-
-const isFinished = (file) =>
-  /^(passed|failed|skipped)$/.test(file.state()) && file.children.allTests("pending").next().done === true;

@@ -25,6 +25,8 @@ export const cursor = z
   .string({ error: expected("a string") })
   .meta({
     description: "The `nextCursor` of the previous page. Omit it for the first page.",
+    // Not `example`, which the code samples send.
+    examples: ["AQ0A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8U9v0W1x2Y3z"],
     ...token,
   })
   .optional();

@@ -35,7 +35,7 @@ export type RestMeta = {
 };
 
 /** Procedures without `openapi` are not part of the REST interface. */
-export type Meta = RestMeta | { openapi?: never };
+type Meta = RestMeta | { openapi?: never };
 
 /** Correlation ids of errors that occurred before the context was created. */
 const orphans = new WeakMap<TRPCError, string>();

@@ -103,11 +103,13 @@ export const line = (max: number) => ({
 /** A 32-bit integer of at least `min`. */
 export const count = (min: number) =>
   uncoerced(
+    // Not `z.int()`: its issue aborts the checks of the object, so faults between fields would not be reported.
     z
-      .int({ error: expected("an integer") })
-      .min(min, `must be at least ${min}`)
-      .max(INT32_MAX, `must be at most ${INT32_MAX}`),
-  ).meta({ format: "int32" });
+      .number({ error: expected("an integer") })
+      .refine(Number.isInteger, "must be an integer")
+      .refine((value) => value >= min || !Number.isInteger(value), `must be at least ${min}`)
+      .refine((value) => value <= INT32_MAX || !Number.isInteger(value), `must be at most ${INT32_MAX}`),
+  ).meta({ type: "integer", format: "int32", minimum: min, maximum: INT32_MAX });
 
 /** Text of 1 to `max` characters without control characters (Postgres rejects NUL). */
 export const text = (max: number) =>

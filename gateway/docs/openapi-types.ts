@@ -29,7 +29,7 @@ export interface Response {
   content?: Record<string, { schema: Schema; example?: unknown; examples?: Record<string, unknown> }>;
 }
 
-export interface Operation {
+interface Operation {
   operationId: string;
   summary?: string;
   description?: string;

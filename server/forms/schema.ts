@@ -151,6 +151,8 @@ export const listInput = z.strictObject({
       description:
         "Only return forms on this listing. Send it again with every cursor. A listing that is unknown or out of scope " +
         "gives an empty page.",
+      // Not `example`, which the code samples send.
+      examples: ["3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa"],
     })
     .optional(),
 });
@@ -178,6 +180,7 @@ export const idempotencyKey = z
 /** Response header of a replay. */
 export const idempotentReplayed = z.enum(["true"]).optional().meta({
   description: "Present, with the value true, if this response is a replay.",
+  example: "true",
 });
 
 const partyField = count(0).nullish();

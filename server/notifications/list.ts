@@ -6,11 +6,14 @@ const UNSENT = `
   SELECT id::text, form_id::text AS "formId", state, attempts, last_error AS "lastError", next_attempt_at AS "runAt"
   FROM notifications WHERE state <> 'sent'`;
 
+// Not `ORDER BY id`, which would sort by the text in the select list.
+const OLDEST_FIRST = `${UNSENT} ORDER BY notifications.id`;
+
 const COUNTS = "SELECT state, count(*)::int AS count FROM notifications WHERE state <> 'sent' GROUP BY state";
 
 /** Unsent notifications, oldest first. */
 export const listNotifications = ({ services }: Context): Promise<Notification[]> =>
-  services.db.query("list-notifications", `${UNSENT} ORDER BY id`, []);
+  services.db.query("list-notifications", OLDEST_FIRST, []);
 
 /** The unsent notification with this id (a 64-bit integer). */
 export async function findNotification({ services }: Context, id: string): Promise<Notification | undefined> {

@@ -17,7 +17,7 @@ const CRASHED = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`
 export const STALE_AFTER_SECONDS = 20;
 
 /** Fields of every log line about a notification. */
-export interface NotificationFacts {
+interface NotificationFacts {
   notificationId: string;
   formId: string;
   /** Of the create; null in rows older than the column. */

@@ -25,6 +25,12 @@ export async function eraseAddresses(
   return cancelNotifications(tx, ids);
 }
 
+// `ORDER BY id`, the text in the select list, would read and sort all addresses for each batch.
+const STORED = `
+  SELECT f.id::text, f.guest_email FROM forms f
+  WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
+  ORDER BY f.id LIMIT ${BATCH}`;
+
 interface Sealed {
   id: string;
   guest_email: Uint8Array;
@@ -41,9 +47,7 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
   const erased: Erased = { forms: 0, notifications: 0, unreadable: 0 };
   let last = "00000000-0000-0000-0000-000000000000";
   for (;;) {
-    const rows = await db.prisma.$queryRaw<Sealed[]>`
-      SELECT id::text, guest_email FROM forms WHERE guest_email IS NOT NULL AND id > ${last}::uuid
-      ORDER BY id LIMIT ${BATCH}`;
+    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
     const addresses = rows.map((row) => addressOf(row, keyring.email));
     const found = rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id);
     erased.unreadable += addresses.filter((address) => address === undefined).length;
@@ -60,8 +64,8 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
 // Checks again: an update may have changed the address since it was read.
 async function eraseIfUnchanged(tx: Transaction, context: Context, ids: string[], wanted: string) {
   const rows = await tx.$queryRaw<Sealed[]>`
-    SELECT id::text, guest_email FROM forms WHERE id = ANY(${ids}::uuid[]) AND guest_email IS NOT NULL
-    ORDER BY id FOR UPDATE`;
+    SELECT f.id::text, f.guest_email FROM forms f WHERE f.id = ANY(${ids}::uuid[]) AND f.guest_email IS NOT NULL
+    ORDER BY f.id FOR UPDATE`;
   const keys = context.services.keyring.email;
   const same = rows.filter((row) => addressOf(row, keys) === wanted).map(({ id }) => id);
   return { forms: same.length, notifications: await eraseAddresses(tx, context, same, "request") };

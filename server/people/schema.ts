@@ -44,7 +44,7 @@ export const membership = z.object({ listingId: z.guid(), userId: z.guid(), role
 export type Membership = z.infer<typeof membership>;
 
 /** A membership with display names of its user and listing. */
-export const member = membership.extend({ userEmail: z.string(), listingTitle: z.string() });
+const member = membership.extend({ userEmail: z.string(), listingTitle: z.string() });
 
 export type Member = z.infer<typeof member>;
 

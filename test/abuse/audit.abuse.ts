@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { makeTempFolder } from "./tool.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 /** Starts a fake npm registry and returns its address. */
 async function startRegistry(onRequest: RequestListener): Promise<string> {

@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { sendRequest } from "../fleet/client.js";
 import {
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcess,
-} from "../fleet/gateway-processes.js";
-import { DatabaseProxy } from "../gateway-harness.js";
-import { quantile } from "./tool.js";
+} from "../support/gateway-processes.js";
+import { sendRequest } from "../support/http-client.js";
+import { quantile } from "../support/statistics.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
 /** The default BAD_KEY_LIMIT_MAX, per minute. */
 const LIMIT = 100;
@@ -20,12 +20,12 @@ const MALFORMED = 2_000;
 describe("guessing keys", () => {
   let fixture: Fixture;
   let gateway: GatewayProcess;
-  let proxy: DatabaseProxy;
+  let proxy: TcpProxy;
   const agent = new Agent({ keepAlive: true });
 
   beforeAll(async () => {
     fixture = await makeFixture();
-    proxy = await DatabaseProxy.start(fixture.services.db.url);
+    proxy = await TcpProxy.start(fixture.services.db.url);
     const { BAD_KEY_LIMIT_MAX: _default, ...env } = fixture.env;
     gateway = await startGatewayProcess({ ...env, DATABASE_URL: proxy.url });
   });

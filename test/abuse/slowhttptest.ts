@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeTempFolder, runTool } from "./tool.js";
+import { makeTempFolder, runTool } from "../support/run-tool.js";
 
 export const CONNECTIONS = 400;
 
 export interface AttackResult {
-  /** Second of the attack at which the most connections were open. */
-  allOpenSecond: number;
+  /** Second of the attack at which the last connection was opened. */
+  openedSecond: number;
   /** Most connections open at the same time. */
   maxOpen: number;
   /** Second of the attack at which the last connection was closed. */
@@ -29,14 +29,20 @@ export async function runAttack(url: string, args: string[]): Promise<AttackResu
     .split("\n")
     .slice(1)
     .map((line) => line.split(",").map(Number));
-  const connected = rows.map(([second = 0, , , open = 0]) => ({ second, open }));
+  const connected = rows.map(([second = 0, closed = 0, , open = 0]) => ({ second, closed, open }));
   const maxOpen = Math.max(...connected.map(({ open }) => open));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: removes the color codes that slowhttptest prints.
   const plainOutput = output.replace(/\x1b\[[\d;]*[A-Za-z]/g, "");
+  const closedSecond = Number(/Test ended on (\d+)\w+ second/.exec(plainOutput)?.[1]);
+  const allOpened = connected.find(({ closed, open }) => closed + open >= CONNECTIONS);
+  const lastSecond = connected.at(-1)?.second ?? 0;
+  // The report has no row for the second in which the attack ends.
+  if (!allOpened && !(closedSecond <= lastSecond + 1))
+    throw new Error(`slowhttptest did not open all connections:\n${plainOutput.slice(-2_000)}`);
   return {
     maxOpen,
-    allOpenSecond: connected.find(({ open }) => open === maxOpen)?.second ?? Number.NaN,
-    closedSecond: Number(/Test ended on (\d+)\w+ second/.exec(plainOutput)?.[1]),
+    openedSecond: allOpened?.second ?? closedSecond,
+    closedSecond,
     exitStatus: /Exit status: *(.+)/.exec(plainOutput)?.[1]?.trim() ?? plainOutput.slice(-500),
   };
 }

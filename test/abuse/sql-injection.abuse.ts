@@ -1,16 +1,17 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { fixedStay, makeForm } from "../factories.js";
-import { sendRequest } from "../fleet/client.js";
-import { describeWithBinary } from "../fleet/describe-with-binary.js";
+import { createTestDatabase } from "../support/database.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { makeForm } from "../support/factories.js";
 import {
   countLogLines,
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcess,
-} from "../fleet/gateway-processes.js";
-import { createTestDatabase } from "../harness.js";
+} from "../support/gateway-processes.js";
+import { sendRequest } from "../support/http-client.js";
+import { fixedStay } from "../support/stays.js";
 import { runSqlmap, type Target } from "./sqlmap.js";
 import { startVulnerableServer } from "./vulnerable-server.js";
 

@@ -1,4 +1,4 @@
-import { makeTempFolder, runTool } from "./tool.js";
+import { makeTempFolder, runTool } from "../support/run-tool.js";
 
 /** A request with an asterisk after each value to test; all of them in the URL, in one header, or in the body. */
 export interface Target {
@@ -19,7 +19,7 @@ export interface Findings {
 
 const OPTIONS = [
   ...["--batch", "--flush-session", "--disable-coloring", "--ignore-stdin", "--skip-waf"],
-  ...["--level=1", "--risk=1", "--threads=2", "--dbms=postgresql", "--timeout=20"],
+  ...["--level=3", "--risk=2", "--threads=2", "--dbms=postgresql", "--timeout=20"],
   // Boolean-based, error-based, UNION, stacked and time-based.
   ...["--technique=BEUST", "--time-sec=2"],
   // Expected responses to an invalid value.
@@ -46,7 +46,7 @@ export async function runSqlmap({
     ...OPTIONS,
     `--output-dir=${folder}`,
   ];
-  const output = await runTool("sqlmap", args, 170);
+  const output = await runTool("sqlmap", args, 400);
   const namesOf = (verdict: RegExp) => {
     const found = [...output.matchAll(verdict)].map(
       ([, number]) => values[Number(number) - 1] ?? `#${number}`,

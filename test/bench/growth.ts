@@ -1,4 +1,5 @@
-import { type Figures, measure, median, runTurn } from "./measure.js";
+import { median } from "../support/statistics.js";
+import { type Figures, measure, runTurn } from "./measure.js";
 import type { Options } from "./options.js";
 import { residentBytes } from "./process-usage.js";
 import { progress } from "./progress.js";

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { median } from "../support/statistics.js";
 import type { Database } from "./database.js";
 import type { Operation } from "./operation.js";
 import { cpuMicroseconds } from "./process-usage.js";
@@ -167,11 +168,4 @@ function medians(rounds: Figures[]): Figures {
     cpu: of((round) => round.cpu),
     postgresCpu: rounds[0]?.postgresCpu === null ? null : of((round) => round.postgresCpu ?? 0),
   };
-}
-
-export function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const [low = 0, high = 0] = [sorted[sorted.length % 2 ? middle : middle - 1], sorted[middle]];
-  return (low + high) / 2;
 }

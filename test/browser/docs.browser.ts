@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Demo, prepareDemo } from "../../gateway/dev/demo.js";
 import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
 import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
-import { startTestGateway, type TestGateway } from "../gateway-harness.js";
+import { startTestGateway, type TestGateway } from "../support/gateway.js";
 
 const CHROMIUM =
   ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync) ?? "chromium";

@@ -1,7 +1,12 @@
 import type { Command } from "commander";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { explain } from "../../gateway/commands/failure.js";
 import { buildProgram } from "../../gateway/commands/program.js";
-import { createTestDatabase, freePort, runCli } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { TEST_SECRET } from "../support/factories.js";
+import { freePort } from "../support/network.js";
+import { runCli } from "../support/processes.js";
+import { runInProcess } from "../support/run-in-process.js";
 
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 
@@ -11,64 +16,63 @@ beforeAll(async () => {
   DATABASE_URL = (await createTestDatabase()).url;
 });
 
-describe("errors with --json", {
-  timeout: 120_000,
-}, () => {
-  const runFailing = async (args: string[], env: Record<string, string> = {}) => {
-    const { stdout, stderr, code } = await runCli([...args, "--json"], { env: { DATABASE_URL, ...env } });
-    expect(stdout).toMatch(/^[^\n]+\n$/);
-    const { error } = JSON.parse(stdout);
-    for (const line of error.message.split("\n")) expect(stderr).toContain(`error: ${line}\n`);
-    return { code, error };
-  };
-
-  test("a usage error prints JSON with the code USAGE_ERROR and exits with 2", async () => {
-    expect(await runFailing(["users", "lst"])).toEqual({
-      code: 2,
-      error: { code: "USAGE_ERROR", message: "unknown command 'lst' (Did you mean list?)" },
-    });
-    expect(await runFailing(["forms", "show"])).toEqual({
-      code: 2,
-      error: { code: "USAGE_ERROR", message: "missing required argument 'id'" },
-    });
-  });
-
-  test("rejected values print JSON with the code VALIDATION_ERROR and the issue of each option", async () => {
-    const email = { field: "--email", issue: "must be an email address" };
-    const name = { field: "--name", issue: "must not be empty" };
-    expect(await runFailing(["users", "create", "--email", "x", "--name", ""])).toEqual({
-      code: 2,
-      error: {
+describe("an error with --json", () => {
+  test.each([
+    [["users", "lst"], { code: "USAGE_ERROR", message: "unknown command 'lst' (Did you mean list?)" }],
+    [["keys"], { code: "USAGE_ERROR", message: "unknown option '--json': see guest-forms keys --help" }],
+    [
+      ["users", "create", "--email", "x", "--name", ""],
+      {
         code: "VALIDATION_ERROR",
         message: "--email: must be an email address; --name: must not be empty",
-        errors: [email, name],
+        errors: [
+          { field: "--email", issue: "must be an email address" },
+          { field: "--name", issue: "must not be empty" },
+        ],
       },
-    });
+    ],
+  ])("is one line of JSON on standard output, and exits with 2: %j", async (args, expected) => {
+    const { stdout, stderr, code } = await runCli([...args, "--json"], { env: { DATABASE_URL } });
+    expect(stdout).toMatch(/^[^\n]+\n$/);
+    const { error } = JSON.parse(stdout);
+    expect({ code, error }).toEqual({ code: 2, error: expected });
+    for (const line of error.message.split("\n")) expect(stderr).toContain(`error: ${line}\n`);
   });
 
-  test("an unknown id prints JSON with the code RESOURCE_NOT_FOUND and exits with 1", async () => {
-    expect(await runFailing(["forms", "show", UNKNOWN_ID])).toEqual({
-      code: 1,
-      error: { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id." },
-    });
-  });
+  /** Runs a command in this process, which must fail. Returns the code that --json prints. */
+  async function failureOf(args: string[], env: Record<string, string> = {}) {
+    const all = { DATABASE_URL, APP_SECRETS: TEST_SECRET, ...env };
+    for (const [name, value] of Object.entries(all)) vi.stubEnv(name, value);
+    try {
+      await buildProgram().parseAsync(args, { from: "user" });
+    } catch (error) {
+      const { exitCode, message, details } = explain(error);
+      return { exitCode, message, code: details.code };
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    throw new Error("did not fail");
+  }
 
-  test("invalid settings print JSON with the code INVALID_SETTINGS, and any other error with COMMAND_FAILED", async () => {
-    expect(await runFailing(["keys", "list"], { PORT: "abc", HOST: "", LOG_LEVEL: "loud" })).toMatchObject({
-      code: 1,
-      error: { code: "INVALID_SETTINGS", message: expect.stringMatching(/^PORT is .*\nLOG_LEVEL is /) },
+  test("has the code RESOURCE_NOT_FOUND for an unknown id, INVALID_SETTINGS for all invalid settings, and none for other errors", async () => {
+    const usage = await runInProcess(["forms", "show"], {});
+    expect([usage.code, usage.message]).toEqual([2, "missing required argument 'id'"]);
+    expect(await failureOf(["forms", "show", UNKNOWN_ID])).toEqual({
+      exitCode: 1,
+      message: "There is no form with this id.",
+      code: "RESOURCE_NOT_FOUND",
+    });
+    const invalid = { PORT: "abc", HOST: "", LOG_LEVEL: "loud" };
+    expect(await failureOf(["keys", "list"], invalid)).toEqual({
+      exitCode: 1,
+      message: expect.stringMatching(/^PORT is .*\nLOG_LEVEL is /),
+      code: "INVALID_SETTINGS",
     });
     const unreachable = `postgres://someone:s3cr3t@127.0.0.1:${await freePort()}/forms`;
-    const { code, error } = await runFailing(["keys", "list"], { DATABASE_URL: unreachable });
-    expect({ code, error }).toMatchObject({ code: 1, error: { code: "COMMAND_FAILED" } });
-    expect(JSON.stringify(error)).not.toContain("s3cr3t");
+    const failure = await failureOf(["keys", "list"], { DATABASE_URL: unreachable });
+    expect(failure).toMatchObject({ exitCode: 1, code: undefined });
+    expect(JSON.stringify(failure)).not.toContain("s3cr3t");
   });
-});
-
-test("a command group without a subcommand is a USAGE_ERROR with --json", async () => {
-  const { stdout, code } = await runCli(["keys", "--json"]);
-  expect(code).toBe(2);
-  expect(JSON.parse(stdout).error.code).toBe("USAGE_ERROR");
 });
 
 describe("--help", () => {

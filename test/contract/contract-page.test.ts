@@ -2,12 +2,19 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { OPERATIONS } from "../../gateway/http/operations.js";
-import { ERRORS, type ErrorCode } from "../../server/errors.js";
+import { ERRORS } from "../../server/errors.js";
 import { createInput, formV1 } from "../../server/forms/schema.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
 import { listing } from "../../server/listings/schema.js";
 
-const page = readFileSync(new URL("../../gateway/docs/contract.md", import.meta.url), "utf8");
+const read = (name: string) => readFileSync(new URL(`../../gateway/${name}`, import.meta.url), "utf8");
+const page = read("docs/contract.md");
+const openApi = JSON.parse(read("openapi/openapi.json")) as {
+  paths: Record<string, Record<string, { responses: Record<string, { $ref?: string }> }>>;
+  components: {
+    responses: Record<string, { content: { "application/json": { examples: Record<string, unknown> } } }>;
+  };
+};
 
 /** The section below a heading of level 2. */
 function section(heading: string): string {
@@ -72,18 +79,36 @@ describe("contract.md agrees with the code on", () => {
     expect([...known].sort()).toEqual(Object.keys(ERRORS).sort());
   });
 
-  it("the error codes of each operation", () => {
-    const COMMON: ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];
+  it("the error codes of each operation, with their statuses, in the OpenAPI document", () => {
+    const errors = rows(section("Errors"));
     const [common = ""] = /Any operation can return [^.]+\./.exec(section("Errors")) ?? [];
-    expect(codesIn(common)).toEqual(COMMON);
-    const documented = rows(section("Errors"));
+    expect(codesIn(common)).toEqual(["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"]);
+    /** Rows of the table of codes: "400 VALIDATION_ERROR", as the handler of an operation returns it. */
+    const statuses = errors.flatMap(([code = "", status = ""]) =>
+      /^\d{3}$/.test(status) && status !== "405" ? codesIn(code).map((name) => `${status} ${name}`) : [],
+    );
     for (const [name = "", request = ""] of operations) {
-      const [, codes = ""] =
-        documented.find(([names = ""]) => names.toLowerCase().split(", ").includes(name.toLowerCase())) ?? [];
-      const operation = OPERATIONS.find(
-        ({ method, path }) => request.includes(`${method} `) && request.endsWith(`${path}\``),
+      const [, own = ""] =
+        errors.find(([names = ""]) => names.toLowerCase().split(", ").includes(name.toLowerCase())) ?? [];
+      const codes = new Set([...codesIn(common), ...codesIn(own)]);
+      const hasBody = /POST|PUT/.test(request);
+      const promised = statuses.filter(
+        (row) => codes.has(row.slice(4)) && (hasBody || !row.startsWith("415")),
       );
-      expect(codesIn(codes).sort(), name).toEqual([...(operation?.codes ?? [])].sort());
+      const [, method = "", path = ""] = /(\w+) (.+)`/.exec(request) ?? [];
+      expect(documentedErrors(method, path), name).toEqual(promised.sort());
     }
   });
 });
+
+/** Every error that the OpenAPI document has for an operation, such as "400 VALIDATION_ERROR". */
+function documentedErrors(method: string, path: string): string[] {
+  const { responses = {} } = openApi.paths[path]?.[method.toLowerCase()] ?? {};
+  return Object.entries(responses)
+    .flatMap(([status, { $ref = "" }]) => {
+      const component = openApi.components.responses[$ref.split("/").at(-1) ?? ""];
+      const codes = Object.keys(component?.content["application/json"].examples ?? {});
+      return codes.map((code) => `${status} ${code}`);
+    })
+    .sort();
+}

@@ -1,18 +1,12 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { ERRORS } from "../../server/errors.js";
-import { makeListing } from "../factories.js";
-import {
-  DatabaseProxy,
-  errorCodeOf,
-  type HttpRequest,
-  type HttpResponse,
-  type KeyHolder,
-  startTestGateway,
-  type TestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
-import { createTestDatabase } from "../harness.js";
-import { validateResponse } from "./responses.js";
+import { createTestDatabase } from "../support/database.js";
+import { makeListing } from "../support/factories.js";
+import { type HttpRequest, type KeyHolder, startTestGateway, type TestGateway } from "../support/gateway.js";
+import { errorCodeOf, type HttpResponse } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
+import { validateResponse } from "../support/validate-response.js";
 
 let gateway: TestGateway;
 let holder: KeyHolder;
@@ -97,7 +91,7 @@ describe("the OpenAPI document describes", () => {
   });
 
   it("the response while the database is unreachable", async () => {
-    const proxy = await DatabaseProxy.start((await createTestDatabase()).url);
+    const proxy = await TcpProxy.start((await createTestDatabase()).url);
     const withoutDatabase = await startTestGateway({ DATABASE_URL: proxy.url });
     const { key } = await withoutDatabase.addKeyHolder();
     await send({ path: "/v1/forms", key }, withoutDatabase);

@@ -6,8 +6,9 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { makeForm, makeListing } from "../factories.js";
-import { startTestGateway } from "../gateway-harness.js";
+import { makeForm, makeListing } from "../support/factories.js";
+import { startTestGateway } from "../support/gateway.js";
+import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
 import {
   documentSamples,
   guideSamples,
@@ -154,17 +155,7 @@ describe("samples", () => {
     const typescript = samples.filter(({ language }) => language === "ts");
     for (const sample of typescript) await writeFile(fileOf(sample, "ts"), sample.source);
     const config = {
-      compilerOptions: {
-        target: "es2022",
-        module: "nodenext",
-        strict: true,
-        noUncheckedIndexedAccess: true,
-        exactOptionalPropertyTypes: true,
-        noEmit: true,
-        types: ["node"],
-        typeRoots: [join(packageRoot(), "node_modules", "@types")],
-        paths: { "@guest-forms/sdk": [SDK] },
-      },
+      compilerOptions: STRICT_COMPILER_OPTIONS,
       files: typescript.map((sample) => fileOf(sample, "ts")),
     };
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings, settingsSchema } from "../../server/config.js";
-import { spawnNode } from "../harness.js";
+import { spawnNode } from "../support/processes.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { spawnNode } from "../harness.js";
+import { spawnNode } from "../support/processes.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
 const { engines, bin, scripts } = JSON.parse(read("package.json")) as {

@@ -2,35 +2,69 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { runTool } from "../abuse/tool.js";
+import { runTool } from "../support/run-tool.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
-
-const REGISTRY = "https://registry.npmjs.org/";
 
 interface Locked {
   version?: string;
   resolved?: string;
   integrity?: string;
+  license?: string;
   link?: boolean;
+  dev?: boolean;
 }
 
+/** The packages of a lock file by folder. */
+const lockedIn = (name: string) =>
+  Object.entries((JSON.parse(read(name)) as { packages: Record<string, Locked> }).packages).filter(
+    ([path, { link }]) => path.includes("node_modules/") && !link,
+  );
+
 test.each(["package-lock.json", ".ci/openapi-checks/package-lock.json"])(
-  "%s pins every package to one version from the registry with its SHA-512",
+  "%s pins every package to one version with its SHA-512, and names no registry",
   (name) => {
-    const { packages } = JSON.parse(read(name)) as { packages: Record<string, Locked> };
-    const installed = Object.entries(packages).filter(
-      ([path, { link }]) => path.includes("node_modules/") && !link,
-    );
-    expect(installed.length).toBeGreaterThan(100);
-    for (const [path, { version, resolved, integrity }] of installed) {
+    const locked = lockedIn(name);
+    expect(locked.length).toBeGreaterThan(100);
+    for (const [path, { version, resolved, integrity }] of locked) {
       expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
-      // If it is absent, the configured registry is used. Any other source is named here.
-      expect(resolved ?? REGISTRY, path).toContain(REGISTRY);
       expect(integrity, path).toMatch(/^sha512-/);
+      expect(resolved, `${path}: see omit-lockfile-registry-resolved in .npmrc`).toBeUndefined();
     }
+    expect(read(name)).not.toMatch(/"resolved": "[^"]*:/);
   },
 );
+
+test("every lock file of the repository is one of those two", async () => {
+  const files = await runTool("git", ["-C", packageRoot(), "ls-files"], 60);
+  const locks = files
+    .split("\n")
+    .filter((path) => /(lock\.json|shrinkwrap\.json|\.lock|lock\.yaml)$/.test(path));
+  expect(locks).toEqual([".ci/openapi-checks/package-lock.json", "package-lock.json"]);
+});
+
+/** Licenses that allow a closed product to contain the package if it includes the license text. */
+const PERMISSIVE = [
+  "MIT",
+  "MIT-0",
+  "ISC",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "Apache-2.0",
+  "BlueOak-1.0.0",
+  "0BSD",
+];
+
+test("every package that an installation downloads or that the release bundles has a permissive license", () => {
+  const downloaded = lockedIn("package-lock.json")
+    .filter(([, { dev }]) => !dev)
+    .map(([path, { license }]) => `${path.replace(/^.*node_modules\//, "")} (${license})`);
+  const bundled = read("dist/LICENSES").match(/^\S+ \d+\.\d+\.\d+\S* \(.*\)$/gm) ?? [];
+  expect(downloaded.length).toBeGreaterThan(100);
+  expect(bundled.length).toBeGreaterThan(20);
+  const isPermissive = (line: string) => PERMISSIVE.some((license) => line.endsWith(`(${license})`));
+  expect([...downloaded, ...bundled].filter((line) => !isPermissive(line))).toEqual([]);
+});
 
 test("Prisma's CLI installs neither its database server nor Prisma Studio", () => {
   const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Locked> };

@@ -10,7 +10,8 @@ const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
 const unit = read("deploy/guest-forms.service");
 const value = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1] ?? "";
 const ROOT = "/opt/guest-forms";
-const canVerify = spawnSync("systemd-analyze", ["--version"]).status === 0;
+/** In CI, a missing program is a failure. */
+const canVerify = Boolean(process.env.CI) || spawnSync("systemd-analyze", ["--version"]).status === 0;
 
 test("the unit runs the command that operating.md installs, and migrates first", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };

@@ -14,8 +14,8 @@ import {
   startEmbedded,
 } from "../../gateway/dev/embedded.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort, type RunningProcess, spawnNode } from "../harness.js";
-import { isAlive } from "../is-alive.js";
+import { freePort } from "../support/network.js";
+import { isAlive, type RunningProcess, spawnNode } from "../support/processes.js";
 
 let dataDir = "";
 const folders: string[] = [];

@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { afterAll } from "vitest";
+import type { Socket } from "node:net";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
 /**
  * Progress of a create, as seen on the connection to Postgres:
@@ -22,28 +21,17 @@ function kindOf(sql: string): StatementKind {
 /** A proxy between one gateway and Postgres that reports the phase of the current create. */
 export class CreatePhaseProxy {
   /** postgres:// address through the proxy. */
-  readonly url: string;
+  url = "";
   phase: Phase = "before the write";
   /** Called when the phase changes: after the gateway's bytes are forwarded, before those of Postgres are. */
   onPhase: (phase: Phase) => void = () => {};
-  readonly #server: Server;
 
-  private constructor(server: Server, url: string) {
-    this.#server = server;
-    this.url = url;
-  }
+  private constructor() {}
 
   static async start(databaseUrl: string): Promise<CreatePhaseProxy> {
-    const target = new URL(databaseUrl);
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = new URL(databaseUrl);
-    url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const proxy = new CreatePhaseProxy(server, url.href);
-    server.on("connection", (gateway) =>
-      proxy.#forward(gateway, connect(Number(target.port || 5432), target.hostname)),
-    );
-    proxies.push(proxy);
+    const proxy = new CreatePhaseProxy();
+    const forward = (gateway: Socket, postgres: Socket) => proxy.#forward(gateway, postgres);
+    proxy.url = (await TcpProxy.start(databaseUrl, { forward })).url;
     return proxy;
   }
 
@@ -51,10 +39,6 @@ export class CreatePhaseProxy {
   reset(): void {
     this.phase = "before the write";
     this.onPhase = () => {};
-  }
-
-  close(): void {
-    this.#server.close();
   }
 
   #forward(gateway: Socket, postgres: Socket): void {
@@ -93,13 +77,6 @@ export class CreatePhaseProxy {
       readFromPostgres(chunk);
       gateway.write(chunk);
     });
-    for (const [one, other] of [
-      [gateway, postgres],
-      [postgres, gateway],
-    ] as const) {
-      one.setNoDelay(true);
-      one.on("error", () => {}).once("close", () => other.destroy());
-    }
   }
 
   #enter(phase: Phase): void {
@@ -128,8 +105,3 @@ function createMessageReader(
     }
   };
 }
-
-const proxies: CreatePhaseProxy[] = [];
-afterAll(() => {
-  for (const proxy of proxies) proxy.close();
-});

@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Agent } from "node:http";
 import { expect } from "vitest";
 import type { FormBody } from "../../server/forms/schema.js";
-import { sendRequest, type TimedResponse, uniqueStay } from "../fleet/client.js";
-import type { Fixture, GatewayProcess } from "../fleet/gateway-processes.js";
+import type { Fixture, GatewayProcess } from "../support/gateway-processes.js";
+import { sendRequest, type TimedResponse } from "../support/http-client.js";
+import { uniqueStay } from "../support/stays.js";
 
 /** A create that can be sent more than once. */
 export interface Create {
@@ -38,7 +39,7 @@ export const sendConcurrently = (
   fixture: Fixture,
   gateways: GatewayProcess[],
   creates: Create[],
-  agent: Agent,
+  agent?: Agent,
 ): Promise<TimedResponse[]> =>
   Promise.all(
     creates.map((create, index) =>

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isAlive } from "../is-alive.js";
+import { isAlive } from "../support/processes.js";
 
 /** A wall clock that can be changed while processes run (libfaketime). Monotonic clocks and timers stay real. */
 export class FakedClock {

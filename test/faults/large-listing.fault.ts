@@ -2,9 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { encodeCursor } from "../../server/paging.js";
-import { asOperator, asUser, makeForm, makeListing, makeUser, openTestServices } from "../factories.js";
-import { runCli } from "../harness.js";
-import { formIdsInScope } from "../server/bulk.js";
+import { formIdsInScope } from "../support/bulk.js";
+import {
+  asOperator,
+  asUser,
+  makeForm,
+  makeListing,
+  makeUser,
+  openTestServices,
+} from "../support/factories.js";
+import { runCli } from "../support/processes.js";
 
 const FORMS = 200_000;
 const MAX_REQUEST_MS = 1_000;

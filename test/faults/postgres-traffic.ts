@@ -3,7 +3,13 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
-import { type RequestOptions, sendRequest, type TimedResponse } from "../fleet/client.js";
+import {
+  isBrokenConnection,
+  type RequestOptions,
+  sendRequest,
+  type TimedResponse,
+} from "../support/http-client.js";
+import { countValues } from "../support/statistics.js";
 
 /** Relative frequency of each kind of request. */
 export interface RequestMix {
@@ -58,8 +64,8 @@ export interface ResponseSample {
   receivedAt: number;
 }
 
-/** More requests in flight are skipped, if the machine cannot keep up. */
-const MAX_IN_FLIGHT = 200;
+/** A request is not sent if those of this time are still in flight: the machine cannot keep up. */
+const MAX_IN_FLIGHT_SECONDS = 3;
 
 /**
  * Clients that send requests at a constant rate without waiting for responses, and record what was acknowledged. Each
@@ -70,10 +76,10 @@ export class Traffic {
   readonly creates: SentCreate[] = [];
   /** Responses that violate a guarantee. */
   readonly violations: string[] = [];
-  /** Requests that failed with a connection error. */
+  /** Requests whose connection broke, if that is expected. */
   connectionErrors = 0;
-  /** Requests not sent because too many were in flight. */
-  skippedRequests = 0;
+  /** `performance.now()` of each request that was sent, except further pages of a list. */
+  readonly #sentAt: number[] = [];
   readonly #options: TrafficOptions;
   readonly #acknowledged: SentCreate[] = [];
   #failed: SentCreate[] = [];
@@ -112,6 +118,11 @@ export class Traffic {
     }
   }
 
+  /** Requests per second that were sent in an interval, at times of `performance.now()`. */
+  sentPerSecond(from: number, to: number): number {
+    return (1_000 * this.#sentAt.filter((at) => at >= from && at < to).length) / (to - from);
+  }
+
   /** Closes all connections of the clients, also those with requests in flight. */
   closeConnections(): void {
     const old = this.#agents;
@@ -128,10 +139,8 @@ export class Traffic {
     for (let dueAt = performance.now(); !this.#isStopped; dueAt += intervalMs) {
       const earlyMs = dueAt - performance.now();
       if (earlyMs > 1) await sleep(earlyMs);
-      if (this.#inFlight.size >= MAX_IN_FLIGHT) {
-        this.skippedRequests++;
-        continue;
-      }
+      if (this.#inFlight.size >= MAX_IN_FLIGHT_SECONDS * this.#options.perSecond) continue;
+      this.#sentAt.push(performance.now());
       const request: Promise<void> = this.#sendRandom().finally(() => this.#inFlight.delete(request));
       this.#inFlight.add(request);
     }
@@ -269,8 +278,9 @@ export class Traffic {
       if (problem) this.violations.push(`${kind}: ${problem}`);
       return response;
     } catch (error) {
-      this.connectionErrors++;
-      if (!expectsConnectionErrors) this.violations.push(`${kind}: ${(error as Error).message}`);
+      const isExpected = isBrokenConnection(error) && expectsConnectionErrors;
+      if (isExpected) this.connectionErrors++;
+      else this.violations.push(`${kind}: ${(error as Error).message}`);
       // Backoff, because a stopped gateway rejects connections immediately.
       await sleep(100);
       return undefined;
@@ -296,20 +306,5 @@ export function describeInvalidResponse({ status, headers, json }: TimedResponse
   return `${status}, Retry-After ${headers["retry-after"]}: ${JSON.stringify(json)}`;
 }
 
-/** Counts the samples by status. */
-export function countStatuses(samples: ResponseSample[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { status } of samples) counts[status] = (counts[status] ?? 0) + 1;
-  return counts;
-}
-
-/** Returns a generator of numbers from 0 to below 1, reproducible by its seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
+export const countStatuses = (samples: Pick<ResponseSample, "status">[]) =>
+  countValues(samples.map(({ status }) => status));

@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { afterAll } from "vitest";
+import type { Socket } from "node:net";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
 /**
  * When to kill the client during an SMTP session:
@@ -29,35 +28,25 @@ interface Armed {
 /** A proxy between one worker and the mail server that can kill the worker at a chosen point of an SMTP session. */
 export class SmtpKillProxy {
   /** smtp:// address through the proxy. */
-  readonly url: string;
+  url = "";
   /** Message-IDs of the messages sent through the proxy, with `performance.now()` of each. */
   readonly seen: { messageId: string; at: number }[] = [];
   /** Of the last accepted message. */
   sessionBytes: SessionBytes = { beforeMessage: 0, message: 0 };
   #armed: Armed | undefined;
-  readonly #server: Server;
 
-  private constructor(server: Server) {
-    this.#server = server;
-    this.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
+  private constructor() {}
 
   static async start(port: number): Promise<SmtpKillProxy> {
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const proxy = new SmtpKillProxy(server);
-    server.on("connection", (worker) => proxy.#forward(worker, connect(port, "127.0.0.1")));
-    proxies.push(proxy);
+    const proxy = new SmtpKillProxy();
+    const forward = (worker: Socket, mailServer: Socket) => proxy.#forward(worker, mailServer);
+    proxy.url = (await TcpProxy.start(`smtp://127.0.0.1:${port}`, { forward })).url;
     return proxy;
   }
 
   /** Calls `kill` in the next session. `expectedBytes` are those of a similar session. */
   killInNextSession(killPoint: KillPoint, expectedBytes: SessionBytes, kill: () => void): void {
     this.#armed = { killPoint, expectedBytes, kill };
-  }
-
-  close(): void {
-    this.#server.close();
   }
 
   #forward(worker: Socket, mailServer: Socket): void {
@@ -94,13 +83,6 @@ export class SmtpKillProxy {
       }
       worker.write(chunk);
     });
-    for (const [one, other] of [
-      [worker, mailServer],
-      [mailServer, worker],
-    ] as const) {
-      one.setNoDelay(true);
-      one.on("error", () => {}).once("close", () => other.end());
-    }
   }
 
   #recordMessageId({ sent, messageStart }: { sent: string; messageStart: number }): void {
@@ -123,8 +105,3 @@ function maxBytesOf(
   if (killPoint.stage !== "during DATA" || Number.isNaN(messageStart)) return Number.POSITIVE_INFINITY;
   return messageStart + Math.floor(killPoint.fraction * (expectedBytes.message - TERMINATOR_BYTES));
 }
-
-const proxies: SmtpKillProxy[] = [];
-afterAll(() => {
-  for (const proxy of proxies) proxy.close();
-});

@@ -1,21 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
-import type { PostgresCluster, ShutdownSignal } from "./postgres-cluster.js";
+import type { ExternalServer } from "../support/external-server.js";
+import type { PostgresCluster, ShutdownSignal } from "../support/postgres-cluster.js";
+import { runSql } from "../support/run-sql.js";
+import { END_SESSIONS } from "./postgres-service.js";
 import type { Traffic } from "./postgres-traffic.js";
-import type { ManagedProcess } from "./soak-processes.js";
+import type { SoakProcess } from "./soak-process.js";
 
 /** What the injector breaks. */
 export interface Targets {
   cluster: PostgresCluster;
   /** The gateway to kill; the other one keeps running. */
-  gateway: ManagedProcess;
-  worker: ManagedProcess;
+  gateway: SoakProcess;
+  /** The worker to kill; the other one keeps running. */
+  worker: SoakProcess;
   /** Undefined if the soak did not start it. */
-  redis: ManagedProcess | undefined;
+  redis: ExternalServer | undefined;
   traffic: Traffic;
 }
 
-/** An injected fault. Times are seconds since the start of the soak. */
+/** An injected fault. Times are those of `performance.now()`. */
 export interface InjectedFault {
   kind: string;
   startedAt: number;
@@ -29,16 +32,12 @@ export class FaultInjector {
   readonly injected: InjectedFault[] = [];
   readonly #targets: Targets;
   readonly #random: () => number;
-  readonly #startedAt: number;
-  readonly #log: (line: string) => void;
   #loop: Promise<void> = Promise.resolve();
   readonly #stopping = new AbortController();
 
-  constructor(targets: Targets, random: () => number, startedAt: number, log: (line: string) => void) {
+  constructor(targets: Targets, random: () => number) {
     this.#targets = targets;
     this.#random = random;
-    this.#startedAt = startedAt;
-    this.#log = log;
   }
 
   start(): void {
@@ -60,10 +59,9 @@ export class FaultInjector {
           () => {},
         );
         if (this.#stopping.signal.aborted) return;
-        const startedAt = this.#secondsSinceStart();
-        this.#log(kind);
+        const startedAt = performance.now();
         await inject();
-        this.injected.push({ kind, startedAt, endedAt: this.#secondsSinceStart() });
+        this.injected.push({ kind, startedAt, endedAt: performance.now() });
       }
     }
   }
@@ -72,17 +70,10 @@ export class FaultInjector {
     const { gateway, worker, cluster, redis, traffic } = this.#targets;
     const signal = SHUTDOWN_SIGNALS[Math.floor(this.#random() * SHUTDOWN_SIGNALS.length)] ?? "SIGQUIT";
     const kinds: [string, () => Promise<void>][] = [
-      ["gateway killed", () => this.#restart(gateway, "SIGKILL")],
-      ["gateway stopped", () => this.#restart(gateway, "SIGTERM")],
-      ["worker killed", () => this.#restart(worker, "SIGKILL")],
-      [
-        `Postgres restarted (${signal})`,
-        async () => {
-          await cluster.stop(signal);
-          await this.#pause(300, 2_000);
-          await cluster.start();
-        },
-      ],
+      ["gateway killed", () => this.#restart(gateway, () => gateway.stop("SIGKILL"))],
+      ["gateway stopped", () => this.#restart(gateway, () => gateway.stop("SIGTERM"))],
+      ["worker killed", () => this.#restart(worker, () => worker.stop("SIGKILL"))],
+      [`Postgres restarted (${signal})`, () => this.#restart(cluster, () => cluster.stop(signal))],
       [
         "Postgres frozen",
         async () => {
@@ -92,27 +83,16 @@ export class FaultInjector {
         },
       ],
       ["client connections closed", async () => traffic.closeConnections()],
-      ["Postgres sessions terminated", () => this.#terminateSessions()],
+      ["Postgres sessions terminated", async () => void (await runSql(cluster.url, END_SESSIONS))],
     ];
-    if (redis) kinds.push(["Redis killed", () => this.#restart(redis, "SIGKILL")]);
+    if (redis) kinds.push(["Redis killed", () => this.#restart(redis, () => redis.kill())]);
     return kinds;
   }
 
-  async #restart(target: ManagedProcess, signal: NodeJS.Signals): Promise<void> {
-    await target.stop(signal);
+  async #restart(target: { start(): Promise<unknown> }, stop: () => Promise<unknown>): Promise<void> {
+    await stop();
     await this.#pause(100, 2_000);
     await target.start();
-  }
-
-  async #terminateSessions(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#targets.cluster.url });
-    await client.connect();
-    await client
-      .query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> 'guest-forms owner'`,
-      )
-      .finally(() => client.end());
   }
 
   #shuffled<Item>(items: Item[]): Item[] {
@@ -124,5 +104,4 @@ export class FaultInjector {
 
   #pause = (min: number, max: number) => sleep(this.#randomBetween(min, max));
   #randomBetween = (min: number, max: number) => min + this.#random() * (max - min);
-  #secondsSinceStart = () => (performance.now() - this.#startedAt) / 1_000;
 }

@@ -1,25 +1,22 @@
 import { describe, expect, test } from "vitest";
-import { asOperator, fixedStay, openTestServices } from "../factories.js";
-import { spawnCli } from "../harness.js";
-import { makeListingOwner } from "../server/listing-owner.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import {
   commandEnv,
   type MailServer,
   mailEnv,
   openMailServer,
   openServicesWithMail,
+  recipientsOf,
   startTestWorker,
-} from "../server/mail-server.js";
+} from "../support/mail-server.js";
+import { spawnCli } from "../support/processes.js";
+import { fixedStay } from "../support/stays.js";
 
 /** Guaranteed time until the jobs of a killed worker are taken over. */
 const TAKEOVER_MS = 60_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_SEND_MS = 40_000;
-
-const eventually = <Result>(read: () => Result, timeout = 40_000) =>
-  expect.poll(read, { timeout, interval: 50 });
-
-const recipients = ({ received }: MailServer) => received.flatMap(({ to }) => to);
 
 describe("notifications of a stale worker", () => {
   test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
@@ -38,24 +35,24 @@ describe("notifications of a stale worker", () => {
     // The last attempt: it must be repeated, because its worker was killed.
     await services.db.pool.query("UPDATE notifications SET attempts = 24");
     const victim = start(killed);
-    await eventually(() => killed.rcptCount).toBe(1);
+    await expect.poll(() => killed.rcptCount).toBe(1);
     const slowWorker = start(slow);
     await create("slow@example.com");
-    await eventually(() => slow.rcptCount).toBe(1);
+    await expect.poll(() => slow.rcptCount).toBe(1);
     const sendingSince = performance.now();
     await start(other).waitForLine(/Sending notifications/, 60_000);
     const states = async () => (await asOperator(services).notifications.list()).map(({ state }) => state);
     expect(await states()).toEqual(["running", "running"]);
     const killedAt = performance.now();
     await victim.stop("SIGKILL");
-    await eventually(() => recipients(other), TAKEOVER_MS).toEqual(["killed@example.com"]);
+    await expect.poll(() => recipientsOf(other), { timeout: TAKEOVER_MS }).toEqual(["killed@example.com"]);
     expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
     expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
     await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
     expect(await states()).toEqual(["running"]);
     slow.releaseRcpt();
-    await eventually(() => recipients(slow)).toEqual(["slow@example.com"]);
-    await eventually(states).toEqual([]);
+    await expect.poll(() => recipientsOf(slow)).toEqual(["slow@example.com"]);
+    await expect.poll(states).toEqual([]);
     await slowWorker.stop();
     expect([killed.rcptCount, slow.rcptCount, other.rcptCount]).toEqual([1, 1, 1]);
   }, 150_000);
@@ -69,13 +66,13 @@ describe("notifications of a stale worker", () => {
     await services.db.pool.query("UPDATE notifications SET crashes = 4");
     const env = { ...commandEnv(services), ...mailEnv(deadly.url) };
     const victim = spawnCli(["worker"], { env });
-    await eventually(() => deadly.rcptCount).toBe(1);
+    await expect.poll(() => deadly.rcptCount).toBe(1);
     await victim.stop("SIGKILL");
     const lines = await startTestWorker(await openServicesWithMail(services, other.url));
     const { notifications } = asOperator(services);
-    await eventually(async () => (await notifications.list()).map(({ state }) => state), TAKEOVER_MS).toEqual(
-      ["failed"],
-    );
+    await expect
+      .poll(async () => (await notifications.list()).map(({ state }) => state), { timeout: TAKEOVER_MS })
+      .toEqual(["failed"]);
     const [failed] = await notifications.list();
     const reason = "its worker crashed at each of 5 attempts in a row";
     expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
@@ -84,9 +81,9 @@ describe("notifications of a stale worker", () => {
       facts: expect.objectContaining({ notificationId: failed?.id, formId: form.id, reason }),
       message: "notification given up",
     });
-    expect(recipients(other)).toEqual([]);
+    expect(recipientsOf(other)).toEqual([]);
     await notifications.retry({ id: failed?.id ?? "" });
-    await eventually(() => recipients(other)).toEqual(["guest@example.com"]);
+    await expect.poll(() => recipientsOf(other)).toEqual(["guest@example.com"]);
   }, 150_000);
 
   test("a notification claimed by a worker that never got the response is sent", async () => {
@@ -95,12 +92,12 @@ describe("notifications of a stale worker", () => {
     const mailServer = await openMailServer();
     await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-    await eventually(() => mailServer.received.length).toBe(1);
-    await eventually(() => asOperator(services).notifications.list()).toEqual([]);
+    await expect.poll(() => mailServer.received.length).toBe(1);
+    await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
     // As if the connection was lost after the worker claimed the notification, before it got the response.
     await services.db.pool.query(
       "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
     );
-    await eventually(() => mailServer.received.length, TAKEOVER_MS).toBe(2);
+    await expect.poll(() => mailServer.received.length, { timeout: TAKEOVER_MS }).toBe(2);
   }, 120_000);
 });

@@ -1,24 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { asOperator, fixedStay, openTestServices } from "../factories.js";
-import { DatabaseProxy } from "../gateway-harness.js";
-import { makeListingOwner } from "../server/listing-owner.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import {
   type MailServer,
   openMailServer,
   openServicesWithMail,
+  recipientsOf,
   startTestWorker,
-} from "../server/mail-server.js";
+} from "../support/mail-server.js";
+import { fixedStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
 /** Longer than a worker needs to reconnect to the database. */
 const RECONNECT_MS = 6_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_OUTAGE_MS = 40_000;
-
-const eventually = <Result>(read: () => Result, timeout = 40_000) =>
-  expect.poll(read, { timeout, interval: 50 });
-
-const recipients = ({ received }: MailServer) => received.flatMap(({ to }) => to);
 
 test("after a long database outage, the notifications of a running worker are not taken over, and an email sent during the outage is not repeated", async () => {
   const services = await openTestServices();
@@ -27,7 +24,7 @@ test("after a long database outage, the notifications of a running worker are no
     holder.create(fixedStay(holder.listingId, { guestEmail: `${name}@example.com`, numberOfGuests }));
   const [slow, other] = [await openMailServer(), await openMailServer()];
   const startWorkerBehindProxy = async ({ url }: MailServer) => {
-    const proxy = await DatabaseProxy.start(services.db.url);
+    const proxy = await TcpProxy.start(services.db.url);
     onTestFinished(() => proxy.close());
     return {
       proxy,
@@ -37,15 +34,15 @@ test("after a long database outage, the notifications of a running worker are no
   const sender = await startWorkerBehindProxy(slow);
   const releaseFirst = slow.holdRcpt();
   await create("first", 1);
-  await eventually(() => slow.rcptCount).toBe(1);
+  await expect.poll(() => slow.rcptCount).toBe(1);
   slow.holdRcpt();
   await create("second", 2);
-  await eventually(() => slow.rcptCount).toBe(2);
+  await expect.poll(() => slow.rcptCount).toBe(2);
   const idle = await startWorkerBehindProxy(other);
   sender.proxy.cut();
   idle.proxy.cut();
   releaseFirst();
-  await eventually(() => recipients(slow)).toEqual(["first@example.com"]);
+  await expect.poll(() => recipientsOf(slow)).toEqual(["first@example.com"]);
   await sleep(LONG_OUTAGE_MS);
   // The idle worker reconnects some seconds before the one that is sending.
   idle.proxy.restore();
@@ -53,8 +50,8 @@ test("after a long database outage, the notifications of a running worker are no
   sender.proxy.restore();
   await sleep(LONG_OUTAGE_MS / 2);
   slow.releaseRcpt();
-  await eventually(() => asOperator(services).notifications.list()).toEqual([]);
-  expect(recipients(slow)).toEqual(["first@example.com", "second@example.com"]);
+  await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
+  expect(recipientsOf(slow)).toEqual(["first@example.com", "second@example.com"]);
   expect(other.rcptCount).toBe(0);
   const takeovers = [...sender.lines, ...idle.lines].filter(({ message }) => message.startsWith("took over"));
   expect(takeovers).toEqual([]);
@@ -66,20 +63,20 @@ test("a worker that cannot record the outcome of a notification records it when 
   const mailServer = await openMailServer();
   mailServer.holdRcpt();
   mailServer.rcptErrors.push({ code: 451, text: "busy" });
-  const proxy = await DatabaseProxy.start(services.db.url);
+  const proxy = await TcpProxy.start(services.db.url);
   onTestFinished(() => proxy.close());
   const lines = await startTestWorker(
     await openServicesWithMail(services, mailServer.url, { DATABASE_URL: proxy.url }),
   );
   await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-  await eventually(() => mailServer.rcptCount).toBe(1);
+  await expect.poll(() => mailServer.rcptCount).toBe(1);
   proxy.cut();
   mailServer.releaseRcpt();
   const countLogged = (beginning: string) =>
     lines.filter(({ message }) => message.startsWith(beginning)).length;
-  await eventually(() => countLogged("cannot record the outcome")).toBe(1);
+  await expect.poll(() => countLogged("cannot record the outcome")).toBe(1);
   proxy.restore();
-  await eventually(() => recipients(mailServer), 60_000).toEqual(["guest@example.com"]);
-  await eventually(() => asOperator(services).notifications.list()).toEqual([]);
+  await expect.poll(() => recipientsOf(mailServer), { timeout: 60_000 }).toEqual(["guest@example.com"]);
+  await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
   expect(countLogged("took over")).toBe(0);
 }, 180_000);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { examine } from "../../gateway/doctor/examine.js";
 import { readSettings } from "../../server/config.js";
-import { freePort } from "../harness.js";
-import { describeWithBinary } from "./describe-with-binary.js";
-import { createRedis } from "./external-server.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { createRedis } from "../support/external-server.js";
+import { freePort } from "../support/network.js";
 
 describeWithBinary("redis-server", "doctor", (binary) => {
   it("reports whether Redis responds", async () => {

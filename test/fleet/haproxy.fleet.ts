@@ -1,40 +1,38 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import type { Agent } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/engine.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { freePort } from "../harness.js";
-import {
-  countOutcomes,
-  createWithRetries,
-  sendRequest,
-  singleConnectionAgent,
-  startLoad,
-  uniqueStay,
-} from "./client.js";
-import { describeWithBinary } from "./describe-with-binary.js";
-import { ExternalServer } from "./external-server.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { ExternalServer } from "../support/external-server.js";
 import {
   countLogLines,
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcess,
-} from "./gateway-processes.js";
-import { createNetworkHosts, type NetworkHost } from "./network-hosts.js";
-import { TcpProxy } from "./tcp-proxy.js";
+} from "../support/gateway-processes.js";
+import {
+  countOutcomes,
+  createWithRetries,
+  sendRequest,
+  singleConnectionAgent,
+  startLoad,
+} from "../support/http-client.js";
+import { freePort } from "../support/network.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { uniqueStay } from "../support/stays.js";
 
 const CLIENTS = 12;
+/** Per client, so that the test leaves CPU time to the gateways that start. */
+const PAUSE_MS = 20;
+const HOSTS = ["127.0.0.2", "127.0.0.3"];
 
 describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
   let fixture: Fixture;
-  let folder: string;
   let ports: number[];
-  let hosts: NetworkHost[];
-  let databaseUrls: string[];
   let gateways: GatewayProcess[];
   let url: string;
   let agents: Agent[];
@@ -43,8 +41,7 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
     startGatewayProcess(
       {
         ...fixture.env,
-        DATABASE_URL: databaseUrls[index] ?? "",
-        HOST: hosts[index]?.address ?? "",
+        HOST: HOSTS[index] ?? "",
         PORT: String(ports[index]),
         TRUST_PROXY: "1",
         DRAIN_DELAY_SECONDS: "2",
@@ -52,22 +49,13 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
         DRAIN_SECONDS: "2",
       },
       ["--workers", "2"],
-      hosts[index]?.commandPrefix,
     );
 
   beforeAll(async () => {
     fixture = await makeFixture();
-    hosts = await createNetworkHosts(2);
-    // Processes in a network namespace cannot reach the database on 127.0.0.1.
-    const proxies = await Promise.all(
-      hosts.map(({ testAddress }) => TcpProxy.start(fixture.services.db.url, testAddress)),
-    );
-    databaseUrls = proxies.map((proxy) => proxy.url);
-    console.info(`hosts: ${hosts.map(({ address }) => address).join(", ")}`);
     ports = await Promise.all([freePort(), freePort()]);
     const port = await freePort();
-    folder = await mkdtemp(join(tmpdir(), "guest-forms-haproxy-"));
-    const config = join(folder, "haproxy.cfg");
+    const config = join(await makeTempFolder("haproxy"), "haproxy.cfg");
     const example = await readFile(join(packageRoot(), "deploy/haproxy.cfg"), "utf8");
     const replace = (text: string, from: string, to: string) => {
       expect(text.split(from), from).toHaveLength(2);
@@ -77,8 +65,8 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
       config,
       [
         ["bind :80", `bind 127.0.0.1:${port}`],
-        ["10.0.0.11:3000", `${hosts[0]?.address}:${ports[0]}`],
-        ["10.0.0.12:3000", `${hosts[1]?.address}:${ports[1]}`],
+        ["10.0.0.11:3000", `${HOSTS[0]}:${ports[0]}`],
+        ["10.0.0.12:3000", `${HOSTS[1]}:${ports[1]}`],
       ].reduce((text, [from = "", to = ""]) => replace(text, from, to), example),
     );
     gateways = await Promise.all([startGateway(0), startGateway(1)]);
@@ -86,7 +74,6 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
     url = `http://127.0.0.1:${port}`;
     await waitUntilBothServe();
   });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
   beforeEach(() => {
     agents = Array.from({ length: CLIENTS }, singleConnectionAgent);
   });
@@ -127,9 +114,10 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
       while (!isStopped) {
         const body = uniqueStay(fixture.listing.id);
         created.push(await createWithRetries(url, fixture.key.key, body, agentOf(client)));
+        await sleep(PAUSE_MS);
       }
     });
-    const reads = startLoad(8, (client) => read(client + 4));
+    const reads = startLoad(8, (client) => read(client + 4), PAUSE_MS);
     for (const [index, gateway] of [...gateways.entries()]) {
       await sleep(1_500);
       await killAll(gateway);
@@ -148,44 +136,36 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
     expect((await formsInDatabase()).filter((form) => !existing.includes(form))).toEqual(acknowledged);
   });
 
-  const mixedLoad = () =>
-    startLoad(CLIENTS, (client) => {
+  /** Asserts that under load no request fails while `work` handles each gateway in turn. */
+  const disturbEachGateway = async (work: (gateway: GatewayProcess, index: number) => Promise<unknown>) => {
+    const sendOne = (client: number) => {
       if (client % 3 > 0) return read(client);
-      const body = uniqueStay(fixture.listing.id);
-      return sendRequest(`${url}/v1/forms`, fixture.key.key, {
-        method: "POST",
-        body,
-        agent: agentOf(client),
-      });
-    });
-
-  it("a rolling restart of each gateway's workers under load fails no request", async () => {
-    const load = mixedLoad();
-    for (const gateway of gateways) {
+      const options = { method: "POST", body: uniqueStay(fixture.listing.id), agent: agentOf(client) };
+      return sendRequest(`${url}/v1/forms`, fixture.key.key, options);
+    };
+    const load = startLoad(CLIENTS, sendOne, PAUSE_MS);
+    for (const [index, gateway] of [...gateways.entries()]) {
       await sleep(500);
-      process.kill(gateway.process.pid, "SIGHUP");
-      await expect
-        .poll(() => countLogLines(gateway, "all workers were replaced"), { timeout: 30_000 })
-        .toBe(1);
+      await work(gateway, index);
     }
     await sleep(500);
     await load.stop();
-    console.info(`rolling restarts: ${JSON.stringify(countOutcomes(load))}`);
+    console.info(`outcomes: ${JSON.stringify(countOutcomes(load))}`);
     expect(Object.keys(countOutcomes(load)).sort()).toEqual(["200", "201"]);
-  });
+  };
 
-  it("stopping a gateway gracefully under load and starting it again fails no request", async () => {
-    const load = mixedLoad();
-    for (const [index, gateway] of [...gateways.entries()]) {
-      await sleep(500);
+  it("a rolling restart of each gateway's workers under load fails no request", () =>
+    disturbEachGateway(async (gateway) => {
+      process.kill(gateway.process.pid, "SIGHUP");
+      await expect.poll(() => countLogLines(gateway, "all workers were replaced")).toBe(1);
+    }));
+
+  it("stopping a gateway gracefully under load and starting it again fails no request", () =>
+    disturbEachGateway(async (gateway, index) => {
       expect((await gateway.process.stop("SIGTERM")).code).toBe(0);
       gateways[index] = await startGateway(index);
       await waitUntilBothServe();
-    }
-    await load.stop();
-    console.info(`stopped and started: ${JSON.stringify(countOutcomes(load))}`);
-    expect(Object.keys(countOutcomes(load)).sort()).toEqual(["200", "201"]);
-  });
+    }));
 
   it("HAProxy returns a 503 error envelope if no gateway is available", async () => {
     await Promise.all(gateways.map(killAll));

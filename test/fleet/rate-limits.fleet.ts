@@ -1,17 +1,17 @@
 import { Agent } from "node:http";
 import { beforeAll, expect, it } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { makeKey } from "../factories.js";
-import { freePort } from "../harness.js";
-import { sendRequest, type TimedResponse } from "./client.js";
-import { describeWithBinary } from "./describe-with-binary.js";
-import { createRedis } from "./external-server.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { createRedis } from "../support/external-server.js";
+import { makeKey } from "../support/factories.js";
 import {
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcesses,
-} from "./gateway-processes.js";
+} from "../support/gateway-processes.js";
+import { sendRequest, type TimedResponse } from "../support/http-client.js";
+import { freePort } from "../support/network.js";
 
 const LIMIT = 100;
 const BAD_KEY_LIMIT = 20;
@@ -36,25 +36,25 @@ describeWithBinary("redis-server", "rate limits with Redis", (binary) => {
 
   const urlOf = (index: number, targets = gateways) => `${targets[index % targets.length]?.url}/v1/listings`;
 
-  it("exactly 100 of 400 concurrent requests across 4 processes pass a limit of 100, and the others get 429 with Retry-After", async () => {
+  it("exactly 100 of 400 concurrent requests across 4 processes pass a limit of 100, each counted once, and the others get 429 with Retry-After", async () => {
     const agent = new Agent({ keepAlive: true });
     for (let round = 1; round <= 3; round++) {
+      // All keys are of one holder: each has its own limit.
       const { key } = await makeKey(fixture.services, fixture.userId);
       const responses = await Promise.all(
         Array.from({ length: 400 }, (_, index) => sendRequest(urlOf(index), key, { agent })),
       );
       const passed = responses.filter(({ status }) => status === 200);
       const limited = responses.filter(({ status }) => status === 429);
-      console.info(`round ${round}: ${passed.length} passed, ${limited.length} limited`);
       expect([passed.length, limited.length]).toEqual([LIMIT, 400 - LIMIT]);
-      for (const { headers } of limited) expect(Number(headers["retry-after"])).toBeGreaterThanOrEqual(1);
+      const remaining = passed.map(({ headers }) => Number(/r=(\d+)/.exec(String(headers.ratelimit))?.[1]));
+      expect(remaining.sort((one, other) => one - other)).toEqual(Array.from({ length: LIMIT }, (_, n) => n));
+      for (const { headers } of limited) {
+        expect(Number(headers["retry-after"])).toBeGreaterThanOrEqual(1);
+        expect(Number(headers["retry-after"])).toBeLessThanOrEqual(60);
+      }
     }
     agent.destroy();
-  });
-
-  it("each key of a holder has its own limit", async () => {
-    const { key } = await makeKey(fixture.services, fixture.userId);
-    expect((await sendRequest(urlOf(0), key)).status).toBe(200);
   });
 
   /** Sends well-formed keys that were never issued, to each process in turn. */
@@ -74,10 +74,6 @@ describeWithBinary("redis-server", "rate limits with Redis", (binary) => {
   const limitedAfterMax = [...Array(BAD_KEY_LIMIT).fill(401), 429, 429, 429];
 
   it("unknown keys are counted per client address across all processes, and a forged X-Forwarded-For is ignored", async () => {
-    const malformed = await Promise.all(
-      Array.from({ length: 30 }, (_, index) => sendRequest(urlOf(index), "grf_rw_nonsense")),
-    );
-    expect(new Set(malformed.map(({ status }) => status))).toEqual(new Set([401]));
     const statuses = await sendBadKeys(gateways, BAD_KEY_LIMIT + 3, (index) => `203.0.113.${index}`);
     expect(statuses).toEqual(limitedAfterMax);
     const { key } = await makeKey(fixture.services, fixture.userId);

@@ -2,18 +2,18 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@redis/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { makeKey, type TestKey } from "../factories.js";
-import { freePort } from "../harness.js";
-import { countOutcomes, type Load, sendRequest, slowestMs, startLoad } from "./client.js";
-import { describeWithBinary } from "./describe-with-binary.js";
-import { createRedis, type ExternalServer } from "./external-server.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { createRedis, type ExternalServer } from "../support/external-server.js";
+import { makeKey, type TestKey } from "../support/factories.js";
 import {
   countLogLines,
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcesses,
-} from "./gateway-processes.js";
+} from "../support/gateway-processes.js";
+import { countOutcomes, type Load, sendRequest, slowestMs, startLoad } from "../support/http-client.js";
+import { freePort } from "../support/network.js";
 
 const LIMIT = 40;
 const MAX_RESPONSE_MS = 500;

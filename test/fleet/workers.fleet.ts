@@ -1,18 +1,19 @@
 import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
-import { makeForm } from "../factories.js";
-import { freePort, runCli, spawnCli } from "../harness.js";
-import { isAlive } from "../is-alive.js";
-import { countOutcomes, sendRequest, singleConnectionAgent, startLoad, uniqueStay } from "./client.js";
+import { makeForm } from "../support/factories.js";
 import {
   countLogLines,
   type Fixture,
   type GatewayProcess,
   makeFixture,
   startGatewayProcess,
-} from "./gateway-processes.js";
-import { TcpProxy } from "./tcp-proxy.js";
+} from "../support/gateway-processes.js";
+import { countOutcomes, sendRequest, singleConnectionAgent, startLoad } from "../support/http-client.js";
+import { freePort } from "../support/network.js";
+import { isAlive, runCli, spawnCli } from "../support/processes.js";
+import { uniqueStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -111,7 +112,7 @@ it("a worker that cannot start is retried with backoff and its reason is logged,
   const proxy = await TcpProxy.start(fixture.services.db.url);
   const gateway = await startWorkers(2, { DATABASE_URL: proxy.url });
   const [victim = 0, other] = workersOf(gateway);
-  proxy.disable();
+  proxy.cut();
   process.kill(victim, "SIGKILL");
   const restartDelaysMs = () =>
     parseLog(gateway.process.stderr)
@@ -125,7 +126,7 @@ it("a worker that cannot start is retried with backoff and its reason is logged,
     .poll(() => countLogLines(gateway, "a replacement worker cannot start"), { timeout: 20_000 })
     .toBe(1);
   expect(workersOf(gateway)).toEqual([other]);
-  proxy.enable();
+  proxy.restore();
   await expect.poll(() => workersOf(gateway).length, { timeout: 20_000 }).toBe(2);
   expect((await listListings(gateway)).status).toBe(200);
 });

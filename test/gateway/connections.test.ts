@@ -1,13 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { makeListing } from "../factories.js";
-import {
-  errorCodeOf,
-  errorFieldsOf,
-  type KeyHolder,
-  type RawConnection,
-  startTestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
+import { makeListing } from "../support/factories.js";
+import { type KeyHolder, startTestGateway } from "../support/gateway.js";
+import type { RawConnection } from "../support/raw-connection.js";
+import { errorCodeOf, errorFieldsOf } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
 
 const gateway = await startTestGateway();
 let holder: KeyHolder;

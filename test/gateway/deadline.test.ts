@@ -1,14 +1,10 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeListing } from "../factories.js";
-import {
-  errorCodeOf,
-  type KeyHolder,
-  startTestGateway,
-  type TestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
-import { createTestDatabase } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { makeListing } from "../support/factories.js";
+import { type KeyHolder, startTestGateway, type TestGateway } from "../support/gateway.js";
+import { errorCodeOf } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
 
 /** The longest single wait. A request gets its response at most 300 ms later, even if it waits several times. */
 const WAIT_MS = 2_000;

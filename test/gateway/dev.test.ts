@@ -8,8 +8,9 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { createTestDatabase, RunningProcess, runCli, spawnCli } from "../harness.js";
-import { isAlive } from "../is-alive.js";
+import { createTestDatabase } from "../support/database.js";
+import { sendRequest } from "../support/http-client.js";
+import { isAlive, RunningProcess, runCli, spawnCli } from "../support/processes.js";
 
 const run = promisify(execFile);
 const START_TIMEOUT_MS = 45_000;
@@ -39,8 +40,8 @@ async function waitUntilReady(dev: RunningProcess): Promise<Ready> {
 }
 
 const get = async (url: string, key: string) => {
-  const answer = await fetch(url, { headers: { Authorization: `Bearer ${key}` } });
-  return { status: answer.status, body: (await answer.json()) as { items: Record<string, unknown>[] } };
+  const { status, json } = await sendRequest(url, key);
+  return { status, body: json as { items: Record<string, unknown>[] } };
 };
 
 const modeOf = async (name: string) => (await stat(join(folder, ".data", name))).mode & 0o777;

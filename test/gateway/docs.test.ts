@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
-import { startTestGateway, type TestGateway } from "../gateway-harness.js";
+import { startTestGateway, type TestGateway } from "../support/gateway.js";
 import { GUIDE_PAGES as GUIDES, DOCS_PAGES as PAGES } from "./docs-pages.js";
 
 const POLICY =

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { asOperator, makeListing } from "../factories.js";
-import { errorCodeOf, type HttpResponse, startTestGateway, uniqueStay } from "../gateway-harness.js";
+import { asOperator, makeListing } from "../support/factories.js";
+import { startTestGateway } from "../support/gateway.js";
+import { errorCodeOf, type HttpResponse } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
 
 const gateway = await startTestGateway({ RATE_LIMIT_MAX: 3, BAD_KEY_LIMIT_MAX: 3, TRUST_PROXY: 1 });
 /** Another process with its own counters, and a window that is short enough to wait for. */

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { spawnNode } from "../harness.js";
+import { spawnNode } from "../support/processes.js";
 
 const argsToRunWithLog = (script: string) => [
   "--input-type=module",

@@ -1,15 +1,11 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { makeListing } from "../factories.js";
-import {
-  errorCodeOf,
-  type KeyHolder,
-  type LogLine,
-  startTestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
+import { makeListing } from "../support/factories.js";
+import { type KeyHolder, type LogLine, startTestGateway } from "../support/gateway.js";
+import { errorCodeOf } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
 
-// The harness also checks in every test file that no log line has a key or a holder's email address, and that every
+// `test/support/gateway.ts` also checks in every test file that no log line has a key or a holder's email address, and that every
 // request has its own line.
 const gateway = await startTestGateway();
 let holder: KeyHolder;

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { resourceId } from "../../server/values.js";
-import { startTestGateway } from "../gateway-harness.js";
+import { startTestGateway } from "../support/gateway.js";
 
 // Two operations as a developer would add them: router entries, and nothing else.
 vi.mock(import("../../server/router.js"), async (importOriginal) => {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { startTestGateway } from "../gateway-harness.js";
+import { startTestGateway } from "../support/gateway.js";
 
 test("a Redis older than 6 is reported once, and rate limits are counted in the process", async () => {
   // The response of Redis 5 to the client's first command.

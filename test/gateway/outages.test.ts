@@ -2,18 +2,14 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
 import type { Db } from "../../server/db.js";
-import { makeListing } from "../factories.js";
-import {
-  DatabaseProxy,
-  errorCodeOf,
-  type KeyHolder,
-  startTestGateway,
-  type TestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
-import { createTestDatabase } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { makeListing } from "../support/factories.js";
+import { type KeyHolder, startTestGateway, type TestGateway } from "../support/gateway.js";
+import { errorCodeOf } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 
-/** The default timeouts, which the harness otherwise relaxes. */
+/** The default timeouts, which `startTestGateway` otherwise relaxes. */
 const { DATABASE_CONNECT_TIMEOUT_MS, DATABASE_STATEMENT_TIMEOUT_MS, DATABASE_LOCK_TIMEOUT_MS } = readSettings(
   {},
 );
@@ -42,7 +38,7 @@ describe("health checks", () => {
 
 describe("while the database is unreachable", async () => {
   const database = await createTestDatabase();
-  const proxy = await DatabaseProxy.start(database.url);
+  const proxy = await TcpProxy.start(database.url);
   const gateway = await startTestGateway({ DATABASE_URL: proxy.url, ...DEFAULTS });
   // Bypasses the proxy, so that tests can query the database during the outage.
   const direct = new pg.Client({ connectionString: database.url });

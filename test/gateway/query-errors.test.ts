@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FieldError } from "../../server/errors.js";
-import { startTestGateway } from "../gateway-harness.js";
+import { startTestGateway } from "../support/gateway.js";
 
 const gateway = await startTestGateway();
 const { key } = await gateway.addKeyHolder();

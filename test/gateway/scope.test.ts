@@ -1,14 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Listing } from "../../server/listings/schema.js";
-import { asOperator, makeForm, makeListing, setRole } from "../factories.js";
-import {
-  errorCodeOf,
-  type HttpRequest,
-  type HttpResponse,
-  type KeyHolder,
-  startTestGateway,
-  uniqueStay,
-} from "../gateway-harness.js";
+import { asOperator, makeForm, makeListing, setRole } from "../support/factories.js";
+import { type HttpRequest, type KeyHolder, startTestGateway } from "../support/gateway.js";
+import { errorCodeOf, type HttpResponse } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
 
 const gateway = await startTestGateway();
 /** Another process on the same database. */

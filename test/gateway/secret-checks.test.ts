@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { createTestDatabase, type RunningProcess, runCli, spawnCli, type TestDatabase } from "../harness.js";
+import { createTestDatabase, type TestDatabase } from "../support/database.js";
+import { type RunningProcess, runCli, spawnCli } from "../support/processes.js";
 
 const TIMEOUT = { timeout: 180_000 };
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(

@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
-import { asOperator, openTestServices } from "../factories.js";
-import { spawnCli } from "../harness.js";
-import { makeListingOwner } from "../server/listing-owner.js";
-import { commandEnv, mailEnv, openMailServer } from "../server/mail-server.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { commandEnv, mailEnv, openMailServer } from "../support/mail-server.js";
+import { spawnCli } from "../support/processes.js";
 
 vi.setConfig({ testTimeout: 200_000 });
 

@@ -1,25 +1,16 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import type { Services } from "../../server/context.js";
-import { makeListing, makeUser, openTestServices } from "../factories.js";
-import { spawnNode } from "../harness.js";
-
-let folder: string;
-let services: Services;
-
-beforeAll(async () => {
-  services = await openTestServices({ APP_SECRETS: "" });
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-in-process-"));
-  await mkdir(join(folder, "node_modules"));
-  await symlink(packageRoot(), join(folder, "node_modules/guest-forms"));
-});
-
-afterAll(() => rm(folder, { recursive: true, force: true }));
+import { makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { spawnNode } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 test("the sample in internal-tools.md creates a form as a user, in a program that depends on the package", async () => {
+  const services = await openTestServices({ APP_SECRETS: "" });
+  const folder = await makeTempFolder("in-process");
+  await mkdir(join(folder, "node_modules"));
+  await symlink(packageRoot(), join(folder, "node_modules/guest-forms"));
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId);
   const page = await readFile(join(packageRoot(), "gateway/docs/internal-tools.md"), "utf8");

@@ -1,59 +1,38 @@
 import { createTRPCClient, httpBatchLink, httpLink, TRPCClientError } from "@trpc/client";
-import { pino } from "pino";
-import { afterAll } from "vitest";
-import { startGateway } from "../../gateway/serve.js";
-import { readSettings } from "../../server/config.js";
 import type { AppRouter } from "../../server/router.js";
-import { createTestDatabase, freePort } from "../harness.js";
+import { startTestGateway, type TestGateway } from "../support/gateway.js";
+import { type RunningProcess, spawnCli } from "../support/processes.js";
 
 export const TOKEN = "an-internal-token-for-tests-of-more-than-32-characters";
 
 export interface InternalGateway {
   /** URL of the internal port. */
   url: string;
-  publicUrl: string;
-  databaseUrl: string;
-  /** Log lines, as text. */
-  lines: string[];
-  stop(): Promise<void>;
+  /** The public port, the log and the core. */
+  gateway: TestGateway;
 }
 
-const running: InternalGateway[] = [];
-
-afterAll(async () => {
-  await Promise.all(running.map((internalGateway) => internalGateway.stop()));
-});
-
 /** Starts the real gateway with its internal port, both on free ports. */
-export async function startInternalGateway(env: Record<string, string> = {}): Promise<InternalGateway> {
-  const databaseUrl = env.DATABASE_URL ?? (await createTestDatabase()).url;
-  const internalPort = await freePort();
-  const settings = readSettings({
-    PORT: "0",
-    DATABASE_CONNECT_TIMEOUT_MS: "10000",
-    DATABASE_STATEMENT_TIMEOUT_MS: "10000",
-    RATE_LIMIT_MAX: "1000000",
-    INTERNAL_TOKEN: TOKEN,
-    INTERNAL_PORT: String(internalPort),
-    ...env,
-    DATABASE_URL: databaseUrl,
+export async function startInternalGateway(
+  settings: Record<string, string | number> = {},
+): Promise<InternalGateway> {
+  const gateway = await startTestGateway({ INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: 0, ...settings });
+  gateway.forbidInLog(TOKEN);
+  const line = gateway.log.find(({ msg }) => msg === "listening for internal tools");
+  return { url: String(line?.url), gateway };
+}
+
+/** Starts `guest-forms serve` with its internal port, both on free ports. */
+export async function spawnInternalGateway(
+  args: string[],
+  env: Record<string, string>,
+): Promise<{ url: string; publicUrl: string; service: RunningProcess }> {
+  const service = spawnCli(["serve", "--json", ...args], {
+    env: { PORT: "0", INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: "0", ...env },
   });
-  const lines: string[] = [];
-  const log = pino({ level: "trace", base: null }, { write: (line: string) => void lines.push(line) });
-  const gateway = await startGateway({ settings, log, worker: false });
-  let stopped: Promise<void> | undefined;
-  const internalGateway = {
-    url: `http://127.0.0.1:${internalPort}`,
-    publicUrl: gateway.url,
-    databaseUrl,
-    lines,
-    stop: () => {
-      stopped ??= gateway.stop();
-      return stopped;
-    },
-  };
-  running.push(internalGateway);
-  return internalGateway;
+  const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
+  const [, url = ""] = await service.waitForLine(/"url":"([^"]+)".*"msg":"listening for internal tools"/);
+  return { url, publicUrl: JSON.parse(text).url, service };
 }
 
 /** tRPC's client, as the operator or on behalf of a user. `batch` sends the calls of one tick together. */
@@ -86,20 +65,3 @@ export async function errorOf(call: Promise<unknown>) {
   if (!data) throw outcome.error;
   return { message, ...data };
 }
-
-/** Creates a listing of the user; `fields` override the defaults. */
-export const addListing = (
-  operator: Client,
-  ownerId: string,
-  fields: Partial<Parameters<Client["listings"]["create"]["mutate"]>[0]> = {},
-) =>
-  operator.listings.create.mutate({
-    ownerId,
-    title: "Loft by the canal",
-    address: "Kanalweg 7",
-    city: "Berlin",
-    country: "Germany",
-    zipCode: "10997",
-    timezone: "Europe/Berlin",
-    ...fields,
-  });

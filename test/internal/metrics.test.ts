@@ -6,12 +6,19 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { recordActivity } from "../../server/worker-activity.js";
-
-import { asOperator, fixedStay, openTestServices } from "../factories.js";
-import { createTestDatabase, freePort, spawnCli } from "../harness.js";
-import { makeListingOwner } from "../server/listing-owner.js";
-import { openMailServer, openServicesWithMail, startTestWorker } from "../server/mail-server.js";
-import { addListing, createInternalClient, startInternalGateway, TOKEN } from "./internal-gateway.js";
+import { createTestDatabase } from "../support/database.js";
+import { makeKey, makeUser, openTestServices } from "../support/factories.js";
+import { sendRequest } from "../support/http-client.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { freePort } from "../support/network.js";
+import { fixedStay } from "../support/stays.js";
+import {
+  createInternalClient,
+  spawnInternalGateway,
+  startInternalGateway,
+  TOKEN,
+} from "./internal-gateway.js";
 
 /** Scrapes the metrics. Keys are names with labels, as in the text format. */
 async function scrape(url: string): Promise<Map<string, number>> {
@@ -40,25 +47,22 @@ describe("metrics of one process", () => {
   let secrets: string[];
 
   beforeAll(async () => {
-    const gateway = await startInternalGateway({ RATE_LIMIT_MAX: "8", BAD_KEY_LIMIT_MAX: "2" });
-    const operator = createInternalClient(gateway.url);
-    const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
-    const { id: listingId } = await addListing(operator, userId);
-    const { key, id: keyId } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
-    const send = (path: string, body?: unknown, used = key) =>
-      fetch(gateway.publicUrl + path, {
-        headers: { Authorization: `Bearer ${used}`, "Content-Type": "application/json" },
-        ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
-      }).then((response) => response.text());
+    const { gateway, url } = await startInternalGateway({ RATE_LIMIT_MAX: 8, BAD_KEY_LIMIT_MAX: 2 });
+    const { userId, listingId } = await makeListingOwner(await gateway.services());
+    const { key, id: keyId } = await createInternalClient(url).keys.issue.mutate({
+      userId,
+      mode: "READ_WRITE",
+    });
+    const create = (body: unknown) => gateway.request({ method: "POST", path: "/v1/forms", key, body });
     const body = fixedStay(listingId, { guestEmail: "guest@people.test" });
-    for (let repeat = 0; repeat < 3; repeat++) await send("/v1/forms", body);
-    await send("/v1/forms", { listingId });
-    await send(`/v1/forms?listingId=${listingId}`);
-    await send("/v1/nothing");
-    for (let more = 0; more < 5; more++) await send("/v1/listings");
+    for (let repeat = 0; repeat < 3; repeat++) await create(body);
+    await create({ listingId });
+    await gateway.request({ path: `/v1/forms?listingId=${listingId}`, key });
+    await gateway.request({ path: "/v1/nothing", key });
+    for (let more = 0; more < 5; more++) await gateway.request({ path: "/v1/listings", key });
     const unknown = generateKey("READ_ONLY");
-    for (let repeat = 0; repeat < 4; repeat++) await send("/v1/listings", undefined, unknown);
-    metrics = await scrape(gateway.url);
+    for (let repeat = 0; repeat < 4; repeat++) await gateway.request({ path: "/v1/listings", key: unknown });
+    metrics = await scrape(url);
     secrets = [key, keyId, userId, listingId, "people.test", unknown.slice(0, 20)];
   });
 
@@ -73,7 +77,7 @@ describe("metrics of one process", () => {
     expect(count("none", 429)).toBe(5);
     expect(count("none", 404)).toBe(1);
     expect(count("none", 401)).toBe(2);
-    expect(count("users.create", 200)).toBe(1);
+    expect(count("keys.issue", 200)).toBe(1);
   });
 
   test("latencies are reported as histograms by operation", () => {
@@ -134,12 +138,11 @@ describe("metrics of workers", () => {
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
 
   test("any gateway reports attempts, the longest wait, heartbeats and the last retention run of all workers, and metrics.md lists every metric", async () => {
-    const { url: DATABASE_URL } = await createTestDatabase();
-    const gateway = await startInternalGateway({ DATABASE_URL });
-    const services = await openTestServices({ DATABASE_URL });
+    const { gateway, url } = await startInternalGateway();
+    const services = await gateway.services();
     const holder = await makeListingOwner(services);
-    expect((await fetch(`${gateway.publicUrl}/v1/forms`)).status).toBe(401);
-    const before = await scrape(gateway.url);
+    await gateway.request({ path: "/v1/forms" });
+    const before = await scrape(url);
     expect(["sent", "retrying", "failed", "crashed"].map((outcome) => before.get(attempts(outcome)))).toEqual(
       [0, 0, 0, 0],
     );
@@ -154,8 +157,8 @@ describe("metrics of workers", () => {
       await holder.create({ ...holder.body, numberOfGuests: guests });
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
     await startTestWorker(services);
-    await expect.poll(async () => (await scrape(gateway.url)).get(heartbeat(false))).toBeLessThan(60);
-    const waiting = await scrape(gateway.url);
+    await expect.poll(async () => (await scrape(url)).get(heartbeat(false))).toBeLessThan(60);
+    const waiting = await scrape(url);
     expect(waiting.has(heartbeat(true))).toBe(false);
     expect(waiting.get(LONGEST_WAIT)).toBeGreaterThanOrEqual(600);
 
@@ -166,12 +169,12 @@ describe("metrics of workers", () => {
     await startTestWorker(mailing);
     await expect
       .poll(async () => {
-        const metrics = await scrape(gateway.url);
+        const metrics = await scrape(url);
         return [attempts("sent"), attempts("retrying"), attempts("failed")].map((name) => metrics.get(name));
       })
       // The notification with the temporary failure is sent at its second attempt.
       .toEqual([2, 1, 1]);
-    const after = await scrape(gateway.url);
+    const after = await scrape(url);
     expect(after.get(attempts("crashed"))).toBe(0);
     expect(after.get(heartbeat(true))).toBeLessThan(60);
     expect(after.get(LONGEST_WAIT)).toBe(0);
@@ -187,23 +190,14 @@ describe("metrics of workers", () => {
 });
 
 test("database errors are counted by class, and rejected requests are not counted", async () => {
-  const gateway = await startInternalGateway({ DATABASE_STATEMENT_TIMEOUT_MS: "200" });
-  const services = await openTestServices({ DATABASE_URL: gateway.databaseUrl });
-  const operator = createInternalClient(gateway.url);
-  const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
-  const { id: listingId } = await addListing(operator, userId);
-  const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_WRITE" });
-  const send = async (body: unknown) => {
-    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-    const response = await fetch(`${gateway.publicUrl}/v1/forms`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify(body),
-    });
-    return response.status;
-  };
+  const { gateway, url } = await startInternalGateway({ DATABASE_STATEMENT_TIMEOUT_MS: 200 });
+  const services = await gateway.services();
+  const { userId, listingId } = await makeListingOwner(services);
+  const { key } = await makeKey(services, userId);
+  const send = async (body: unknown) =>
+    (await gateway.request({ method: "POST", path: "/v1/forms", key, body })).status;
   const countByClass = async () => {
-    const metrics = await scrape(gateway.url);
+    const metrics = await scrape(url);
     return ["conflict", "unavailable", "fault"].map((name) =>
       metrics.get(`guest_forms_database_errors_total{class="${name}"}`),
     );
@@ -224,77 +218,59 @@ test("database errors are counted by class, and rejected requests are not counte
 
 test("without the database a scrape takes less than 3 s and has all metrics that need no database", async () => {
   const { url: DATABASE_URL, drop } = await createTestDatabase();
-  const gateway = await startInternalGateway({ DATABASE_URL });
+  const { url } = await startInternalGateway({ DATABASE_URL });
   await drop();
   const began = performance.now();
-  const metrics = await scrape(gateway.url);
+  const metrics = await scrape(url);
   expect(performance.now() - began).toBeLessThan(3_000);
   expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
   expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
   expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
-  const again = await scrape(gateway.url);
+  const again = await scrape(url);
   expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
 });
 
 test("without Redis every request counted in memory is reported as a fallback", async () => {
-  const gateway = await startInternalGateway({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
-  const operator = createInternalClient(gateway.url);
-  const { id: userId } = await operator.users.create.mutate({ email: "host@people.test" });
-  const { key } = await operator.keys.issue.mutate({ userId, mode: "READ_ONLY" });
-  for (let n = 0; n < 3; n++) {
-    await fetch(`${gateway.publicUrl}/v1/listings`, { headers: { Authorization: `Bearer ${key}` } });
-  }
-  expect((await scrape(gateway.url)).get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
+  const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
+  const { gateway, url } = await startInternalGateway({ REDIS_URL });
+  const { key } = await gateway.addKeyHolder();
+  for (let n = 0; n < 3; n++) await gateway.request({ path: "/v1/listings", key });
+  expect((await scrape(url)).get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
 });
 
 test("with several processes one internal port reports their sum, which does not drop when workers are replaced", async () => {
-  const { url: DATABASE_URL } = await createTestDatabase();
-  const services = await openTestServices({ DATABASE_URL, APP_SECRETS: "" });
+  const services = await openTestServices({ APP_SECRETS: "" });
   for (let sent = 1; sent <= 3; sent++) await recordActivity(services.db, "notification.sent");
-  const operator = asOperator(services);
-  const { id: userId } = await operator.users.create({ email: "host@people.test" });
-  const { key } = await operator.keys.issue({ userId, mode: "READ_ONLY" });
-  const internalPort = await freePort();
-  const service = spawnCli(["serve", "--json", "--workers", "2", "--no-worker"], {
-    env: {
-      DATABASE_URL,
-      PORT: "0",
-      INTERNAL_PORT: String(internalPort),
-      INTERNAL_TOKEN: TOKEN,
-      DATABASE_CONNECT_TIMEOUT_MS: "10000",
-      DATABASE_STATEMENT_TIMEOUT_MS: "10000",
-    },
+  const { id: userId } = await makeUser(services);
+  const { key } = await makeKey(services, userId);
+  const { url, publicUrl, service } = await spawnInternalGateway(["--workers", "2", "--no-worker"], {
+    DATABASE_URL: services.db.url,
+    DATABASE_CONNECT_TIMEOUT_MS: "10000",
+    DATABASE_STATEMENT_TIMEOUT_MS: "10000",
   });
-  const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
-  const { url } = JSON.parse(text);
-  const internal = `http://127.0.0.1:${internalPort}`;
   const send = async (count: number) => {
-    const statuses = await Promise.all(
-      Array.from({ length: count }, async () => {
-        const headers = { Authorization: `Bearer ${key}`, Connection: "close" };
-        const response = await fetch(`${url}/v1/listings`, { headers });
-        await response.text();
-        return response.status;
-      }),
+    const headers = { Connection: "close" };
+    const sent = Array.from({ length: count }, () =>
+      sendRequest(`${publicUrl}/v1/listings`, key, { headers }),
     );
-    expect(new Set(statuses)).toEqual(new Set([200]));
+    for (const { status } of await Promise.all(sent)) expect(status).toBe(200);
   };
   await send(40);
-  const first = await scrape(internal);
+  const first = await scrape(url);
   expect(first.get('guest_forms_requests_total{operation="listings.list",status="200"}')).toBe(40);
   expect(first.get('guest_forms_notifications{state="waiting"}')).toBe(0);
   expect(first.get('guest_forms_notification_attempts_total{outcome="sent"}')).toBe(3);
   const builds = [...first].filter(([name]) => name.startsWith("guest_forms_build_info"));
   expect(builds.map(([, value]) => value)).toEqual([1]);
-  expect((await createInternalClient(internal).users.get.query({ id: userId })).id).toBe(userId);
+  expect((await createInternalClient(url).users.get.query({ id: userId })).id).toBe(userId);
 
   // Requests after the last scrape of a replaced worker count too.
   await send(10);
   process.kill(service.pid, "SIGHUP");
   await service.waitForLine(/all workers were replaced/, 60_000);
-  await expect.poll(async () => sumRequests(await scrape(internal))).toBeGreaterThanOrEqual(51);
+  await expect.poll(async () => sumRequests(await scrape(url))).toBeGreaterThanOrEqual(51);
   await send(5);
-  const last = await scrape(internal);
+  const last = await scrape(url);
   expect(last.get('guest_forms_requests_total{operation="listings.list",status="200"}')).toBe(55);
   expect(last.get('guest_forms_request_seconds_count{operation="listings.list"}')).toBe(55);
   expect((await service.stop()).code).toBe(0);

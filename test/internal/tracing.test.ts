@@ -1,132 +1,93 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { packageRoot } from "../../prisma/engine.js";
-import { asOperator, fixedStay, openTestServices } from "../factories.js";
-import { createTestDatabase, freePort, spawnCli, spawnNode } from "../harness.js";
-import { createInternalClient, TOKEN } from "./internal-gateway.js";
-
-/** A receiver of OTLP over HTTP that writes each request to a file. */
-const RECEIVER = `
-  const { createServer } = require("node:http");
-  const { appendFileSync } = require("node:fs");
-  const [port, file] = process.argv.slice(-2);
-  createServer((req, res) => {
-    const chunks = [];
-    req.on("data", (chunk) => chunks.push(chunk)).on("end", () => {
-      const { method, url, headers } = req;
-      const body = Buffer.concat(chunks).toString("base64");
-      appendFileSync(file, JSON.stringify({ method, url, type: headers["content-type"], extra: headers["x-extra"], body }) + "\\n");
-      res.setHeader("Content-Type", "application/x-protobuf").end();
-    });
-  }).listen(Number(port), "127.0.0.1", () => console.log("ready"));
-`;
+import { createTestDatabase } from "../support/database.js";
+import { makeListing } from "../support/factories.js";
+import { sendRequest } from "../support/http-client.js";
+import { freePort } from "../support/network.js";
+import { spawnNode } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { fixedStay } from "../support/stays.js";
+import {
+  createInternalClient,
+  spawnInternalGateway,
+  startInternalGateway,
+  TOKEN,
+} from "./internal-gateway.js";
 
 interface Batch {
-  method: string;
-  url: string;
-  type: string;
-  extra?: string;
-  body: string;
+  method?: string | undefined;
+  url?: string | undefined;
+  type?: string | undefined;
+  extra?: string | string[] | undefined;
 }
-
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-traces-"));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   const traceId = randomBytes(16).toString("hex");
-  let batches: Batch[];
+  const batches: Batch[] = [];
   let bytes: Buffer;
-  let ids: { correlationId: string; keyId: string; internalCorrelationId: string };
-  let key: string;
+  let ids: string[];
+  let secrets: string[];
 
   beforeAll(async () => {
-    const file = join(folder, "batches");
-    const [port, internalPort] = [await freePort(), await freePort()];
-    const receiver = spawnNode(["-e", RECEIVER, "--", String(port), file]);
-    await receiver.waitForLine(/ready/);
-    const { url: DATABASE_URL } = await createTestDatabase();
-    const operator = asOperator(await openTestServices({ DATABASE_URL, APP_SECRETS: "" }));
-    const { id: userId } = await operator.users.create({ email: "host@people.test" });
-    const { id: listingId } = await operator.listings.create({
-      ownerId: userId,
-      title: "Loft",
-      address: "Kanalweg 7",
-      city: "Berlin",
-      country: "Germany",
-      zipCode: "10997",
-      timezone: "Europe/Berlin",
-    });
-    const issued = await operator.keys.issue({ userId, mode: "READ_WRITE" });
-    key = issued.key;
-    const service = spawnCli(["serve", "--json"], {
-      env: {
-        DATABASE_URL,
-        PORT: "0",
-        INTERNAL_PORT: String(internalPort),
-        INTERNAL_TOKEN: TOKEN,
-        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-        OTEL_EXPORTER_OTLP_HEADERS: "x-extra=yes",
-        OTEL_SERVICE_NAME: "forms-of-the-test",
-        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test-stage",
-      },
-    });
-    const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
-    const response = await fetch(`${JSON.parse(text).url}/v1/forms?email=nobody@guests.test`, {
+    const bodies: Buffer[] = [];
+    const receiver = createServer(async (req, res) => {
+      const { method, url, headers } = req;
+      bodies.push(await buffer(req));
+      batches.push({ method, url, type: headers["content-type"], extra: headers["x-extra"] });
+      res.setHeader("Content-Type", "application/x-protobuf").end();
+    }).listen(0, "127.0.0.1");
+    await once(receiver, "listening");
+    const settings = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_HEADERS: "x-extra=yes",
+      OTEL_SERVICE_NAME: "forms-of-the-test",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test-stage",
+    };
+    // OpenTelemetry reads its settings from the environment.
+    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+    const { url, gateway } = await startInternalGateway(settings);
+    vi.unstubAllEnvs();
+    const { userId, key, keyId } = await gateway.addKeyHolder();
+    const listing = await makeListing(await gateway.services(), userId);
+    const { status, headers } = await gateway.request({
       method: "POST",
+      path: "/v1/forms?email=nobody@guests.test",
+      key,
       headers: {
-        Authorization: `Bearer ${key}`,
-        "Content-Type": "application/json",
         "Idempotency-Key": "key of the guest",
         traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
       },
-      body: JSON.stringify(fixedStay(listingId, { guestEmail: "ada@guests.test" })),
+      body: fixedStay(listing.id, { guestEmail: "ada@guests.test" }),
     });
-    expect(response.status).toBe(201);
-    await createInternalClient(`http://127.0.0.1:${internalPort}`).users.get.query({ id: userId });
-    const { stderr } = await service.stop();
-    const calls = stderr.split("\n").filter((line) => line.includes('"users.get"'));
-    ids = {
-      correlationId: response.headers.get("x-correlation-id") ?? "",
-      keyId: issued.id,
-      internalCorrelationId: JSON.parse(calls[0] ?? "{}").correlationId,
-    };
-    batches = (await readFile(file, "utf8"))
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    bytes = Buffer.concat(batches.map(({ body }) => Buffer.from(body, "base64")));
-  }, 120_000);
+    expect(status).toBe(201);
+    await createInternalClient(url).users.get.query({ id: userId });
+    await gateway.stop();
+    receiver.close();
+    const call = gateway.log.find(({ operation }) => operation === "users.get");
+    ids = [headers["x-correlation-id"] ?? "", keyId, String(call?.correlationId)];
+    secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
+    bytes = Buffer.concat(bodies);
+  });
 
   test("spans are exported by OTLP over HTTP, with the headers and resource attributes of the OTEL_* settings", () => {
-    for (const batch of batches) {
-      expect(batch).toMatchObject({
-        method: "POST",
-        url: "/v1/traces",
-        type: "application/x-protobuf",
-        extra: "yes",
-      });
-    }
+    const expected = { method: "POST", url: "/v1/traces", type: "application/x-protobuf", extra: "yes" };
+    expect(batches.length).toBeGreaterThan(0);
+    for (const batch of batches) expect(batch).toEqual(expected);
     for (const text of ["forms-of-the-test", "deployment.environment", "test-stage"]) {
       expect(bytes.includes(text), text).toBe(true);
     }
   });
 
   test("spans have the correlation id, key id, operation, statements and the trace id of the caller", () => {
-    for (const text of [
-      ids.correlationId,
-      ids.keyId,
-      ids.internalCorrelationId,
-      "forms.create",
-      "users.get",
-      "http.response.status_code",
-    ]) {
+    for (const text of [...ids, "forms.create", "users.get", "http.response.status_code"]) {
       expect(text).not.toBe("");
       expect(bytes.includes(text), text).toBe(true);
     }
@@ -137,58 +98,50 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   });
 
   test("spans have no key, token, email address or value of a statement", () => {
-    const secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
     for (const secret of secrets) expect(bytes.includes(secret), secret).toBe(false);
   });
 });
 
 test("an unreachable receiver fails no request and is logged once", async () => {
   const { url: DATABASE_URL } = await createTestDatabase();
-  const service = spawnCli(["serve", "--json"], {
-    env: {
-      DATABASE_URL,
-      PORT: "0",
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${await freePort()}/spans`,
-      OTEL_BSP_SCHEDULE_DELAY: "20",
-      OTEL_EXPORTER_OTLP_TIMEOUT: "200",
-    },
+  const { publicUrl, service } = await spawnInternalGateway(["--no-worker"], {
+    DATABASE_URL,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${await freePort()}/spans`,
+    OTEL_BSP_SCHEDULE_DELAY: "20",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "200",
   });
-  const [, text = ""] = await service.waitForLine(/^(\{"url".+\})$/, 60_000);
+  // Several batches, each of which fails.
   for (let n = 0; n < 20; n++) {
-    expect((await fetch(`${JSON.parse(text).url}/v1/listings`)).status).toBe(401);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await sendRequest(`${publicUrl}/v1/listings`, undefined)).status).toBe(401);
+    await sleep(50);
   }
   const { stderr, code } = await service.stop();
   expect(code).toBe(0);
-  expect(stderr.split("\n").filter((line) => line.includes("traces cannot be sent")).length).toBe(1);
+  expect(stderr.split("\n").filter((line) => line.includes("traces cannot be sent"))).toHaveLength(1);
 });
 
 // The metrics library loads only @opentelemetry/api.
-test.each([
-  ["no OTEL_* settings", {}],
-  ["OTEL_SDK_DISABLED", { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" }],
-])(
-  "with %s no OpenTelemetry SDK or exporter is loaded",
-  async (_name, env) => {
-    const script = join(folder, "loaded.mjs");
-    const serve = join(packageRoot(), "dist/gateway/serve.js");
-    const config = join(packageRoot(), "dist/server/config.js");
-    const log = join(packageRoot(), "dist/gateway/process/log.js");
-    await writeFile(
-      script,
-      `import Module from "node:module";
-     import { startGateway } from ${JSON.stringify(serve)};
-     import { readSettings } from ${JSON.stringify(config)};
-     import { createLog } from ${JSON.stringify(log)};
-     const gateway = await startGateway({ settings: readSettings(), log: createLog("silent"), worker: false });
-     const status = (await fetch(gateway.url + "/v1/listings")).status;
-     const loaded = Object.keys(Module._cache).filter((path) => /@opentelemetry\\/(?!api\\/)/.test(path));
-     console.log(JSON.stringify({ status, loaded, cached: Object.keys(Module._cache).length > 100 }));
-     await gateway.stop();`,
-    );
-    const { url: DATABASE_URL } = await createTestDatabase();
-    const { stdout } = await spawnNode([script], { env: { DATABASE_URL, PORT: "0", ...env } }).done;
-    expect(JSON.parse(stdout)).toEqual({ status: 401, loaded: [], cached: true });
-  },
-  60_000,
-);
+test("without OTEL_* settings or with OTEL_SDK_DISABLED no OpenTelemetry SDK or exporter is loaded", async () => {
+  const script = join(await makeTempFolder("traces"), "loaded.mjs");
+  const urlOf = (file: string) => JSON.stringify(join(packageRoot(), "dist", file));
+  await writeFile(
+    script,
+    `import Module from "node:module";
+     import { startGateway } from ${urlOf("gateway/serve.js")};
+     import { readSettings } from ${urlOf("server/config.js")};
+     import { createLog } from ${urlOf("gateway/process/log.js")};
+     const disabled = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" };
+     for (const env of [{}, disabled]) {
+       const settings = readSettings({ ...process.env, ...env });
+       const gateway = await startGateway({ settings, log: createLog("silent"), worker: false });
+       await fetch(gateway.url + "/livez");
+       await gateway.stop();
+     }
+     const cached = Object.keys(Module._cache);
+     const loaded = cached.filter((path) => /@opentelemetry\\/(?!api\\/)/.test(path));
+     console.log(JSON.stringify({ loaded, isCacheRead: cached.length > 100 }));`,
+  );
+  const { url: DATABASE_URL } = await createTestDatabase();
+  const { stdout } = await spawnNode([script], { env: { DATABASE_URL, PORT: "0" } }).done;
+  expect(JSON.parse(stdout)).toEqual({ loaded: [], isCacheRead: true });
+});

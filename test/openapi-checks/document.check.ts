@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { makeListing } from "../factories.js";
-import { type KeyHolder, startTestGateway, type TestGateway, uniqueStay } from "../gateway-harness.js";
-import { freePort, type RunningProcess, spawnNode } from "../harness.js";
+import { makeListing } from "../support/factories.js";
+import { type KeyHolder, startTestGateway, type TestGateway } from "../support/gateway.js";
+import { freePort } from "../support/network.js";
+import { type RunningProcess, spawnNode } from "../support/processes.js";
+import { uniqueStay } from "../support/stays.js";
 
 const root = packageRoot();
 const toolsFolder = join(root, ".ci", "openapi-checks");

@@ -7,7 +7,9 @@ import { diffSchema, nextTimestamp } from "../../prisma/diff.js";
 import { migrationNames, schemaFile } from "../../prisma/engine.js";
 import { migrate, pendingMigrations } from "../../prisma/migrate.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { createTestDatabase, freePort, type RunningProcess, spawnNode } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { freePort } from "../support/network.js";
+import { type RunningProcess, spawnNode } from "../support/processes.js";
 
 const names = await migrationNames();
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
-import { createTestDatabase } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
 
 /** Creates a database whose sessions report another version of Postgres. Returns its URL. */
 async function createDatabaseReporting(

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { createTestDatabase, spawnNode } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { sendRequest } from "../support/http-client.js";
+import { spawnNode } from "../support/processes.js";
+import { fixedStay } from "../support/stays.js";
 
 const run = promisify(execFile);
 const MAX_PACKAGES = 130;
@@ -95,18 +98,12 @@ test("an installation migrates an empty database, serves, and creates a form", a
   );
   const service = guestForms(["serve", "--port", "0"], { ...env, NODE_ENV: "production" });
   const [, address] = await service.waitForLine(/"url":"(http:[^"]+)"/);
-  const response = await fetch(`${address}/v1/forms`, {
+  const created = await sendRequest(`${address}/v1/forms`, key, {
     method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({
-      listingId: listing.id,
-      checkInDate: "2030-07-01T15:00:00Z",
-      checkOutDate: "2030-07-05T10:00:00Z",
-      numberOfGuests: 2,
-    }),
+    body: fixedStay(listing.id),
   });
-  expect(response.status).toBe(201);
-  expect(await response.json()).toMatchObject({ listingId: listing.id, status: "SENT", numberOfGuests: 2 });
+  expect(created.status).toBe(201);
+  expect(created.json).toMatchObject({ listingId: listing.id, status: "SENT", numberOfGuests: 2 });
   for (const path of ["/readyz", "/docs", "/openapi.json"]) {
     expect((await fetch(address + path)).status, path).toBe(200);
   }

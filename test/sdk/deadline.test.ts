@@ -3,14 +3,15 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   AbortError,
   ConnectionError,
+  type Fetch,
   GuestFormsError,
   InternalError,
   TimeoutError,
 } from "../../sdk/src/index.js";
 import { errorEnvelope, resetBeforeProcessing, slowBody, slowHeaders } from "./fault-proxy.js";
-import { rejection, useFakeService } from "./setup.js";
+import { rejection, useGateway } from "./setup.js";
 
-const context = useFakeService();
+const context = useGateway();
 const unhandled = vi.fn();
 beforeEach(() => void process.on("unhandledRejection", unhandled));
 afterEach(async () => {
@@ -18,9 +19,6 @@ afterEach(async () => {
   process.off("unhandledRejection", unhandled);
   expect(unhandled).not.toHaveBeenCalled();
 });
-
-/** Number of pending timers of this process. */
-const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 
 describe("the deadline", () => {
   test.each([
@@ -61,11 +59,34 @@ describe("the deadline", () => {
     },
   );
 
-  test("a finished call leaves no timer behind", async () => {
-    const before = countTimers();
-    await context.client({ timeout: 60_000 }).listings.list();
-    await rejection(context.client({ timeout: 60_000 }).forms.retrieve("none"));
-    expect(countTimers()).toBeLessThanOrEqual(before);
+  test.each<[string, Fetch, "aborted"?]>([
+    ["a finished call", async () => Response.json({ items: [] })],
+    ["a failed call", async () => Response.json({}, { status: 404 })],
+    ["a call aborted while it waits for headers", () => new Promise(() => {}), "aborted"],
+    [
+      "a call aborted while it waits to retry",
+      async () => Response.json({}, { status: 429, headers: { "retry-after": "5" } }),
+      "aborted",
+    ],
+  ])("%s leaves no timer behind", async (_, respond, end) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const controller = new AbortController();
+      const fetch = vi.fn(respond);
+      const client = context.client({ fetch, timeout: 60_000 });
+      const call = client.listings.list({}, { signal: controller.signal }).then(
+        () => {},
+        () => {},
+      );
+      await vi.waitFor(() => expect(fetch).toHaveBeenCalled());
+      await new Promise(setImmediate);
+      if (end === "aborted") expect(vi.getTimerCount()).toBeGreaterThan(0);
+      controller.abort();
+      await call;
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 
@@ -99,26 +120,33 @@ describe("the caller's abort", () => {
   });
 
   test.each([
-    ["while waiting for headers", slowHeaders(9_000)],
-    ["while reading the body", slowBody(9_000)],
-    ["while waiting to retry", errorEnvelope(429, "RATE_LIMITED", { "retry-after": "5" })],
-  ])("an abort %s is an AbortError with the signal's reason, and nothing is retried", async (_, fault) => {
-    context.proxy.injectAlways(fault);
-    const controller = new AbortController();
-    const before = countTimers();
-    const call = rejection(
-      context.client().forms.create(context.uniqueStay(), { signal: controller.signal }),
-    );
-    await expect.poll(() => context.proxy.requests).toHaveLength(1);
-    await sleep(200);
-    controller.abort();
-    const error = await call;
-    expect(error).toBeInstanceOf(AbortError);
-    expect((error as Error).cause).toBe(controller.signal.reason);
-    expect(countTimers()).toBeLessThanOrEqual(before + 1);
-    await sleep(600);
-    expect(context.proxy.requests).toHaveLength(1);
-  });
+    ["while waiting for headers", slowHeaders(9_000), false],
+    ["while reading the body", slowBody(9_000), true],
+    ["while waiting to retry", errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" }), true],
+  ])(
+    "an abort %s is an AbortError with the signal's reason, and nothing is retried",
+    async (_, fault, hasHeaders) => {
+      context.proxy.injectAlways(fault);
+      const controller = new AbortController();
+      let isAnswered = false;
+      const fetch: Fetch = async (url, init) => {
+        const response = await globalThis.fetch(url, init);
+        isAnswered = true;
+        return response;
+      };
+      const options = { signal: controller.signal };
+      const call = rejection(context.client({ fetch }).forms.create(context.uniqueStay(), options));
+      await expect.poll(() => (hasHeaders ? isAnswered : context.proxy.requests.length === 1)).toBe(true);
+      await new Promise(setImmediate);
+      controller.abort();
+      const error = await call;
+      expect(error).toBeInstanceOf(AbortError);
+      expect((error as Error).cause).toBe(controller.signal.reason);
+      // Longer than the delay before a retry.
+      await sleep(1_200);
+      expect(context.proxy.requests).toHaveLength(1);
+    },
+  );
 
   test("an abort stops iteration over pages", async () => {
     const controller = new AbortController();

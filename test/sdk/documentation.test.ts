@@ -1,12 +1,10 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type Ts from "../../node_modules/@arethetypeswrong/core/node_modules/typescript/lib/typescript.js";
+import { makeTempFolder, runTool } from "../support/run-tool.js";
 
 // The documentation that editors show, read from the published declarations.
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -27,17 +25,10 @@ interface Declared {
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-documentation-"));
-  await promisify(execFile)(process.execPath, [
-    TSC,
-    "-p",
-    join(root, "sdk"),
-    "--outDir",
-    join(folder, "sdk"),
-  ]);
+  folder = await makeTempFolder("documentation");
+  await runTool(process.execPath, [TSC, "-p", join(root, "sdk"), "--outDir", join(folder, "sdk")], 120);
   declared = readDeclarations(join(folder, "sdk", "index.d.ts"));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Standard members of promises and iterables. */
 const STANDARD_MEMBERS = new Set([
@@ -133,6 +124,5 @@ test("every example compiles in strict mode", { timeout: 120_000 }, async () => 
     types: [],
   };
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
-  const { stdout } = await promisify(execFile)(process.execPath, [TSC, "-p", folder]).catch((error) => error);
-  expect(stdout).toBe("");
+  expect(await runTool(process.execPath, [TSC, "-p", folder], 120)).toBe("");
 });

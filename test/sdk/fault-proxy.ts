@@ -1,4 +1,4 @@
-// An HTTP proxy that injects faults in front of an upstream: the fake service or the real gateway.
+// An HTTP proxy that injects faults in front of the gateway.
 import { once } from "node:events";
 import {
   createServer,
@@ -8,8 +8,8 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text as readBody } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readBody } from "./fake-service.js";
 
 export interface UpstreamResponse {
   status: number;
@@ -26,7 +26,7 @@ interface Exchange {
 
 export type Fault = (exchange: Exchange) => Promise<void> | void;
 
-export interface RecordedRequest {
+interface RecordedRequest {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
@@ -69,7 +69,7 @@ export const truncatedBody: Fault = async ({ request, response, forward }) => {
 };
 
 /** Processed, but the body ends halfway, with no Content-Length and an orderly close. */
-export const truncatedBodyWithoutLength: Fault = async ({ request, forward }) => {
+const truncatedBodyWithoutLength: Fault = async ({ request, forward }) => {
   const upstream = await forward();
   const head = `HTTP/1.1 ${upstream.status} X\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n`;
   request.socket.end(head + upstream.body.slice(0, upstream.body.length / 2));

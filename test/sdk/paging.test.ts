@@ -1,37 +1,38 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type FormV1, GuestFormsError } from "../../sdk/src/index.js";
-import { resetBeforeProcessing, respondWith } from "./fault-proxy.js";
-import { rejection, useFakeService } from "./setup.js";
+import { passThrough, resetBeforeProcessing, respondWith } from "./fault-proxy.js";
+import { rejection, useGateway } from "./setup.js";
 
-const context = useFakeService();
-let onListing: Partial<FormV1>[];
-const filter = () => ({ listingId: context.service.listings[0]?.id, limit: 3 });
+const context = useGateway();
+let onListing: FormV1[];
+const filter = () => ({ listingId: context.listings[0]?.id, limit: 3 });
 
 beforeAll(async () => {
-  const other = context.service.listings[1]?.id ?? "";
+  const other = context.listings[1]?.id ?? "";
   for (let i = 0; i < 10; i++) {
     await context
       .client()
       .forms.create({ ...context.uniqueStay(), ...(i % 5 === 4 ? { listingId: other } : {}) });
   }
-  onListing = context.service.forms.filter((form) => form.listingId === context.service.listings[0]?.id);
+  onListing = (await context.forms()).filter((form) => form.listingId === context.listings[0]?.id);
 });
 
-const paths = () => context.proxy.requests.map((request) => request.path);
-const withFilter = (cursor?: number) =>
-  `/v1/forms?listingId=${filter().listingId}&limit=3${cursor ? `&cursor=${cursor}~${filter().listingId}` : ""}`;
+/** The paths of the requests, without the values of cursors. */
+const paths = () => context.proxy.requests.map(({ path }) => path.replace(/(cursor=)[\w-]+/, "$1"));
+const firstPage = () => `/v1/forms?listingId=${filter().listingId}&limit=3`;
+const laterPage = () => `${firstPage()}&cursor=`;
 
 describe("a list that is iterated", () => {
   test("for await yields all items and sends filter and limit with each page", async () => {
     const seen: FormV1[] = [];
     for await (const form of context.client().forms.list(filter())) seen.push(form);
     expect(seen).toEqual(onListing);
-    expect(paths()).toEqual([withFilter(), withFilter(3), withFilter(6)]);
+    expect(paths()).toEqual([firstPage(), laterPage(), laterPage()]);
   });
 
   test("a page is not fetched before it is needed", async () => {
     for await (const form of context.client().forms.list(filter())) if (form.id === onListing[2]?.id) break;
-    expect(paths()).toEqual([withFilter()]);
+    expect(paths()).toEqual([firstPage()]);
   });
 
   test("byPage yields all pages, and toArray fetches only the pages its limit needs", async () => {
@@ -42,7 +43,7 @@ describe("a list that is iterated", () => {
     context.proxy.requests.length = 0;
     expect(await context.client().forms.list(filter()).toArray({ limit: 3 })).toEqual(onListing.slice(0, 3));
     expect(await context.client().forms.list(filter()).toArray({ limit: 4 })).toEqual(onListing.slice(0, 4));
-    expect(paths()).toEqual([withFilter(), withFilter(), withFilter(3)]);
+    expect(paths()).toEqual([firstPage(), firstPage(), laterPage()]);
   });
 
   test("every page uses the parameters at the time of the call and the call's options", async () => {
@@ -50,21 +51,12 @@ describe("a list that is iterated", () => {
     const list = context.client().forms.list(params, { headers: { "x-run": "7" } });
     params.limit = 99;
     expect(await list.toArray()).toEqual(onListing);
-    expect(paths()).toEqual([withFilter(), withFilter(3), withFilter(6)]);
+    expect(paths()).toEqual([firstPage(), laterPage(), laterPage()]);
     expect(context.proxy.requests.map((request) => request.headers["x-run"])).toEqual(["7", "7", "7"]);
   });
 
   test("iteration recovers from a retryable failure and ends with the error of a permanent one", async () => {
-    context.proxy.injectNext(
-      ...[undefined, resetBeforeProcessing].map(
-        (fault) =>
-          fault ??
-          respondWith(200, {
-            items: onListing.slice(0, 3),
-            nextCursor: `3~${filter().listingId}`,
-          }),
-      ),
-    );
+    context.proxy.injectNext(passThrough, resetBeforeProcessing);
     expect(await context.client().forms.list(filter()).toArray()).toEqual(onListing);
     context.proxy.injectAlways(resetBeforeProcessing);
     const failing = context.client({ maxRetries: 0 }).forms.list(filter()).toArray();
@@ -74,9 +66,10 @@ describe("a list that is iterated", () => {
 
 describe("a list that is awaited", () => {
   test("nextPage fetches the following page, and rejects on the last page", async () => {
-    const first = await context.client().forms.list(filter());
+    const { data: first, response } = await context.client().forms.list(filter()).withResponse();
+    expect(response.status).toBe(200);
     expect(first.items).toEqual(onListing.slice(0, 3));
-    expect(first.nextCursor).toBe(`3~${filter().listingId}`);
+    expect(first.nextCursor).toEqual(expect.any(String));
     expect(first.hasNextPage()).toBe(true);
     const second = await first.nextPage();
     const { data: third } = await second.nextPage().withResponse();
@@ -116,6 +109,6 @@ describe("a list that is awaited", () => {
       respondWith(200, { items: [onListing[0]] }),
     );
     expect(await context.client().forms.list().toArray()).toEqual([onListing[0]]);
-    expect(paths()).toEqual(["/v1/forms", "/v1/forms?cursor=a", "/v1/forms?cursor=b"]);
+    expect(paths()).toEqual(["/v1/forms", "/v1/forms?cursor=", "/v1/forms?cursor="]);
   });
 });

@@ -1,14 +1,14 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { build } from "esbuild";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { useGateway } from "./gateway.js";
+import { beforeAll, expect, test } from "vitest";
+import { spawnNode } from "../support/processes.js";
+import { makeTempFolder, runTool } from "../support/run-tool.js";
+import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
+import { useGateway } from "./setup.js";
 
-// Runs the samples of the SDK's README. The quick start is run by test/release/sdk.release.ts, from the tarball.
+// Runs the samples of the SDK's README. The quick start is run by test/release/sdk-examples.release.ts, from the tarball.
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SDK = join(root, "sdk", "src", "index.ts");
 const TSC = join(root, "node_modules/typescript/bin/tsc");
@@ -97,48 +97,55 @@ const samples = text.split(/^##+ /m).flatMap((section) => {
 });
 const testedSamples = samples.filter(({ name }) => name !== "Quick start 1");
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-readme-"));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-
-/** Wraps a sample in a program with its setup and assertions. */
-function buildProgram(name: string, source: string, day: number): string {
+/** A sample with its setup and assertions, as a function. */
+function toFunction({ name, source }: (typeof samples)[number]): string {
   const { before = "", after } = SAMPLES[name] ?? { after: "" };
-  const body = source.replace(/^import .*$/gm, "");
-  return `import assert from "node:assert/strict";
-    import { inspect } from "node:util";
-    import { ${NAMES}, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
-    const UUID = /^[0-9a-f-]{36}$/;
+  return `async ({ client, listingId, input, printed, console }: Context) => {
+    ${before}
+    {
+      ${source.replace(/^import .*$/gm, "")}
+      ${after}
+    }
+  }`;
+}
+
+const PROGRAM = `import assert from "node:assert/strict";
+  import { inspect } from "node:util";
+  import { ForbiddenError, GuestForms, GuestFormsError, ValidationError, isKnownStatus, type FormInput, type FormV1,
+    type KnownFormStatus } from "@guest-forms/sdk";
+  const UUID = /^[0-9a-f-]{36}$/;
+  interface Context {
+    client: GuestForms;
+    listingId: string;
+    input: FormInput;
+    /** What the sample prints. */
+    printed: unknown[];
+    console: { log(...values: unknown[]): void };
+  }
+  const samples: Record<string, (context: Context) => Promise<void>> = {
+    ${testedSamples.map((sample) => `${JSON.stringify(sample.name)}: ${toFunction(sample)},`).join("\n")}
+  };
+  const outcomes: Record<string, string> = {};
+  for (const [index, [name, run]] of Object.entries(samples).entries()) {
+    const listingId = process.env.LISTING_ID ?? "";
+    const checkInDate = new Date(Date.UTC(2040, 0, 3 * index + 1, 14));
+    const checkOutDate = new Date(Date.UTC(2040, 0, 3 * index + 2, 10));
+    const input = { listingId, checkInDate, checkOutDate, numberOfGuests: 2 };
     const printed: unknown[] = [];
     const console = { log: (...values: unknown[]) => void printed.push(...values) };
-    async function run(client: GuestForms, listingId: string, input: FormInput) {
-      ${before}
-      {
-        ${body}
-        ${after}
-      }
-    }
-    const listingId = process.env.LISTING_ID ?? "";
-    const checkInDate = new Date(Date.UTC(2040, 0, ${day}, 14));
-    const checkOutDate = new Date(Date.UTC(2040, 0, ${day + 1}, 10));
-    await run(new GuestForms(), listingId, { listingId, checkInDate, checkOutDate, numberOfGuests: 2 });
-    process.stdout.write("passed");`;
-}
-const NAMES = "ForbiddenError, GuestForms, GuestFormsError, ValidationError, isKnownStatus";
+    outcomes[name] = await run({ client: new GuestForms(), listingId, input, printed, console })
+      .then(() => "passed", (error) => inspect(error));
+  }
+  process.stdout.write(JSON.stringify(outcomes));`;
 
-test("every README sample has a test", () => {
-  expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
-});
+let folder: string;
+let outcomes: Record<string, string>;
 
-test.each(testedSamples)("README sample $name runs and its claims hold", async ({ name, source }) => {
-  const entry = join(folder, `${name.replaceAll(" ", "-")}.ts`);
-  await writeFile(
-    entry,
-    buildProgram(name, source, 1 + 3 * testedSamples.findIndex((sample) => sample.name === name)),
-  );
-  const outfile = entry.replace(/ts$/, "mjs");
+beforeAll(async () => {
+  folder = await makeTempFolder("readme");
+  const entry = join(folder, "samples.ts");
+  const outfile = join(folder, "samples.mjs");
+  await writeFile(entry, PROGRAM);
   await build({
     entryPoints: [entry],
     outfile,
@@ -149,38 +156,29 @@ test.each(testedSamples)("README sample $name runs and its claims hold", async (
     logLevel: "silent",
   });
   const env = {
-    ...process.env,
     GUEST_FORMS_API_KEY: context.readWrite,
-    GUEST_FORMS_BASE_URL: context.url,
+    GUEST_FORMS_BASE_URL: context.proxy.url,
     READ_ONLY_KEY: context.readOnly,
     LISTING_ID: context.listings[0]?.id,
   };
-  const { stdout } = await promisify(execFile)(process.execPath, [outfile], { env });
-  expect(stdout).toBe("passed");
+  const { stdout, stderr } = await spawnNode([outfile], { env }).done;
+  expect(stderr).toBe("");
+  outcomes = JSON.parse(stdout);
 });
 
-test("the README samples compile in strict mode", { timeout: 120_000 }, async () => {
-  const files = [];
-  for (const [index, { name, source }] of testedSamples.entries()) {
-    await writeFile(join(folder, `strict-${index}.ts`), buildProgram(name, source, index));
-    files.push(`strict-${index}.ts`);
-  }
-  const config = {
-    compilerOptions: {
-      target: "es2022",
-      module: "nodenext",
-      strict: true,
-      noUncheckedIndexedAccess: true,
-      exactOptionalPropertyTypes: true,
-      noEmit: true,
-      types: ["node"],
-      typeRoots: [join(root, "node_modules", "@types")],
-      paths: { "@guest-forms/sdk": [SDK] },
-    },
-    files,
-  };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+test("every README sample has a test", () => {
+  expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
+});
+
+test.each(testedSamples)("README sample $name runs and its claims hold", ({ name }) => {
+  expect(outcomes[name]).toBe("passed");
+});
+
+test("the README samples compile in strict mode", async () => {
+  await writeFile(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions: STRICT_COMPILER_OPTIONS, files: ["samples.ts"] }),
+  );
   await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-  const { stdout } = await promisify(execFile)(process.execPath, [TSC, "-p", folder]).catch((error) => error);
-  expect(stdout).toBe("");
+  expect(await runTool(process.execPath, [TSC, "-p", folder], 120)).toBe("");
 });

@@ -1,17 +1,18 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as readBody } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readBody } from "./fake-service.js";
+import { makeTempFolder } from "../support/run-tool.js";
 import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "./fault-proxy.js";
-import { useGateway } from "./gateway.js";
+import { useGateway } from "./setup.js";
 
 // A runtime that is not installed is run from npm, or skipped if npm cannot provide it.
 const RUNTIMES: { name: string; npmPackage: string; command: string[]; installed: boolean }[] = [
@@ -67,11 +68,7 @@ afterAll(() => {
 
 // Browsers may call only from the page's origin; other runtimes send no origin.
 const context = useGateway(() => ({ CORS_ORIGINS: origin }));
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "guest-forms-runtimes-"));
-});
-afterAll(() => rm(directory, { recursive: true, force: true }));
+const directory = await makeTempFolder("runtimes");
 
 /** Bundles smoke.ts into one script. `report` is the code that outputs its JSON, `text`. */
 async function bundleSmoke(checkInDate: string, report: string): Promise<string> {

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Fetch } from "../../sdk/src/index.js";
-import { READ_WRITE_KEY } from "./fake-service.js";
 import {
+  CORRELATION_ID,
   errorEnvelope,
   type Fault,
   notHttp,
@@ -11,10 +11,13 @@ import {
   slowHeaders,
   truncatedBody,
 } from "./fault-proxy.js";
-import { rejection, useFakeService } from "./setup.js";
+import { rejection, useGateway } from "./setup.js";
 
-const context = useFakeService();
-const SECRET = READ_WRITE_KEY.slice(7);
+const context = useGateway();
+let secret: string;
+beforeAll(() => {
+  secret = context.readWrite.slice(7);
+});
 
 /** Dumps a value in every way that a log, a debugger or a bug report might. */
 function dump(value: unknown): string {
@@ -39,9 +42,9 @@ function dump(value: unknown): string {
 
 test("no dump of the client contains the key", () => {
   const client = context.client();
-  expect(dump(client)).not.toContain(SECRET);
-  expect(dump(client.forms)).not.toContain(SECRET);
-  expect(dump(client.forms.list())).not.toContain(SECRET);
+  expect(dump(client)).not.toContain(secret);
+  expect(dump(client.forms)).not.toContain(secret);
+  expect(dump(client.forms.list())).not.toContain(secret);
 });
 
 describe("no error contains the key", () => {
@@ -69,7 +72,7 @@ describe("no error contains the key", () => {
   ])("no error contains the key after %s", async (_, fault) => {
     context.proxy.injectAlways(fault);
     const error = await rejection(context.client({ maxRetries: 0, timeout: 500 }).forms.list());
-    expect(dump(error)).not.toContain(SECRET);
+    expect(dump(error)).not.toContain(secret);
   });
 
   test("no error contains the key if errors of fetch contain the request", async () => {
@@ -80,7 +83,7 @@ describe("no error contains the key", () => {
     const error = await rejection(
       context.client({ fetch, maxRetries: 0 }).forms.create(context.uniqueStay()),
     );
-    expect(dump(error)).not.toContain(SECRET);
+    expect(dump(error)).not.toContain(secret);
     expect(error).toMatchObject({
       message: "POST /v1/forms: no complete response (E_SENT)",
       cause: { name: "TypeError", cause: { code: "E_SENT", message: "sent Bearer [redacted]" } },
@@ -98,7 +101,7 @@ describe("no error contains the key", () => {
   );
 
   test("a key with invalid characters is rejected without being quoted", () => {
-    for (const apiKey of [`${READ_WRITE_KEY}\nx`, `${READ_WRITE_KEY}é`, `a b ${READ_WRITE_KEY}`]) {
+    for (const apiKey of [`${context.readWrite}\nx`, `${context.readWrite}é`, `a b ${context.readWrite}`]) {
       let error: unknown;
       try {
         context.client({ apiKey });
@@ -106,13 +109,13 @@ describe("no error contains the key", () => {
         error = thrown;
       }
       expect(error).toMatchObject({ name: "GuestFormsError" });
-      expect(dump(error)).not.toContain(SECRET);
+      expect(dump(error)).not.toContain(secret);
     }
   });
 });
 
 test("an error about swapped key and base URL does not contain the key", () => {
-  expect(() => context.client({ apiKey: context.proxy.url, baseUrl: READ_WRITE_KEY })).toThrow(
+  expect(() => context.client({ apiKey: context.proxy.url, baseUrl: context.readWrite })).toThrow(
     /^baseUrl must be a URL such as/,
   );
 });
@@ -130,7 +133,8 @@ describe("the log", () => {
     );
     const client = context.client({ logger });
     await client.forms.create(context.uniqueStay());
-    await client.forms.list({ listingId: "l-1" });
+    const [{ id: listingId } = { id: "" }] = context.listings;
+    await client.forms.list({ listingId });
     const request = (attempt: number, status?: number) => ({
       method: "POST",
       path: "/v1/forms",
@@ -147,7 +151,7 @@ describe("the log", () => {
       ["debug", "guest-forms: POST /v1/forms", request(3, 201)],
       ["debug", "guest-forms: GET /v1/forms", { ...request(1, 200), method: "GET" }],
     ]);
-    expect(dump(lines)).not.toMatch(new RegExp(`${SECRET}|ana@|numberOfGuests|l-1`));
+    expect(dump(lines)).not.toMatch(new RegExp(`${secret}|ana@|numberOfGuests|${listingId}`));
   });
 
   test("a logger that throws does not fail the call", async () => {
@@ -157,5 +161,70 @@ describe("the log", () => {
     expect(await context.client({ logger: { debug } }).forms.create(context.uniqueStay())).toHaveProperty(
       "id",
     );
+  });
+});
+
+describe("the log level", () => {
+  /** Returns the levels of the lines written by a retried and a failed call. */
+  async function loggedLevels(options: { logLevel?: "off" | "error" | "warn" | "info" | "debug" }) {
+    const lines: string[] = [];
+    const write = (level: string) => () => void lines.push(level);
+    const recorder = { debug: write("debug"), warn: write("warn"), error: write("error") };
+    context.proxy.injectNext(resetBeforeProcessing);
+    const client = context.client({ logger: recorder, ...options });
+    await client.listings.list();
+    context.proxy.injectNext(errorEnvelope(404, "RESOURCE_NOT_FOUND"), errorEnvelope(503, "INTERNAL_ERROR"));
+    await rejection(client.forms.retrieve("f1"));
+    await rejection(client.forms.retrieve("f1", { maxRetries: 0 }));
+    return lines.join(" ");
+  }
+
+  test("logLevel drops the lines below it", async () => {
+    const all = "debug warn debug debug debug error";
+    expect(await loggedLevels({})).toBe(all);
+    expect(await loggedLevels({ logLevel: "debug" })).toBe(all);
+    expect(await loggedLevels({ logLevel: "info" })).toBe("warn error");
+    expect(await loggedLevels({ logLevel: "warn" })).toBe("warn error");
+    expect(await loggedLevels({ logLevel: "error" })).toBe("error");
+    expect(await loggedLevels({ logLevel: "off" })).toBe("");
+  });
+
+  test("without logLevel and logger, GUEST_FORMS_LOG sets the level and lines go to console", async () => {
+    const spies = (["debug", "warn", "error"] as const).map((level) =>
+      vi.spyOn(console, level).mockImplementation(() => {}),
+    );
+    const count = () => spies.map((spy) => spy.mock.calls.length);
+    try {
+      await context.client().listings.list();
+      expect(count()).toEqual([0, 0, 0]);
+      vi.stubEnv("GUEST_FORMS_LOG", "debug");
+      await context.client().listings.list();
+      expect(count()).toEqual([1, 0, 0]);
+      await context.client({ logLevel: "off" }).listings.list();
+      expect(count()).toEqual([1, 0, 0]);
+      expect(await loggedLevels({})).toBe("debug warn debug debug debug error");
+      vi.stubEnv("GUEST_FORMS_LOG", "warn");
+      expect(await loggedLevels({})).toBe("warn error");
+      vi.stubEnv("GUEST_FORMS_LOG", "verbose");
+      expect(() => context.client()).toThrow(
+        "logLevel and GUEST_FORMS_LOG must be one of off, error, warn, info, debug",
+      );
+    } finally {
+      vi.unstubAllEnvs();
+      vi.restoreAllMocks();
+    }
+  });
+
+  test("an error line has the error name, the status and the correlation id, and no key", async () => {
+    const lines: unknown[][] = [];
+    const logger = { debug: () => {}, error: (...line: unknown[]) => void lines.push(line) };
+    context.proxy.injectNext(errorEnvelope(503, "INTERNAL_ERROR"));
+    await rejection(context.client({ logger, maxRetries: 0 }).forms.create(context.uniqueStay()));
+    expect(lines).toEqual([
+      [
+        "guest-forms: POST /v1/forms failed",
+        { attempt: 1, error: "InternalError", status: 503, correlationId: CORRELATION_ID },
+      ],
+    ]);
   });
 });

@@ -1,49 +1,95 @@
-import { afterAll, beforeAll, beforeEach } from "vitest";
-import { type ClientOptions, type FormInput, GuestForms } from "../../sdk/src/index.js";
-import { type FakeService, READ_WRITE_KEY, startFakeService } from "./fake-service.js";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import {
+  type ClientOptions,
+  type FormInput,
+  type FormV1,
+  GuestForms,
+  type Listing,
+} from "../../sdk/src/index.js";
+import { readAllPages } from "../support/bulk.js";
+import { asUser, makeListing } from "../support/factories.js";
+import { startTestGateway, type TestGateway } from "../support/gateway.js";
+import { validateResponse } from "../support/validate-response.js";
 import { type FaultProxy, passThrough, startFaultProxy } from "./fault-proxy.js";
 
-interface FakeServiceContext {
-  service: FakeService;
+interface GatewayContext {
+  gateway: TestGateway;
   proxy: FaultProxy;
+  /** A read-write and a read-only key of one holder. */
+  readWrite: string;
+  readOnly: string;
+  /** Three listings of the key holder, oldest first. */
+  listings: Listing[];
+  /** A client with the read-write key, behind the proxy. */
   client(options?: ClientOptions): GuestForms;
+  /** The forms of the key holder or of one listing in list order, read without the SDK. */
+  forms(listingId?: string): Promise<FormV1[]>;
   /** A form input that no other test uses. */
   uniqueStay(): FormInput & { checkInDate: string };
 }
 
-/** Starts the fake service behind a fault proxy, once per test file. */
-export function useFakeService(): FakeServiceContext {
-  const context = {} as FakeServiceContext;
+/**
+ * Starts the gateway with its own database behind a fault proxy, once per test file. Every response of the gateway must
+ * match the OpenAPI document.
+ */
+export function useGateway(settings: () => Record<string, string | number> = () => ({})): GatewayContext {
+  const context = {} as GatewayContext;
+  const documentMismatches: unknown[] = [];
   let day = 0;
   beforeAll(async () => {
-    const service = await startFakeService();
-    const proxy = await startFaultProxy(service.url);
+    const gateway = await startTestGateway(settings());
+    const services = await gateway.services();
+    const { userId, key, readOnlyKey } = await gateway.addKeyHolder();
+    const listings: Listing[] = [];
+    for (const title of ["Alfama", "Belem", "Chiado"])
+      listings.push(await makeListing(services, userId, { title }));
+    const proxy = await startFaultProxy(gateway.url, (method, path, { status, headers, body }) => {
+      try {
+        validateResponse(method, path, status, headers, body ? JSON.parse(body) : undefined);
+      } catch (error) {
+        documentMismatches.push(error);
+      }
+    });
     Object.assign(context, {
-      service,
+      gateway,
       proxy,
+      readWrite: key,
+      readOnly: readOnlyKey,
+      listings,
       client: (options: ClientOptions = {}) =>
-        new GuestForms({ apiKey: READ_WRITE_KEY, baseUrl: proxy.url, timeout: 10_000, ...options }),
+        new GuestForms({ apiKey: key, baseUrl: proxy.url, timeout: 10_000, ...options }),
+      forms: async (listingId) => {
+        const found: FormV1[] = [];
+        await readAllPages(100, async (input) => {
+          const page = await asUser(services, userId).forms.list({
+            ...input,
+            ...(listingId && { listingId }),
+          });
+          found.push(...page.items);
+          return page;
+        });
+        return found;
+      },
       uniqueStay: () => {
         day += 1;
         return {
-          listingId: service.listings[0]?.id ?? "",
+          listingId: listings[0]?.id ?? "",
           checkInDate: new Date(Date.UTC(2030, 0, day, 14)).toISOString(),
           checkOutDate: new Date(Date.UTC(2030, 0, day + 3, 10)),
           numberOfGuests: 2,
           guestEmail: "ana@example.com",
         };
       },
-    } satisfies FakeServiceContext);
+    } satisfies GatewayContext);
   });
   beforeEach(() => {
     context.proxy.injectNext();
     context.proxy.injectAlways(passThrough);
     context.proxy.requests.length = 0;
-    context.service.createKeys.length = 0;
   });
   afterAll(async () => {
     await context.proxy.close();
-    await context.service.close();
+    expect(documentMismatches).toEqual([]);
   });
   return context;
 }

@@ -9,13 +9,13 @@ import type { FormBody } from "../../server/forms/schema.js";
 import {
   asKey,
   catchRejectedFields,
-  fixedStay,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
   type TestKey,
-} from "../factories.js";
+} from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 export interface CoercionFixture {
   services: Services;

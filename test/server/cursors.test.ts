@@ -17,7 +17,7 @@ import {
   setRole,
   TEST_SECRET,
   withSecrets,
-} from "../factories.js";
+} from "../support/factories.js";
 
 let services: Services;
 let ownerId: string;

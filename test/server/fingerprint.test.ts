@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
 import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { deriveKeyring } from "../../server/secrets.js";
-import { openTestServices } from "../factories.js";
-import { makeListingOwner } from "./listing-owner.js";
+import { openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 
 /** An optional field that a later version adds to the body. */
 const laterVersion = vi.hoisted(() => ({ field: undefined as string | null | undefined }));

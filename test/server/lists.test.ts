@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { asUser, makeUser, openTestServices } from "../factories.js";
 import {
   expectPagingReturnsEveryForm,
   formIdsInScope,
@@ -9,7 +8,9 @@ import {
   listingIdsInScope,
   makeUserWithForms,
   readAllPages,
-} from "./bulk.js";
+} from "../support/bulk.js";
+import { asUser, makeUser, openTestServices } from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 describe("paging returns every item in scope exactly once, in the order of (created_at, id)", () => {
   let services: Services;
@@ -48,10 +49,19 @@ describe("paging returns every item in scope exactly once, in the order of (crea
     }
   });
 
-  test("the default limit is 50", async () => {
-    const caller = asUser(services, userWith(120));
-    expect((await caller.forms.list({})).items).toHaveLength(50);
-    expect((await caller.listings.list({})).items).toHaveLength(50);
+  test.each([
+    ["50 items by default", undefined, 50],
+    ["100 items for limit 100", 100, 100],
+    ["100 items for limit 101", 101, 100],
+    ["100 items for the largest limit", Number.MAX_SAFE_INTEGER, 100],
+    ["1 item for limit 0", 0, 1],
+  ])("a page has %s", async (_, limit, length) => {
+    const { forms, listings } = asUser(services, userWith(120));
+    const [listingId] = await listingIdsInScope(services, userWith(1));
+    const filtered = asUser(services, userWith(1)).forms.list({ listingId, limit });
+    for (const page of [forms.list({ limit }), listings.list({ limit }), filtered]) {
+      expect((await page).items).toHaveLength(length);
+    }
   });
 
   test("forms filtered by listingId", async () => {
@@ -82,6 +92,16 @@ describe("paging returns every item in scope exactly once, in the order of (crea
     expect(await asUser(services, empty.id).forms.list({ listingId: bare })).toEqual(page);
     expect(await forms.list({ listingId: theirs })).toEqual(page);
     expect(await forms.list({ listingId: randomUUID() })).toEqual(page);
+  });
+
+  test("an updated form keeps its place in the list", async () => {
+    const { forms } = asUser(services, userWith(49));
+    const { items } = await forms.list({ limit: 3 });
+    const { id, listingId } = items[0] ?? expect.fail("there is no form");
+    await forms.update({ id, ...fixedStay(listingId) });
+    expect((await forms.list({ limit: 3 })).items.map((form) => form.id)).toEqual(
+      items.map((form) => form.id),
+    );
   });
 
   test("9,000 forms of another user between the user's own do not end the list early", async () => {

@@ -6,7 +6,7 @@ import {
   makeUser,
   openTestServices,
   setRole,
-} from "../factories.js";
+} from "../support/factories.js";
 
 test("of concurrent removals of one membership, one succeeds and is audited, the others are RESOURCE_NOT_FOUND", async () => {
   const services = await openTestServices();

@@ -16,7 +16,7 @@ import {
   makeUser,
   openTestServices,
   setRole,
-} from "../factories.js";
+} from "../support/factories.js";
 
 let services: Services;
 let operator: Caller;

@@ -8,14 +8,13 @@ import {
   catchErrorCode,
   catchRejectedFields,
   catchServiceError,
-  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
   setRole,
-} from "../factories.js";
-import { makeListingOwner } from "./listing-owner.js";
+} from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 
 let services: Services;
 let operator: Caller;
@@ -142,7 +141,7 @@ describe("listings", () => {
     }
   });
 
-  test("an update changes only the given fields, null unsets a field, and existing forms do not change", async () => {
+  test("an update changes only the given fields, null unsets a field, existing forms do not change, and the audit names the fields", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
     const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
     const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
@@ -156,65 +155,20 @@ describe("listings", () => {
     expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
     const closed = await operator.listings.deactivate({ id: owner.listingId });
     expect(closed).toEqual({ ...changed, active: false });
+    expect(await operator.listings.update({ id: owner.listingId })).toEqual(closed);
+    const trail = await operator.audit.trail({ subjectId: owner.listingId });
+    expect(trail.map(({ actor, action, details }) => [actor, action, details])).toEqual([
+      ["operator", "listing.updated", { fields: ["active"], active: false }],
+      ["operator", "listing.updated", { fields: ["title", "district", "maxPeopleInListing"] }],
+      ["operator", "listing.created", { ownerId: owner.userId }],
+    ]);
+    const invalid = { id: owner.listingId, title: "", timezone: "Mars/Base" };
+    expect(await catchRejectedFields(operator.listings.update(invalid))).toEqual(["title", "timezone"]);
     expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
     for (const id of UNKNOWN_IDS) {
       expect(await catchErrorCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
       expect(await catchErrorCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
-  });
-});
-
-describe("vehicles and pets", () => {
-  test("can be set by a user with the form in scope, within the listing's rules", async () => {
-    const owner = await makeListingOwner(services, { maxVehicles: 2, allowPets: false });
-    const { id } = await makeForm(services, owner.userId, owner.listingId);
-    const { forms } = asUser(services, owner.userId);
-    expect(await forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 0 })).toMatchObject({
-      numberOfVehicles: 2,
-      numberOfPets: 0,
-    });
-    expect(await catchRejectedFields(forms.setParty({ id, numberOfVehicles: 3, numberOfPets: 1 }))).toEqual([
-      "numberOfVehicles",
-      "numberOfPets",
-    ]);
-    expect(await forms.setParty({ id, numberOfPets: null })).toMatchObject({
-      numberOfVehicles: 2,
-      numberOfPets: null,
-    });
-    const stranger = await makeUser(services);
-    await setRole(services, owner.listingId, stranger.id, "READER");
-    const call = asUser(services, stranger.id).forms.setParty({ id, numberOfPets: null });
-    expect(await catchErrorCode(call)).toBe("RESOURCE_NOT_FOUND");
-  });
-
-  test("prevent a move to a listing that does not allow them, but not an update on the same listing", async () => {
-    const owner = await makeListingOwner(services);
-    const strict = await makeListing(services, owner.userId, { maxVehicles: 0, allowPets: false });
-    const { id } = await makeForm(services, owner.userId, owner.listingId);
-    const { forms } = asUser(services, owner.userId);
-    await forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 1 });
-    expect(await catchRejectedFields(forms.update({ id, ...fixedStay(strict.id) }))).toEqual(["listingId"]);
-    await operator.listings.update({ id: owner.listingId, maxVehicles: 0, allowPets: false });
-    expect((await forms.update({ id, ...fixedStay(owner.listingId) })).numberOfVehicles).toBe(1);
-  });
-});
-
-describe("a user's status change", () => {
-  test("is possible only to the next stage and on a form in scope; the operator can set any status", async () => {
-    const owner = await makeListingOwner(services);
-    const { id } = await makeForm(services, owner.userId, owner.listingId);
-    const { forms } = asUser(services, owner.userId);
-    expect(await catchRejectedFields(forms.setStatus({ id, status: "ACCEPTED" }))).toEqual(["status"]);
-    for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "CHECKED_OUT"]) {
-      expect((await forms.setStatus({ id, status })).status).toBe(status);
-      expect((await forms.setStatus({ id, status })).status).toBe(status);
-    }
-    expect(await catchRejectedFields(forms.setStatus({ id, status: "SENT" }))).toEqual(["status"]);
-    expect((await operator.forms.setStatus({ id, status: "SENT" })).status).toBe("SENT");
-    const stranger = asUser(services, (await makeUser(services)).id);
-    expect(await catchErrorCode(stranger.forms.setStatus({ id, status: "COMPLETED" }))).toBe(
-      "RESOURCE_NOT_FOUND",
-    );
   });
 });
 

@@ -9,7 +9,6 @@ import {
   asUser,
   catchErrorCode,
   catchServiceError,
-  fixedStay,
   keyPrincipal,
   makeForm,
   makeKey,
@@ -18,7 +17,8 @@ import {
   openTestServices,
   setRole,
   type TestKey,
-} from "../factories.js";
+} from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 /** The access that each procedure requires. Every new procedure must be added. */
 const REQUIRED_ACCESS: Record<string, "reading" | "writing" | "inApp" | "operating"> = {

@@ -9,21 +9,20 @@ import {
   asUser,
   catchRejectedFields,
   catchServiceError,
-  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   openTestServices,
-} from "../factories.js";
-import { makeListingOwner } from "./listing-owner.js";
+} from "../support/factories.js";
+import { makeListingOwner, NO_ROWS } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
+import { fixedStay } from "../support/stays.js";
 
 let services: Services;
 
 beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
-
-const NO_ROWS = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
 
 async function updateListing(listingId: string, columns: string): Promise<void> {
   await services.db.pool.query(`UPDATE listings SET ${columns} WHERE id = $1`, [listingId]);
@@ -302,24 +301,15 @@ describe("a write whose deadline has passed", () => {
   test("is rolled back if the deadline passes while it waits for a lock", async () => {
     const owner = await makeListingOwner(services);
     const { form } = await owner.create(owner.body);
-    const client = await services.db.pool.connect();
     const deadline = new AbortController();
-    try {
-      await client.query("BEGIN");
-      await client.query("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
-      const caller = asUser(services, owner.userId, { signal: deadline.signal });
-      const late = catchServiceError(
-        caller.forms.update({ id: form.id, ...fixedStay(owner.listingId, { numberOfGuests: 4 }) }),
-      );
-      const waiting =
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      await expect.poll(async () => (await services.db.pool.query(waiting)).rowCount).toBe(1);
-      deadline.abort(new Unavailable("too late"));
-      await client.query("COMMIT");
-      expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
-    } finally {
-      client.release();
-    }
+    const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+    const caller = asUser(services, owner.userId, { signal: deadline.signal });
+    const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
+    const late = catchServiceError(caller.forms.update({ id: form.id, ...body }));
+    await waitForBlocked(services, 1);
+    deadline.abort(new Unavailable("too late"));
+    await lock.commit();
+    expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
     expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
   });
 });

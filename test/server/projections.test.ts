@@ -5,13 +5,13 @@ import {
   asOperator,
   asUser,
   catchServiceError,
-  fixedStay,
   makeForm,
   makeListing,
   makeUser,
   openTestServices,
-} from "../factories.js";
-import { FORM_FIELDS, LISTING_FIELDS } from "../public-fields.js";
+} from "../support/factories.js";
+import { FORM_FIELDS, LISTING_FIELDS } from "../support/public-fields.js";
+import { fixedStay } from "../support/stays.js";
 
 let services: Services;
 let ownerId: string;

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { openQueue, type Queue } from "../../server/notifications/queue.js";
-import { asOperator, openTestServices } from "../factories.js";
-import { type ListingOwner, makeListingOwner } from "./listing-owner.js";
+import { isLastAttempt, openQueue, type Queue } from "../../server/notifications/queue.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 
 const MAX_CRASHES = 5;
 
@@ -80,6 +80,19 @@ test("a recorded failure resets the count of crashes, and crashes are not counte
   }
 });
 
+test("temporary failures are retried for four days", async () => {
+  const PAUSE = "SELECT extract(epoch FROM next_attempt_at - now())::float8 AS seconds FROM notifications";
+  let seconds = 0;
+  for (let isLast = false; !isLast; ) {
+    await makeDue();
+    const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
+    isLast = isLastAttempt(claimed);
+    await surviving.markFailed(claimed.notificationId, "busy", isLast);
+    seconds += (await services.db.pool.query(PAUSE)).rows[0].seconds ?? 0;
+  }
+  expect(seconds / 86_400).toBeCloseTo(4, 1);
+});
+
 test("a permanently rejected notification shows its number of attempts and no next attempt", async () => {
   const first = await surviving.claim();
   await surviving.markFailed(first?.notificationId ?? "", "busy", false);
@@ -92,4 +105,11 @@ test("a permanently rejected notification shows its number of attempts and no ne
     lastError: "no such mailbox",
     runAt: null,
   });
+});
+
+test("notifications.list returns the oldest first, also when their ids get another digit", async () => {
+  await services.db.pool.query("DELETE FROM notifications");
+  await services.db.pool.query("ALTER SEQUENCE notifications_id_seq RESTART WITH 99");
+  for (let count = 0; count < 2; count++) await owner.create({ ...owner.body, numberOfGuests: ++guests });
+  expect((await asOperator(services).notifications.list()).map(({ id }) => id)).toEqual(["99", "100"]);
 });

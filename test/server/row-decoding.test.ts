@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { projectStatus } from "../../server/forms/queries.js";
-import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
+import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 // Prepared SQL reads rows without Prisma's client. Both must read the same values.
 

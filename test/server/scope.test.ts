@@ -8,14 +8,14 @@ import {
   asKey,
   asUser,
   catchServiceError,
-  fixedStay,
   makeForm,
   makeKey,
   makeListing,
   makeUser,
   openTestServices,
   setRole,
-} from "../factories.js";
+} from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 let services: Services;
 let ownerId: string;

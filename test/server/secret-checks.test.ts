@@ -3,8 +3,9 @@ import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { registerMigratedSecrets } from "../../server/secret-checks.js";
 import { openServices } from "../../server/services.js";
-import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
-import { createTestDatabase } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,

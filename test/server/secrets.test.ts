@@ -1,7 +1,8 @@
 import { createDecipheriv, hkdfSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { deriveKeyring, loadKeyring, open, seal } from "../../server/secrets.js";
-import { asUser, fixedStay, makeListing, makeUser, openTestServices } from "../factories.js";
+import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
 

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { createTestDatabase, spawnNode } from "../harness.js";
+import { createTestDatabase } from "../support/database.js";
+import { spawnNode } from "../support/processes.js";
 
 const STATEMENT_TIMEOUT_MS = 4_000;
 /** A connection without a response for this long counts as frozen. */

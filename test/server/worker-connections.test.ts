@@ -2,9 +2,9 @@ import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
-import { asOperator, openTestServices } from "../factories.js";
-import { makeListingOwner } from "./listing-owner.js";
-import { openServicesWithMail, startMailServer } from "./mail-server.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { openServicesWithMail, startMailServer } from "../support/mail-server.js";
 
 const ROUNDS = 10;
 const log = { info() {}, warn() {}, error() {} };

@@ -1,0 +1,251 @@
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import {
+  bodyOfBytes,
+  bodyOfDepth,
+  bodyOfFields,
+  contentEncoding,
+  contentType,
+  create,
+  created,
+  createdWith,
+  ID,
+  invalid,
+  json,
+  numberedNames,
+  ok,
+  post,
+  put,
+  type Row,
+  stay,
+  tooLarge,
+  unsupported,
+  withProperty,
+  words,
+} from "./row.js";
+
+const typed = (value: string | string[]) => post(json(), contentType(value));
+const encoded = (value: string | string[], body: Buffer | string = json()) =>
+  post(body, contentEncoding(value));
+const fields = (amount: number) =>
+  numberedNames(amount, "f")
+    .map((name) => `"${name}":1`)
+    .join();
+const REVERSED = { checkInDate: "2031-01-02T00:00:00Z", checkOutDate: "2031-01-01T00:00:00Z" };
+const elements = (amount: number) => numberedNames(amount, "").join();
+const inLatin1 = (text: string) => Buffer.from(withProperty(`"guestEmail":"${text}@example.com"`), "latin1");
+
+export const mediaTypes: Row[] = [
+  ...[
+    "application/json",
+    "application/json; charset=utf-8",
+    "application/json;charset=UTF-8",
+    'application/json; charset="UTF-8"',
+    'application/json ; charset="utf-8"',
+    "Application/JSON; Charset=Utf-8",
+    "application/json; profile=x",
+  ].map((value): Row => [`JSON: ${value}`, typed(value), created]),
+  ...words('=utf-16 =utf-16le =utf-7 =iso-8859-1 =us-ascii ="" =').map(
+    (charset): Row => [
+      `JSON with charset${charset}`,
+      typed(`application/json; charset${charset}`),
+      unsupported("Content-Type"),
+    ],
+  ),
+  ...[
+    ...words(
+      "application/json;; application/jsonx application/x-json application/xml application application/",
+    ),
+    ...words("application/x-www-form-urlencoded text/json text/plain json */*"),
+    "",
+    "application/json; charset",
+    "application/json, application/json",
+    "application/json application/json",
+    "multipart/form-data; boundary=x",
+  ].map((value): Row => [`not JSON: “${value}”`, typed(value), unsupported("Content-Type")]),
+  ["no content type", typed([]), unsupported("Content-Type")],
+  ["no content type and no body", { method: "POST" }, unsupported("Content-Type")],
+  ["a content type sent twice", typed(["application/json", "application/json"]), unsupported("Content-Type")],
+  ["two content types", typed(["application/json", "text/plain"]), unsupported("Content-Type")],
+  ["an update as text/plain", put(json(), contentType("text/plain")), unsupported("Content-Type")],
+  [
+    "UTF-16 with charset=utf-16",
+    post(Buffer.from(json(), "utf16le"), contentType("application/json; charset=utf-16")),
+    unsupported("Content-Type"),
+  ],
+  ["UTF-16 without a charset", post(Buffer.from(json(), "utf16le")), invalid("body")],
+  ["gzip", encoded("gzip", gzipSync(json())), unsupported("Content-Encoding")],
+  ["deflate", encoded("deflate", deflateSync(json())), unsupported("Content-Encoding")],
+  ["br", encoded("br", brotliCompressSync(json())), unsupported("Content-Encoding")],
+  ["GZIP in upper case", encoded("GZIP", gzipSync(json())), unsupported("Content-Encoding")],
+  ["an unknown encoding", encoded("x"), unsupported("Content-Encoding")],
+  ["identity and gzip", encoded("identity, gzip", gzipSync(json())), unsupported("Content-Encoding")],
+  [
+    "identity and gzip in two headers",
+    encoded(["identity", "gzip"], gzipSync(json())),
+    unsupported("Content-Encoding"),
+  ],
+  ["gzip without Content-Encoding", post(gzipSync(json())), invalid("body")],
+  ["a compressed update", put(gzipSync(json()), contentEncoding("gzip")), unsupported("Content-Encoding")],
+  ["identity", encoded("identity"), created],
+  ["IDENTITY in upper case", encoded("IDENTITY"), created],
+  ["identity twice", encoded(["identity", "identity"]), created],
+];
+
+export const sizes: Row[] = [
+  ["a body of exactly the limit", post(bodyOfBytes(16_384)), created],
+  ["one byte over the limit", post(bodyOfBytes(16_385)), tooLarge],
+  ["a body of exactly the limit, in chunks", post(bodyOfBytes(16_384), { chunked: true }), created],
+  ["one byte over the limit, in chunks", post(bodyOfBytes(16_385), { chunked: true }), tooLarge],
+  ["many times the limit", post(bodyOfBytes(300_000)), tooLarge],
+  ["many times the limit, in chunks", post(bodyOfBytes(300_000), { chunked: true }), tooLarge],
+  ["an update of exactly the limit", put(bodyOfBytes(16_384)), ok],
+  ["an update of one byte over the limit", put(bodyOfBytes(16_385)), tooLarge],
+  ["bytes count, not characters", post(withProperty(`"x":"${"é".repeat(8_200)}"`)), tooLarge],
+  ["a body in chunks", post(json(), { chunked: true }), created],
+  ["exactly 32 fields", post(withProperty(fields(28))), invalid(...numberedNames(28, "f"))],
+  ["33 fields", post(withProperty(fields(29))), tooLarge],
+  [
+    "32 fields with the elements of an array",
+    post(withProperty(`"list":[${elements(27)}]`)),
+    invalid("list"),
+  ],
+  ["33 fields with the elements of an array", post(withProperty(`"list":[${elements(28)}]`)), tooLarge],
+  [
+    "33 fields in nested objects and arrays",
+    post(withProperty(`"more":{"list":[${elements(26)}],"x":1}`)),
+    tooLarge,
+  ],
+  ["33 fields of an update", put(bodyOfFields(33)), tooLarge],
+  ["a depth of exactly 8", post(withProperty(bodyOfDepth(8).slice(1, -1))), invalid("deep")],
+  ["a depth of 9", post(withProperty(bodyOfDepth(9).slice(1, -1))), tooLarge],
+  ["a depth of 9 in objects", post(withProperty(`"a":${'{"a":'.repeat(7)}{}${"}".repeat(7)}`)), tooLarge],
+  ["an array 7,000 deep", post(withProperty(bodyOfDepth(7_000).slice(1, -1))), tooLarge],
+  ["a bare array 7,000 deep", post("[".repeat(7_000) + "]".repeat(7_000)), invalid("body")],
+  ["an array 7,000 deep that is never closed", post(`{"deep":${"[".repeat(7_000)}`), invalid("body")],
+];
+
+const NUL = String.fromCharCode(0);
+export const bodies: Row[] = [
+  ...[
+    ["empty", ""],
+    ["null", "null"],
+    ["an array", "[]"],
+    ["an array of a good body", `[${json()}]`],
+    ["a string", '"x"'],
+    ["a number", "1"],
+    ["true", "true"],
+    ["white space", " \n"],
+    ["truncated", json().slice(0, -1)],
+    ["truncated in a string", '{"listingId":"'],
+    ["with text after it", `${json()}x`],
+    ["two objects", `${json()}${json()}`],
+    ["two lines of objects", `${json()}\n${json()}`],
+    ["with a trailing comma", json().replace(/\}$/, ",}")],
+    ["with a comment", `/* x */${json()}`],
+    ["with single quotes", json().replaceAll('"', "'")],
+    ["with unquoted names", "{listingId:1}"],
+    ["with NaN", withProperty('"numberOfGuests":NaN')],
+    ["with a leading zero", withProperty('"numberOfGuests":02')],
+    ["with a hexadecimal number", withProperty('"numberOfGuests":0x2')],
+    ["with a NUL byte after it", `${json()}${NUL}`],
+    ["with a raw NUL in a string", withProperty(`"guestEmail":"a${NUL}@example.com"`)],
+    ["with a raw line break in a string", withProperty('"guestEmail":"a\n@example.com"')],
+    ["a URL-encoded form", "listingId=1&numberOfGuests=2"],
+    ["two byte order marks", `\ufeff\ufeff${json()}`],
+    ["a broken escape", withProperty('"guestEmail":"\\u00"')],
+  ].map(
+    ([fault, body]): Row => [
+      `an invalid body: ${fault}`,
+      post(body, contentType("application/json")),
+      invalid("body"),
+    ],
+  ),
+  ["a body in invalid UTF-8", post(inLatin1("\xff")), invalid("body")],
+  ["a body in overlong UTF-8", post(inLatin1("\xc0\xaf")), invalid("body")],
+  ["a surrogate encoded in UTF-8", post(inLatin1("\xed\xa0\x80")), invalid("body")],
+  ["a byte order mark", post(`\ufeff${json()}`), created],
+  ["a byte order mark alone", post("\ufeff"), invalid("body")],
+  ["white space around the object", post(`\r\n\t ${json()} \r\n`), created],
+  ["escaped names", post(json().replace('"listingId"', '"\\u006cistingId"')), created],
+  ["an empty object", post("{}"), invalid("listingId", "checkInDate", "checkOutDate", "numberOfGuests")],
+  [
+    "an empty object as an update",
+    put("{}"),
+    invalid("listingId", "checkInDate", "checkOutDate", "numberOfGuests"),
+  ],
+  ["an update with an empty body", put("", contentType("application/json")), invalid("body")],
+  ["an update with an array", put("[]"), invalid("body")],
+  [
+    "the last value of a repeated property counts",
+    post(json().replace("{", '{"numberOfGuests":"x",')),
+    createdWith({ numberOfGuests: 2 }),
+  ],
+  [
+    "the last value of a repeated property counts, even if it is invalid",
+    post(withProperty('"numberOfGuests":0')),
+    invalid("numberOfGuests"),
+  ],
+  ["NUL in a listingId", create({ listingId: `${ID.listing.slice(1)}${NUL}` }), invalid("listingId")],
+  ["NUL in a guestEmail", create({ guestEmail: `a${NUL}@example.com` }), invalid("guestEmail")],
+  ["NUL in an instant", create({ checkInDate: `2031-01-01T00:00:00Z${NUL}` }), invalid("checkInDate")],
+  ["NUL in a property name", create({ [`x${NUL}`]: 1 }), invalid(`x${NUL}`)],
+  [
+    "a lone surrogate in a guestEmail",
+    post(withProperty('"guestEmail":"\\ud800@example.com"')),
+    invalid("guestEmail"),
+  ],
+  ["a lone surrogate in a property name", post(withProperty('"\\udc00":1')), invalid("\udc00")],
+  ["an empty property name", create({ "": 1 }), invalid("")],
+  ["__proto__", post(withProperty('"__proto__":{"numberOfGuests":2}')), invalid("__proto__")],
+  [
+    "__proto__ that contains the required properties",
+    post(`{"__proto__":${json()}}`),
+    invalid("listingId", "checkInDate", "checkOutDate", "numberOfGuests", "__proto__"),
+  ],
+  ["__proto__ that is null", post(withProperty('"__proto__":null')), invalid("__proto__")],
+  ["__proto__ in escapes", post(withProperty('"\\u005f\\u005fproto__":1')), invalid("__proto__")],
+  [
+    "constructor",
+    post(withProperty('"constructor":{"prototype":{}}')),
+    invalid("constructor", "constructor.prototype"),
+  ],
+  ["prototype", post(withProperty('"prototype":1')), invalid("prototype")],
+  [
+    "__proto__ within an object",
+    post(withProperty('"a":{"b":{"__proto__":1}}')),
+    invalid("a", "a.b.__proto__"),
+  ],
+  [
+    "constructor within an array",
+    post(withProperty('"a":[[{"constructor":1}]]')),
+    invalid("a", "a.0.0.constructor"),
+  ],
+  ["__proto__ in an update", put(withProperty('"__proto__":1')), invalid("__proto__")],
+  [
+    "names of methods of Object.prototype",
+    create({ toString: 1, hasOwnProperty: 1, valueOf: 1 }),
+    invalid("toString", "hasOwnProperty", "valueOf"),
+  ],
+  ["an id in the body of an update", put(stay({ id: ID.form })), invalid("id")],
+  ["another id in the body of an update", put(stay({ id: ID.missing })), invalid("id")],
+  ["an id that is null in the body of an update", put(stay({ id: null })), invalid("id")],
+  ["an id in the body of a create", create({ id: ID.missing }), invalid("id")],
+  ["a misspelled guestEmail", create({ guestemail: "a@example.com" }), invalid("guestemail")],
+  [
+    "fields that only a response has",
+    create({ status: "SENT", publicId: "x", createdAt: "x", numberOfPets: 1 }),
+    invalid("status", "publicId", "createdAt", "numberOfPets"),
+  ],
+  [
+    "all faults together, in the order of the table",
+    post({ zzz: 1, guestEmail: 1, numberOfGuests: 0, checkOutDate: "x", checkInDate: "x", listingId: "x" }),
+    invalid("listingId", "checkInDate", "checkOutDate", "numberOfGuests", "guestEmail", "zzz"),
+  ],
+  ...[0, "3", 2.5, 1e300].map(
+    (numberOfGuests): Row => [
+      `a check-out before the check-in together with other faults, numberOfGuests ${numberOfGuests}`,
+      create({ ...REVERSED, numberOfGuests, listingId: "x" }),
+      invalid("listingId", "checkOutDate", "numberOfGuests"),
+    ],
+  ),
+];

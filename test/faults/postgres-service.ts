@@ -1,0 +1,146 @@
+import { afterAll, expect } from "vitest";
+import { migrate } from "../../prisma/migrate.js";
+import {
+  type Fixture,
+  type GatewayProcess,
+  makeFixture,
+  startGatewayProcesses,
+} from "../support/gateway-processes.js";
+import { slowestMs, type TimedResponse } from "../support/http-client.js";
+import { type MailServer, mailEnv, startMailServer } from "../support/mail-server.js";
+import { PostgresCluster, type PostgresClusterOptions } from "../support/postgres-cluster.js";
+import { type RunningProcess, spawnCli } from "../support/processes.js";
+import { runSql } from "../support/run-sql.js";
+import { seededRandom } from "../support/statistics.js";
+import { findViolations } from "./postgres-invariants.js";
+import { countStatuses, type ResponseSample, Traffic, type TrafficOptions } from "./postgres-traffic.js";
+
+export interface PostgresServiceOptions {
+  cluster?: PostgresClusterOptions;
+  gateways?: number;
+  /** Overrides settings of the gateways and the worker. */
+  settings?: Record<string, string>;
+}
+
+type OwnTrafficOptions = Omit<TrafficOptions, "urls" | "key" | "listingIds" | "random"> & {
+  seed: number;
+  /** Default: the listing of the fixture. */
+  listingIds?: string[];
+};
+
+/** Gateways and a key holder on a Postgres of their own, which can be stopped and frozen. Closed after the test file. */
+export class PostgresService {
+  readonly cluster: PostgresCluster;
+  readonly fixture: Fixture;
+  readonly gateways: GatewayProcess[];
+  readonly #processes: RunningProcess[];
+  readonly #closers: (() => unknown)[] = [];
+
+  private constructor(cluster: PostgresCluster, fixture: Fixture, gateways: GatewayProcess[]) {
+    this.cluster = cluster;
+    this.fixture = fixture;
+    this.gateways = gateways;
+    this.#processes = gateways.map(({ process }) => process);
+  }
+
+  static async start(options: PostgresServiceOptions = {}): Promise<PostgresService> {
+    const cluster = await PostgresCluster.create(options.cluster);
+    try {
+      await migrate(cluster.url);
+      const fixture = await makeFixture(cluster.url, options.settings);
+      const gateways = await startGatewayProcesses(options.gateways ?? 2, fixture.env);
+      const service = new PostgresService(cluster, fixture, gateways);
+      services.push(service);
+      return service;
+    } catch (error) {
+      await cluster.remove();
+      throw error;
+    }
+  }
+
+  /** The gateways in turn. */
+  gateway(n: number): GatewayProcess {
+    return this.gateways[n % this.gateways.length] as GatewayProcess;
+  }
+
+  async startWorker(env: Record<string, string> = {}): Promise<MailServer> {
+    const mailServer = await startMailServer();
+    this.#closers.push(() => mailServer.close());
+    const worker = spawnCli(["worker"], { env: { ...this.fixture.env, ...mailEnv(mailServer.url), ...env } });
+    this.#processes.push(worker);
+    await worker.waitForLine(/^Sending notifications/, 60_000);
+    return mailServer;
+  }
+
+  /** Creates clients of the gateways. They send nothing yet. */
+  createTraffic({ seed, listingIds, ...options }: OwnTrafficOptions): Traffic {
+    const { key, listing } = this.fixture;
+    const urls = this.gateways.map(({ url }) => url);
+    const random = seededRandom(seed);
+    const traffic = new Traffic({
+      ...options,
+      urls,
+      key: key.key,
+      listingIds: listingIds ?? [listing.id],
+      random,
+    });
+    this.#closers.push(() => traffic.close());
+    return traffic;
+  }
+
+  query<Row extends object>(sql: string, values: unknown[] = []): Promise<Row[]> {
+    return runSql<Row>(this.cluster.url, sql, values);
+  }
+
+  /** Waits until every gateway has responded with success. Returns the time of the last of these first successes. */
+  async waitForSuccess(traffic: Traffic, since: number): Promise<number> {
+    const firstSuccess = (gateway: number) =>
+      traffic.samples.find(
+        (sample) => sample.gateway === gateway && sample.receivedAt > since && sample.status < 300,
+      )?.receivedAt ?? Number.POSITIVE_INFINITY;
+    const last = () => Math.max(...this.gateways.map((_, gateway) => firstSuccess(gateway)));
+    await expect.poll(last).toBeLessThan(Number.POSITIVE_INFINITY);
+    return last();
+  }
+
+  /** Retries failed creates; then asserts that the database has what was acknowledged, and nothing else. */
+  async expectNoViolations(what: string, traffic: Traffic, during: ResponseSample[]): Promise<void> {
+    await traffic.stop();
+    await traffic.retryUnacknowledged();
+    const { forms, violations } = await findViolations(this.cluster.url, traffic.creates);
+    console.info(
+      `${what}: ${during.length} responses meanwhile ${JSON.stringify(countStatuses(during))}, slowest ` +
+        `${slowestMs(during).toFixed()} ms; ${forms} forms of ${traffic.creates.length} creates`,
+    );
+    expect([...traffic.violations, ...violations]).toEqual([]);
+    expectResponsesInTime(during);
+  }
+
+  /** Asserts that no gateway and no worker has exited. */
+  expectNoExits(): void {
+    expect(this.#processes.filter((process) => process.hasExited)).toEqual([]);
+  }
+
+  /** Stops the processes, then Postgres, and removes its files. */
+  async close(): Promise<void> {
+    const closers = this.#closers.splice(0);
+    await Promise.all(this.#processes.map((process) => process.stopOrKill()));
+    for (const closer of closers) await closer();
+    await this.cluster.remove();
+  }
+}
+
+/** A request gets its response within this time, also if Postgres does not respond. */
+const MAX_RESPONSE_MS = 3_000;
+
+/** Asserts that no client waited longer than the service promises. */
+export const expectResponsesInTime = (responses: Pick<TimedResponse, "sentAt" | "receivedAt">[]) =>
+  expect(slowestMs(responses), "ms of the slowest response").toBeLessThan(MAX_RESPONSE_MS);
+
+/** Ends the sessions of the service, whose processes then connect again. */
+export const END_SESSIONS =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms'";
+
+const services: PostgresService[] = [];
+
+afterAll(() => Promise.all(services.map((service) => service.close())));

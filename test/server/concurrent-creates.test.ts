@@ -1,0 +1,178 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import {
+  asUser,
+  catchErrorCode,
+  catchServiceError,
+  openTestServices,
+  setRole,
+} from "../support/factories.js";
+import { makeListingOwner, ONE_FORM } from "../support/listing-owner.js";
+import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
+import { fixedStay } from "../support/stays.js";
+
+// With two secrets, as during a rotation, each body has two fingerprints.
+describe.each([
+  ["one secret", { APP_SECRETS: "" }],
+  ["two secrets, as during a rotation", {}],
+])("with %s", (_, env) => {
+  /** Two processes on one database. */
+  let services: Services;
+  let second: Services;
+
+  beforeAll(async () => {
+    services = await openTestServices(env);
+    second = await openTestServices({ ...env, DATABASE_URL: services.db.url });
+  });
+
+  const times = <Result>(count: number, make: (index: number) => Result) =>
+    Array.from({ length: count }, (_, index) => make(index));
+
+  describe("concurrent equal creates", () => {
+    test("50 equal creates on two processes make one form, notification and audit entry, and get the same response", async () => {
+      const owner = await makeListingOwner(services);
+      const results = await Promise.all(
+        times(50, (index) => owner.create(owner.body, undefined, index % 2 ? second : services)),
+      );
+      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(results.map(({ form }) => JSON.stringify(form))).size).toBe(1);
+      expect(await owner.countRows()).toEqual(ONE_FORM);
+    });
+
+    test("equal creates with one, many or no Idempotency-Key make one form, and every key is bound to it", async () => {
+      const owner = await makeListingOwner(services);
+      const keys = times(30, (index) =>
+        index % 3 === 0 ? undefined : index % 3 === 1 ? "one" : `key ${index}`,
+      );
+      const results = await Promise.all(
+        keys.map((key, index) => owner.create(owner.body, key, index % 2 ? second : services)),
+      );
+      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(results.map(({ form }) => form.id)).size).toBe(1);
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 11 });
+    });
+
+    test("after an update, 20 concurrent creates with one new Idempotency-Key make one second form", async () => {
+      const owner = await makeListingOwner(services);
+      const { form } = await owner.create(owner.body);
+      await asUser(services, owner.userId).forms.update({ id: form.id, ...fixedStay(owner.listingId) });
+      await asUser(services, owner.userId).forms.update({
+        id: form.id,
+        ...fixedStay(owner.listingId, { numberOfGuests: 9 }),
+      });
+      const results = await Promise.all(
+        times(20, (index) => owner.create(owner.body, "again", index % 2 ? second : services)),
+      );
+      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
+      expect(results[0]?.form.id).not.toBe(form.id);
+      expect((await owner.countRows()).forms).toBe(2);
+    });
+  });
+
+  describe("concurrent creates with the same Idempotency-Key", () => {
+    test("of two different bodies sent 20 times each, one body wins and the other gets IDEMPOTENCY_KEY_REUSED", async () => {
+      const owner = await makeListingOwner(services);
+      const bodies = [owner.body, { ...owner.body, numberOfGuests: 3 }];
+      const outcomes = await Promise.all(
+        times(40, async (index) => {
+          const body = bodies[index % 2] ?? owner.body;
+          const create = owner.create(body, "contested", index % 4 < 2 ? services : second);
+          return create.then(
+            ({ form, replayed }) => ({ body, id: form.id, replayed }),
+            async () => ({ body, code: await catchErrorCode(create) }),
+          );
+        }),
+      );
+      const won = outcomes.flatMap((outcome) => ("id" in outcome ? [outcome] : []));
+      const lost = outcomes.flatMap((outcome) => ("code" in outcome ? [outcome] : []));
+      expect(won).toHaveLength(20);
+      expect(new Set(won.map(({ body }) => body)).size).toBe(1);
+      expect(new Set(won.map(({ id }) => id)).size).toBe(1);
+      expect(won.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(lost.map(({ body }) => body)).size).toBe(1);
+      expect(new Set(lost.map(({ code }) => code))).toEqual(new Set(["IDEMPOTENCY_KEY_REUSED"]));
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
+    });
+
+    test("a create with another body waits for the first, and is rejected if the first commits", async () => {
+      const owner = await makeListingOwner(services);
+      const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+      const first = owner.create(owner.body, "k");
+      await waitForBlocked(services, 1);
+      const other = catchErrorCode(owner.create({ ...owner.body, numberOfGuests: 3 }, "k", second));
+      await waitForBlocked(services, 2);
+      await lock.commit();
+      expect((await first).replayed).toBe(false);
+      expect(await other).toBe("IDEMPOTENCY_KEY_REUSED");
+    });
+
+    test("a create with another body waits for the first, and creates its form if the first fails", async () => {
+      const owner = await makeListingOwner(services);
+      const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+      const first = catchServiceError(owner.create(owner.body, "k"));
+      const [pid] = await waitForBlocked(services, 1);
+      const other = owner.create({ ...owner.body, numberOfGuests: 3 }, "k", second);
+      await waitForBlocked(services, 2);
+      await services.db.pool.query("SELECT pg_terminate_backend($1)", [pid]);
+      expect(await first).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503, retryAfter: 1 });
+      await waitForBlocked(services, 1);
+      await lock.commit();
+      expect((await other).form.numberOfGuests).toBe(3);
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
+      expect((await owner.create(owner.body)).replayed).toBe(false);
+    });
+
+    test("an equal create waits for the first, and creates the form if the first fails", async () => {
+      const owner = await makeListingOwner(services);
+      const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+      const first = catchServiceError(owner.create(owner.body));
+      const [pid] = await waitForBlocked(services, 1);
+      const equal = owner.create(owner.body, undefined, second);
+      await waitForBlocked(services, 2);
+      await services.db.pool.query("SELECT pg_terminate_backend($1)", [pid]);
+      await first;
+      await waitForBlocked(services, 1);
+      await lock.commit();
+      expect((await equal).replayed).toBe(false);
+      expect((await owner.countRows()).forms).toBe(1);
+    });
+
+    test("two Idempotency-Keys crossed with two bodies do not deadlock: each create gets a form or IDEMPOTENCY_KEY_REUSED", async () => {
+      const owner = await makeListingOwner(services);
+      const outcomes = await Promise.all(
+        times(32, async (index) => {
+          const numberOfGuests = 1 + (index % 2);
+          const key = index % 4 < 2 ? "a" : "b";
+          const on = index % 8 < 4 ? services : second;
+          const create = owner.create({ ...owner.body, numberOfGuests }, key, on);
+          return create.then(
+            () => "form",
+            () => catchErrorCode(create),
+          );
+        }),
+      );
+      expect(new Set(outcomes)).toEqual(new Set(["form", "IDEMPOTENCY_KEY_REUSED"]));
+      const { forms, keys } = await owner.countRows();
+      expect(forms).toBeLessThanOrEqual(2);
+      expect(keys).toBe(2);
+    });
+
+    test("two key holders with the same Idempotency-Key and body do not wait for each other", async () => {
+      const owner = await makeListingOwner(services);
+      const other = await makeListingOwner(services);
+      await setRole(services, owner.listingId, other.userId, "WRITER");
+      const lock = await holdLock(services, LOCK_USERS, [[owner.userId, other.userId]]);
+      const calls = [owner.create(owner.body, "k"), other.create(owner.body, "k", second)];
+      const pids = await waitForBlocked(services, 2);
+      const { rows } = await services.db.pool.query(
+        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = ANY($1)",
+        [pids],
+      );
+      expect(rows).toHaveLength(0);
+      await lock.commit();
+      const results = await Promise.all(calls);
+      expect(results.map(({ replayed }) => replayed)).toEqual([false, false]);
+    });
+  });
+});

@@ -1,0 +1,158 @@
+import { execFileSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.js";
+import { restartablePort } from "./network.js";
+import { isAlive } from "./processes.js";
+
+export interface PostgresClusterOptions {
+  /** Default: a new temporary folder. */
+  dataDir?: string;
+  /** Postgres settings by name. */
+  settings?: Record<string, string>;
+  /** Environment variables of Postgres, in addition to those of this process. */
+  env?: Record<string, string>;
+}
+
+/** Fast shutdown, immediate shutdown, and a crash of the postmaster. */
+export type ShutdownSignal = "SIGINT" | "SIGQUIT" | "SIGKILL";
+
+/** A durable PostgreSQL on a fixed port that can be stopped, frozen and restarted. */
+export class PostgresCluster {
+  readonly url: string;
+  readonly port: number;
+  readonly dataDir: string;
+  readonly #settings: Record<string, string>;
+  readonly #env: Record<string, string>;
+  #server: EmbeddedServer;
+  #frozen: number[] = [];
+
+  private constructor(server: EmbeddedServer, { settings = {}, env = {} }: PostgresClusterOptions) {
+    this.#server = server;
+    this.#settings = settings;
+    this.#env = env;
+    this.url = server.url;
+    this.port = server.port;
+    this.dataDir = server.dataDir;
+  }
+
+  static async create(options: PostgresClusterOptions = {}): Promise<PostgresCluster> {
+    const { settings = {}, env = {} } = options;
+    const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "guest-forms-faults-")));
+    const port = await restartablePort();
+    const server = await withVariables(env, () => startEmbedded({ dataDir, durable: true, port, settings }));
+    return new PostgresCluster(server, options);
+  }
+
+  /** Starts it again. Returns `performance.now()` of the first accepted connection. */
+  async start(): Promise<number> {
+    const firstConnectionAt = waitForConnection(this.url);
+    const starting = withVariables(this.#env, () =>
+      startEmbedded({
+        dataDir: this.dataDir,
+        durable: true,
+        port: this.port,
+        settings: this.#settings,
+      }),
+    );
+    this.#server = await starting;
+    if (this.#server.port !== this.port)
+      throw new Error(`Port ${this.port} was taken while Postgres was down.`);
+    return firstConnectionAt;
+  }
+
+  /** Stops it, and waits until all its processes have exited. */
+  async stop(signal: ShutdownSignal): Promise<void> {
+    const pids = [this.#server.pid, ...childrenOf(this.#server.pid)];
+    process.kill(this.#server.pid, signal);
+    await waitForExit(pids);
+    await this.#server.stop();
+  }
+
+  /** Suspends the postmaster and every session with SIGSTOP; connections stay open. */
+  freeze(): void {
+    const { pid } = this.#server;
+    // The postmaster first, so that it cannot start other processes.
+    process.kill(pid, "SIGSTOP");
+    this.#frozen = [pid, ...childrenOf(pid)];
+    for (const child of this.#frozen) sendSignal(child, "SIGSTOP");
+  }
+
+  unfreeze(): void {
+    for (const frozen of this.#frozen.splice(0).reverse()) sendSignal(frozen, "SIGCONT");
+  }
+
+  isRunning(): boolean {
+    return isAlive(this.#server.pid);
+  }
+
+  /** Stops it and removes its data folder. */
+  async remove(): Promise<void> {
+    this.unfreeze();
+    await this.#server.stop();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Sets environment variables of this process while `work` starts child processes, which inherit them. */
+async function withVariables<Result>(
+  env: Record<string, string>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, env);
+  try {
+    return await work();
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+}
+
+const childrenOf = (pid: number): number[] => {
+  const output = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
+  return output
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .flatMap(([child, parent]) => (child && parent === pid ? [child] : []));
+};
+
+/** Ignores a process that has exited. */
+function sendSignal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+const EXIT_TIMEOUT_MS = 30_000;
+
+async function waitForExit(pids: number[]): Promise<void> {
+  for (const since = Date.now(); pids.some(isAlive); await sleep(10)) {
+    if (Date.now() - since > EXIT_TIMEOUT_MS)
+      throw new Error(`Postgres processes still running: ${pids.filter(isAlive)}`);
+  }
+}
+
+const CONNECT_TIMEOUT_MS = 60_000;
+
+async function waitForConnection(url: string): Promise<number> {
+  for (const since = Date.now(); Date.now() - since < CONNECT_TIMEOUT_MS; await sleep(10)) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+    client.on("error", () => {});
+    const isConnected = await client.connect().then(
+      () => true,
+      () => false,
+    );
+    const at = performance.now();
+    await client.end().catch(() => {});
+    if (isConnected) return at;
+  }
+  throw new Error("Postgres accepts no connections.");
+}
