@@ -9,8 +9,8 @@ import { bodies, mediaTypes, sizes } from "./catalog/bodies.js";
 import { filters, lists } from "./catalog/lists.js";
 import { order } from "./catalog/order.js";
 import { methods, outsideV1, paths } from "./catalog/paths.js";
-import { type RawExpected, rawRequests } from "./catalog/raw.js";
-import { type CatalogRequest, type Expected, ID, type KeyName, type Row } from "./catalog/row.js";
+import { createOf, type RawExpected, rawRequests } from "./catalog/raw.js";
+import { type CatalogRequest, type Expected, ID, json, type KeyName, type Row } from "./catalog/row.js";
 import { emails, guests, idempotency, instants, listingIds } from "./catalog/stays.js";
 
 /** Requests that the client of node:http can send. `rawRequests` has the others. */
@@ -168,6 +168,21 @@ describe("raw HTTP", () => {
     const before = rows;
     rows = await gateway.snapshotTables();
     if (!responses.some(createsForm)) expect(rows).toEqual(before);
+  });
+
+  test("the same create twice, pipelined: the same form in two 201, one of them a replay", async () => {
+    const wire = await gateway.openConnection();
+    wire.write(insertKeys(createOf(json()).repeat(2)));
+    const answers = [await wire.readResponse(), await wire.readResponse()];
+    wire.close();
+    rows = await gateway.snapshotTables();
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(answers[1]?.json).toEqual(answers[0]?.json);
+    // The gateway works on both at the same time.
+    expect(answers.map(({ headers }) => headers["idempotent-replayed"] ?? null).sort()).toEqual([
+      null,
+      "true",
+    ]);
   });
 });
 
