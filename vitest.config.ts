@@ -28,6 +28,9 @@ export default defineConfig({
     expect: { poll: { timeout: 30 * SECOND_MS } },
     projects: [
       suite("test", {
+        // The files of a worker share the product's modules: importing them for each file would take a third of the
+        // time. A file that replaces a module calls `vi.resetModules` before and after.
+        isolate: false,
         // Tests mostly wait for Postgres or for processes.
         maxWorkers: availableParallelism() + 1,
         // Generous, for a loaded machine. Tests assert promised times themselves.

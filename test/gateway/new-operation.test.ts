@@ -1,7 +1,11 @@
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { resourceId } from "../../server/values.js";
 import { startTestGateway } from "../support/gateway.js";
+
+// Test files share modules. This one replaces some of them.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => void vi.resetModules());
 
 // Two operations as a developer would add them: router entries, and nothing else.
 vi.mock(import("../../server/router.js"), async (importOriginal) => {

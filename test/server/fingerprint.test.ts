@@ -1,9 +1,13 @@
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
 import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
+
+// Test files share modules. This one replaces one of them.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => void vi.resetModules());
 
 /** An optional field that a later version adds to the body. */
 const laterVersion = vi.hoisted(() => ({ field: undefined as string | null | undefined }));
