@@ -5,11 +5,19 @@ import { type StopSignal, Unavailable } from "../failures.js";
 
 // A create gets its `created_at` at the insert but becomes visible at the commit. Between the two, a reader could see a later
 // form and get a cursor that skips the create forever. So each create holds a shared advisory lock from before its insert
-// until it ends, and a page that ends in recent forms waits until those locks are released. Acquiring one never blocks, so
-// creates do not wait for readers.
+// until it ends, and a page that ends in recent forms waits until those locks are released, unless its own snapshot shows
+// that none was held. Acquiring one never blocks, so creates do not wait for readers.
 
-/** SQL that marks the transaction as a create in flight. */
-export const MARK_IN_FLIGHT = `pg_advisory_xact_lock_shared(${CREATING_FORM})`;
+/** SQL that marks the transaction as a create in flight. It also takes the transaction's id. */
+export const MARK_IN_FLIGHT = `pg_advisory_xact_lock_shared(${CREATING_FORM}), pg_current_xact_id()`;
+
+/**
+ * SQL for a SELECT: true only if no transaction with an id, and so no create, was in flight when its snapshot was taken. A
+ * snapshot does not list ids from `xmax` on; `age` counts those that have been taken.
+ */
+export const NONE_IN_FLIGHT = `(
+  SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) AND age(pg_snapshot_xmax(s)::xid) = 0
+  FROM pg_current_snapshot() AS s)`;
 
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks

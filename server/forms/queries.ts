@@ -6,7 +6,7 @@ import { enqueueFormCreated } from "../notifications/queue.js";
 import type { KeysetValues } from "../paging.js";
 import { nullFields, type SqlRow, selectList } from "../resource.js";
 import { membershipInScope } from "../scope.js";
-import { MARK_IN_FLIGHT } from "./in-flight-creates.js";
+import { MARK_IN_FLIGHT, NONE_IN_FLIGHT } from "./in-flight-creates.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
@@ -38,10 +38,15 @@ export async function selectForm(sql: Sql, holderId: string, id: string): Promis
   return projectForm(row);
 }
 
-/** `isRecent`: created within LIST_SETTLE_SECONDS, by the database's clock. */
-export type ListedForm = FormRow & { isRecent: boolean };
+/**
+ * `mayHavePredecessors`: forms that come before it may still become visible. False if it is older than LIST_SETTLE_SECONDS, by
+ * the database's clock, or if no create was in flight and later ones get a later time.
+ */
+export type ListedForm = FormRow & { mayHavePredecessors: boolean };
 
-const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int) AS "isRecent"`;
+// `created_at` is rounded to milliseconds, so `now()` is too.
+const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int)
+  AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}) AS "mayHavePredecessors"`;
 
 /**
  * Forms on all listings in scope: one index range of `scoped_forms`, which triggers keep in sync. LATERAL with LIMIT

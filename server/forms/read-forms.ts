@@ -28,9 +28,9 @@ export async function listForms(
         listingId,
       );
     },
-    waitForEarlierRows: async ({ isRecent }) => {
-      if (isRecent) await waitForInFlightCreates(db, signal);
-      return isRecent;
+    waitForEarlierRows: async ({ mayHavePredecessors }) => {
+      if (mayHavePredecessors) await waitForInFlightCreates(db, signal);
+      return mayHavePredecessors;
     },
   });
   return { items: items.map(projectForm), nextCursor };

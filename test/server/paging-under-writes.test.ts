@@ -1,5 +1,7 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
+import { MARK_IN_FLIGHT } from "../../server/forms/in-flight-creates.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { asUser, openTestServices, setRole } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
@@ -20,6 +22,9 @@ const isSettled = (work: Promise<unknown>) =>
     work.then(() => true),
     new Promise<false>((resolve) => setTimeout(() => resolve(false), 150)),
   ]);
+
+const INSERT_FORM = `
+  INSERT INTO forms (id, public_id, listing_id, fingerprint) VALUES ($1::uuid, $2, $3::uuid, '')`;
 
 describe("a create in flight", () => {
   /** Blocks a create before its commit, commits two later creates of another user, and requests a page of one form. */
@@ -52,6 +57,24 @@ describe("a create in flight", () => {
     expect(items).toEqual([form]);
     const rest = await forms.list({ ...filter, cursor: nextCursor ?? "" });
     expect(rest.items).toEqual(done);
+  });
+
+  test("delays the page if its transaction id is the newest one, which no snapshot lists", async () => {
+    const owner = await makeListingOwner(services);
+    const earlier = await holdLock(services, "SELECT pg_current_xact_id()");
+    const late = await holdLock(services, `SELECT ${MARK_IN_FLIGHT}`);
+    const insert = async ({ client }: typeof late) => {
+      const id = randomUUID();
+      const publicId = id.replaceAll("-", "").slice(0, 21);
+      await client.query(INSERT_FORM, [id, publicId, owner.listingId]);
+      return id;
+    };
+    const ids = [await insert(late), await insert(earlier), await insert(earlier)];
+    await earlier.commit();
+    const page = asUser(reader, owner.userId).forms.list({ limit: 1 });
+    expect(await isSettled(page)).toBe(false);
+    await late.commit();
+    expect((await page).items.map(({ id }) => id)).toEqual(ids.slice(0, 1));
   });
 
   test("no longer delays the page after it has failed", async () => {
@@ -102,4 +125,20 @@ describe("a create in flight", () => {
     await lock.commit();
     await late;
   });
+});
+
+test("a page of forms that were created just now is one query if no transaction is writing", async () => {
+  const owner = await makeListingOwner(services);
+  for (const numberOfGuests of [1, 2]) await owner.create({ ...owner.body, numberOfGuests });
+  const settings = { ...reader.settings, LIST_SETTLE_SECONDS: 3600 };
+  const { forms } = asUser({ ...reader, settings }, owner.userId);
+  const query = vi.spyOn(reader.db, "query");
+  onTestFinished(() => query.mockRestore());
+  const countQueries = async () => {
+    query.mockClear();
+    await forms.list({ limit: 1 });
+    return query.mock.calls.length;
+  };
+  // Other tests write to other databases of the server, so not every attempt is one query.
+  await expect.poll(countQueries, { interval: 5 }).toBe(1);
 });
