@@ -103,7 +103,7 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
       expect(await owner.create(request, key)).toEqual({ form, replayed: true });
     }
     const { guestEmail: _, ...without } = request;
-    const { forms } = asUser(services, owner.userId);
+    const { forms } = owner;
     expect(await forms.update({ id: form.id, ...without, numberOfGuests: 9 })).toMatchObject({
       id: form.id,
       numberOfGuests: 9,

@@ -8,7 +8,6 @@ import {
   catchErrorCode,
   catchRejectedFields,
   catchServiceError,
-  makeForm,
   makeListing,
   makeUser,
   openTestServices,
@@ -143,7 +142,7 @@ describe("listings", () => {
 
   test("an update changes only the given fields, null unsets a field, existing forms do not change, and the audit names the fields", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
-    const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
+    const form = await owner.addForm({ numberOfGuests: 4 });
     const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
     const changed = await operator.listings.update({
       id: owner.listingId.toUpperCase(),
@@ -152,7 +151,7 @@ describe("listings", () => {
       maxPeopleInListing: 2,
     });
     expect(changed).toEqual({ ...before, title: "New title", district: null, maxPeopleInListing: 2 });
-    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
+    expect(await owner.forms.get({ id: form.id })).toEqual(form);
     const closed = await operator.listings.deactivate({ id: owner.listingId });
     expect(closed).toEqual({ ...changed, active: false });
     expect(await operator.listings.update({ id: owner.listingId })).toEqual(closed);
@@ -178,7 +177,7 @@ describe("the audit trail", () => {
     const correlationId = randomUUID();
     const { forms } = asUser(services, owner.userId, { correlationId });
     const { id } = await forms.create(owner.body);
-    await asUser(services, owner.userId).forms.setStatus({ id, status: "COMPLETED" });
+    await owner.forms.setStatus({ id, status: "COMPLETED" });
     const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
     expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
       ["form.status_set", owner.userId],
