@@ -194,25 +194,20 @@ describe("the log level", () => {
       vi.spyOn(console, level).mockImplementation(() => {}),
     );
     const count = () => spies.map((spy) => spy.mock.calls.length);
-    try {
-      await context.client().listings.list();
-      expect(count()).toEqual([0, 0, 0]);
-      vi.stubEnv("GUEST_FORMS_LOG", "debug");
-      await context.client().listings.list();
-      expect(count()).toEqual([1, 0, 0]);
-      await context.client({ logLevel: "off" }).listings.list();
-      expect(count()).toEqual([1, 0, 0]);
-      expect(await loggedLevels({})).toBe("debug warn debug debug debug error");
-      vi.stubEnv("GUEST_FORMS_LOG", "warn");
-      expect(await loggedLevels({})).toBe("warn error");
-      vi.stubEnv("GUEST_FORMS_LOG", "verbose");
-      expect(() => context.client()).toThrow(
-        "logLevel and GUEST_FORMS_LOG must be one of off, error, warn, info, debug",
-      );
-    } finally {
-      vi.unstubAllEnvs();
-      vi.restoreAllMocks();
-    }
+    await context.client().listings.list();
+    expect(count()).toEqual([0, 0, 0]);
+    vi.stubEnv("GUEST_FORMS_LOG", "debug");
+    await context.client().listings.list();
+    expect(count()).toEqual([1, 0, 0]);
+    await context.client({ logLevel: "off" }).listings.list();
+    expect(count()).toEqual([1, 0, 0]);
+    expect(await loggedLevels({})).toBe("debug warn debug debug debug error");
+    vi.stubEnv("GUEST_FORMS_LOG", "warn");
+    expect(await loggedLevels({})).toBe("warn error");
+    vi.stubEnv("GUEST_FORMS_LOG", "verbose");
+    expect(() => context.client()).toThrow(
+      "logLevel and GUEST_FORMS_LOG must be one of off, error, warn, info, debug",
+    );
   });
 
   test("an error line has the error name, the status and the correlation id, and no key", async () => {
