@@ -106,9 +106,9 @@ async function expectSmokePasses(start: () => Promise<string>) {
   expect((await context.forms()).length - before).toBe(2);
 }
 
-/** Code that prints the text, then the version of the runtime. */
+/** Code that prints the version of the runtime, then the text. */
 const PRINT =
-  "console.log(text + '\\n' + (globalThis.Deno?.version.deno ?? process.versions.bun ?? process.version))";
+  "console.log((globalThis.Deno?.version.deno ?? process.versions.bun ?? process.version) + '\\n' + text)";
 
 async function writeSmokeFile(checkInDate: string): Promise<string> {
   const file = join(directory, "smoke.mjs");
@@ -116,9 +116,11 @@ async function writeSmokeFile(checkInDate: string): Promise<string> {
   return file;
 }
 
+const withoutFirstLine = (text: string) => text.slice(text.indexOf("\n") + 1);
+
 test(`the SDK works in Node ${process.version}`, { timeout: 180_000 }, async () => {
   const file = await writeSmokeFile("2050-01-01T14:00:00Z");
-  await expectSmokePasses(async () => (await run(process.execPath, [file])).stdout.split("\n")[0] ?? "");
+  await expectSmokePasses(async () => withoutFirstLine((await run(process.execPath, [file])).stdout));
 });
 
 test.for(RUNTIMES.map((runtime) => [runtime.name, runtime] as const))(
@@ -138,9 +140,8 @@ test.for(RUNTIMES.map((runtime) => [runtime.name, runtime] as const))(
           if (await start("--version").catch(() => undefined)) throw error;
         });
         if (!output) continue;
-        const [text = "", version] = output.stdout.split("\n");
-        console.log(`${name}: ${version}`);
-        return text;
+        console.log(`${name}: ${output.stdout.split("\n")[0]}`);
+        return withoutFirstLine(output.stdout);
       }
       skipMissing(skip, name);
       return "";
