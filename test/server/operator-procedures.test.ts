@@ -79,8 +79,8 @@ describe("users", () => {
 
 describe("members", () => {
   test("a user has one role on a listing: the one set last", async () => {
-    const [owner, member] = [await makeUser(services), await makeUser(services)];
-    const { id } = await makeListing(services, owner.id);
+    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
+    const member = await makeUser(services);
     for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
       const set = await operator.members.set({
         listingId: id.toUpperCase(),
@@ -92,7 +92,7 @@ describe("members", () => {
     const sorted = (await operator.members.list({ listingId: id })).items.map(
       ({ userId, role }) => `${role} ${userId}`,
     );
-    expect(sorted.sort()).toEqual([`OWNER ${owner.id}`, `READER ${member.id}`]);
+    expect(sorted.sort()).toEqual([`OWNER ${ownerId}`, `READER ${member.id}`]);
     const removed = await operator.members.remove({ listingId: id, userId: member.id });
     expect(removed).toEqual({ listingId: id, userId: member.id, role: "READER" });
     expect(await catchErrorCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
@@ -102,17 +102,16 @@ describe("members", () => {
   });
 
   test("an unknown user or listing is rejected", async () => {
-    const owner = await makeUser(services);
-    const { id } = await makeListing(services, owner.id);
+    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
     for (const unknown of UNKNOWN_IDS) {
       const set = (listingId: string, userId: string) =>
         catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
       expect(await set(id, unknown)).toEqual(["userId"]);
-      expect(await set(unknown, owner.id)).toEqual(["listingId"]);
-      const remove = operator.members.remove({ listingId: unknown, userId: owner.id });
+      expect(await set(unknown, ownerId)).toEqual(["listingId"]);
+      const remove = operator.members.remove({ listingId: unknown, userId: ownerId });
       expect(await catchErrorCode(remove)).toBe("RESOURCE_NOT_FOUND");
     }
-    expect(await catchRejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
+    expect(await catchRejectedFields(setRole(services, id, ownerId, "owner" as "OWNER"))).toEqual(["role"]);
   });
 });
 
