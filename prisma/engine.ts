@@ -14,8 +14,6 @@ import { loadEngine } from "./load-engine.js";
 import { packageRoot } from "./package-root.js";
 import { withOptions } from "./session-options.js";
 
-export { packageRoot };
-
 export const migrationsFolder = () => join(packageRoot(), "prisma", "migrations");
 export const schemaFile = () => join(packageRoot(), "prisma", "schema.prisma");
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { openQueue } from "../../server/notifications/queue.js";
 import { asOperator, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
@@ -63,11 +64,18 @@ describe("notifications of a stale worker", () => {
     const [deadly, other] = [await openMailServer(), await openMailServer()];
     deadly.holdRcpt();
     const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-    await services.db.pool.query("UPDATE notifications SET crashes = 4");
     const env = { ...commandEnv(services), ...mailEnv(deadly.url) };
-    const victim = spawnCli(["worker"], { env });
-    await expect.poll(() => deadly.rcptCount).toBe(1);
-    await victim.stop("SIGKILL");
+    const queue = openQueue(services.db, "observer");
+    for (let kills = 1; kills <= 5; kills++) {
+      const victim = spawnCli(["worker"], { env });
+      await expect.poll(() => deadly.rcptCount).toBe(kills);
+      await victim.stop("SIGKILL");
+      if (kills === 5) break;
+      // Skips the time until the worker counts as stale, and the pause before the next attempt.
+      await services.db.pool.query("UPDATE notifications SET heartbeat_at = now() - interval '1 minute'");
+      expect(await queue.releaseStale()).toMatchObject([{ formId: form.id, crashes: kills, givenUp: null }]);
+      await services.db.pool.query("UPDATE notifications SET next_attempt_at = now()");
+    }
     const lines = await startTestWorker(await openServicesWithMail(services, other.url));
     const { notifications } = asOperator(services);
     await expect

@@ -3,7 +3,7 @@ import type { Agent } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, it } from "vitest";
-import { packageRoot } from "../../prisma/engine.js";
+import { packageRoot } from "../../prisma/package-root.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { ExternalServer } from "../support/external-server.js";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { packageRoot } from "../../prisma/engine.js";
+import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { makeListing } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";

@@ -63,9 +63,6 @@ describe("the six operations", () => {
     for await (const form of context.client().forms.list({ listingId, limit: 3 })) seen.push(form.id);
     expect(seen).toEqual(created);
     expect(context.proxy.requests.filter(({ method }) => method === "GET")).toHaveLength(3);
-    const first = await context.client().forms.list({ listingId, limit: 5 });
-    const rest = context.client().forms.list({ listingId, cursor: first.nextCursor ?? "" });
-    expect((await rest.toArray()).map((form) => form.id)).toEqual(created.slice(5));
   });
 });
 

@@ -49,11 +49,7 @@ describe("requests", () => {
 
   test("in a browser, the version is sent as X-Guest-Forms-Client instead of User-Agent", async () => {
     vi.stubGlobal("navigator", { userAgent: "Mozilla/5.0 (X11; Linux x86_64)" });
-    try {
-      await context.client().listings.list();
-    } finally {
-      vi.unstubAllGlobals();
-    }
+    await context.client().listings.list();
     const [request] = context.proxy.requests;
     expect(request?.headers["x-guest-forms-client"]).toBe(`guest-forms-sdk/${VERSION}`);
     expect(request?.headers["user-agent"]).not.toContain("guest-forms");
@@ -148,15 +144,11 @@ describe("client options", () => {
   test("the key and the base URL default to environment variables", async () => {
     vi.stubEnv("GUEST_FORMS_API_KEY", `${context.readWrite}\n`);
     vi.stubEnv("GUEST_FORMS_BASE_URL", context.proxy.url);
-    try {
-      expect((await new GuestForms().listings.list()).items).toHaveLength(3);
-      vi.stubEnv("GUEST_FORMS_BASE_URL", "");
-      expect(() => new GuestForms()).toThrow(/No base URL/);
-      vi.stubEnv("GUEST_FORMS_API_KEY", undefined);
-      expect(() => new GuestForms()).toThrow(/No API key/);
-    } finally {
-      vi.unstubAllEnvs();
-    }
+    expect((await new GuestForms().listings.list()).items).toHaveLength(3);
+    vi.stubEnv("GUEST_FORMS_BASE_URL", "");
+    expect(() => new GuestForms()).toThrow(/No base URL/);
+    vi.stubEnv("GUEST_FORMS_API_KEY", undefined);
+    expect(() => new GuestForms()).toThrow(/No API key/);
   });
 
   test("the client works without process and if the runtime denies access to its environment", () => {
@@ -170,12 +162,8 @@ describe("client options", () => {
       }),
     ]) {
       vi.stubGlobal("process", process);
-      try {
-        expect(() => new GuestForms(options)).not.toThrow();
-        expect(() => new GuestForms()).toThrow(GuestFormsError);
-      } finally {
-        vi.unstubAllGlobals();
-      }
+      expect(() => new GuestForms(options)).not.toThrow();
+      expect(() => new GuestForms()).toThrow(GuestFormsError);
     }
   });
 
@@ -195,11 +183,7 @@ describe("client options", () => {
 
   test("the Idempotency-Key is a UUID even if crypto.randomUUID is missing", async () => {
     vi.stubGlobal("crypto", { getRandomValues: crypto.getRandomValues.bind(crypto) });
-    try {
-      await context.client().forms.create(context.uniqueStay());
-    } finally {
-      vi.unstubAllGlobals();
-    }
+    await context.client().forms.create(context.uniqueStay());
     expect(context.proxy.requests[0]?.headers["idempotency-key"]).toMatch(UUID);
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   ApiError,
   ConnectionError,
@@ -18,7 +18,6 @@ import {
 import { rejection, useGateway } from "./setup.js";
 
 const context = useGateway();
-afterEach(() => void vi.restoreAllMocks());
 
 describe("a create makes exactly one form", () => {
   /** Expects one new form, and that all requests had one Idempotency-Key and one body. */
@@ -141,28 +140,23 @@ describe("retry delays", () => {
   test("retry delays grow exponentially with full jitter, up to 8 s", async () => {
     vi.useFakeTimers();
     const random = vi.spyOn(Math, "random").mockReturnValue(0.999999);
-    try {
-      const delays: unknown[] = [];
-      const client = context.client({
-        fetch: () => Promise.reject(new TypeError("fetch failed")),
-        timeout: Number.POSITIVE_INFINITY,
-        maxRetries: 7,
-        logger: { debug: () => {}, warn: (_, fields) => delays.push(fields.delay) },
-      });
-      const failing = rejection(client.listings.list());
-      await vi.runAllTimersAsync();
-      expect(await failing).toBeInstanceOf(ConnectionError);
-      expect(delays).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000]);
-      random.mockReturnValue(0);
-      delays.length = 0;
-      const withoutDelay = rejection(client.listings.list());
-      await vi.runAllTimersAsync();
-      await withoutDelay;
-      expect(delays).toEqual([0, 0, 0, 0, 0, 0, 0]);
-    } finally {
-      random.mockRestore();
-      vi.useRealTimers();
-    }
+    const delays: unknown[] = [];
+    const client = context.client({
+      fetch: () => Promise.reject(new TypeError("fetch failed")),
+      timeout: Number.POSITIVE_INFINITY,
+      maxRetries: 7,
+      logger: { debug: () => {}, warn: (_, fields) => delays.push(fields.delay) },
+    });
+    const failing = rejection(client.listings.list());
+    await vi.runAllTimersAsync();
+    expect(await failing).toBeInstanceOf(ConnectionError);
+    expect(delays).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000]);
+    random.mockReturnValue(0);
+    delays.length = 0;
+    const withoutDelay = rejection(client.listings.list());
+    await vi.runAllTimersAsync();
+    await withoutDelay;
+    expect(delays).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   test("bodies of retried responses are read, so that connections are reused", {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from "vitest";
 import {
   type ClientOptions,
   type FormInput,
@@ -30,7 +30,7 @@ interface GatewayContext {
 
 /**
  * Starts the gateway with its own database behind a fault proxy, once per test file. Every response of the gateway must
- * match the OpenAPI document.
+ * match the OpenAPI document. Stubs, mocks and fake timers of a test end with it.
  */
 export function useGateway(settings: () => Record<string, string | number> = () => ({})): GatewayContext {
   const context = {} as GatewayContext;
@@ -86,6 +86,12 @@ export function useGateway(settings: () => Record<string, string | number> = () 
     context.proxy.injectNext();
     context.proxy.injectAlways(passThrough);
     context.proxy.requests.length = 0;
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    vi.unstubAllGlobals();
   });
   afterAll(async () => {
     await context.proxy.close();

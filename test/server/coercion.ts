@@ -6,15 +6,8 @@ import { expect, onTestFinished } from "vitest";
 import { createApp } from "../../gateway/app.js";
 import type { Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
-import {
-  asKey,
-  catchRejectedFields,
-  makeKey,
-  makeListing,
-  makeUser,
-  openTestServices,
-  type TestKey,
-} from "../support/factories.js";
+import { asKey, catchRejectedFields, makeKey, openTestServices, type TestKey } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import { fixedStay } from "../support/stays.js";
 
 export interface CoercionFixture {
@@ -25,9 +18,8 @@ export interface CoercionFixture {
 
 export async function makeCoercionFixture(): Promise<CoercionFixture> {
   const services = await openTestServices();
-  const { id } = await makeUser(services);
-  const { id: listingId } = await makeListing(services, id);
-  return { services, listingId, key: await makeKey(services, id) };
+  const { userId, listingId } = await makeListingOwner(services);
+  return { services, listingId, key: await makeKey(services, userId) };
 }
 
 /** Values that a coercing schema would accept, with the field that must be rejected. */

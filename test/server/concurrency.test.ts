@@ -7,7 +7,6 @@ import {
   catchErrorCode,
   catchRejectedFields,
   makeForm,
-  makeListing,
   openTestServices,
   setRole,
 } from "../support/factories.js";
@@ -33,10 +32,12 @@ const times = <Result>(count: number, make: (index: number) => Result) =>
   Array.from({ length: count }, (_, index) => make(index));
 
 describe("a membership that ends while a write waits", () => {
-  test.each([
+  const ENDS = [
     ["membership removed", DELETE_MEMBER],
     ["role changed to reader", DEMOTE_MEMBER],
-  ])("%s: a waiting create gets RESOURCE_NOT_FOUND and writes nothing", async (_, sql) => {
+  ] as const;
+
+  test.each(ENDS)("%s: a waiting create gets RESOURCE_NOT_FOUND and writes nothing", async (_, sql) => {
     const owner = await makeListingOwner(services);
     const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
     const create = catchErrorCode(owner.create(owner.body, "k"));
@@ -47,29 +48,26 @@ describe("a membership that ends while a write waits", () => {
     expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
-  test.each([
-    ["membership removed", DELETE_MEMBER],
-    ["role changed to reader", DEMOTE_MEMBER],
-  ])("%s: a waiting update of the form or move to the listing gets RESOURCE_NOT_FOUND", async (_, sql) => {
-    const owner = await makeListingOwner(services);
-    const other = await makeListing(services, owner.userId);
-    const [onListing, onOther] = [
-      await makeForm(services, owner.userId, owner.listingId),
-      await makeForm(services, owner.userId, other.id),
-    ];
-    const { forms } = asUser(services, owner.userId);
-    const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
-    const calls = [
-      catchErrorCode(forms.update({ id: onListing.id, ...fixedStay(owner.listingId) })),
-      catchErrorCode(forms.update({ id: onOther.id, ...fixedStay(owner.listingId) })),
-    ];
-    await waitForBlocked(services, 2);
-    await lock.commit();
-    expect(await Promise.all(calls)).toEqual(["RESOURCE_NOT_FOUND", "RESOURCE_NOT_FOUND"]);
-    await setRole(services, owner.listingId, owner.userId, "OWNER");
-    expect(await forms.get({ id: onListing.id })).toEqual(onListing);
-    expect(await forms.get({ id: onOther.id })).toEqual(onOther);
-  });
+  test.each(ENDS)(
+    "%s: a waiting update of the form or move to the listing gets RESOURCE_NOT_FOUND",
+    async (_, sql) => {
+      const owner = await makeListingOwner(services);
+      const other = await owner.addListing();
+      const [onListing, onOther] = [await owner.addForm(), await owner.addForm({ listingId: other.id })];
+      const { forms } = owner;
+      const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
+      const calls = [
+        catchErrorCode(forms.update({ id: onListing.id, ...fixedStay(owner.listingId) })),
+        catchErrorCode(forms.update({ id: onOther.id, ...fixedStay(owner.listingId) })),
+      ];
+      await waitForBlocked(services, 2);
+      await lock.commit();
+      expect(await Promise.all(calls)).toEqual(["RESOURCE_NOT_FOUND", "RESOURCE_NOT_FOUND"]);
+      await setRole(services, owner.listingId, owner.userId, "OWNER");
+      expect(await forms.get({ id: onListing.id })).toEqual(onListing);
+      expect(await forms.get({ id: onOther.id })).toEqual(onOther);
+    },
+  );
 
   test("a waiting create succeeds if the removal of its membership is rolled back", async () => {
     const owner = await makeListingOwner(services);
@@ -89,8 +87,7 @@ describe("a membership that ends while a write waits", () => {
     [
       "an update",
       LOCK_AUDIT,
-      (owner: ListingOwner, id: string) =>
-        asUser(services, owner.userId).forms.update({ id, ...fixedStay(owner.listingId) }),
+      (owner: ListingOwner, id: string) => owner.forms.update({ id, ...fixedStay(owner.listingId) }),
     ],
   ])(
     "a membership cannot be removed or demoted, nor the listing deactivated, before %s in flight has ended",
@@ -130,13 +127,13 @@ describe("a listing or form that changes while a write waits", () => {
   test("a form that was moved out of scope gets RESOURCE_NOT_FOUND; one moved within the scope is updated", async () => {
     const owner = await makeListingOwner(services);
     const stranger = await makeListingOwner(services);
-    const other = await makeListing(services, owner.userId);
-    const { forms } = asUser(services, owner.userId);
+    const other = await owner.addListing();
+    const { forms } = owner;
     for (const [target, outcome] of [
       [other.id, "updated"],
       [stranger.listingId, "RESOURCE_NOT_FOUND"],
     ]) {
-      const form = await makeForm(services, owner.userId, owner.listingId);
+      const form = await owner.addForm();
       const lock = await holdLock(services, "UPDATE forms SET listing_id = $2 WHERE id = $1", [
         form.id,
         target,
@@ -154,12 +151,9 @@ describe("a listing or form that changes while a write waits", () => {
 
   test("a form that was deleted gets RESOURCE_NOT_FOUND", async () => {
     const owner = await makeListingOwner(services);
-    const form = await makeForm(services, owner.userId, owner.listingId);
+    const form = await owner.addForm();
     const lock = await holdLock(services, "DELETE FROM forms WHERE id = $1", [form.id]);
-    const update = asUser(services, owner.userId).forms.update({
-      id: form.id,
-      ...fixedStay(owner.listingId),
-    });
+    const update = owner.forms.update({ id: form.id, ...fixedStay(owner.listingId) });
     const code = catchErrorCode(update);
     await waitForBlocked(services, 1);
     await lock.commit();
@@ -170,8 +164,8 @@ describe("a listing or form that changes while a write waits", () => {
 describe("concurrent updates", () => {
   test("40 concurrent updates that move one form back and forth all succeed, and the last one stands", async () => {
     const owner = await makeListingOwner(services);
-    const other = await makeListing(services, owner.userId);
-    const { id } = await makeForm(services, owner.userId, owner.listingId);
+    const other = await owner.addListing();
+    const { id } = await owner.addForm();
     const results = new Map<string, FormV1>(
       await Promise.all(
         times(40, async (index) => {
@@ -188,12 +182,12 @@ describe("concurrent updates", () => {
     );
     expect(rows).toHaveLength(40);
     const last = results.get(rows.at(-1)?.correlation_id ?? "");
-    expect(await asUser(services, owner.userId).forms.get({ id })).toEqual(last);
+    expect(await owner.forms.get({ id })).toEqual(last);
   });
 
   test("concurrent moves in opposite directions, creates and role changes do not deadlock", async () => {
     const owner = await makeListingOwner(services);
-    const other = await makeListing(services, owner.userId);
+    const other = await owner.addListing();
     const targets = [owner.listingId, other.id] as const;
     const forms = await Promise.all(
       times(8, (index) => makeForm(services, owner.userId, targets[index % 2] ?? other.id)),

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { eraseDueEmails } from "../../server/people/retention.js";
 import { startWorker } from "../../server/worker.js";
@@ -13,10 +13,12 @@ import {
   withSecrets,
 } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
+const LOCK_FORM = "SELECT FROM forms WHERE id = $1 FOR UPDATE";
 const log = { info() {} };
 
 let services: Services;
@@ -79,13 +81,10 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
       [owner.listingId],
     );
     await setCheckOutAgo("91 days");
-    const writer = await services.db.pool.connect();
-    onTestFinished(() => writer.release());
-    await writer.query("BEGIN");
-    await writer.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const writer = await holdLock(services, LOCK_FORM, [id]);
     await eraseDueEmails(services, log);
     expect(await formsWithAddress()).toEqual([id]);
-    await writer.query("COMMIT");
+    await writer.commit();
     await eraseDueEmails(services, log);
     expect(await formsWithAddress()).toEqual([]);
     expect(await countErasures()).toBe(451);
@@ -103,7 +102,7 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
       expect(await owner.create(request, key)).toEqual({ form, replayed: true });
     }
     const { guestEmail: _, ...without } = request;
-    const { forms } = asUser(services, owner.userId);
+    const { forms } = owner;
     expect(await forms.update({ id: form.id, ...without, numberOfGuests: 9 })).toMatchObject({
       id: form.id,
       numberOfGuests: 9,
@@ -193,20 +192,15 @@ describe("people.erase: on a guest's request, an address", () => {
 
   test("written by a concurrent update is kept", async () => {
     const { id } = await create();
-    const updater = await services.db.pool.connect();
-    await updater.query("BEGIN");
-    await updater.query("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const updater = await holdLock(services, LOCK_FORM, [id]);
     const erasing = asOperator(services).people.erase({ email: ADDRESS });
-    const countBlocked = async () =>
-      (await services.db.pool.query("SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted")).rows[0]?.n;
-    await expect.poll(countBlocked).toBeGreaterThan(0);
+    await waitForBlocked(services, 1);
     const { rows } = await services.db.pool.query("SELECT guest_email FROM forms WHERE id = $1", [
       (await createOther()).id,
     ]);
     // Sealed for another form, so it cannot be decrypted and does not match the erased address.
-    await updater.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, rows[0]?.guest_email]);
-    await updater.query("COMMIT");
-    updater.release();
+    await updater.client.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, rows[0]?.guest_email]);
+    await updater.commit();
     expect(await erasing).toMatchObject({ forms: 0 });
     expect(await formsWithAddress()).toContain(id);
     expect(await erasureEntries(id)).toEqual([]);

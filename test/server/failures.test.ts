@@ -7,6 +7,7 @@ import { ServiceError } from "../../server/errors.js";
 import { classify, needsOperator, toServiceError } from "../../server/failures.js";
 import type { DbSettings } from "../../server/pool.js";
 import { createTestDatabase } from "../support/database.js";
+import { waitForBlocked } from "../support/locks.js";
 import { freePort } from "../support/network.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
@@ -108,20 +109,13 @@ describe("classify() returns conflict, which is retried immediately, for", () =>
       await tx.$executeRaw`SET LOCAL deadlock_timeout = '100ms'`;
       await renameA(tx, "x");
       crossed = other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
-      await expect.poll(countBlocked).toBe(1);
+      await waitForBlocked({ db }, 1);
       await write(tx, "b@example.com");
     };
     expect(classify(await catchError(db.prisma.$transaction(causeDeadlock)))).toBe("conflict");
     await crossed;
     await other.query("ROLLBACK");
   });
-
-  const countBlocked = async () => {
-    const { rows } = await db.pool.query(
-      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    return rows.length;
-  };
 });
 
 describe("classify() returns unavailable, which clients retry later, for", () => {

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import {
@@ -11,6 +11,7 @@ import {
   makeUser,
   openTestServices,
 } from "../support/factories.js";
+import { findSecrets, readAllRows } from "../support/personal-data.js";
 
 let services: Services;
 let userId: string;
@@ -18,11 +19,6 @@ let userId: string;
 beforeAll(async () => {
   services = await openTestServices();
   userId = (await makeUser(services)).id;
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
 });
 
 describe("keys.issue and keys.list", () => {
@@ -45,17 +41,8 @@ describe("keys.issue and keys.list", () => {
       issued.id,
     ]);
     expect(stored).toEqual([{ hash: createHash("sha256").update(issued.key).digest() }]);
-    const secret = issued.key.slice(12);
-    const { rows } = await services.db.pool.query<{ name: string }>(
-      `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
-       WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
-    );
-    for (const { name } of rows) {
-      const found = await services.db.pool.query(
-        `SELECT FROM ${name} t WHERE strpos(t::text, $1) > 0 OR strpos(t::text, $2) > 0`,
-        [secret, Buffer.from(secret).toString("hex")],
-      );
-      expect([name, found.rows.length]).toEqual([name, 0]);
+    for (const [table, rows] of await readAllRows(services.db.url)) {
+      expect([table, findSecrets(rows, { key: issued.key.slice(12) })]).toEqual([table, []]);
     }
   });
 
@@ -123,6 +110,7 @@ describe("keys.revoke and keys.rotate", () => {
     for (const { key } of [old, rotated])
       expect(await keyAuthenticator(services)(key)).toMatchObject({ userId });
     vi.useFakeTimers({ toFake: ["Date"], now: end });
+    onTestFinished(() => void vi.useRealTimers());
     expect(await keyAuthenticator(services)(old.key)).toBeNull();
     expect(await keyAuthenticator(services)(rotated.key)).toMatchObject({ keyId: rotated.id });
   });

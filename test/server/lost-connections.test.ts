@@ -1,17 +1,10 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../server/db.js";
 import { classify } from "../../server/failures.js";
 import { createTestDatabase } from "../support/database.js";
-
-const LONG_TIMEOUTS = {
-  poolSize: 1,
-  connectTimeoutMs: 5_000,
-  statementTimeoutMs: 5_000,
-  lockTimeoutMs: 4_000,
-};
+import { LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
 const READY_FOR_QUERY = Buffer.from("Z\0\0\0\x05I", "latin1");
 /** Postgres's error code of a terminated session. */
@@ -59,10 +52,8 @@ test.each(["sqlTransaction", "transaction"] as const)(
     onTestFinished(() => void process.off("uncaughtException", onCrash));
     const { url } = await createTestDatabase();
     const proxy = await startBufferingProxy(url);
-    const db = openDb({ url: proxy.url, ...LONG_TIMEOUTS });
-    const other = new pg.Client({ connectionString: url });
-    await other.connect();
-    onTestFinished(() => other.end());
+    const db = openDb({ url: proxy.url, ...LONG_TIMEOUTS, poolSize: 1 });
+    const other = await openClient(url);
     await db.query("warm", "SELECT 1", []);
     proxy.hold();
     const first = db.query<{ n: number }>("answer", "SELECT 2 AS n", []);
@@ -94,16 +85,8 @@ test.each(["sqlTransaction", "transaction"] as const)(
 test("a transaction whose response times out is not left open on its connection", async () => {
   const { url } = await createTestDatabase();
   const proxy = await startBufferingProxy(url);
-  const db = openDb({
-    url: proxy.url,
-    poolSize: 1,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs: 300,
-    lockTimeoutMs: 250,
-  });
-  const other = new pg.Client({ connectionString: url });
-  await other.connect();
-  onTestFinished(() => other.end());
+  const db = openTestDb({ url: proxy.url, poolSize: 1, statementTimeoutMs: 300, lockTimeoutMs: 250 });
+  const other = await openClient(url);
   await db.query("warm", "SELECT 1", []);
   const failure = await db
     .transaction(async (tx) => {
@@ -116,5 +99,4 @@ test("a transaction whose response times out is not left open on its connection"
   await db.query("insert", "INSERT INTO users (email) VALUES ('next@example.com')", []);
   const { rows } = await other.query("SELECT email FROM users");
   expect(rows).toEqual([{ email: "next@example.com" }]);
-  await db.close();
 });

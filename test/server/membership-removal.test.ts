@@ -1,17 +1,11 @@
 import { expect, test } from "vitest";
-import {
-  asOperator,
-  catchErrorCode,
-  makeListing,
-  makeUser,
-  openTestServices,
-  setRole,
-} from "../support/factories.js";
+import { asOperator, catchErrorCode, makeUser, openTestServices, setRole } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 
 test("of concurrent removals of one membership, one succeeds and is audited, the others are RESOURCE_NOT_FOUND", async () => {
   const services = await openTestServices();
-  const [owner, member] = [await makeUser(services), await makeUser(services)];
-  const { id: listingId } = await makeListing(services, owner.id);
+  const { listingId } = await makeListingOwner(services);
+  const member = await makeUser(services);
   const operator = asOperator(services);
   for (let round = 1; round <= 5; round++) {
     await setRole(services, listingId, member.id, "WRITER");

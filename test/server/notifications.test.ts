@@ -2,14 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { redactEmail } from "../../server/notifications/compose.js";
 import { startWorker } from "../../server/worker.js";
-import {
-  asOperator,
-  asUser,
-  makeListing,
-  openTestServices,
-  TEST_SECRET,
-  withSecrets,
-} from "../support/factories.js";
+import { asOperator, openTestServices, TEST_SECRET, withSecrets } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
@@ -37,7 +30,7 @@ describe("a notification", () => {
     await owner.create(body, "again");
     const { form: bare } = await owner.create(fixedStay(owner.listingId));
     await owner.create(fixedStay(owner.listingId, { guestEmail: null }));
-    const { forms } = asUser(services, owner.userId);
+    const { forms } = owner;
     await forms.update({ id: bare.id, ...body });
     await forms.update({ id: form.id, ...body, guestEmail: "other@example.com" });
     expect(await listUnsent()).toEqual([
@@ -64,7 +57,7 @@ describe("the message", () => {
       FORM_URL_TEMPLATE: "https://forms.example.org/g/{publicId}?lang=en&from=mail",
     });
     const lines = await startTestWorker(mailServices);
-    const listing = await makeListing(services, owner.userId, {
+    const listing = await owner.addListing({
       title: "Čajovna „U řeky“ 🏡, Loft & more",
       address: "Kampa 5",
       city: "Praha",
@@ -110,7 +103,7 @@ describe("the message", () => {
     const mailServer = await openMailServer();
     await startTestWorker(await openServicesWithMail(services, mailServer.url));
     const markup = `<script>alert('1')</script> & "<b onclick=x>" &lt;`;
-    const listing = await makeListing(services, owner.userId, {
+    const listing = await owner.addListing({
       title: markup,
       address: markup,
       city: markup,
@@ -132,10 +125,7 @@ describe("the message", () => {
     const mailServer = await openMailServer();
     const { form } = await owner.create(stayWithAddress());
     const guestEmail = "corrected@example.com";
-    await asUser(services, owner.userId).forms.update({
-      id: form.id,
-      ...fixedStay(owner.listingId, { guestEmail }),
-    });
+    await owner.forms.update({ id: form.id, ...fixedStay(owner.listingId, { guestEmail }) });
     await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await expect.poll(() => mailServer.received.map(({ to }) => to)).toEqual([[guestEmail]]);
   });

@@ -8,7 +8,6 @@ import {
   catchErrorCode,
   catchRejectedFields,
   catchServiceError,
-  makeForm,
   makeListing,
   makeUser,
   openTestServices,
@@ -80,8 +79,8 @@ describe("users", () => {
 
 describe("members", () => {
   test("a user has one role on a listing: the one set last", async () => {
-    const [owner, member] = [await makeUser(services), await makeUser(services)];
-    const { id } = await makeListing(services, owner.id);
+    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
+    const member = await makeUser(services);
     for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
       const set = await operator.members.set({
         listingId: id.toUpperCase(),
@@ -93,7 +92,7 @@ describe("members", () => {
     const sorted = (await operator.members.list({ listingId: id })).items.map(
       ({ userId, role }) => `${role} ${userId}`,
     );
-    expect(sorted.sort()).toEqual([`OWNER ${owner.id}`, `READER ${member.id}`]);
+    expect(sorted.sort()).toEqual([`OWNER ${ownerId}`, `READER ${member.id}`]);
     const removed = await operator.members.remove({ listingId: id, userId: member.id });
     expect(removed).toEqual({ listingId: id, userId: member.id, role: "READER" });
     expect(await catchErrorCode(operator.members.remove({ listingId: id, userId: member.id }))).toBe(
@@ -103,17 +102,16 @@ describe("members", () => {
   });
 
   test("an unknown user or listing is rejected", async () => {
-    const owner = await makeUser(services);
-    const { id } = await makeListing(services, owner.id);
+    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
     for (const unknown of UNKNOWN_IDS) {
       const set = (listingId: string, userId: string) =>
         catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
       expect(await set(id, unknown)).toEqual(["userId"]);
-      expect(await set(unknown, owner.id)).toEqual(["listingId"]);
-      const remove = operator.members.remove({ listingId: unknown, userId: owner.id });
+      expect(await set(unknown, ownerId)).toEqual(["listingId"]);
+      const remove = operator.members.remove({ listingId: unknown, userId: ownerId });
       expect(await catchErrorCode(remove)).toBe("RESOURCE_NOT_FOUND");
     }
-    expect(await catchRejectedFields(setRole(services, id, owner.id, "owner" as "OWNER"))).toEqual(["role"]);
+    expect(await catchRejectedFields(setRole(services, id, ownerId, "owner" as "OWNER"))).toEqual(["role"]);
   });
 });
 
@@ -143,7 +141,7 @@ describe("listings", () => {
 
   test("an update changes only the given fields, null unsets a field, existing forms do not change, and the audit names the fields", async () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
-    const form = await makeForm(services, owner.userId, owner.listingId, { numberOfGuests: 4 });
+    const form = await owner.addForm({ numberOfGuests: 4 });
     const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
     const changed = await operator.listings.update({
       id: owner.listingId.toUpperCase(),
@@ -152,7 +150,7 @@ describe("listings", () => {
       maxPeopleInListing: 2,
     });
     expect(changed).toEqual({ ...before, title: "New title", district: null, maxPeopleInListing: 2 });
-    expect(await asUser(services, owner.userId).forms.get({ id: form.id })).toEqual(form);
+    expect(await owner.forms.get({ id: form.id })).toEqual(form);
     const closed = await operator.listings.deactivate({ id: owner.listingId });
     expect(closed).toEqual({ ...changed, active: false });
     expect(await operator.listings.update({ id: owner.listingId })).toEqual(closed);
@@ -178,7 +176,7 @@ describe("the audit trail", () => {
     const correlationId = randomUUID();
     const { forms } = asUser(services, owner.userId, { correlationId });
     const { id } = await forms.create(owner.body);
-    await asUser(services, owner.userId).forms.setStatus({ id, status: "COMPLETED" });
+    await owner.forms.setStatus({ id, status: "COMPLETED" });
     const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
     expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
       ["form.status_set", owner.userId],

@@ -93,6 +93,22 @@ describe("a create in flight", () => {
     await Promise.all([late, page]);
   });
 
+  test.each([
+    ["of all forms", false],
+    ["of one listing's forms", true],
+  ])("does not delay a page %s if its forms are older than LIST_SETTLE_SECONDS", async (_, isFiltered) => {
+    const { lock, late, done, forms, filter, page } = await startBlockedCreate({ isFiltered });
+    await services.db.pool.query(
+      "UPDATE forms SET created_at = created_at - make_interval(secs => $1) WHERE id = ANY($2)",
+      [services.settings.LIST_SETTLE_SECONDS, done.map(({ id }) => id)],
+    );
+    const { items, nextCursor } = await forms.list({ ...filter, limit: 1 });
+    expect(items.map(({ id }) => id)).toEqual([done[0]?.id]);
+    expect(nextCursor).not.toBeNull();
+    await lock.commit();
+    await Promise.all([late, page]);
+  });
+
   test("delays the page if it would be skipped only after other forms have left the list", async () => {
     const { owner, third, late, pid, done, forms, page } = await startBlockedCreate();
     late.catch(() => {});

@@ -1,26 +1,21 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
-import {
-  asOperator,
-  asUser,
-  catchServiceError,
-  makeForm,
-  makeListing,
-  makeUser,
-  openTestServices,
-} from "../support/factories.js";
+import { asOperator, asUser, makeForm, makeListing, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { findSecrets, readAllRows } from "../support/personal-data.js";
 import { FORM_FIELDS, LISTING_FIELDS } from "../support/public-fields.js";
 import { fixedStay } from "../support/stays.js";
 
 let services: Services;
 let ownerId: string;
 let listingId: string;
+let forms: Caller["forms"];
 
 beforeAll(async () => {
   services = await openTestServices();
-  ownerId = (await makeUser(services)).id;
-  listingId = (await makeListing(services, ownerId)).id;
+  ({ userId: ownerId, listingId, forms } = await makeListingOwner(services));
 });
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -30,9 +25,8 @@ const SLUG = /^[\w-]{21}$/;
 
 describe("a form", () => {
   test("has exactly the public fields, from every operation", async () => {
-    const caller = asUser(services, ownerId);
     const body = fixedStay(listingId, { guestEmail: "guest@example.com" });
-    const created = await caller.forms.create(body);
+    const created = await forms.create(body);
     expect(Object.keys(created)).toEqual(FORM_KEYS);
     expect(created).toMatchObject({
       id: expect.stringMatching(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/),
@@ -46,11 +40,11 @@ describe("a form", () => {
       numberOfVehicles: null,
       numberOfPets: null,
     });
-    expect(await caller.forms.get({ id: created.id })).toEqual(created);
-    expect((await caller.forms.list({})).items).toEqual([created]);
-    expect((await caller.forms.list({ listingId })).items).toEqual([created]);
-    expect(await caller.forms.update({ id: created.id, ...body })).toEqual(created);
-    const replayed = await caller.forms.create(body);
+    expect(await forms.get({ id: created.id })).toEqual(created);
+    expect((await forms.list({})).items).toEqual([created]);
+    expect((await forms.list({ listingId })).items).toEqual([created]);
+    expect(await forms.update({ id: created.id, ...body })).toEqual(created);
+    const replayed = await forms.create(body);
     expect(replayed).toEqual(created);
   });
 
@@ -72,22 +66,10 @@ describe("a form", () => {
       "UPDATE forms SET check_in_date = NULL, check_out_date = NULL, number_of_guests = NULL WHERE id = $1",
       [id],
     );
-    const form = await asUser(services, ownerId).forms.get({ id });
+    const form = await forms.get({ id });
     expect(Object.keys(form)).toEqual(FORM_KEYS);
     expect(form).toMatchObject({ checkInDate: null, checkOutDate: null, numberOfGuests: null });
-    expect((await asUser(services, ownerId).forms.list({})).items).toContainEqual(form);
-  });
-
-  test("returns vehicles and pets, and an update does not change them", async () => {
-    const { id } = await makeForm(services, ownerId, listingId);
-    await services.db.pool.query(
-      "UPDATE forms SET number_of_vehicles = 1, number_of_pets = 0 WHERE id = $1",
-      [id],
-    );
-    const caller = asUser(services, ownerId);
-    expect(await caller.forms.get({ id })).toMatchObject({ numberOfVehicles: 1, numberOfPets: 0 });
-    const updated = await caller.forms.update({ id, ...fixedStay(listingId) });
-    expect(updated).toMatchObject({ numberOfVehicles: 1, numberOfPets: 0 });
+    expect((await forms.list({})).items).toContainEqual(form);
   });
 });
 
@@ -97,10 +79,9 @@ describe("the status", () => {
     async (status) => {
       const { id } = await makeForm(services, ownerId, listingId);
       const set = await asOperator(services).forms.setStatus({ id: id.toUpperCase(), status, force: true });
-      const caller = asUser(services, ownerId);
       expect(set.status).toBe(status);
-      expect(await caller.forms.get({ id })).toEqual(set);
-      expect((await caller.forms.update({ id, ...fixedStay(listingId) })).status).toBe(status);
+      expect(await forms.get({ id })).toEqual(set);
+      expect((await forms.update({ id, ...fixedStay(listingId) })).status).toBe(status);
     },
   );
 
@@ -110,27 +91,13 @@ describe("the status", () => {
       const { id } = await makeForm(services, ownerId, listingId);
       const set = await asOperator(services).forms.setStatus({ id, status, force: true });
       expect(set.status).toBe("UNKNOWN");
-      const caller = asUser(services, ownerId);
-      expect(await caller.forms.get({ id })).toEqual(set);
-      expect((await caller.forms.list({ limit: 100 })).items).toContainEqual(set);
-      expect((await caller.forms.update({ id, ...fixedStay(listingId) })).status).toBe("UNKNOWN");
+      expect(await forms.get({ id })).toEqual(set);
+      expect((await forms.list({ limit: 100 })).items).toContainEqual(set);
+      expect((await forms.update({ id, ...fixedStay(listingId) })).status).toBe("UNKNOWN");
       const { rows } = await services.db.pool.query("SELECT status FROM forms WHERE id = $1", [id]);
       expect(rows).toEqual([{ status }]);
     },
   );
-
-  test.each(["sent", "", "X".repeat(33), "A-B", "SENT "])("cannot be set to %o", async (status) => {
-    const { id } = await makeForm(services, ownerId, listingId);
-    const error = await catchServiceError(asOperator(services).forms.setStatus({ id, status }));
-    expect(error).toMatchObject({ serviceCode: "VALIDATION_ERROR", errors: [{ field: "status" }] });
-  });
-
-  test("of a form that does not exist cannot be set", async () => {
-    for (const id of ["x", ownerId]) {
-      const error = await catchServiceError(asOperator(services).forms.setStatus({ id, status: "SENT" }));
-      expect(error.serviceCode).toBe("RESOURCE_NOT_FOUND");
-    }
-  });
 });
 
 describe("a listing", () => {
@@ -172,35 +139,24 @@ describe("the guest's address", () => {
   test("is in no response, and in no table in plain text or hex", async () => {
     const guestEmail = "Unmistakable.Guest@mail.example.com";
     const changedEmail = "somebody.else@mail.example.com";
-    const caller = asUser(services, ownerId);
     const body = fixedStay(listingId, { guestEmail, numberOfGuests: 77 });
-    const created = await caller.forms.create(body);
+    const created = await forms.create(body);
     const { id } = created;
     const responses = [
       created,
-      await caller.forms.create(body),
-      await caller.forms.get({ id }),
-      await caller.forms.list({}),
-      await caller.forms.update({ id, ...fixedStay(listingId, { guestEmail: changedEmail }) }),
+      await forms.create(body),
+      await forms.get({ id }),
+      await forms.list({}),
+      await forms.update({ id, ...fixedStay(listingId, { guestEmail: changedEmail }) }),
       await asOperator(services).forms.setStatus({ id, status: "ACCEPTED" }),
       await asOperator(services).notifications.list(),
     ];
     expect(JSON.stringify(responses)).not.toMatch(/mail\.example/i);
-    const { rows } = await services.db.pool.query<{ name: string }>(
-      `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
-       WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+    const tables = await readAllRows(services.db.url);
+    expect([...tables.keys()]).toEqual(expect.arrayContaining(["forms", "creations", "notifications"]));
+    const addresses = Object.fromEntries(
+      ["Unmistakable.Guest", "somebody.else", "mail.example"].map((part) => [part, part]),
     );
-    expect(rows.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["public.forms", "public.creations", "public.notifications"]),
-    );
-    const needles = ["Unmistakable.Guest", "somebody.else", "mail.example"].flatMap((text) => [
-      text.toLowerCase(),
-      Buffer.from(text).toString("hex"),
-    ]);
-    for (const { name } of rows) {
-      const dump = await services.db.pool.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
-      const text = dump.rows.map(({ row }) => row.toLowerCase()).join("\n");
-      for (const needle of needles) expect(text.includes(needle), `${needle} in ${name}`).toBe(false);
-    }
+    for (const [table, rows] of tables) expect([table, findSecrets(rows, addresses)]).toEqual([table, []]);
   });
 });

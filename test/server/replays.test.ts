@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import type { FormBody } from "../../server/forms/schema.js";
 import {
   asOperator,
   asUser,
   catchErrorCode,
   catchServiceError,
-  makeListing,
   openTestServices,
   setRole,
   TEST_SECRET,
@@ -20,11 +20,8 @@ beforeAll(async () => {
   services = await openTestServices({ APP_SECRETS: "" });
 });
 
-const updateForm = (
-  { userId }: ListingOwner,
-  id: string,
-  body: Parameters<typeof fixedStay>[1] & { listingId: string },
-) => asUser(services, userId).forms.update({ id, ...fixedStay(body.listingId), ...body });
+const updateForm = ({ forms }: ListingOwner, id: string, body: Partial<FormBody> & { listingId: string }) =>
+  forms.update({ id, ...fixedStay(body.listingId), ...body });
 
 describe("after an update of the form", () => {
   test("a retry with no or a bound Idempotency-Key replays the original response", async () => {
@@ -32,10 +29,11 @@ describe("after an update of the form", () => {
     const first = await owner.create(owner.body, "bound");
     await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "COMPLETED" });
+    await owner.forms.setParty({ id: first.form.id, numberOfVehicles: 1 });
     for (const key of [undefined, "bound"]) {
       expect(await owner.create(owner.body, key)).toEqual({ form: first.form, replayed: true });
     }
-    const { status } = await asUser(services, owner.userId).forms.get({ id: first.form.id });
+    const { status } = await owner.forms.get({ id: first.form.id });
     expect(status, "replays do not change it").toBe("COMPLETED");
   });
 
@@ -80,29 +78,24 @@ describe("after an update of the form", () => {
     expect((await owner.create(owner.body)).form.id).toBe(ids[2]);
   });
 
-  test("a form that was changed back to the body is replayed for a new key", async () => {
+  test("a form that is unchanged, was changed back to the body, or whose update omitted the address is replayed for a new key, whatever its status", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
-    await updateForm(owner, first.form.id, { ...owner.body, numberOfGuests: 9 });
-    await updateForm(owner, first.form.id, owner.body);
-    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
-  });
-
-  test("an update that changes nothing or omits the address does not prevent replays", async () => {
-    const owner = await makeListingOwner(services);
-    const first = await owner.create(owner.body);
-    await updateForm(owner, first.form.id, owner.body);
-    await updateForm(owner, first.form.id, fixedStay(owner.listingId));
-    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
-    await updateForm(owner, first.form.id, { ...owner.body, guestEmail: "other@example.com" });
-    expect((await owner.create(owner.body, "newer")).replayed).toBe(false);
-  });
-
-  test("a status set by the operator does not prevent replays", async () => {
-    const owner = await makeListingOwner(services);
-    const first = await owner.create(owner.body);
+    const update = (fields: Partial<FormBody>) =>
+      updateForm(owner, first.form.id, { ...owner.body, ...fields });
+    const expectReplay = async (newKey: string) =>
+      expect(await owner.create(owner.body, newKey)).toEqual({ form: first.form, replayed: true });
+    await update({});
+    await expectReplay("unchanged");
+    await update({ numberOfGuests: 9 });
+    await update({});
+    await expectReplay("changed back");
+    await update({ guestEmail: undefined });
+    await expectReplay("without an address");
     await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
-    expect(await owner.create(owner.body, "new")).toEqual({ form: first.form, replayed: true });
+    await expectReplay("another status");
+    await update({ guestEmail: "other@example.com" });
+    expect((await owner.create(owner.body, "another address")).replayed).toBe(false);
   });
 
   test("a create equal to the updated form creates a new form", async () => {
@@ -167,7 +160,7 @@ describe("a replay checks the scope", () => {
 
   test("a form moved within the scope is replayed, unless the listing of the request is out of scope", async () => {
     const owner = await makeListingOwner(services);
-    const second = await makeListing(services, owner.userId);
+    const second = await owner.addListing();
     const first = await owner.create(owner.body);
     await updateForm(owner, first.form.id, { ...owner.body, listingId: second.id });
     expect(await owner.create(owner.body)).toEqual({ form: first.form, replayed: true });

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { projectStatus } from "../../server/forms/queries.js";
-import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
-import { fixedStay } from "../support/stays.js";
+import { asUser, openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 
 // Prepared SQL reads rows without Prisma's client. Both must read the same values.
 
@@ -15,9 +15,9 @@ let formId: string;
 
 beforeAll(async () => {
   services = await openTestServices();
-  userId = (await makeUser(services)).id;
-  listingId = (await makeListing(services, userId)).id;
-  formId = (await asUser(services, userId).forms.create(fixedStay(listingId))).id;
+  const owner = await makeListingOwner(services);
+  ({ userId, listingId } = owner);
+  formId = (await owner.addForm()).id;
 });
 
 // Everything that a text column accepts, so no NUL.

@@ -15,6 +15,7 @@ import {
   openTestServices,
   setRole,
 } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import { fixedStay } from "../support/stays.js";
 
 let services: Services;
@@ -104,12 +105,12 @@ describe("the scope", () => {
   });
 
   test("for an owner of another listing, the listing and its forms behave as if they did not exist", async () => {
-    const other = await makeUser(services);
-    const own = await makeListing(services, other.id);
-    const ownForm = await makeForm(services, other.id, own.id);
-    const caller = asUser(services, other.id);
+    const other = await makeListingOwner(services);
+    const ownForm = await other.addForm();
+    const caller = asUser(services, other.userId);
     await expectOutOfScope(caller);
     expect((await caller.forms.list({})).items.map(({ id }) => id)).toEqual([ownForm.id]);
+    const own = await caller.listings.get({ id: other.listingId });
     expect((await caller.listings.list({})).items).toEqual([own]);
   });
 
@@ -138,34 +139,26 @@ describe("the scope", () => {
 
 describe("an update requires the form and the target listing in scope", () => {
   test("an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
-    const user = await makeUser(services);
-    const [own, second, foreign] = [
-      await makeListing(services, user.id),
-      await makeListing(services, user.id),
-      await makeListing(services, ownerId),
-    ];
+    const user = await makeListingOwner(services);
+    const other = await makeListingOwner(services);
     const readable = await makeListing(services, ownerId);
-    await setRole(services, readable.id, user.id, "READER");
-    const ownForm = await makeForm(services, user.id, own.id);
-    const foreignForm = await makeForm(services, ownerId, foreign.id);
-    const caller = asUser(services, user.id);
-    for (const target of [foreign.id, readable.id, randomUUID()]) {
-      expect(await catchServiceError(caller.forms.update({ id: ownForm.id, ...fixedStay(target) }))).toEqual(
-        NO_LISTING,
-      );
+    await setRole(services, readable.id, user.userId, "READER");
+    const [ownForm, foreignForm] = [await user.addForm(), await other.addForm()];
+    const move = (id: string, target: string) => user.forms.update({ id, ...fixedStay(target) });
+    for (const target of [other.listingId, readable.id, randomUUID()]) {
+      expect(await catchServiceError(move(ownForm.id, target))).toEqual(NO_LISTING);
     }
-    for (const target of [own.id, foreign.id, randomUUID()]) {
-      expect(
-        await catchServiceError(caller.forms.update({ id: foreignForm.id, ...fixedStay(target) })),
-      ).toEqual(NO_FORM);
+    for (const target of [user.listingId, other.listingId, randomUUID()]) {
+      expect(await catchServiceError(move(foreignForm.id, target))).toEqual(NO_FORM);
     }
-    expect(await caller.forms.get({ id: ownForm.id })).toEqual(ownForm);
-    expect(await asUser(services, ownerId).forms.get({ id: foreignForm.id })).toEqual(foreignForm);
+    expect(await user.forms.get({ id: ownForm.id })).toEqual(ownForm);
+    expect(await other.forms.get({ id: foreignForm.id })).toEqual(foreignForm);
 
-    const moved = await caller.forms.update({ id: ownForm.id, ...fixedStay(second.id) });
+    const second = await user.addListing();
+    const moved = await move(ownForm.id, second.id);
     expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
-    expect((await caller.forms.list({ listingId: own.id })).items).toEqual([]);
-    expect((await caller.forms.list({ listingId: second.id })).items).toEqual([moved]);
+    expect((await user.forms.list({ listingId: user.listingId })).items).toEqual([]);
+    expect((await user.forms.list({ listingId: second.id })).items).toEqual([moved]);
   });
 });
 

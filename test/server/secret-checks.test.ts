@@ -4,8 +4,8 @@ import { readSettings } from "../../server/config.js";
 import { registerMigratedSecrets } from "../../server/secret-checks.js";
 import { openServices } from "../../server/services.js";
 import { createTestDatabase } from "../support/database.js";
-import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
-import { fixedStay } from "../support/stays.js";
+import { openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
   (name) => `${name}-secret-of-at-least-32-characters`,
@@ -123,11 +123,10 @@ describe("a rotation of APP_SECRETS", () => {
 
 test("the first APP_SECRETS on a database with a stored secret are accepted, and earlier creates are still replayed", async () => {
   const before = await openTestServices({ APP_SECRETS: "" });
-  const { id } = await makeUser(before);
-  const listing = await makeListing(before, id);
-  const form = await asUser(before, id).forms.create(fixedStay(listing.id));
+  const owner = await makeListingOwner(before);
+  const { form } = await owner.create(owner.body);
   const after = await openTestServices({ DATABASE_URL: before.db.url, APP_SECRETS: NEW });
-  expect(await asUser(after, id).forms.create(fixedStay(listing.id))).toEqual(form);
+  expect(await owner.create(owner.body, undefined, after)).toEqual({ form, replayed: true });
 });
 
 test("secret_checks contains neither a secret nor a derived key of another purpose", async () => {

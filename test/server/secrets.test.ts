@@ -1,7 +1,8 @@
 import { createDecipheriv, hkdfSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { deriveKeyring, loadKeyring, open, seal } from "../../server/secrets.js";
-import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { openTestServices } from "../support/factories.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import { fixedStay } from "../support/stays.js";
 
 const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
@@ -86,13 +87,8 @@ describe("a sealed address", () => {
 
   test("copied into another form's row cannot be decrypted there", async () => {
     const services = await openTestServices();
-    const { id } = await makeUser(services);
-    const listing = await makeListing(services, id);
-    const { forms } = asUser(services, id);
-    const [from, to] = [
-      await forms.create(fixedStay(listing.id, { guestEmail: "guest@example.com" })),
-      await forms.create(fixedStay(listing.id, { numberOfGuests: 3 })),
-    ];
+    const { forms, ...owner } = await makeListingOwner(services);
+    const [from, to] = [await owner.addForm({ guestEmail: "guest@example.com" }), await owner.addForm()];
     await services.db.pool.query(
       "UPDATE forms SET guest_email = (SELECT guest_email FROM forms WHERE id = $1) WHERE id = $2",
       [from.id, to.id],
@@ -101,6 +97,6 @@ describe("a sealed address", () => {
     expect(open(services.keyring.email, rows[0].guest_email, from.id)).toBe("guest@example.com");
     expect(() => open(services.keyring.email, rows[0].guest_email, to.id)).toThrow("None of the");
     // It does not prevent updates either.
-    await forms.update({ id: to.id, ...fixedStay(listing.id) });
+    await forms.update({ id: to.id, ...fixedStay(owner.listingId) });
   });
 });

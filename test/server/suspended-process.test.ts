@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { spawnNode } from "../support/processes.js";
+import { openClient } from "./open-test-db.js";
 
 const STATEMENT_TIMEOUT_MS = 4_000;
 /** A connection without a response for this long counts as frozen. */
@@ -32,9 +32,7 @@ const script = (url: string) => `
 
 test("a process suspended for longer than the statement timeout reads the response on the same connection", async () => {
   const { url } = await createTestDatabase();
-  const observer = new pg.Client({ connectionString: url });
-  await observer.connect();
-  onTestFinished(() => observer.end());
+  const observer = await openClient(url);
   await observer.query("SELECT pg_advisory_lock($1)", [LOCK]);
   const child = spawnNode(["--input-type=module", "--eval", script(url)]);
   const [, backend] = await child.waitForLine(/^before (\d+)$/);

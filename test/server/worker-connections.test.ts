@@ -4,6 +4,7 @@ import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
 import { asOperator, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
+import { holdLock } from "../support/locks.js";
 import { openServicesWithMail, startMailServer } from "../support/mail-server.js";
 
 const ROUNDS = 10;
@@ -73,17 +74,14 @@ test("a running worker keeps sending after it loses all its connections", {
 });
 
 test("a worker that loses its connections before its first poll keeps sending", async () => {
-  const blocker = new pg.Client({ connectionString: services.db.url });
-  await blocker.connect();
-  await blocker.query("BEGIN");
-  await blocker.query("LOCK TABLE notifications");
+  const lock = await holdLock(services, "LOCK TABLE notifications");
   const worker = await startWorker(mailServices, log);
   onTestFinished(() => worker.stop());
   const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
   const terminateBlocked = async () =>
     (await observer.query(`SELECT pg_terminate_backend(pid) ${waiting}`)).rowCount ?? 0;
   await expect.poll(terminateBlocked).toBeGreaterThan(0);
-  await blocker.end();
+  await lock.rollback();
   await addNotification();
   await expect.poll(countUnsent).toBe(0);
 });

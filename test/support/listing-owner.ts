@@ -1,6 +1,8 @@
+import type { Caller } from "../../server/caller.js";
 import type { Principal, Services } from "../../server/context.js";
-import type { FormBody } from "../../server/forms/schema.js";
-import { createFormWithOutcome, makeListing, makeUser } from "./factories.js";
+import type { FormBody, FormV1 } from "../../server/forms/schema.js";
+import type { Listing } from "../../server/listings/schema.js";
+import { asUser, createFormWithOutcome, makeForm, makeListing, makeUser } from "./factories.js";
 import { fixedStay } from "./stays.js";
 
 /** Number of rows per table that belong to the owner or to forms on their listings. */
@@ -28,6 +30,12 @@ export interface ListingOwner {
     idempotencyKey?: string,
     on?: Services,
   ): Promise<Awaited<ReturnType<typeof createFormWithOutcome>>>;
+  /** The procedures of forms, called as this user. */
+  forms: Caller["forms"];
+  /** Creates a form on the listing. The dates are unique by default, so it is never a replay. */
+  addForm(overrides?: Partial<FormBody>): Promise<FormV1>;
+  /** Creates another listing of this user. */
+  addListing(overrides?: Parameters<typeof makeListing>[2]): Promise<Listing>;
   countRows(): Promise<RowCounts>;
 }
 
@@ -46,6 +54,9 @@ export async function makeListingOwner(
     body: fixedStay(listingId, { guestEmail: "guest@example.com" }),
     create: (body, idempotencyKey, on = services) =>
       createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    forms: asUser(services, userId).forms,
+    addForm: (overrides) => makeForm(services, userId, listingId, overrides),
+    addListing: (overrides) => makeListing(services, userId, overrides),
     async countRows() {
       const { rows } = await services.db.pool.query<RowCounts>(ROW_COUNTS, [userId]);
       return rows[0] as RowCounts;

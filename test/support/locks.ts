@@ -3,7 +3,7 @@ import { expect, onTestFinished } from "vitest";
 import type { Services } from "../../server/context.js";
 
 /** Runs a statement in a transaction on another connection, which holds its locks until the transaction or the test ends. */
-export async function holdLock({ db }: Services, sql: string, values: unknown[] = []) {
+export async function holdLock({ db }: Pick<Services, "db">, sql: string, values: unknown[] = []) {
   const client = new pg.Client({ connectionString: db.url });
   await client.connect();
   onTestFinished(() => client.end());
@@ -17,7 +17,7 @@ export async function holdLock({ db }: Services, sql: string, values: unknown[] 
 }
 
 /** Waits until `count` statements wait for a lock. Returns their backend pids, the longest-running first. */
-export async function waitForBlocked({ db }: Services, count: number): Promise<number[]> {
+export async function waitForBlocked({ db }: Pick<Services, "db">, count: number): Promise<number[]> {
   let pids: number[] = [];
   const readBlocked = async () => {
     const { rows } = await db.pool.query<{ pid: number }>(
