@@ -16,7 +16,7 @@ import { runSql } from "../support/run-sql.js";
 
 const run = promisify(execFile);
 const TIMEOUT = { timeout: 180_000 };
-const START_TIMEOUT_MS = 45_000;
+const SHUTDOWN = { timeout: 20_000 };
 const isCurlInstalled = spawnSync("curl", ["--version"]).status === 0;
 
 interface Ready {
@@ -38,7 +38,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const env = { PORT: "0" };
 
 async function waitUntilReady(dev: RunningProcess): Promise<Ready> {
-  const [line] = await dev.waitForLine(/^\{"url":.*/, START_TIMEOUT_MS);
+  const [line] = await dev.waitForLine(/^\{"url":.*/);
   return JSON.parse(line);
 }
 
@@ -63,7 +63,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env, cwd: folder, commandPrefix: within });
-    await dev.waitForLine(/^Stop it with Ctrl-C/, START_TIMEOUT_MS);
+    await dev.waitForLine(/^Stop it with Ctrl-C/);
     expect(dev.stdout).toMatch(/"msg":"listening"[\s\S]*Guest forms is running/);
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);
     for (const step of [
@@ -251,10 +251,9 @@ describe("npm start", TIMEOUT, () => {
     Number(/\) \S (\d+)/.exec(await readFile(`/proc/${pid}/stat`, "utf8"))?.[1]);
 
   async function expectGracefulShutdown(postmasterPid: number): Promise<void> {
-    await expect.poll(() => isAlive(postmasterPid)).toBe(false);
+    await expect.poll(() => isAlive(postmasterPid), SHUTDOWN).toBe(false);
     // A killed service would leave this file behind.
-    const isLeftBehind = () => existsSync(join(home, ".data", "database-url"));
-    await expect.poll(isLeftBehind).toBe(false);
+    await expect.poll(() => existsSync(join(home, ".data", "database-url")), SHUTDOWN).toBe(false);
   }
 
   async function run(command: string, args: string[]): Promise<RunningProcess> {
@@ -294,7 +293,7 @@ describe("npm start", TIMEOUT, () => {
       const servicePid = await readParentPid(pid);
       await terminal.stop("SIGKILL");
       await expectGracefulShutdown(pid);
-      await expect.poll(() => isAlive(servicePid)).toBe(false);
+      await expect.poll(() => isAlive(servicePid), SHUTDOWN).toBe(false);
     },
   );
 });
