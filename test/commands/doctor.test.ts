@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { CheckContext } from "../../gateway/doctor/check.js";
 import { clockCheck } from "../../gateway/doctor/database.js";
@@ -11,13 +11,19 @@ import type { Db } from "../../server/db.js";
 import { makeForm, makeListing, makeUser, openTestServices, TEST_SECRET } from "../support/factories.js";
 import { openMailServer } from "../support/mail-server.js";
 import { freePort } from "../support/network.js";
-import { runCli } from "../support/processes.js";
+import { type ProcessResult, runCli } from "../support/processes.js";
+
+const MAIL = {
+  SMTP_FROM: "Forms <forms@example.org>",
+  FORM_URL_TEMPLATE: "https://forms.example.org/{publicId}",
+};
 
 let services: Services;
 let formId: string;
 /** A server that accepts connections and never responds. */
 let silentServer: Server;
-let silentPort: number;
+/** `doctor` with only such servers. It takes 15 s, until its timeouts, so the other tests run meanwhile. */
+let doctorWithSilentServers: Promise<ProcessResult>;
 
 beforeAll(async () => {
   services = await openTestServices();
@@ -25,8 +31,15 @@ beforeAll(async () => {
   formId = (await makeForm(services, id, (await makeListing(services, id)).id)).id;
   silentServer = createServer(() => {}).listen(0, "127.0.0.1");
   await once(silentServer, "listening");
-  const address = silentServer.address();
-  silentPort = typeof address === "object" && address ? address.port : 0;
+  const { port } = silentServer.address() as AddressInfo;
+  const serverUrl = (scheme: string) => `${scheme}://someone:s3cr3t@127.0.0.1:${port}/1`;
+  doctorWithSilentServers = runDoctor(["--json"], {
+    DATABASE_URL: serverUrl("postgres"),
+    DATABASE_CONNECT_TIMEOUT_MS: "60000",
+    REDIS_URL: serverUrl("redis"),
+    SMTP_URL: serverUrl("smtp"),
+    ...MAIL,
+  });
 });
 
 afterAll(() => void silentServer.close());
@@ -37,6 +50,9 @@ afterEach(async () => {
 });
 
 const sql = (text: string, values: unknown[] = []) => services.db.pool.query(text, values);
+
+const runDoctor = (args: string[], env: Record<string, string>) =>
+  runCli(["doctor", ...args], { env: { DATABASE_URL: services.db.url, APP_SECRETS: TEST_SECRET, ...env } });
 
 interface Deployment {
   processes?: number;
@@ -58,11 +74,6 @@ async function runChecks(
   const reports = await examine({ settings: readSettings(env), env, processes, worker });
   return Object.fromEntries(reports.map(({ name, status, message }) => [name, `${status}: ${message}`]));
 }
-
-const MAIL = {
-  SMTP_FROM: "Forms <forms@example.org>",
-  FORM_URL_TEMPLATE: "https://forms.example.org/{publicId}",
-};
 
 const CHECKS = [
   ...["database", "schema", "secrets", "connections", "clock", "notifications"],
@@ -244,26 +255,31 @@ describe("doctor", () => {
 });
 
 describe("guest-forms doctor", { timeout: 240_000 }, () => {
-  const run = (args: string[], env: Record<string, string>) =>
-    runCli(["doctor", ...args], { env: { DATABASE_URL: services.db.url, APP_SECRETS: TEST_SECRET, ...env } });
-
   test("doctor prints one line per check, and exits with 0 if there are only warnings", async () => {
-    const { stdout, stderr, code } = await run([], { RATE_LIMIT_MX: "1" });
+    const { stdout, stderr, code } = await runDoctor([], { RATE_LIMIT_MX: "1" });
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const lines = stdout.trimEnd().split("\n");
     expect(lines.map((line) => line.slice(9, 24).trim())).toEqual(CHECKS);
     expect(lines[6]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
   });
 
+  test("invalid settings and a missing DATABASE_URL are failed checks", async () => {
+    const bad = await runDoctor(["--json"], { PORT: "abc", APP_SECRETS: "hunter2" });
+    expect(bad).toMatchObject({ code: 1, stderr: "" });
+    const message = expect.stringMatching(/^PORT is "abc".* APP_SECRETS is a/);
+    const checks = [{ name: "settings", status: "failed", message }];
+    expect(JSON.parse(bad.stdout)).toEqual({ ok: false, checks });
+    expect(bad.stdout).not.toContain("hunter2");
+    const { database } = await runChecks({ DATABASE_URL: "", NODE_ENV: "production" });
+    expect(database).toBe("failed: DATABASE_URL is not set.");
+    const unreachable = `redis://127.0.0.1:${await freePort()}`;
+    expect((await runChecks({ REDIS_URL: unreachable })).redis).toMatch(
+      /^failed: Redis at 127\S+ cannot be used: .*ECONNREFUSED/,
+    );
+  });
+
   test("doctor exits with 1 if servers never respond, and prints no secret", async () => {
-    const serverUrl = (scheme: string) => `${scheme}://someone:s3cr3t@127.0.0.1:${silentPort}/1`;
-    const env = {
-      DATABASE_URL: serverUrl("postgres"),
-      REDIS_URL: serverUrl("redis"),
-      SMTP_URL: serverUrl("smtp"),
-      ...MAIL,
-    };
-    const { stdout, stderr, code } = await run(["--json"], { ...env, DATABASE_CONNECT_TIMEOUT_MS: "60000" });
+    const { stdout, stderr, code } = await doctorWithSilentServers;
     expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
     const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { name: string; status: string }[] };
     expect(ok).toBe(false);
@@ -275,27 +291,5 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
       redis: "failed",
     });
     expect(stdout).not.toMatch(/s3cr3t|a-secret/);
-  });
-
-  test("invalid settings and a missing DATABASE_URL are failed checks", async () => {
-    const bad = await run(["--json"], { PORT: "abc", APP_SECRETS: "hunter2" });
-    expect(bad).toMatchObject({ code: 1, stderr: "" });
-    expect(JSON.parse(bad.stdout)).toEqual({
-      ok: false,
-      checks: [
-        {
-          name: "settings",
-          status: "failed",
-          message: expect.stringMatching(/^PORT is "abc".* APP_SECRETS is a/),
-        },
-      ],
-    });
-    expect(bad.stdout).not.toContain("hunter2");
-    const { database } = await runChecks({ DATABASE_URL: "", NODE_ENV: "production" });
-    expect(database).toBe("failed: DATABASE_URL is not set.");
-    const unreachable = `redis://127.0.0.1:${await freePort()}`;
-    expect((await runChecks({ REDIS_URL: unreachable })).redis).toMatch(
-      /^failed: Redis at 127\S+ cannot be used: .*ECONNREFUSED/,
-    );
   });
 });

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { readSettings } from "../../server/config.js";
 import { spawnInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { createTestDatabase } from "../support/database.js";
-import { TEST_SECRET } from "../support/factories.js";
 import { runCli } from "../support/processes.js";
 
 describe.each([
@@ -15,7 +14,6 @@ describe.each([
     databaseUrl = (await createTestDatabase()).url;
     running = await spawnInternalGateway(["--no-worker", ...args], {
       DATABASE_URL: databaseUrl,
-      APP_SECRETS: TEST_SECRET,
       RATE_LIMIT_MX: "5",
       DATABASE_POOL_SIZE: "900",
     });
@@ -26,7 +24,6 @@ describe.each([
     const { code, stderr } = await runCli(["serve", "--no-worker", ...args], {
       env: {
         DATABASE_URL: databaseUrl,
-        APP_SECRETS: TEST_SECRET,
         INTERNAL_TOKEN: TOKEN,
         INTERNAL_PORT: port,
         PORT: "0",
@@ -37,12 +34,13 @@ describe.each([
     expect(stderr).not.toContain(TOKEN);
   });
 
-  test("warns once about a misspelled setting, and once about more connections than Postgres allows", async () => {
+  test("warns once that APP_SECRETS is not set, once about a misspelled setting, and once about more connections than Postgres allows", async () => {
     const { stderr, code } = await running.service.stop();
     expect(code).toBe(0);
     const lines = stderr.trimEnd().split("\n");
     const warnings = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     expect(warnings).toEqual([
+      expect.objectContaining({ msg: expect.stringMatching(/^APP_SECRETS is not set: /) }),
       expect.objectContaining({ setting: "RATE_LIMIT_MX", meant: "RATE_LIMIT_MAX" }),
       expect.objectContaining({ needed: args.length > 0 ? 1800 : 900, allowed: expect.any(Number) }),
     ]);

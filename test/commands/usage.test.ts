@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import type { Command } from "commander";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { explain } from "../../gateway/commands/failure.js";
@@ -15,6 +16,12 @@ let DATABASE_URL: string;
 beforeAll(async () => {
   DATABASE_URL = (await createTestDatabase()).url;
 });
+
+function findCommand(name: string): Command {
+  const command = buildProgram().commands.find((each) => each.name() === name);
+  if (!command) throw new Error(`no command ${name}`);
+  return command;
+}
 
 describe("an error with --json", () => {
   test.each([
@@ -75,6 +82,19 @@ describe("an error with --json", () => {
   });
 });
 
+test("serve --workers auto starts one worker per CPU core, and anything but auto and 1 to 256 is rejected", () => {
+  const workersFor = (text: string) => {
+    const command = findCommand("serve")
+      .exitOverride()
+      .configureOutput({ writeErr: () => {} });
+    command.parseOptions(["--workers", text]);
+    return command.opts().workers;
+  };
+  expect(["auto", "1", "256"].map(workersFor)).toEqual([availableParallelism(), 1, 256]);
+  for (const text of ["0", "257", "-1", "1.5", "two", "Auto", ""])
+    expect(() => workersFor(text), text).toThrow("It must be auto or an integer from 1 to 256.");
+});
+
 describe("--help", () => {
   const helpOf = (command: Command): string => {
     let help = "";
@@ -104,8 +124,7 @@ describe("--help", () => {
   });
 
   test("the help of serve lists NODE_ENV and the other settings", () => {
-    const [serve] = buildProgram().commands.filter((command) => command.name() === "serve");
-    const stdout = serve ? helpOf(serve) : "";
+    const stdout = helpOf(findCommand("serve"));
     for (const name of ["NODE_ENV", "DATABASE_URL", "LOG_LEVEL"])
       expect(stdout).toMatch(new RegExp(`^ {2}${name}$`, "m"));
   });

@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
+import document from "../../gateway/openapi/openapi.json" with { type: "json" };
+import { ERRORS, type ErrorCode } from "../../server/errors.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
@@ -203,6 +205,31 @@ describe("HEAD has the headers of GET and no body", () => {
     expect(headersOf(head)).toEqual(headersOf(get));
     expect(head.text).toBe("");
   });
+});
+
+test("the catalog has every operation with success, and every error code that one request can cause", () => {
+  const requests = Object.values(requestCatalog)
+    .flat()
+    .map(([, request, expected]) => ({
+      ...(typeof request === "string" ? { path: request } : request),
+      expected,
+    }));
+  const succeeding = requests
+    .filter(({ expected }) => expected.status < 300)
+    .map(({ method = "GET", path = "/v1/forms" }) => {
+      const template = path.replace(/\?.*/, "").replace(/[^/]{36}$/, "{id}");
+      return `${method} ${template}`;
+    });
+  expect(succeeding).toEqual(
+    expect.arrayContaining(
+      Object.entries(document.paths).flatMap(([path, operations]) =>
+        Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+      ),
+    ),
+  );
+  const codes = new Set(requests.map(({ expected }) => expected.code));
+  const rest = ["RATE_LIMITED", "INTERNAL_ERROR"];
+  expect(Object.keys(ERRORS).filter((code) => !codes.has(code as ErrorCode))).toEqual(rest);
 });
 
 test("names of requests are unique within a group", () => {

@@ -69,23 +69,7 @@ describe.concurrent("slow clients", () => {
   });
 });
 
-describe("a response that does not depend on the body is sent without waiting for it", () => {
-  const GIGABYTE = "Content-Length: 1000000000\r\n\r\n";
-  test.each([
-    [401, "POST /v1/forms", () => `Host: x\r\n${JSON_TYPE}`],
-    [401, "PUT /v1/forms/x", () => `Host: x\r\nX-API-Key: x\r\n${JSON_TYPE}`],
-    [404, "POST /v1/form", () => auth() + JSON_TYPE],
-    [403, "POST /v1/forms", () => `Host: x\r\nX-API-Key: ${holder.readOnlyKey}\r\n${JSON_TYPE}`],
-    [413, "POST /v1/forms", () => auth() + JSON_TYPE],
-  ])("%i to %s with a Content-Length of a gigabyte and no body", async (status, line, headers) => {
-    const wire = await gateway.openConnection();
-    const began = performance.now();
-    wire.write(`${line} HTTP/1.1\r\n${headers()}${GIGABYTE}`);
-    expect((await wire.readResponse("POST")).status).toBe(status);
-    expect(performance.now() - began).toBeLessThan(2_000);
-    wire.close();
-  });
-
+describe("connections", () => {
   test("a chunked body gets 413 at the first byte over the limit", async () => {
     const wire = await gateway.openConnection();
     wire.write(`POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`);
@@ -97,9 +81,7 @@ describe("a response that does not depend on the body is sent without waiting fo
     expect(performance.now() - began).toBeLessThan(2_000);
     wire.close();
   });
-});
 
-describe("connections", () => {
   test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
     const wire = await gateway.openConnection();
     for (const [request, status] of [
@@ -117,16 +99,10 @@ describe("connections", () => {
     wire.close();
   });
 
-  test.each([
-    ["a request that is not HTTP", () => "hello\r\n\r\n"],
-    [
-      "a request with a broken body",
-      () =>
-        `POST /v1/forms HTTP/1.1\r\n${auth()}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-    ],
-  ])("%s gets 400 after the requests pipelined before it are answered", async (_what, broken) => {
+  test("a request with a broken body gets 400 after the requests pipelined before it are answered", async () => {
     const wire = await gateway.openConnection();
-    wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken());
+    const broken = `POST /v1/forms HTTP/1.1\r\n${auth()}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\nzz\r\n`;
+    wire.write(`GET /v1/forms HTTP/1.1\r\n${auth()}\r\n`.repeat(3) + broken);
     for (const status of [200, 200, 200, 400]) expect((await wire.readResponse()).status).toBe(status);
     await wire.closed;
   });

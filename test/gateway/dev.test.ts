@@ -1,19 +1,22 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
+import { asOperator, openTestServices } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
 import { isAlive, RunningProcess, runCli, spawnCli } from "../support/processes.js";
+import { runSql } from "../support/run-sql.js";
 
 const run = promisify(execFile);
-const START_TIMEOUT_MS = 45_000;
+const TIMEOUT = { timeout: 180_000 };
+const SHUTDOWN = { timeout: 20_000 };
 const isCurlInstalled = spawnSync("curl", ["--version"]).status === 0;
 
 interface Ready {
@@ -35,7 +38,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const env = { PORT: "0" };
 
 async function waitUntilReady(dev: RunningProcess): Promise<Ready> {
-  const [line] = await dev.waitForLine(/^\{"url":.*/, START_TIMEOUT_MS);
+  const [line] = await dev.waitForLine(/^\{"url":.*/);
   return JSON.parse(line);
 }
 
@@ -46,16 +49,21 @@ const get = async (url: string, key: string) => {
 
 const modeOf = async (name: string) => (await stat(join(folder, ".data", name))).mode & 0o777;
 
-describe("dev with its own Postgres", () => {
-  let firstRun: { demo: string; formIds: unknown[] };
+async function readPostmasterPid(cwd: string): Promise<number> {
+  const file = join(cwd, ".data", "postgres", "cluster", "postmaster.pid");
+  return Number((await readFile(file, "utf8")).split("\n")[0]);
+}
 
-  it("the first start shows its steps and curl commands that work when pasted, and stops cleanly", {
-    timeout: 180_000,
-  }, async () => {
+describe("dev with its own Postgres", TIMEOUT, () => {
+  let firstRun: { demo: string; formIds: unknown[] };
+  /** Runs from the second test to the third. */
+  let dev: RunningProcess;
+
+  it("the first start shows its steps and curl commands that work when pasted, and stops cleanly", async () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env, cwd: folder, commandPrefix: within });
-    await dev.waitForLine(/^Stop it with Ctrl-C/, START_TIMEOUT_MS);
+    await dev.waitForLine(/^Stop it with Ctrl-C/);
     expect(dev.stdout).toMatch(/"msg":"listening"[\s\S]*Guest forms is running/);
     expect(dev.stdout.split("APP_SECRETS is not set")).toHaveLength(2);
     for (const step of [
@@ -110,45 +118,23 @@ describe("dev with its own Postgres", () => {
     expect(second).toMatchObject({ stdout: "", code: 1 });
     expect(second.stderr).toMatch(/error: The database in .* is in use by another process[^\n]*\n$/);
 
-    const pid = await readPostmasterPid();
-    expect(isRunning(pid)).toBe(true);
+    const pid = await readPostmasterPid(folder);
+    expect(isAlive(pid)).toBe(true);
     expect((await dev.stop("SIGINT")).code).toBe(0);
-    expect(isRunning(pid)).toBe(false);
+    expect(isAlive(pid)).toBe(false);
     await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
     firstRun = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
   });
 
-  it("the second start keeps the keys and the data", { timeout: 180_000 }, async () => {
-    const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
-    const { url, readWriteKey, readOnlyKey } = await waitUntilReady(dev);
-    expect(await demoFile()).toBe(firstRun.demo);
-    expect(JSON.parse(firstRun.demo)).toEqual({ readWriteKey, readOnlyKey });
-    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
-    expect(forms.body.items.map(({ id }) => id)).toEqual(firstRun.formIds);
-    const { code, stdout } = await dev.stop("SIGTERM");
-    expect(code).toBe(0);
-    expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+  it("the second start keeps the keys and the data, and so does the start after SIGKILL", async () => {
+    const second = spawnCli(["dev", "--json"], { env, cwd: folder });
+    await expectDemo(await waitUntilReady(second));
+    await second.stop("SIGKILL");
+    dev = spawnCli(["dev", "--json"], { env, cwd: folder });
+    await expectDemo(await waitUntilReady(dev));
   });
 
-  it("the start after SIGKILL keeps the data, and a closed terminal (SIGHUP) stops it cleanly", {
-    timeout: 180_000,
-  }, async () => {
-    const killed = spawnCli(["dev", "--json"], { env, cwd: folder });
-    await waitUntilReady(killed);
-    await killed.stop("SIGKILL");
-    const dev = spawnCli(["dev", "--json"], { env, cwd: folder });
-    const { url, readOnlyKey } = await waitUntilReady(dev);
-    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
-    expect(forms.body.items.map(({ id }) => id)).toEqual(firstRun.formIds);
-    expect((await dev.stop("SIGHUP")).code).toBe(0);
-    await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
-  });
-
-  it("dev rejects a database migrated by another version, and dev --fresh replaces it", {
-    timeout: 180_000,
-  }, async () => {
-    const first = spawnCli(["dev", "--json"], { env, cwd: folder });
-    await waitUntilReady(first);
+  it("dev rejects a database migrated by another version, a closed terminal (SIGHUP) stops it cleanly, and dev --fresh replaces it", async () => {
     const fresh = (DATABASE_URL?: string) =>
       spawnCli(["dev", "--json", "--fresh"], { env: { ...env, DATABASE_URL }, cwd: folder });
     const inUse = await fresh().done;
@@ -156,16 +142,14 @@ describe("dev with its own Postgres", () => {
     expect(JSON.parse(inUse.stdout)).toMatchObject({ error: { code: "COMMAND_FAILED" } });
     expect(inUse.stderr).toMatch(/^error: The database in .* is in use by another process[^\n]*\n$/);
     const DATABASE_URL = (await readFile(join(folder, ".data", "database-url"), "utf8")).trim();
-    const client = new pg.Client({ connectionString: DATABASE_URL });
-    await client.connect();
-    await client.query("UPDATE _prisma_migrations SET migration_name = '20200101000000_old'");
-    await client.end();
+    await runSql(DATABASE_URL, "UPDATE _prisma_migrations SET migration_name = '20200101000000_old'");
     const refusal =
       /error: [^\n]* another version of guest-forms has migrated it [^\n]*_old[^\n]*`guest-forms dev --fresh`[^\n]*\n$/;
     const migrated = await runCli(["migrate"], { env: { DATABASE_URL } });
     expect(migrated).toMatchObject({ stdout: "", code: 1 });
     expect(migrated.stderr).toMatch(refusal);
-    expect((await first.stop()).code).toBe(0);
+    expect((await dev.stop("SIGHUP")).code).toBe(0);
+    await expect(stat(join(folder, ".data", "database-url"))).rejects.toThrow("ENOENT");
     const refused = await runCli(["dev"], { env, cwd: folder });
     expect(refused).toMatchObject({ stdout: "", code: 1 });
     expect(refused.stderr).toMatch(refusal);
@@ -173,73 +157,66 @@ describe("dev with its own Postgres", () => {
     const withDatabaseUrl = await fresh(DATABASE_URL).done;
     expect(withDatabaseUrl).toMatchObject({ stdout: expect.stringMatching(/^\{"error":/), code: 1 });
     expect(withDatabaseUrl.stderr).toMatch(/^error: --fresh [^\n]*DATABASE_URL[^\n]*\n$/);
-    const dev = fresh();
-    const { url, readOnlyKey } = await waitUntilReady(dev);
+    const replaced = fresh();
+    const { url, readOnlyKey } = await waitUntilReady(replaced);
     expect(await demoFile()).not.toBe(firstRun.demo);
     const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
     expect(forms.body.items).toHaveLength(firstRun.formIds.length - (isCurlInstalled ? 1 : 0));
-    expect((await dev.stop()).code).toBe(0);
+    const { code, stdout } = await replaced.stop("SIGTERM");
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split("\n")).toHaveLength(1);
   });
 
+  /** Expects the keys and forms of the first start. */
+  async function expectDemo({ url, readWriteKey, readOnlyKey }: Ready): Promise<void> {
+    expect(await demoFile()).toBe(firstRun.demo);
+    expect(JSON.parse(firstRun.demo)).toEqual({ readWriteKey, readOnlyKey });
+    const forms = await get(`${url}/v1/forms?limit=100`, readOnlyKey);
+    expect(forms.body.items.map(({ id }) => id)).toEqual(firstRun.formIds);
+  }
+
   const demoFile = () => readFile(join(folder, ".data", "demo.json"), "utf8");
-
-  async function readPostmasterPid(): Promise<number> {
-    const file = join(folder, ".data", "postgres", "cluster", "postmaster.pid");
-    return Number((await readFile(file, "utf8")).split("\n")[0]);
-  }
-
-  function isRunning(pid: number): boolean {
-    try {
-      return process.kill(pid, 0);
-    } catch {
-      return false;
-    }
-  }
 });
 
-describe.concurrent("dev with DATABASE_URL", () => {
-  const start = async (DATABASE_URL: string, cwd: string, more: Record<string, string> = env) =>
+describe("dev with DATABASE_URL", TIMEOUT, () => {
+  let DATABASE_URL: string;
+  let cwd: string;
+  let listings: Ready["listings"];
+  beforeAll(async () => {
+    DATABASE_URL = (await createTestDatabase()).url;
+    cwd = await mkdtemp(join(folder, "given-"));
+  });
+  const start = (more: Record<string, string> = env) =>
     spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
 
-  it("dev replaces a revoked demo key, and creates no demo data twice", {
-    timeout: 180_000,
-  }, async () => {
-    const { url: database } = await createTestDatabase();
-    const cwd = await mkdtemp(join(folder, "given-"));
-    const first = await start(database, cwd);
+  it("dev replaces a revoked demo key, and creates no demo data twice", async () => {
+    const first = start();
     const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
-    const keys = await runCli(["keys", "list", "--json"], { env: { DATABASE_URL: database } });
-    const { id } = JSON.parse(keys.stdout).find(({ mode }: { mode: string }) => mode === "read-only");
-    await runCli(["keys", "revoke", id], { env: { DATABASE_URL: database } });
-    const second = await start(database, cwd);
+    const { keys } = asOperator(await openTestServices({ DATABASE_URL, APP_SECRETS: "" }));
+    const readOnly = (await keys.list({})).find(({ mode }) => mode === "READ_ONLY");
+    await keys.revoke({ id: String(readOnly?.id) });
+    const second = start();
     const after = await waitUntilReady(second);
     expect(after.readWriteKey).toBe(before.readWriteKey);
     expect(after.readOnlyKey).not.toBe(before.readOnlyKey);
     expect(after.listings).toEqual(before.listings);
+    listings = before.listings;
     expect((await get(`${after.url}/v1/listings`, after.readOnlyKey)).body.items).toHaveLength(3);
     expect((await second.stop()).code).toBe(0);
-    // The demo holder is found even if its file is lost.
-    await rm(join(cwd, ".data"), { recursive: true });
-    const third = await start(database, cwd);
-    expect((await waitUntilReady(third)).listings).toEqual(before.listings);
-    await third.stop();
   });
 
-  it("dev uses the next free port if the default is in use, and fails if a port set with --port is in use", {
-    timeout: 180_000,
-  }, async () => {
-    const { url: database } = await createTestDatabase();
-    const cwd = await mkdtemp(join(folder, "port-"));
+  it("dev without its data folder finds its demo, uses the next free port if the default is in use, and fails if a port set with --port is in use", async () => {
+    await rm(join(cwd, ".data"), { recursive: true });
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
-    const token = { INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" };
-    const first = await start(database, cwd, token);
-    const { url } = await waitUntilReady(first);
-    const port = Number(new URL(url).port);
+    const first = start({ INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" });
+    const ready = await waitUntilReady(first);
+    expect(ready.listings).toEqual(listings);
+    const port = Number(new URL(ready.url).port);
     expect(port).toBeGreaterThan(3003);
     expect(port).toBeLessThanOrEqual(3100);
     expect(first.stderr).toContain("Port 3000 is in use: trying 3001.\nPort 3001 is in use: trying 3003.\n");
-    const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL: database }, cwd });
+    const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
     expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is in use[^\\n]*\\n$`));
     expect((await first.stop()).code).toBe(0);
@@ -254,7 +231,7 @@ async function occupy(port: number) {
   return server;
 }
 
-describe("npm start", () => {
+describe("npm start", TIMEOUT, () => {
   const canCloseTerminal = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
   let home: string;
   beforeAll(async () => {
@@ -269,16 +246,15 @@ describe("npm start", () => {
     await symlink(join(packageRoot(), "dist"), join(home, "dist"));
   });
 
-  const readPostmasterPid = async () =>
-    Number((await readFile(join(home, ".data/postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
   /** The service starts Postgres, so it is its parent. */
   const readParentPid = async (pid: number) =>
     Number(/\) \S (\d+)/.exec(await readFile(`/proc/${pid}/stat`, "utf8"))?.[1]);
-  const fileExists = (name: string) =>
-    stat(join(home, ".data", name)).then(
-      () => true,
-      () => false,
-    );
+
+  async function expectGracefulShutdown(postmasterPid: number): Promise<void> {
+    await expect.poll(() => isAlive(postmasterPid), SHUTDOWN).toBe(false);
+    // A killed service would leave this file behind.
+    await expect.poll(() => existsSync(join(home, ".data", "database-url")), SHUTDOWN).toBe(false);
+  }
 
   async function run(command: string, args: string[]): Promise<RunningProcess> {
     const { PATH, HOME, TMPDIR } = process.env;
@@ -300,29 +276,24 @@ describe("npm start", () => {
 
   it.each(["SIGTERM", ...(process.platform === "linux" ? (["SIGHUP", "SIGKILL"] as const) : [])] as const)(
     "%s to npm alone shuts down the service and its database gracefully",
-    { timeout: 180_000 },
     async (signal) => {
       const npm = await run("npm", ["start"]);
-      const pid = await readPostmasterPid();
+      const pid = await readPostmasterPid(home);
       expect(isAlive(pid)).toBe(true);
       await npm.stop(signal);
-      await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
-      // A killed service would leave this file behind.
-      await vi.waitFor(async () => expect(await fileExists("database-url")).toBe(false), 20_000);
+      await expectGracefulShutdown(pid);
     },
   );
 
   it.skipIf(!canCloseTerminal)(
     "closing the terminal shuts down the service and its database gracefully, and the process exits",
-    { timeout: 180_000 },
     async () => {
       const terminal = await run("script", ["--quiet", "--command", "npm start", "/dev/null"]);
-      const pid = await readPostmasterPid();
+      const pid = await readPostmasterPid(home);
       const servicePid = await readParentPid(pid);
       await terminal.stop("SIGKILL");
-      await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
-      await vi.waitFor(async () => expect(await fileExists("database-url")).toBe(false), 20_000);
-      await vi.waitFor(() => expect(isAlive(servicePid)).toBe(false), 20_000);
+      await expectGracefulShutdown(pid);
+      await expect.poll(() => isAlive(servicePid), SHUTDOWN).toBe(false);
     },
   );
 });

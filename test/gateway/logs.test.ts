@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { makeListing } from "../support/factories.js";
 import { type KeyHolder, type LogLine, startTestGateway } from "../support/gateway.js";
+import { holdLock } from "../support/locks.js";
 import { errorCodeOf } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -141,21 +142,15 @@ describe("log lines of requests", () => {
     const { key, userId } = await gateway.addKeyHolder();
     const services = await gateway.services();
     await makeListing(services, userId);
-    const client = await services.db.pool.connect();
-    try {
-      await client.query("BEGIN; LOCK TABLE memberships");
-      const answer = await gateway.request({ path: "/v1/listings", key });
-      expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-      const lines = await gateway.logLinesOf(answer);
-      expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
-        level: 40,
-        reason: "canceling statement due to statement timeout",
-      });
-      expect(JSON.stringify(lines)).not.toMatch(/"stack"|\bat \//);
-    } finally {
-      await client.query("ROLLBACK");
-      client.release();
-    }
+    await holdLock(services, "LOCK TABLE memberships");
+    const answer = await gateway.request({ path: "/v1/listings", key });
+    expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
+    const lines = await gateway.logLinesOf(answer);
+    expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
+      level: 40,
+      reason: "canceling statement due to statement timeout",
+    });
+    expect(JSON.stringify(lines)).not.toMatch(/"stack"|\bat \//);
   });
 
   test("a 500 is logged with its cause and correlation id, and the response has neither cause nor stack", async () => {

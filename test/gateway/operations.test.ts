@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
 import type { Page } from "../../server/paging.js";
-import { asOperator, makeForm, makeListing } from "../support/factories.js";
+import { asOperator, makeForm, makeListing, setRole } from "../support/factories.js";
 import { type HttpRequest, type KeyHolder, startTestGateway } from "../support/gateway.js";
 import { FORM_FIELDS } from "../support/public-fields.js";
-import { errorCodeOf, type HttpResponse } from "../support/response.js";
+import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
 
 // Sequences of requests. The rules of single requests are in test/contract/catalog, those of the core in test/server.
@@ -84,6 +84,20 @@ describe("create form", () => {
     expect(await gateway.snapshotTables()).toEqual(before);
   });
 
+  test("a replay whose form was moved to a listing out of scope is RESOURCE_NOT_FOUND", async () => {
+    const body = uniqueStay(loft.id);
+    const { id } = formOf(await create(body, "moved"));
+    const mover = await gateway.addKeyHolder();
+    await setRole(services, loft.id, mover.userId, "WRITER");
+    const { id: target } = await makeListing(services, mover.userId);
+    const moved = { method: "PUT", path: `/v1/forms/${id}`, key: mover.key, body: uniqueStay(target) };
+    expect((await send(moved)).status).toBe(200);
+    for (const key of [undefined, "moved"]) {
+      const answer = await create(body, key);
+      expect([answer.status, errorCodeOf(answer)]).toEqual([404, "RESOURCE_NOT_FOUND"]);
+    }
+  });
+
   test("ten equal creates at the same time make one form and one notification, and all return that form", async () => {
     const body = uniqueStay(loft.id, { guestEmail: "ana@example.com" });
     const [forms = 0, notifications = 0] = await countRows();
@@ -112,6 +126,34 @@ describe("update form", () => {
     }
     expect((await send({ path: `/v1/forms/${before.id}` })).json).toEqual(expected);
     expect(await countRows()).toEqual(rows);
+  });
+
+  test("an update without guestEmail keeps the address: an equal create with a new Idempotency-Key stays a replay", async () => {
+    const stay = uniqueStay(loft.id);
+    const original = { ...stay, guestEmail: "ana@example.com" };
+    const { id } = formOf(await create(original));
+    const idAfterUpdate = async (body: unknown, newKey: string) => {
+      expect((await update(id, body)).status).toBe(200);
+      return formOf(await create(original, newKey)).id;
+    };
+    expect(await idAfterUpdate(stay, "address kept")).toBe(id);
+    expect(await idAfterUpdate({ ...stay, guestEmail: "ben@example.com" }, "address replaced")).not.toBe(id);
+  });
+
+  test("a move to a listing that does not allow the form's vehicles or pets is VALIDATION_ERROR, and changes nothing", async () => {
+    const strict = await makeListing(services, holder.userId, { maxVehicles: 1, allowPets: false });
+    const { id } = formOf(await create(uniqueStay(loft.id)));
+    for (const party of [
+      { numberOfVehicles: 2, numberOfPets: 0 },
+      { numberOfVehicles: 1, numberOfPets: 1 },
+    ]) {
+      const before = await operator.forms.setParty({ id, ...party });
+      const answer = await update(id, uniqueStay(strict.id));
+      expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["listingId"]]);
+      expect(formOf(await send({ path: `/v1/forms/${id}` }))).toEqual(before);
+    }
+    await operator.forms.setParty({ id, numberOfVehicles: 1, numberOfPets: 0 });
+    expect(formOf(await update(id, uniqueStay(strict.id))).listingId).toBe(strict.id);
   });
 });
 
@@ -178,9 +220,6 @@ describe("lists", () => {
 
   test.each([
     ["", 50],
-    ["?limit=0", 1],
-    ["?limit=-7", 1],
-    ["?limit=99", 99],
     ["?limit=101", 100],
   ])("the list of forms with the query “%s” has %i items, sorted by (createdAt, id)", async (query, size) => {
     const { ids, nextCursor } = await list(query);

@@ -138,14 +138,7 @@ describe("serve and worker", TIMEOUT, () => {
     expect((await serve.stop("SIGINT")).code).toBe(0);
   });
 
-  it.each(["serve", "worker"])("a closed terminal (SIGHUP) shuts down %s gracefully", async (command) => {
-    const { url: DATABASE_URL } = await createTestDatabase();
-    const running = spawnCli([command], { env: { DATABASE_URL, PORT: "0" } });
-    await running.waitForLine(/^(Listening on|Sending notifications)/);
-    expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
-  });
-
-  it("serve starts while migrations are pending, warns first, and is ready after migrate", async () => {
+  it("serve starts while migrations are pending, warns first, and is ready after migrate; a closed terminal (SIGHUP) shuts down serve and worker gracefully", async () => {
     const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
     const env = { DATABASE_URL, APP_SECRETS: "0123456789abcdef0123456789abcdef" };
     const serve = spawnCli(["serve", "--no-worker"], { env: { ...env, PORT: "0" } });
@@ -155,7 +148,10 @@ describe("serve and worker", TIMEOUT, () => {
     expect((await fetch(`${address}/readyz`)).status).toBe(503);
     expect(await runInProcess(["migrate"], env)).toMatchObject({ code: 0 });
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    expect((await serve.stop()).code).toBe(0);
+    const worker = spawnCli(["worker"], { env });
+    await worker.waitForLine(/^Sending notifications/);
+    for (const running of [serve, worker])
+      expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
   });
 
   it("a port in use is reported in one line", async () => {

@@ -1,6 +1,7 @@
-import { expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.js";
-import { type RunningProcess, runCli, spawnCli } from "../support/processes.js";
+import { runCli, spawnCli } from "../support/processes.js";
+import { runInProcess } from "../support/run-in-process.js";
 
 const TIMEOUT = { timeout: 180_000 };
 const [OLD, NEW, OTHER] = ["old", "new", "other"].map(
@@ -18,7 +19,21 @@ const envOf = ({ url }: TestDatabase, APP_SECRETS: string) => ({
 const REFUSAL =
   /^error: The first secret in APP_SECRETS is unknown to this database\. If it is mistyped, [^\n]* To rotate, [^\n]*\n$/;
 
-const waitUntilListening = (serve: RunningProcess) => serve.waitForLine(/^Listening on /);
+const migrate = (database: TestDatabase, secrets: string, ...options: string[]) =>
+  runInProcess(["migrate", ...options], envOf(database, secrets));
+
+async function startAndStopServe(database: TestDatabase, secrets: string): Promise<void> {
+  const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
+  await serve.waitForLine(/^Listening on /);
+  expect((await serve.stop()).code).toBe(0);
+}
+
+/** Used with OLD. */
+let used: TestDatabase;
+beforeAll(async () => {
+  used = await createTestDatabase();
+  expect((await migrate(used, OLD)).code).toBe(0);
+});
 
 it.each([
   [["serve"]],
@@ -27,35 +42,23 @@ it.each([
   [["migrate"]],
   [["users", "create", "--email", "a@b.io"]],
 ])("%j refuses to start with a secret that the database does not know", TIMEOUT, async (args) => {
-  const database = await createTestDatabase();
-  expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
-  const refused = await runCli(args, { env: envOf(database, OTHER) });
+  const refused = await runCli(args, { env: envOf(used, OTHER) });
   expect(refused).toMatchObject({ stdout: "", code: 1 });
   expect(refused.stderr).toMatch(REFUSAL);
   expect(refused.stderr).not.toContain(OTHER);
 });
 
-it(
-  "migrate without APP_SECRETS refuses a database that is used with a secret, and changes nothing",
-  TIMEOUT,
-  async () => {
-    const database = await createTestDatabase();
-    await runCli(["migrate"], { env: envOf(database, OLD) });
-    const without = await runCli(["migrate"], { env: envOf(database, "") });
-    expect(without.stderr).toMatch(/^error: APP_SECRETS is not set, but this database is used with a secret/);
-    expect((await runCli(["migrate"], { env: envOf(database, OLD) })).stdout).toBe(
-      "The database is already up to date.\n",
-    );
-  },
-);
+it("migrate without APP_SECRETS refuses a database that is used with a secret, and changes nothing", async () => {
+  const { code, message } = await migrate(used, "");
+  expect(code).toBe(1);
+  expect(message).toMatch(/^APP_SECRETS is not set, but this database is used with a secret/);
+  expect((await migrate(used, OLD)).stdout).toBe("The database is already up to date.\n");
+});
 
 it("a secret is rotated in three restarts of serve", TIMEOUT, async () => {
   const database = await createTestDatabase();
-  for (const secrets of [OLD, `${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
-    const serve = spawnCli(["serve"], { env: envOf(database, secrets) });
-    await waitUntilListening(serve);
-    expect((await serve.stop()).code).toBe(0);
-  }
+  await migrate(database, OLD);
+  for (const secrets of [`${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) await startAndStopServe(database, secrets);
 });
 
 it(
@@ -63,13 +66,13 @@ it(
   TIMEOUT,
   async () => {
     const database = await createTestDatabase();
-    await runCli(["migrate"], { env: envOf(database, OLD) });
-    const unset = await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, "") });
-    expect(unset).toMatchObject({ code: 2, stderr: "error: --accept-new-secret: APP_SECRETS is not set.\n" });
-    expect((await runCli(["migrate", "--accept-new-secret"], { env: envOf(database, NEW) })).code).toBe(0);
-    const serve = spawnCli(["serve"], { env: envOf(database, NEW) });
-    await waitUntilListening(serve);
-    expect((await serve.stop()).code).toBe(0);
+    await migrate(database, OLD);
+    expect(await migrate(database, "", "--accept-new-secret")).toMatchObject({
+      code: 2,
+      message: "--accept-new-secret: APP_SECRETS is not set.",
+    });
+    expect((await migrate(database, NEW, "--accept-new-secret")).code).toBe(0);
+    await startAndStopServe(database, NEW);
     const old = await runCli(["serve"], { env: envOf(database, OLD) });
     expect(old.stderr).toMatch(/^error: APP_SECRETS lacks the secret that this database is used with/);
   },
@@ -82,7 +85,7 @@ it.each([[["serve"]], [["worker"]]])(
     const database = await createTestDatabase({ empty: true });
     const early = spawnCli(args, { env: envOf(database, OTHER) });
     await early.waitForLine(/^(Listening on|Sending notifications)/);
-    expect((await runCli(["migrate"], { env: envOf(database, OLD) })).code).toBe(0);
+    expect((await migrate(database, OLD)).code).toBe(0);
     const { code, stderr } = await early.done;
     expect(code).toBe(1);
     expect(stderr).toMatch(/\nerror: The first secret in APP_SECRETS is unknown to this database\./);

@@ -39,14 +39,14 @@ const send = (path: string, init: RequestInit = {}) =>
     headers: { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json", ...init.headers },
   });
 
+const post = (body: string, headers = {}): RequestInit => ({ method: "POST", body, headers });
+
 describe("calls on behalf of a user", () => {
   test("the six operations of the REST API work on behalf of a user, and the log line has the user's id", async () => {
     const form = await user.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });
-    const updated = await user.forms.update.mutate({
-      id: form.id,
-      ...fixedStay(listingId, { numberOfGuests: 3 }),
-    });
+    const changed = fixedStay(listingId, { numberOfGuests: 3 });
+    const updated = await user.forms.update.mutate({ id: form.id, ...changed });
     expect(await user.forms.get.query({ id: form.id })).toEqual(updated);
     expect(await user.forms.list.query({ listingId })).toEqual({ items: [updated], nextCursor: null });
     expect((await user.listings.list.query({})).items).toMatchObject([{ id: listingId }]);
@@ -166,11 +166,7 @@ describe("INTERNAL_TOKEN", () => {
     const responses = [
       await send("/trpc/users.list", { headers }),
       await send("/trpc/users.list", { headers: { "X-User-Id": TOKEN } }),
-      await send("/trpc/forms.create", {
-        method: "POST",
-        headers: { "Idempotency-Key": TOKEN },
-        body: TOKEN,
-      }),
+      await send("/trpc/forms.create", post(TOKEN, { "Idempotency-Key": TOKEN })),
       await send(`/trpc${path}`),
       await send(path),
       await fetch(url + path, { headers: { Authorization: `Basic ${TOKEN}` } }),
@@ -204,7 +200,8 @@ describe("errors of the internal port", () => {
   });
 
   const BATCH = Array.from({ length: 51 }, () => "listings.list").join(",");
-  const post = (body: string, headers = {}): RequestInit => ({ method: "POST", body, headers });
+  const LARGE = JSON.stringify({ name: "x".repeat(70_000) });
+  const TEXT = { "Content-Type": "text/plain" };
   const CASES: [string, number, string, string, RequestInit?][] = [
     ["an unknown procedure", 404, "RESOURCE_NOT_FOUND", "/trpc/forms.steal?input=1"],
     ["no procedure", 404, "RESOURCE_NOT_FOUND", "/trpc"],
@@ -214,20 +211,8 @@ describe("errors of the internal port", () => {
     ["a GET of a mutation", 405, "RESOURCE_NOT_FOUND", "/trpc/users.create"],
     ["another method", 405, "RESOURCE_NOT_FOUND", "/trpc/users.create", { method: "PUT", body: "{}" }],
     ["a body that is not JSON", 400, "VALIDATION_ERROR", "/trpc/users.create", post("{x")],
-    [
-      "another content type",
-      415,
-      "VALIDATION_ERROR",
-      "/trpc/users.create",
-      post("{}", { "Content-Type": "text/plain" }),
-    ],
-    [
-      "a body that is too large",
-      413,
-      "PAYLOAD_TOO_LARGE",
-      "/trpc/users.create",
-      post(JSON.stringify({ name: "x".repeat(70_000) })),
-    ],
+    ["another content type", 415, "VALIDATION_ERROR", "/trpc/users.create", post("{}", TEXT)],
+    ["a body that is too large", 413, "PAYLOAD_TOO_LARGE", "/trpc/users.create", post(LARGE)],
   ];
 
   test.each(CASES)(
@@ -263,16 +248,12 @@ describe("errors of the internal port", () => {
   });
 
   test("the internal port allows no origin by CORS", async () => {
+    const headers = { Origin: "https://evil.test" };
+    const preflight = { ...headers, "Access-Control-Request-Method": "POST" };
     const answers = await Promise.all([
-      send("/trpc/listings.list", { headers: { Origin: "https://evil.test" } }),
-      send("/trpc/listings.list", {
-        method: "OPTIONS",
-        headers: { Origin: "https://evil.test", "Access-Control-Request-Method": "POST" },
-      }),
-      fetch(`${url}/trpc/listings.list`, {
-        method: "OPTIONS",
-        headers: { Origin: "https://evil.test" },
-      }),
+      send("/trpc/listings.list", { headers }),
+      send("/trpc/listings.list", { method: "OPTIONS", headers: preflight }),
+      fetch(`${url}/trpc/listings.list`, { method: "OPTIONS", headers }),
     ]);
     for (const { headers } of answers) {
       expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);

@@ -1,0 +1,160 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isUuid } from "../../server/values.js";
+import { errorCodeOf, errorFieldsOf } from "../support/response.js";
+import { uniqueStay } from "../support/stays.js";
+import { anyHeaderValue, anyText, encodeForUrl } from "./arbitraries.js";
+import { startForProperties } from "./property-gateway.js";
+
+const { gateway, holder, listingId, checkResponse, assertFor } = await startForProperties();
+
+describe("paths and queries", () => {
+  const lists = fc.constantFrom("/v1/forms", "/v1/listings");
+
+  test("any text as a cursor is INVALID_CURSOR", async () => {
+    await assertFor([lists, fc.oneof(anyText, fc.base64String())], async (send, path, text) => {
+      const answer = await send({ path: `${path}?cursor=${encodeForUrl(text)}` });
+      expect([answer.status, errorCodeOf(answer)]).toEqual([400, "INVALID_CURSOR"]);
+    });
+  });
+
+  test("any text as an id is RESOURCE_NOT_FOUND, for reads and for writes", async () => {
+    const resource = fc.constantFrom("forms", "listings");
+    await assertFor(
+      [resource, fc.oneof(anyText, fc.uuid()), fc.boolean()],
+      async (send, name, id, writes) => {
+        const sent = writes ? { method: "PUT", body: uniqueStay(listingId) } : {};
+        // An empty id leaves a trailing slash.
+        const answer = await send({ ...sent, path: `/v1/${name}/${encodeForUrl(id)}` });
+        const known = isUuid(id) && writes && name === "listings";
+        expect(answer.status).toBe(known ? 405 : 404);
+        expect(errorCodeOf(answer)).toBe("RESOURCE_NOT_FOUND");
+      },
+    );
+  });
+
+  test("any text as a limit is clamped if it is an integer, and rejected if it is not", async () => {
+    const limit = fc.oneof(
+      anyText,
+      fc.integer().map(String),
+      fc.double().map(String),
+      fc.bigInt().map(String),
+    );
+    await assertFor([lists, limit], async (send, path, text) => {
+      const answer = await send({ path: `${path}?limit=${encodeForUrl(text)}` });
+      if (!/^-?\d+$/.test(text)) {
+        expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["limit"]]);
+        return;
+      }
+      expect(answer.status).toBe(200);
+      const most = Math.min(Math.max(Number(text), 1), 100);
+      expect((answer.json as { items: unknown[] }).items.length).toBeLessThanOrEqual(most);
+    });
+  });
+
+  test("any query is answered, or rejected by the names of its parameters", async () => {
+    const visible = fc.string({
+      unit: fc.integer({ min: 0x21, max: 0xff }).map((n) => String.fromCharCode(n)),
+    });
+    const query = fc.oneof(
+      visible,
+      fc.webQueryParameters(),
+      fc
+        .array(fc.tuple(fc.constantFrom("limit", "cursor", "listingId", "[]", "&", "%"), visible))
+        .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join("&")),
+    );
+    await assertFor([lists, query], async (send, path, text) => {
+      const answer = await send({ path: `${path}?${text}` });
+      expect([200, 400]).toContain(answer.status);
+      if (errorCodeOf(answer) !== "VALIDATION_ERROR") return;
+      const names = ["request", ...new URLSearchParams(`?${text}`).keys()];
+      for (const field of errorFieldsOf(answer)) expect(names).toContain(field);
+    });
+  });
+
+  test("any unknown path below /v1 is RESOURCE_NOT_FOUND with a key, and UNAUTHENTICATED without", async () => {
+    const segment = fc.oneof(
+      fc.constantFrom("forms", "FORMS", "listings", "..", "%2e%2e", "", ".", "%", "\\", "v1", "forms%00"),
+      fc.string({ unit: fc.integer({ min: 0x22, max: 0xff }).map((n) => String.fromCharCode(n)) }),
+    );
+    const segments = fc.array(segment, { minLength: 1, maxLength: 4 });
+    await assertFor([segments, fc.boolean()], async (send, parts, withKey) => {
+      const path = `/v1/${parts.join("/")}`;
+      const plain = path.replace(/\?.*/s, "");
+      fc.pre(!/^\/v1\/(forms|listings)$/.test(plain));
+      const answer = await send({ path, key: withKey ? holder.key : null });
+      // The HTTP parser rejects targets that it cannot read.
+      if (errorFieldsOf(answer)[0] === "request") return;
+      expect(answer.status).toBe(withKey ? 404 : 401);
+    });
+  });
+});
+
+describe("headers", () => {
+  const head = (line: string, headers: string[]) => [line, "Host: x", ...headers, "", ""].join("\r\n");
+  const printable = /^[\x20-\x7e]{1,255}$/;
+
+  test("any bytes as an Idempotency-Key are accepted if they are printable ASCII, and rejected if they are not", async () => {
+    await assertFor([anyHeaderValue], async (_send, text) => {
+      const body = JSON.stringify(uniqueStay(listingId));
+      const headers = [
+        `Authorization: Bearer ${holder.key}`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+        `Idempotency-Key:${text}`,
+      ];
+      const [answer] = await gateway.sendRaw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
+      if (!answer) throw new Error("no answer");
+      await checkResponse(answer, "POST");
+      const key = text.replace(/^[ \t]+|[ \t]+$/g, "");
+      if (printable.test(key)) {
+        // An earlier run may have used it with another body.
+        expect([201, 422]).toContain(answer.status);
+      } else {
+        expect(answer.status).toBe(400);
+        expect(["Idempotency-Key", "request"]).toContain(errorFieldsOf(answer)[0]);
+      }
+    });
+  });
+
+  test("any bytes as a key are UNAUTHENTICATED, or rejected by the HTTP parser", async () => {
+    const name = fc.constantFrom("Authorization: ", "Authorization: Bearer ", "X-API-Key: ");
+    const text = fc.oneof(
+      anyHeaderValue,
+      fc.stringMatching(/^grf_(rw|ro)_[0-9A-Za-z]{49}$/),
+      fc.stringMatching(/^grf_rw_[0-9A-Za-z]{40,60}$/),
+    );
+    await assertFor([name, text], async (_send, header, secret) => {
+      const [answer] = await gateway.sendRaw(head("GET /v1/forms HTTP/1.1", [header + secret]));
+      if (!answer) throw new Error("no answer");
+      await checkResponse(answer, "GET");
+      if (answer.status === 401) expect(errorCodeOf(answer)).toBe("UNAUTHENTICATED");
+      else expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["request"]]);
+    });
+  });
+
+  test("a key that is wrong in one character is UNAUTHENTICATED", async () => {
+    await assertFor(
+      [fc.nat(holder.key.length - 1), fc.stringMatching(/^[0-9A-Za-z_]$/)],
+      async (send, at, character) => {
+        const key = holder.key.slice(0, at) + character + holder.key.slice(at + 1);
+        fc.pre(key !== holder.key);
+        expect((await send({ key })).status).toBe(401);
+      },
+    );
+  });
+
+  test("any Content-Type other than application/json is rejected and writes nothing", async () => {
+    await assertFor(
+      [fc.stringMatching(/^[!-~][ -~]{0,60}$/).filter((text) => !/^application\/json *(;|$)/i.test(text))],
+      async (send, type) => {
+        const answer = await send({
+          method: "POST",
+          headers: { "Content-Type": type },
+          body: JSON.stringify(uniqueStay(listingId)),
+        });
+        expect([answer.status, errorFieldsOf(answer)]).toEqual([415, ["Content-Type"]]);
+      },
+    );
+  });
+});
