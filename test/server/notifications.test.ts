@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { redactEmail } from "../../server/notifications/compose.js";
+import { INT32_MAX } from "../../server/values.js";
 import { startWorker } from "../../server/worker.js";
 import { asOperator, openTestServices, TEST_SECRET, withSecrets } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
@@ -45,6 +46,25 @@ describe("a notification", () => {
     ]);
     const { rows } = await services.db.pool.query("SELECT kind, form_id FROM notifications");
     expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
+    await services.db.pool.query("DELETE FROM notifications");
+  });
+});
+
+describe("a create with an address enqueues one notification", () => {
+  test.each([
+    ["for 1 guest", { numberOfGuests: 1 }],
+    ["for as many guests as can be stored", { numberOfGuests: INT32_MAX }],
+    [
+      "for a stay that is over",
+      { checkInDate: "1999-12-31T00:00:00Z", checkOutDate: "2000-01-02T00:00:00Z" },
+    ],
+    [
+      "for a stay in the year 9999",
+      { checkInDate: "9999-12-30T00:00:00Z", checkOutDate: "9999-12-31T00:00:00Z" },
+    ],
+  ])("%s", async (_, stay) => {
+    const { form } = await owner.create(fixedStay(owner.listingId, { guestEmail: ADDRESS, ...stay }));
+    expect((await listUnsent()).map(({ formId }) => formId)).toEqual([form.id]);
     await services.db.pool.query("DELETE FROM notifications");
   });
 });
