@@ -4,7 +4,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../server/db.js";
 import { classify } from "../../server/failures.js";
 import { createTestDatabase } from "../support/database.js";
-import { LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
+import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
 const READY_FOR_QUERY = Buffer.from("Z\0\0\0\x05I", "latin1");
 /** Postgres's error code of a terminated session. */
@@ -99,4 +100,17 @@ test("a transaction whose response times out is not left open on its connection"
   await db.query("insert", "INSERT INTO users (email) VALUES ('next@example.com')", []);
   const { rows } = await other.query("SELECT email FROM users");
   expect(rows).toEqual([{ email: "next@example.com" }]);
+});
+
+test("a statement on a connection that goes silent fails soon after the statement timeout, and the next one gets a new connection", async () => {
+  const { url } = await createTestDatabase();
+  const proxy = await TcpProxy.start(url);
+  const db = openTestDb({ url: proxy.url, statementTimeoutMs: 500, poolSize: 1 });
+  await db.query("warm", "SELECT 1", []);
+  proxy.freeze();
+  const started = performance.now();
+  expect(classify(await catchError(db.query("silent", "SELECT 1", [])))).toBe("unavailable");
+  expect(performance.now() - started).toBeLessThan(3_000);
+  proxy.restore();
+  expect(await db.query("answered", "SELECT 2 AS n", [])).toEqual([{ n: 2 }]);
 });

@@ -95,6 +95,7 @@ describe("instants", () => {
     ["an offset with one digit", "2027-07-01T15:00:00+2:00"],
     ["an offset of 24 hours", "2027-07-01T15:00:00+24:00"],
     ["an offset of 60 minutes", "2027-07-01T15:00:00+01:60"],
+    ["the millisecond after the last instant", "9999-12-31T23:00:00-01:00"],
     ["a typographic minus", "2027-07-01T15:00:00\u221202:00"],
     ["Z and an offset", "2027-07-01T15:00:00Z+02:00"],
     ["a named zone", "2027-07-01T15:00:00[Europe/Berlin]"],
