@@ -14,6 +14,7 @@ function suite(
       name,
       include: [`test/**/*.${name}.ts`],
       globalSetup: ["test/support/global-setup.ts"],
+      setupFiles: ["test/support/run-after-file.ts"],
       ...options,
     },
   };
@@ -28,8 +29,8 @@ export default defineConfig({
     expect: { poll: { timeout: 30 * SECOND_MS } },
     projects: [
       suite("test", {
-        // The files of a worker share the product's modules: importing them for each file would take a third of the
-        // time. A file that replaces a module calls `vi.resetModules` before and after.
+        // The files of a worker share modules: importing them for each file would take a third of the time. A file
+        // that needs its own calls `vi.resetModules` before and after.
         isolate: false,
         // Tests mostly wait for Postgres or for processes.
         maxWorkers: availableParallelism() + 1,

@@ -1,5 +1,6 @@
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
+import { afterFile } from "../support/after-file.js";
 import {
   type Fixture,
   type GatewayProcess,
@@ -50,7 +51,7 @@ export class PostgresService {
       const fixture = await makeFixture(cluster.url, options.settings);
       const gateways = await startGatewayProcesses(options.gateways ?? 2, fixture.env);
       const service = new PostgresService(cluster, fixture, gateways);
-      services.push(service);
+      afterFile(() => service.close());
       return service;
     } catch (error) {
       await cluster.remove();
@@ -140,7 +141,3 @@ export const expectResponsesInTime = (responses: Pick<TimedResponse, "sentAt" | 
 /** Ends the sessions of the service, whose processes then connect again. */
 export const END_SESSIONS =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms'";
-
-const services: PostgresService[] = [];
-
-afterAll(() => Promise.all(services.map((service) => service.close())));

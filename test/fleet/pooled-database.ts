@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
+import { afterFile } from "../support/after-file.js";
 import { ExternalServer } from "../support/external-server.js";
 import { freePort } from "../support/network.js";
 import { runSql } from "../support/run-sql.js";
@@ -24,20 +25,15 @@ export interface PooledDatabase {
   database: string;
 }
 
-const cleanups: (() => Promise<unknown>)[] = [];
-afterAll(async () => {
-  for (const cleanup of cleanups.reverse()) await cleanup();
-});
-
 /** Creates an empty database, owned by an ordinary role and not in UTC, behind its own PgBouncer. */
 export async function startPooledDatabase(binary: string): Promise<PooledDatabase> {
   const role = `guest_forms_app_${randomBytes(4).toString("hex")}`;
   const database = `${inject("template")}_${randomBytes(4).toString("hex")}`;
   const server = new URL(inject("serverUrl"));
   await runSql(server.href, `CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
-  cleanups.push(() => runSql(server.href, `DROP ROLE ${role}`));
+  afterFile(() => runSql(server.href, `DROP ROLE ${role}`));
   await runSql(server.href, `CREATE DATABASE ${database} OWNER ${role} TEMPLATE template0`);
-  cleanups.push(() => runSql(server.href, `DROP DATABASE ${database} WITH (FORCE)`));
+  afterFile(() => runSql(server.href, `DROP DATABASE ${database} WITH (FORCE)`));
   await runSql(server.href, `ALTER DATABASE ${database} SET timezone TO 'America/New_York'`);
   const port = await freePort();
   await startPgBouncer(binary, port, server, role, database);
@@ -56,7 +52,7 @@ export async function startPooledDatabase(binary: string): Promise<PooledDatabas
 
 async function startPgBouncer(binary: string, port: number, server: URL, role: string, database: string) {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-pgbouncer-"));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  afterFile(() => rm(folder, { recursive: true, force: true }));
   // PgBouncer refuses to run as root, so another user reads its files.
   await chmod(folder, 0o755);
   const users = join(folder, "users.txt");

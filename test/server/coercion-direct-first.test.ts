@@ -1,7 +1,10 @@
-import { test } from "vitest";
+import { afterAll, test, vi } from "vitest";
 import { expectDirectCallsRejected, expectRestCallsRejected, makeCoercionFixture } from "./coercion.js";
 
-// Each order has its own file, because trpc-to-openapi changes schemas in place and modules are loaded once per file.
+// trpc-to-openapi changes schemas in place, so each order has its own file, with modules that no other file has used.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => void vi.resetModules());
+
 test("values are never coerced if direct calls run first, then REST, then direct calls again", async () => {
   const fixture = await makeCoercionFixture();
   await expectDirectCallsRejected(fixture);

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
+import { afterFile } from "./after-file.js";
 import { runSql } from "./run-sql.js";
 
 export interface TestDatabase {
@@ -40,13 +41,6 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
   const url = new URL(inject("serverUrl"));
   url.pathname = name;
   const drop = () => runSql(inject("serverUrl"), `DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
-  drops.push(drop);
+  afterFile(drop);
   return { url: url.href, drop };
 }
-
-const drops: (() => Promise<unknown>)[] = [];
-
-// Runs after the test file's own hooks, because Vitest runs afterAll hooks in reverse order.
-afterAll(async () => {
-  for (const drop of drops) await drop();
-});

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll } from "vitest";
+import { afterFile } from "./after-file.js";
 import { acceptsConnections } from "./network.js";
 
 /** A third-party server (Redis, HAProxy, PgBouncer) on its own port, killed at the end of the test file. */
@@ -15,7 +15,7 @@ export class ExternalServer {
     this.#command = command;
     this.#args = args;
     this.port = port;
-    servers.push(this);
+    afterFile(() => this.kill());
   }
 
   /** Resolves when it accepts connections. */
@@ -47,9 +47,6 @@ export class ExternalServer {
     await exit;
   }
 }
-
-const servers: ExternalServer[] = [];
-afterAll(() => Promise.all(servers.map((server) => server.kill())));
 
 /** A Redis without persistence, not started yet. */
 export const createRedis = (binary: string, port: number) =>

@@ -1,4 +1,3 @@
-import { afterAll } from "vitest";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
 import {
@@ -17,17 +16,11 @@ import { appRouter } from "../../server/router.js";
 import { deriveKeyring } from "../../server/secrets.js";
 import { openServices } from "../../server/services.js";
 import { createCallerFactory } from "../../server/trpc.js";
+import { afterFile } from "./after-file.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "./database.js";
 import { fixedStay } from "./stays.js";
 
 export const TEST_SECRET = "a-secret-for-tests-of-more-than-32-characters";
-
-const closers: (() => Promise<void>)[] = [];
-
-// Runs before the databases are dropped, because Vitest runs afterAll hooks in reverse order.
-afterAll(async () => {
-  await Promise.all(closers.map((close) => close()));
-});
 
 /**
  * Opens the core, by default on a new database, and closes it after the test file. `env` overrides settings. With the
@@ -43,7 +36,7 @@ export async function openTestServices(env: Record<string, string> = {}): Promis
     DATABASE_URL: url,
   });
   const { services, close } = await openServices(settings, { warn: () => {} });
-  closers.push(close);
+  afterFile(close);
   return services;
 }
 

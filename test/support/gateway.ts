@@ -1,10 +1,11 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request as sendHttp } from "node:http";
 import { type Logger, pino } from "pino";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/serve.js";
 import { readSettings, type Settings } from "../../server/config.js";
 import type { Services } from "../../server/context.js";
 import type { FieldError } from "../../server/errors.js";
+import { afterFile } from "./after-file.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "./database.js";
 import { makeKey, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
 import { UUID } from "./public-fields.js";
@@ -40,12 +41,6 @@ export interface KeyHolder {
   readOnlyKey: string;
 }
 
-const running: TestGateway[] = [];
-
-afterAll(async () => {
-  await Promise.all(running.map((gateway) => gateway.stop()));
-});
-
 const DEFAULT_SETTINGS = {
   HOST: "127.0.0.1",
   PORT: 0,
@@ -67,7 +62,7 @@ export async function startTestGateway(settings: Record<string, string | number>
   );
   const gateway = new TestGateway(readSettings(env), logger, log);
   await gateway.start();
-  running.push(gateway);
+  afterFile(() => gateway.stop());
   return gateway;
 }
 

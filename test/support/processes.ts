@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-// Imported first: processes are then stopped before their databases are dropped.
-import "./database.js";
+import { afterFile } from "./after-file.js";
 
 export interface ProcessResult {
   stdout: string;
@@ -42,7 +40,7 @@ export function spawnNode(
     stdio: ["ignore", "pipe", "pipe"],
   });
   const running = new RunningProcess(child);
-  processes.push(running);
+  afterFile(() => running.stopOrKill());
   return running;
 }
 
@@ -141,9 +139,3 @@ export function isAlive(pid: number): boolean {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
-
-const processes: RunningProcess[] = [];
-
-afterAll(async () => {
-  await Promise.all(processes.map((each) => each.stopOrKill()));
-});

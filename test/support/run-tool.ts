@@ -2,18 +2,12 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
-
-const folders: string[] = [];
-
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-});
+import { afterFile } from "./after-file.js";
 
 /** Creates a temporary folder, removed after the test file. */
 export async function makeTempFolder(name: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `guest-forms-${name}-`));
-  folders.push(folder);
+  afterFile(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { afterAll } from "vitest";
+import { afterFile } from "./after-file.js";
 
 /** Passes on the bytes of one connection. The proxy itself handles errors and the end of either side. */
 export type Forward = (client: Socket, server: Socket) => void;
@@ -35,7 +35,7 @@ export class TcpProxy {
       if (proxy.#mode === "cut") client.destroy();
       else proxy.#join(client, connect(Number(port), hostname), forward ?? proxy.#pass);
     });
-    proxies.push(proxy);
+    afterFile(() => proxy.close());
     return proxy;
   }
 
@@ -94,9 +94,3 @@ export class TcpProxy {
     for (const socket of this.#sockets) socket.destroy();
   }
 }
-
-const proxies: TcpProxy[] = [];
-
-afterAll(() => {
-  for (const proxy of proxies) proxy.close();
-});
