@@ -10,6 +10,7 @@ import { createInternalClient, errorOf, spawnInternalGateway, TOKEN } from "./in
 const GUEST = "ada.o'hara+stay@guests.test";
 const HOST = "host@people.test";
 const UNKNOWN = generateKey("READ_WRITE");
+const READ_ONLY = generateKey("READ_ONLY");
 
 test("every log line of the service is JSON without a key, token or email address in any encoding, whatever requests, calls and errors of Postgres contain", async () => {
   const services = await openTestServices({ APP_SECRETS: "" });
@@ -101,6 +102,7 @@ test("a log line stays valid JSON after secrets are removed", () => {
     `postgres://app:secret@db.example.com/forms`,
     `${"x".repeat(200)}@example.com`,
     `${UNKNOWN}${UNKNOWN}`,
+    `the key ${READ_ONLY}`,
     "a***@e***.com",
     "node_modules/@prisma/client",
     "grf_rw_AbCdE",
@@ -110,7 +112,8 @@ test("a log line stays valid JSON after secrets are removed", () => {
   expect(redacted[4]).toBe("postgres://app:[email]/forms");
   expect(redacted[5]).not.toContain("@");
   expect(redacted[6]).not.toContain(UNKNOWN.slice(7));
-  expect(redacted.slice(7)).toEqual(values.slice(7));
+  expect(redacted[7]).toBe("the key grf_ro_…");
+  expect(redacted.slice(8)).toEqual(values.slice(8));
 });
 
 test("removing secrets from a long line takes less than 2 s", () => {
