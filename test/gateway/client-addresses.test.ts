@@ -5,12 +5,12 @@ import { LocalStore } from "../../gateway/http/rate-limit.js";
 const MINUTE_MS = 60_000;
 
 test("a client's address is forgotten at most two minutes after its last bad key", async () => {
-  vi.useFakeTimers();
-  const store = new LocalStore();
   onTestFinished(() => {
-    store.shutdown();
     vi.useRealTimers();
   });
+  vi.useFakeTimers();
+  const store = new LocalStore();
+  onTestFinished(() => store.shutdown());
   store.init({ windowMs: MINUTE_MS } as Options);
   const isStored = () => store.current.has("192.0.2.1") || store.previous.has("192.0.2.1");
   // The longest case: a window of the store has just begun.

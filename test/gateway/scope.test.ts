@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Listing } from "../../server/listings/schema.js";
-import { makeForm, makeListing, setRole } from "../support/factories.js";
+import { asOperator, makeForm, makeListing, setRole } from "../support/factories.js";
 import { type HttpRequest, type KeyHolder, startTestGateway } from "../support/gateway.js";
-import type { HttpResponse } from "../support/response.js";
+import { errorCodeOf, type HttpResponse } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
 
 const gateway = await startTestGateway();
@@ -149,4 +149,21 @@ describe("memberships", () => {
       expect(await statuses(), role).toEqual(expected);
     }
   });
+});
+
+test("a revoked key gets 401 from every process within 1 s, even if both have cached it", async () => {
+  const { id, key } = await gateway.issueKey(holder.userId);
+  const sendToAll = () =>
+    Promise.all([gateway, second].map((process) => process.request({ path: "/v1/listings", key })));
+  for (const { status } of await sendToAll()) expect(status).toBe(200);
+  await asOperator(services).keys.revoke({ id });
+  const revokedAt = performance.now();
+  for (let isRejected = false; !isRejected; ) {
+    const sentAt = performance.now();
+    isRejected = (await sendToAll()).every(({ status }) => status === 401);
+    if (!isRejected) expect(sentAt - revokedAt, "milliseconds since the revocation").toBeLessThan(1000);
+  }
+  for (const response of await sendToAll()) {
+    expect([response.status, errorCodeOf(response)]).toEqual([401, "UNAUTHENTICATED"]);
+  }
 });

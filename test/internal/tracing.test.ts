@@ -53,8 +53,7 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     };
     // OpenTelemetry reads its settings from the environment.
     for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-    const { url, gateway } = await startInternalGateway(settings);
-    vi.unstubAllEnvs();
+    const { url, gateway } = await startInternalGateway(settings).finally(() => vi.unstubAllEnvs());
     const { userId, key, keyId } = await gateway.addKeyHolder();
     const listing = await makeListing(await gateway.services(), userId);
     const { status, headers } = await gateway.request({

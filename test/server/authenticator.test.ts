@@ -163,19 +163,33 @@ describe("authentication", () => {
     expect(await authenticate(key)).toBeNull();
   });
 
-  test("a revoked key is rejected on every process within 1 s, even under constant use", async () => {
+  test("a revoked, rotated or expired key is rejected on every process within 1 s, even under constant use", async () => {
     const other = await openTestServices({ DATABASE_URL: services.db.url });
-    const { id, key } = await makeKey(services, userId);
-    const authenticators = [keyAuthenticator(services), keyAuthenticator(other)];
-    const authenticateOnAll = () => Promise.all(authenticators.map((authenticate) => authenticate(key)));
-    expect((await authenticateOnAll()).every((principal) => principal?.keyId === id)).toBe(true);
-    await asOperator(services).keys.revoke({ id });
-    const revokedAt = performance.now();
-    while (performance.now() - revokedAt < 1000) {
-      await authenticateOnAll();
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    expect(await authenticateOnAll()).toEqual([null, null]);
+    const { keys } = asOperator(services);
+    const endWays: [name: string, end: (id: string) => Promise<unknown>][] = [
+      ["revoked", (id) => keys.revoke({ id })],
+      ["rotated without a grace period", (id) => keys.rotate({ id, graceSeconds: 0 })],
+      [
+        "expiry set to now",
+        (id) => services.db.pool.query("UPDATE api_keys SET expires_at = now() WHERE id = $1", [id]),
+      ],
+    ];
+    // At the same time, because each takes a second.
+    const outcomes = endWays.map(async ([name, end]) => {
+      const { id, key } = await makeKey(services, userId);
+      const authenticators = [keyAuthenticator(services), keyAuthenticator(other)];
+      const authenticateOnAll = () => Promise.all(authenticators.map((authenticate) => authenticate(key)));
+      const before = await authenticateOnAll();
+      await end(id);
+      const endedAt = performance.now();
+      while (performance.now() - endedAt < 1000) {
+        await authenticateOnAll();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      return { name, before: before.map((found) => found?.keyId === id), after: await authenticateOnAll() };
+    });
+    const expected = endWays.map(([name]) => ({ name, before: [true, true], after: [null, null] }));
+    expect(await Promise.all(outcomes)).toEqual(expected);
   });
 });
 

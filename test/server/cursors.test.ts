@@ -130,7 +130,11 @@ describe("a cursor", () => {
   test("is valid only for its list and listingId filter", async () => {
     const misuses = [
       caller.listings.list({ cursor: formsCursor }),
+      caller.listings.list({ cursor: filteredCursor }),
       caller.forms.list({ cursor: listingsCursor }),
+      caller.forms.list({ cursor: listingsCursor, listingId: listings[0] }),
+      caller.forms.list({ cursor: formsCursor, listingId: listings[0] }),
+      caller.forms.list({ cursor: filteredCursor }),
       caller.forms.list({ cursor: filteredCursor, listingId: listings[1] }),
     ];
     for (const call of misuses) {

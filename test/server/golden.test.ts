@@ -72,6 +72,12 @@ describe("a cursor returned by an earlier version", () => {
     expect(decodeCursor(keyring.cursor, identity, cursor)).toEqual(position);
     expect(encodeCursor(keyring.cursor, identity, position)).toBe(cursor);
   });
+
+  test("is accepted while its secret is still listed", () => {
+    const cursor = "AQAAAaH9mppLC28cUnweSjmdVT-PanscLeGhgVQqGy3UQUY_uYed8qw";
+    expect(decodeCursor(keyring.cursor, onListing, cursor)).toEqual(position);
+    expect(() => decodeCursor(deriveKeyring([NEW_SECRET]).cursor, onListing, cursor)).toThrow();
+  });
 });
 
 describe("a guest's address sealed by an earlier version", () => {
@@ -81,6 +87,12 @@ describe("a guest's address sealed by an earlier version", () => {
   ])("is decrypted for its form, and for no other: %s", (address, sealed) => {
     expect(open(keyring.email, Buffer.from(sealed, "base64"), FORM_ID)).toBe(address);
     expect(() => open(keyring.email, Buffer.from(sealed, "base64"), LISTING_ID)).toThrow();
+  });
+
+  test("is decrypted while its secret is still listed", () => {
+    const sealed = Buffer.from("Afklh+UbJqVCkPgpuPCONLLRjqiJDfISd+tiGxFcRbfV3oTpbOXhzoOYfs0I3A==", "base64");
+    expect(open(keyring.email, sealed, FORM_ID)).toBe("guest@example.com");
+    expect(() => open(deriveKeyring([NEW_SECRET]).email, sealed, FORM_ID)).toThrow();
   });
 });
 

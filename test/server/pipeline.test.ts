@@ -47,6 +47,13 @@ describe("the listing's rules on a create", () => {
     const owner = await makeListingOwner(services, { maxPeopleInListing: 2 });
     expect((await owner.create(owner.body)).form.numberOfGuests).toBe(2);
   });
+
+  test("a listing that was deactivated rejects the next create", async () => {
+    const owner = await makeListingOwner(services);
+    await owner.addForm();
+    await updateListing(owner.listingId, "active = false");
+    expect(await catchRejectedFields(owner.create(owner.body))).toEqual(["listingId"]);
+  });
 });
 
 describe("the listing's rules on an update", () => {
