@@ -75,6 +75,8 @@ test("of several processes that start at the same time one serves, and the other
 test("a database stays in use after a crash of Postgres has ended all sessions", async () => {
   const server = await start();
   const walwriter = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'";
+  // Postgres accepts connections before it has started all of its processes.
+  await expect.poll(() => query(server.url, walwriter)).toHaveLength(1);
   const [row] = await query(server.url, walwriter);
   process.kill(Number(row?.pid), "SIGKILL");
   await expect.poll(() => query(server.url, walwriter).catch(() => [row])).not.toEqual([row]);
