@@ -4,12 +4,17 @@ import { dirname, join } from "node:path";
 
 type Engine = typeof import("@prisma/schema-engine-wasm/schema_engine_bg");
 
-let loaded: Promise<Engine> | undefined;
+declare global {
+  var schemaEngine: Promise<Engine> | undefined;
+}
 
-/** Loads Prisma's schema engine (WebAssembly) once. Unlike the binary of Prisma's CLI, it needs no download. */
+/**
+ * Loads Prisma's schema engine (WebAssembly) once per process: a second instance would break the first, even if this module
+ * is loaded twice. Unlike the binary of Prisma's CLI, it needs no download.
+ */
 export function loadEngine(): Promise<Engine> {
-  loaded ??= load();
-  return loaded;
+  globalThis.schemaEngine ??= load();
+  return globalThis.schemaEngine;
 }
 
 // TypeScript declares WebAssembly only in its DOM library.
