@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import type { Operation } from "./operation.js";
-import type { Server } from "./servers.js";
+import type { Server, ServerName } from "./servers.js";
 import type { BenchRequest } from "./wrk.js";
 
 const SAMPLES = 20;
 
-/** Throws unless all servers return the same bytes for every read. Returns the number of requests compared. */
+/**
+ * Throws unless all servers return the same bytes for every read, and L+ the same headers as the service. Returns the
+ * number of requests compared.
+ */
 export async function checkSameReads(
   servers: readonly Server[],
   operations: readonly Operation[],
@@ -24,10 +27,22 @@ export async function checkSameReads(
           );
         }
       }
+      checkSameHeaders(servers, responses);
       compared++;
     }
   }
   return compared;
+}
+
+/** Headers of HTTP itself, which Express and Node.js do not always send as Fastify does. */
+const TRANSPORT = new Set(["date", "connection", "keep-alive", "content-length", "transfer-encoding"]);
+
+function checkSameHeaders(servers: readonly Server[], responses: readonly BenchResponse[]): void {
+  const headersOf = (name: ServerName) =>
+    responses[servers.findIndex((server) => server.name === name)]?.headers;
+  const [own, plus] = [headersOf("service"), headersOf("L+")];
+  if (own && plus && own.join() !== plus.join())
+    throw new Error(`Headers differ: the service sends ${own.join(", ")}; L+ sends ${plus.join(", ")}`);
 }
 
 /**
@@ -71,12 +86,14 @@ interface BenchResponse {
   status: number;
   type: string | null;
   replayed: boolean;
+  /** Sorted names. */
+  headers: string[];
   text: string;
 }
 
 async function send(
   { url }: Server,
-  { target, key, body, idempotencyKey }: BenchRequest & { idempotencyKey?: string | undefined },
+  { target, key, body, idempotencyKey }: BenchRequest,
 ): Promise<BenchResponse> {
   const response = await fetch(url + target, {
     headers: {
@@ -90,6 +107,7 @@ async function send(
     status: response.status,
     type: response.headers.get("content-type"),
     replayed: response.headers.has("idempotent-replayed"),
+    headers: [...response.headers.keys()].filter((name) => !TRANSPORT.has(name)),
     text: await response.text(),
   };
 }

@@ -6,9 +6,10 @@ import { progress } from "./progress.js";
 import { markdownTable } from "./report.js";
 import { saveResults } from "./results.js";
 import { findOperation, type Session, withSession } from "./session.js";
-import type { BenchRequest } from "./wrk.js";
 
 const SMALL_FORMS = 10_000;
+/** Maximum factor by which the median latency may grow with the number of forms. */
+const MAX_GROWTH = 1.5;
 const STARTS = 5;
 
 /** Measures latency by number of forms, memory over time, and throughput with a second process. */
@@ -55,9 +56,11 @@ function latencyTable(latencies: Record<string, Record<number, Figures>>, sizes:
   const rows = Object.entries(latencies).map(([id, bySize]) => {
     const figures = sizes.map((size) => bySize[size]);
     const [small, large] = [figures[0], figures.at(-1)];
-    const growthFactor = small && large ? (large.p50 / small.p50).toFixed(2) : "";
+    const growth = small && large ? large.p50 / small.p50 : Number.NaN;
+    if (!(growth <= MAX_GROWTH)) process.exitCode = 1;
+    const growthCell = `${growth.toFixed(2)}${growth <= MAX_GROWTH ? "" : " MISSED"}`;
     const postgresMs = large?.postgresCpu == null ? "" : ms(large.postgresCpu);
-    return [id, ...figures.map((own) => (own ? ms(own.p50) : "")), growthFactor, postgresMs];
+    return [id, ...figures.map((own) => (own ? ms(own.p50) : "")), growthCell, postgresMs];
   });
   return markdownTable([head, ...rows]);
 }
@@ -101,44 +104,15 @@ const MIB = 2 ** 20;
 /** Measures the memory of the process every half minute of mixed load. */
 async function measureMemory(session: Session, { minutes, connections }: Options): Promise<string[]> {
   const service = await session.start("service");
-  const requests = mixedRequests(session);
+  const mixed = findOperation(session, "mixed");
   const lines = ["minutes of mixed load: memory of the process, MiB; requests/s"];
   for (let slice = 1; slice * SLICE_SECONDS <= minutes * 60; slice++) {
-    const { requestsPerSecond } = await runTurn(
-      session.database,
-      service,
-      { requests, writes: true },
-      { connections, seconds: SLICE_SECONDS },
-    );
+    const load = { connections, seconds: SLICE_SECONDS };
+    const { requestsPerSecond } = await runTurn(session.database, service, mixed, load);
     const line = `${(slice * SLICE_SECONDS) / 60}: ${Math.round(residentBytes(service.pid) / MIB)}; ${requestsPerSecond.toFixed(0)}`;
     progress(line);
     lines.push(line);
   }
   await service.stop();
   return lines;
-}
-
-/** Percentage of each operation in the mixed load. */
-const MIX_PERCENT = {
-  "fetch-form": 40,
-  "list-10": 20,
-  "list-10000": 5,
-  "deep-10000": 5,
-  "deep-1000": 5,
-  "listings-10": 10,
-  "fetch-listing": 10,
-  create: 5,
-};
-
-function mixedRequests(session: Session): BenchRequest[] {
-  const rounds = 100;
-  const requestOf = (id: string, index: number) => {
-    const { requests } = findOperation(session, id);
-    return requests[index % requests.length] as BenchRequest;
-  };
-  return Array.from({ length: rounds }, (_, round) =>
-    Object.entries(MIX_PERCENT).flatMap(([id, share]) =>
-      Array.from({ length: share }, (_, index) => requestOf(id, round * share + index)),
-    ),
-  ).flat();
 }

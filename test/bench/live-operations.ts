@@ -15,25 +15,69 @@ const { firstListing: FIRST, listings: LISTINGS } = findHolder("live");
 /** SQL for the ids of the holder's listings. */
 const LIVE_LISTINGS = `SELECT md5('listing' || n)::uuid FROM generate_series(${FIRST}, ${FIRST + LISTINGS - 1}) n`;
 
+/** The holder's key, and creates and fetches for it. */
+interface LiveRequests {
+  key: string;
+  creates: BenchRequest[];
+  fetches: BenchRequest[];
+}
+
 /**
- * Operations that list forms of the last hour, up to the last second. Forms have evenly spaced creation times. Those
- * that became due are inserted before each load, so that no creates run during a measurement.
+ * Operations on forms of the last hour, up to the last second. Forms have evenly spaced creation times. Those that became
+ * due are inserted before each load.
  */
-export async function liveOperations(client: pg.Client, key: string): Promise<Operation[]> {
+export async function liveOperations(
+  client: pg.Client,
+  { key, creates, fetches }: LiveRequests,
+): Promise<Operation[]> {
   await client.query(`DELETE FROM forms WHERE listing_id IN (${LIVE_LISTINGS})`);
   await client.query("VACUUM forms, scoped_forms");
-  const operation = async (id: string, title: string, after: string): Promise<Operation> => {
-    const refresh = async (): Promise<BenchRequest[]> => {
-      await insertDueForms(client);
-      return requestsAfter(client, key, after);
-    };
-    return { id, title, requests: await refresh(), refresh };
+  const pagesAfter = (selection: string) => async (): Promise<BenchRequest[]> => {
+    await insertDueForms(client);
+    return requestsAfter(client, key, selection);
   };
+  const operation = async (
+    id: string,
+    title: string,
+    selection: string,
+    more: Partial<Operation> = {},
+  ): Promise<Operation> => {
+    const refresh = pagesAfter(selection);
+    return { id, title, requests: await refresh(), refresh, ...more };
+  };
+  const whileCreating = { besideCreates: creates, writes: true } as const;
+  const hour = await operation("live-hour", "list forms of the last hour", FORMS_OF("1 hour"));
   return [
-    await operation("live-pages", "list forms of the last hour, 10 listings", FORMS_OF_LAST_HOUR),
-    await operation("live-newest", "list forms, 10 listings, the newest page", FORM_BEFORE_NEWEST_PAGE),
+    hour,
+    await operation("live-minutes", "list forms of the last 5 minutes", FORMS_OF("5 minutes")),
+    await operation("live-newest", "the newest page", FORM_BEFORE_NEWEST_PAGE),
+    await operation(
+      "live-beside",
+      "list forms of the last hour, beside creates",
+      FORMS_OF("1 hour"),
+      whileCreating,
+    ),
+    await operation("live-tail", "follow the list, beside creates", NEWEST_FORM, {
+      ...whileCreating,
+      followsTail: true,
+    }),
+    {
+      ...hour,
+      id: "mixed",
+      title: "70 % lists of the last hour, 20 % fetches, 10 % creates",
+      refresh: async () => mix(await pagesAfter(FORMS_OF("1 hour"))(), fetches, creates),
+      writes: true,
+    },
   ];
 }
+
+/** Seven lists, two fetches and a create, as many times as there are lists for. */
+const mix = (lists: BenchRequest[], fetches: BenchRequest[], creates: BenchRequest[]): BenchRequest[] =>
+  Array.from({ length: Math.floor(lists.length / 7) }, (_, turn) => [
+    ...lists.slice(turn * 7, turn * 7 + 7),
+    ...[0, 1].map((index) => fetches[(turn * 2 + index) % fetches.length] as BenchRequest),
+    creates[turn % creates.length] as BenchRequest,
+  ]).flat();
 
 /** Inserts the forms due since the last one, at most those of one hour. */
 const insertDueForms = (client: pg.Client) =>
@@ -55,10 +99,13 @@ const insertDueForms = (client: pg.Client) =>
   );
 
 /** Forms that are followed by more than a full page. */
-const FORMS_OF_LAST_HOUR = `
-  SELECT * FROM (SELECT * FROM live WHERE created_at > clock_timestamp() - interval '1 hour' OFFSET ${PAGE_SIZE + 1}) older
+const FORMS_OF = (age: string) => `
+  SELECT * FROM (
+    SELECT * FROM live WHERE created_at > clock_timestamp() - interval '${age}' OFFSET ${PAGE_SIZE + 1}
+  ) older
   ORDER BY md5(id::text) LIMIT ${CURSORS}`;
 const FORM_BEFORE_NEWEST_PAGE = `SELECT * FROM live OFFSET ${PAGE_SIZE + 1} LIMIT 1`;
+const NEWEST_FORM = "SELECT * FROM live LIMIT 1";
 
 const identity: ListIdentity = { list: "forms" };
 const cursorKeys = deriveKeyring([runSecret]).cursor;

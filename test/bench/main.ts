@@ -1,6 +1,7 @@
 import { checkRegression } from "./check-regression.js";
 import { compareServers } from "./compare-servers.js";
 import { measureGrowth } from "./growth.js";
+import { plotLatency } from "./latency-curve.js";
 import { HELP, readOptions } from "./options.js";
 import { profileService } from "./profile.js";
 
@@ -12,6 +13,7 @@ const modes = {
   compare: compareServers,
   check: checkRegression,
   growth: measureGrowth,
+  plot: plotLatency,
   profile: profileService,
 };
 if (options) await modes[options.mode](options);

@@ -6,6 +6,7 @@ import type { Operation } from "./operation.js";
 import { cpuMicroseconds } from "./process-usage.js";
 import { progress } from "./progress.js";
 import type { Server, ServerName } from "./servers.js";
+import { sendOnce, startCreates } from "./steady-creates.js";
 import { prepareUndo } from "./undo-writes.js";
 import { type BenchRequest, runWrk, type WrkResult } from "./wrk.js";
 
@@ -14,19 +15,28 @@ export interface Figures {
   requestsPerSecond: number;
   p50: number;
   p99: number;
+  p999: number;
   /** CPU time of the server's processes per request. */
   cpu: number;
   /** CPU time of Postgres per request; null if it runs on another machine. */
   postgresCpu: number | null;
+  /** Bytes that the server allocated per request. */
+  allocated: number;
+  /** The share of them that survived the next scavenge, which has to copy them. */
+  survived: number;
 }
 
-export interface Result extends Pick<Operation, "id" | "title" | "scope" | "page"> {
+export interface Result extends Pick<Operation, "id" | "title"> {
   servers: Partial<Record<ServerName, Figures>>;
-  /** The service's figures relative to L's in the same round, medians of the rounds. Changing machine load cancels out. */
-  relativeToL?: Record<Ratio, number>;
+  /**
+   * The service's figures relative to each peer's in the same round, medians of the rounds. Changing machine load cancels
+   * out.
+   */
+  relativeTo: Partial<Record<ServerName, Ratios>>;
 }
 
-type Ratio = "requestsPerSecond" | "p99" | "cpu";
+const RATIOS = ["requestsPerSecond", "p99", "p999", "cpu"] as const;
+export type Ratios = Record<(typeof RATIOS)[number], number>;
 
 export interface LoadSettings {
   rounds: number;
@@ -36,7 +46,7 @@ export interface LoadSettings {
   connections: number;
 }
 
-const MAX_TURN_SECONDS = 20;
+const MAX_TURN_SECONDS = 6;
 
 /** Measures the operation on each server in turn, in several rounds. */
 export async function measure(
@@ -54,49 +64,53 @@ export async function measure(
     if (figures.requestsPerSecond * seconds >= settings.connections || seconds >= MAX_TURN_SECONDS)
       return figures;
     longerTurns.set(server.name, Math.min(seconds * 3, MAX_TURN_SECONDS));
-    return measureTurn(server, warmUpFactor);
+    return measureTurn(server, 0);
   };
   const results = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
   for (let round = 0; round < settings.rounds; round++) {
-    // T is much slower, so it runs only at the end of the first round and, if its turns are short, of the last. After it,
-    // the others need a longer warm-up. Their order alternates.
-    const isFirstOrLast = round === 0 || (round === settings.rounds - 1 && !longerTurns.has("T"));
-    const serversExceptT = servers.filter(({ name }) => name !== "T");
-    if (round % 2) serversExceptT.reverse();
-    for (const server of [
-      ...serversExceptT,
-      ...servers.filter(({ name }) => name === "T" && isFirstOrLast),
-    ]) {
-      results.get(server.name)?.push(await measureTurn(server, round === 1 ? 3 : 1));
+    // T is much slower and leaves the caches in disorder, so it runs last, and after it the others warm up longer. Their
+    // order alternates.
+    const [others, T] = [
+      servers.filter(({ name }) => name !== "T"),
+      servers.filter(({ name }) => name === "T"),
+    ];
+    if (round % 2) others.reverse();
+    for (const [index, server] of [...others, ...T].entries()) {
+      const followsT = T.length > 0 && round > 0 && index === 0;
+      results.get(server.name)?.push(await measureTurn(server, followsT ? 2 : 1));
     }
   }
-  const { id, title, scope, page } = operation;
+  const { id, title } = operation;
+  const own = results.get("service");
+  const peers = [...results].filter(([name]) => name !== "service");
   return {
     id,
     title,
-    ...(scope !== undefined && { scope }),
-    ...(page !== undefined && { page }),
     servers: Object.fromEntries([...results].map(([name, figures]) => [name, medians(figures)])),
-    ...ratios(results.get("service"), results.get("L")),
+    relativeTo: own ? Object.fromEntries(peers.map(([name, figures]) => [name, ratios(own, figures)])) : {},
   };
 }
 
-function ratios(service?: Figures[], L?: Figures[]): Pick<Result, "relativeToL"> {
-  if (!service || !L) return {};
-  const of = (name: Ratio) =>
-    median(service.map((own, round) => own[name] / (L[round]?.[name] ?? Number.NaN)));
-  return { relativeToL: { requestsPerSecond: of("requestsPerSecond"), p99: of("p99"), cpu: of("cpu") } };
+function ratios(own: Figures[], peer: Figures[]): Ratios {
+  const of = (name: keyof Ratios) =>
+    median(own.map((figures, round) => figures[name] / (peer[round]?.[name] ?? Number.NaN)));
+  return Object.fromEntries(RATIOS.map((name) => [name, of(name)])) as Ratios;
 }
 
 /** Each load gets its own range of create numbers. */
-let nextSerial = 0;
-const SERIALS_PER_LOAD = 1_000_000;
+let lastSerial = 0;
+const nextSerials = () => {
+  lastSerial += 1_000_000;
+  return lastSerial;
+};
+
+export type Load = Omit<Operation, "id" | "title">;
 
 /** Runs one load on one server. Ends when the server and Postgres are idle, and restores the database. */
 export async function runTurn(
   database: Database,
   server: Server,
-  { requests, refresh, writes }: Pick<Operation, "requests" | "refresh" | "writes">,
+  { requests, refresh, writes, replays, followsTail, besideCreates }: Load,
   {
     connections,
     seconds,
@@ -105,18 +119,21 @@ export async function runTurn(
 ): Promise<Figures> {
   const { client, postmasterPid } = database;
   const undo = writes ? await prepareUndo(client) : undefined;
+  if (replays) for (const request of requests) await sendOnce(server, request);
   const currentRequests = async () => refresh?.() ?? requests;
-  const load = (requests: BenchRequest[], seconds: number) => {
-    nextSerial += SERIALS_PER_LOAD;
-    return runWrk(server.url, { requests, connections, seconds, firstSerial: nextSerial });
-  };
+  const load = (requests: BenchRequest[], seconds: number) =>
+    runWrk(server.url, { requests, connections, seconds, followsTail, firstSerial: nextSerials() });
+  const stopCreates = besideCreates && startCreates(server, besideCreates, nextSerials());
   if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
   const measured = await currentRequests();
   const cpu = () =>
     [cpuMicroseconds(server.pid), postmasterPid ? cpuMicroseconds(postmasterPid) : 0] as const;
+  server.scavenged();
   const before = cpu();
   const outcome = await load(measured, seconds);
   const after = cpu();
+  const { allocated, survived } = server.scavenged();
+  await stopCreates?.();
   await waitUntilIdle(client, server);
   await undo?.();
   checkErrors(server, outcome, requests[0]?.target);
@@ -124,6 +141,8 @@ export async function runTurn(
     ...throughputOf(outcome),
     cpu: (after[0] - before[0]) / outcome.requests,
     postgresCpu: postmasterPid ? (after[1] - before[1]) / outcome.requests : null,
+    allocated: allocated / outcome.requests,
+    survived: allocated > 0 ? survived / allocated : 0,
   };
 }
 
@@ -137,10 +156,11 @@ function checkErrors({ name }: Server, { errors, requests }: WrkResult, target =
   progress(text);
 }
 
-const throughputOf = ({ requests, duration, p50, p99 }: WrkResult) => ({
+const throughputOf = ({ requests, duration, p50, p99, p999 }: WrkResult) => ({
   requestsPerSecond: (requests * 1e6) / duration,
   p50,
   p99,
+  p999,
 });
 
 const IDLE_CHECK_MS = 100;
@@ -160,12 +180,15 @@ async function waitUntilIdle(client: pg.Client, server: Server): Promise<void> {
 }
 
 function medians(rounds: Figures[]): Figures {
-  const of = (pick: (figures: Figures) => number) => median(rounds.map(pick));
+  const of = (name: keyof Figures) => median(rounds.map((figures) => figures[name] ?? 0));
   return {
-    requestsPerSecond: of((round) => round.requestsPerSecond),
-    p50: of((round) => round.p50),
-    p99: of((round) => round.p99),
-    cpu: of((round) => round.cpu),
-    postgresCpu: rounds[0]?.postgresCpu === null ? null : of((round) => round.postgresCpu ?? 0),
+    requestsPerSecond: of("requestsPerSecond"),
+    p50: of("p50"),
+    p99: of("p99"),
+    p999: of("p999"),
+    cpu: of("cpu"),
+    postgresCpu: rounds[0]?.postgresCpu === null ? null : of("postgresCpu"),
+    allocated: of("allocated"),
+    survived: of("survived"),
   };
 }

@@ -5,13 +5,14 @@ import { runSecret } from "./database.js";
 import { emailOf, findHolder, type HolderName } from "./dataset.js";
 import { liveOperations } from "./live-operations.js";
 import type { Operation } from "./operation.js";
-import type { BenchRequest } from "./wrk.js";
+import { type BenchRequest, withSerial } from "./wrk.js";
 
 const cursorKeys = deriveKeyring([runSecret]).cursor;
 const PAGE_SIZE = 50;
 const DEEP_PAGE = 10_000;
 /** Number of different ids that a fetch or create operation uses. */
 const TARGETS = 500;
+const REPLAYED = 100;
 
 /** Creates all operations, in the order of the results table. */
 export async function createOperations(
@@ -21,7 +22,6 @@ export async function createOperations(
   const firstPage = (name: HolderName, id: string, title: string): Operation => ({
     id,
     title,
-    scope: findHolder(name).listings,
     requests: [{ target: "/v1/forms", key: keys[name] }],
   });
   const deepPage = async (name: HolderName, id: string, wantedPage: number): Promise<Operation> => {
@@ -29,7 +29,6 @@ export async function createOperations(
     return {
       id,
       title: `list forms, ${formatNumber(findHolder(name).listings)} listings, ${formatNumber(page)} pages in`,
-      ...(name === "tenThousand" && { page }),
       requests: cursors.map((cursor) => ({ target: `/v1/forms?cursor=${cursor}`, key: keys[name] })),
     };
   };
@@ -38,26 +37,36 @@ export async function createOperations(
     title: `list listings, ${formatNumber(findHolder(name).listings)}`,
     requests: [{ target: "/v1/listings", key: keys[name] }],
   });
-  const thousand = await idsOf(client, "thousand");
+  const [thousand, live] = [await idsOf(client, "thousand"), await idsOf(client, "live")];
   const fetches = (ids: string[], path: string): BenchRequest[] =>
     ids.map((id) => ({ target: `${path}/${id}`, key: keys.thousand }));
+  const newCreates = creates(thousand.listings, keys.thousand);
   return [
     { id: "fetch-form", title: "fetch form", requests: fetches(thousand.forms, "/v1/forms") },
     firstPage("one", "list-1", "list forms, 1 listing"),
     firstPage("ten", "list-10", "list forms, 10 listings"),
     firstPage("thousand", "list-1000", "list forms, 1,000 listings"),
-    { ...firstPage("tenThousand", "list-10000", "list forms, 10,000 listings"), page: 1 },
+    firstPage("tenThousand", "list-10000", "list forms, 10,000 listings"),
     firstPage("new", "list-new", "list forms, 500 new listings"),
     await deepPage("thousand", "deep-1000", DEEP_PAGE),
     await deepPage("tenThousand", "deep-10000", DEEP_PAGE),
     listings("ten", "listings-10"),
     listings("tenThousand", "listings-10000"),
-    ...(await liveOperations(client, keys.live)),
     { id: "fetch-listing", title: "fetch listing", requests: fetches(thousand.listings, "/v1/listings") },
-    { id: "create", title: "create form", writes: true, requests: creates(thousand.listings, keys.thousand) },
-    await deepPage("tenThousand", "page-10", 10),
-    await deepPage("tenThousand", "page-100", 100),
-    await deepPage("tenThousand", "page-1000", 1_000),
+    { id: "create", title: "create form", writes: true, requests: newCreates },
+    {
+      id: "replay",
+      title: "replay a create",
+      writes: true,
+      replays: true,
+      requests: newCreates.slice(0, REPLAYED).map(withSerial),
+    },
+    ...(await liveOperations(client, {
+      key: keys.live,
+      creates: creates(live.listings, keys.live),
+      // Forms of the last hour come and go.
+      fetches: fetches(thousand.forms, "/v1/forms"),
+    })),
   ];
 }
 
@@ -100,7 +109,7 @@ async function cursorsAt(client: pg.Client, name: HolderName, wantedPage: number
   return { page, cursors };
 }
 
-/** Creates as the SDK sends them, every second one with a guest email. wrk.ts adds the Idempotency-Key. */
+/** Creates as the SDK sends them, every second one with a guest email. */
 function creates(listingIds: string[], key: string): BenchRequest[] {
   return listingIds.map((listingId, index) => ({
     target: "/v1/forms",

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { LoadSettings } from "./measure.js";
 
 export interface Options extends LoadSettings {
-  mode: "compare" | "check" | "growth" | "profile";
+  mode: "compare" | "check" | "growth" | "plot" | "profile";
   forms: number;
   /** Prefixes of the operation ids to measure; empty for all. */
   only: string[];
@@ -11,7 +11,6 @@ export interface Options extends LoadSettings {
   quick: boolean;
   /** In mode `check`: writes `recorded.json` instead of comparing with it. */
   record: boolean;
-  plot: boolean;
   /** In mode `growth`: minutes of mixed load in which memory is measured. */
   minutes: number;
 }
@@ -20,7 +19,7 @@ const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
 
 export const HELP = `npm run bench -- [options]
-Compares the service with the reference servers L and T. See test/bench/README.md.
+Compares the service with the reference servers L, L+ and T. Fails if a target is missed. See test/bench/README.md.
   --quick          small database and short rounds, about 2 minutes
   --only A,B       only operations whose id starts with A or B, for example fetch, list-, deep, create
   --forms N        forms in the database (default ${FULL.forms}; with --quick or --check ${QUICK.forms})
@@ -28,12 +27,12 @@ Compares the service with the reference servers L and T. See test/bench/README.m
   --seconds N      seconds per server and round (default ${FULL.seconds}; with --quick ${QUICK.seconds})
   --connections N  client connections (default 32)
   --name NAME      write results to test/bench/results/NAME.json (default latest)
-  --plot           draw test/bench/latency.svg
 Other measurements:
   --check          compare CPU time per request relative to L with recorded.json, as in CI
   --record         write recorded.json
   --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
-  --minutes N      minutes of load for the memory of --growth (default 10)
+  --minutes N      minutes of load for the memory of --growth (default 20)
+  --plot           draw test/bench/latency.svg: latency against load
   --profile        the service's functions by self time
 `;
 
@@ -62,21 +61,20 @@ export function readOptions(): Options | undefined {
     },
   });
   if (values.help) return undefined;
-  const { quick, record, plot, growth, profile } = values;
+  const { quick, record, growth, plot, profile } = values;
   const check = values.check || record;
   const defaults = quick || check ? QUICK : FULL;
   return {
-    mode: check ? "check" : growth ? "growth" : profile ? "profile" : "compare",
+    mode: check ? "check" : growth ? "growth" : plot ? "plot" : profile ? "profile" : "compare",
     forms: parsePositive(values.forms, "forms", defaults.forms),
     rounds: parsePositive(values.rounds, "rounds", defaults.rounds),
     seconds: parsePositive(values.seconds, "seconds", defaults.seconds),
     connections: parsePositive(values.connections, "connections", 32),
-    minutes: parsePositive(values.minutes, "minutes", 10),
+    minutes: parsePositive(values.minutes, "minutes", 20),
     warmUpSeconds: defaults.warmUpSeconds,
     only: values.only?.split(",").filter(Boolean) ?? [],
     name: values.name ?? "latest",
     quick,
     record,
-    plot,
   };
 }

@@ -1,5 +1,5 @@
 import type { Figures, Result } from "./measure.js";
-import { SERVERS, type ServerName } from "./servers.js";
+import { SERVERS } from "./servers.js";
 
 const formatInteger = (value: number) => Math.round(value).toLocaleString("en");
 const formatMs = (microseconds: number) => (microseconds / 1000).toPrecision(3);
@@ -8,14 +8,17 @@ const formatRatio = (value: number) => (value >= 10 ? value.toFixed(0) : value.t
 const HEAD = [
   "operation",
   "server",
-  "requests/s",
-  "p50 ms",
-  "p99 ms",
-  "CPU µs",
-  "Postgres CPU µs",
-  "requests/s ÷ L",
-  "requests/s ÷ T",
-  "CPU ÷ L",
+  ...[
+    "requests/s",
+    "p50 ms",
+    "p99 ms",
+    "p99.9 ms",
+    "CPU µs",
+    "Postgres CPU µs",
+    "KB allocated",
+    "survived %",
+  ],
+  ...["requests/s ÷ L", "÷ L+", "÷ T", "p99 ÷ L", "p99.9 ÷ L", "CPU ÷ L"],
 ];
 
 /** Formats the results as a Markdown table with a row per operation and server. */
@@ -23,26 +26,29 @@ export function resultTable(results: readonly Result[]): string {
   const rows = results.flatMap((result) =>
     SERVERS.flatMap((name) => {
       const own = result.servers[name];
-      return own ? [[name === "service" ? result.title : "", name, ...cells(name, own, result)]] : [];
+      if (!own) return [];
+      const isService = name === "service";
+      return [[isService ? result.title : "", name, ...cells(own), ...(isService ? ratioCells(result) : [])]];
     }),
   );
   return markdownTable([HEAD, ...rows]);
 }
 
-function cells(name: ServerName, own: Figures, { servers: { T }, relativeToL }: Result): string[] {
-  const formatIfService = (value: number | undefined) =>
-    name === "service" && value ? formatRatio(value) : "";
-  return [
-    formatInteger(own.requestsPerSecond),
-    formatMs(own.p50),
-    formatMs(own.p99),
-    formatInteger(own.cpu),
-    own.postgresCpu === null ? "" : formatInteger(own.postgresCpu),
-    formatIfService(relativeToL?.requestsPerSecond),
-    formatIfService(T && own.requestsPerSecond / T.requestsPerSecond),
-    formatIfService(relativeToL?.cpu),
-  ];
-}
+const cells = (own: Figures) => [
+  formatInteger(own.requestsPerSecond),
+  formatMs(own.p50),
+  formatMs(own.p99),
+  formatMs(own.p999),
+  formatInteger(own.cpu),
+  own.postgresCpu === null ? "" : formatInteger(own.postgresCpu),
+  (own.allocated / 1000).toFixed(0),
+  (own.survived * 100).toFixed(1),
+];
+
+const ratioCells = ({ relativeTo: { L, "L+": plus, T } }: Result) =>
+  [L?.requestsPerSecond, plus?.requestsPerSecond, T?.requestsPerSecond, L?.p99, L?.p999, L?.cpu].map(
+    (ratio) => (ratio === undefined ? "" : formatRatio(ratio)),
+  );
 
 /** Formats rows as an aligned Markdown table. The first two columns are text, the others numbers. */
 export function markdownTable(rows: string[][]): string {

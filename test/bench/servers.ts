@@ -6,9 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { packageRoot } from "../../prisma/package-root.js";
 import { freePort } from "../support/network.js";
 import { dataFolder, runSecret } from "./database.js";
+import { GC_TRACE, readTrace, type Scavenged } from "./scavenges.js";
 
-export type ServerName = "service" | "L" | "T";
-export const SERVERS: readonly ServerName[] = ["service", "L", "T"];
+export type ServerName = "service" | "L" | "L+" | "T";
+export const SERVERS: readonly ServerName[] = ["service", "L", "L+", "T"];
 
 export interface Server {
   name: ServerName;
@@ -17,6 +18,8 @@ export interface Server {
   pid: number;
   /** Milliseconds from the start of the process until /readyz returns 200. */
   startupMs: number;
+  /** What the scavenger of its process has done since the last call. */
+  scavenged(): Scavenged;
   stop(): Promise<void>;
 }
 
@@ -27,6 +30,7 @@ export interface Server {
 const NODE_ARGS: Record<ServerName, string[]> = {
   service: [join(packageRoot(), "dist/gateway/cli.js"), "serve", "--no-worker"],
   L: [join(dataFolder(), "build/peers/l.mjs")],
+  "L+": [join(dataFolder(), "build/peers/l-plus.mjs")],
   T: [join(dataFolder(), "build/peers/t.mjs")],
 };
 
@@ -51,10 +55,11 @@ export async function startServer(
   { nodeArgs = [], args = [] }: StartOptions = {},
 ): Promise<Server> {
   const port = await freePort();
-  const logFile = join(dataFolder(), `${name}-${port}.log`);
-  const log = openSync(logFile, "w", 0o600);
+  const file = (what: string) => join(dataFolder(), `${name}-${port}.${what}`);
+  const [logFile, traceFile] = [file("log"), file("gc")];
+  const [log, trace] = [openSync(logFile, "w", 0o600), openSync(traceFile, "w", 0o600)];
   const began = performance.now();
-  const child = spawn(process.execPath, [...nodeArgs, ...NODE_ARGS[name], ...args], {
+  const child = spawn(process.execPath, [...GC_TRACE, ...nodeArgs, ...NODE_ARGS[name], ...args], {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: "production",
@@ -63,9 +68,10 @@ export async function startServer(
       RATE_LIMIT_MAX: "1000000000",
       PORT: String(port),
     },
-    stdio: ["ignore", "ignore", log],
+    // Servers log to stderr; V8 writes its trace to stdout.
+    stdio: ["ignore", trace, log],
   });
-  closeSync(log);
+  for (const fd of [log, trace]) closeSync(fd);
   running.add(child);
   child.once("exit", () => running.delete(child));
   const url = `http://127.0.0.1:${port}`;
@@ -78,9 +84,9 @@ export async function startServer(
   const startupMs = performance.now() - began;
   const stop = async () => {
     await stopProcess(child);
-    rmSync(logFile, { force: true });
+    for (const path of [logFile, traceFile]) rmSync(path, { force: true });
   };
-  return { name, url, pid: Number(child.pid), startupMs, stop };
+  return { name, url, pid: Number(child.pid), startupMs, scavenged: readTrace(traceFile), stop };
 }
 
 const isReady = (url: string) =>

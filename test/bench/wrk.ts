@@ -10,6 +10,15 @@ export interface BenchRequest {
   key: string;
   /** JSON body of a create. Each time it is sent, `{n}` becomes a unique number and `{t}` a unique "mm:ss.sss". */
   body?: string;
+  /** By default, each create gets a new one. */
+  idempotencyKey?: string | undefined;
+}
+
+/** The request with a unique body and Idempotency-Key; the same that wrk sends. */
+export function withSerial(request: BenchRequest, serial: number): BenchRequest {
+  const t = new Date(serial).toISOString().slice(14, 23);
+  const body = request.body?.replaceAll("{n}", String(serial)).replaceAll("{t}", t);
+  return { idempotencyKey: `bench-${serial}`, ...request, ...(body !== undefined && { body }) };
 }
 
 export interface LoadOptions {
@@ -18,6 +27,8 @@ export interface LoadOptions {
   seconds: number;
   /** Number before the first create's. The ranges of the loads of one run must not overlap. */
   firstSerial: number;
+  /** Starts with the first request, and replaces its cursor by the `nextCursor` of each response that has one. */
+  followsTail?: boolean | undefined;
 }
 
 /** Results of wrk; times in microseconds. */
@@ -28,21 +39,25 @@ export interface WrkResult {
   errors: number;
   p50: number;
   p99: number;
+  p999: number;
 }
 
 /** Sends the requests in turn. Each connection sends the next one when it gets a response. */
 export async function runWrk(
   baseUrl: string,
-  { requests, connections, seconds, firstSerial }: LoadOptions,
+  { requests, connections, seconds, firstSerial, followsTail = false }: LoadOptions,
 ): Promise<WrkResult> {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-bench-"));
   try {
     const [scriptFile, requestsFile] = [join(folder, "load.lua"), join(folder, "requests")];
     await writeFile(scriptFile, SCRIPT);
-    const lines = requests.map(({ target, key, body = "" }) => `${target}\t${key}\t${body}\n`);
+    const lines = requests.map(
+      ({ target, key, body = "", idempotencyKey = "" }) =>
+        `${[target, key, body, idempotencyKey].join("\t")}\n`,
+    );
     await writeFile(requestsFile, lines.join(""), { mode: 0o600 });
     const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];
-    const output = await spawnWrk([...args, "--", requestsFile, String(firstSerial)]);
+    const output = await spawnWrk([...args, "--", requestsFile, String(firstSerial), String(followsTail)]);
     const line = output.split("\n").find((text) => text.startsWith("{"));
     if (!line) throw new Error(`wrk printed no result:\n${output}`);
     return JSON.parse(line) as WrkResult;
@@ -53,31 +68,46 @@ export async function runWrk(
 
 async function spawnWrk(args: string[]): Promise<string> {
   const child = spawn("wrk", args, { stdio: ["ignore", "pipe", "inherit"] });
-  child.once("error", () => {});
   let output = "";
   child.stdout.on("data", (chunk) => {
     output += chunk;
   });
-  const [code] = await once(child, "close");
-  if (code !== 0)
-    throw new Error(`wrk ended with ${code}: is it installed (Debian: apt-get install wrk)?\n${output}`);
+  const [code] = await once(child, "close").catch((error: Error) => {
+    throw new Error("wrk cannot be started: is it installed (Debian: apt-get install wrk)?", {
+      cause: error,
+    });
+  });
+  if (code !== 0) throw new Error(`wrk ended with ${code}:\n${output}`);
   return output;
 }
 
 const SCRIPT = `
-local list, turn, serial = {}, 0, 0
+local list, turn, serial, list_headers = {}, 0, 0, nil
 
 function init(args)
   serial = tonumber(args[2])
   for line in io.lines(args[1]) do
-    local target, key, body = line:match("^(.-)\\t(.-)\\t(.*)$")
+    local target, key, body, idempotency_key = line:match("^(.-)\\t(.-)\\t(.-)\\t(.*)$")
     local headers = { ["Authorization"] = "Bearer " .. key }
     if body == "" then
+      list_headers = headers
       list[#list + 1] = wrk.format("GET", target, headers)
     else
-      list[#list + 1] = { target = target, key = headers["Authorization"], body = body }
+      headers["Content-Type"] = "application/json"
+      if idempotency_key == "" then
+        list[#list + 1] = { target = target, headers = headers, body = body }
+      else
+        headers["Idempotency-Key"] = idempotency_key
+        list[#list + 1] = wrk.format("POST", target, headers, body)
+      end
     end
   end
+  if args[3] == "true" then response = follow end
+end
+
+function follow(status, headers, body)
+  local cursor = body:match('"nextCursor":"(.-)"')
+  if cursor then list[1] = wrk.format("GET", "/v1/forms?cursor=" .. cursor, list_headers) end
 end
 
 function request()
@@ -89,18 +119,14 @@ function request()
     n = tostring(serial),
     t = string.format("%02d:%02d.%03d", serial / 60000 % 60, serial / 1000 % 60, serial % 1000)
   }
-  local headers = {
-    ["Authorization"] = next.key,
-    ["Content-Type"] = "application/json",
-    ["Idempotency-Key"] = "bench-" .. serial
-  }
-  return wrk.format("POST", next.target, headers, (next.body:gsub("{(%l)}", fresh)))
+  next.headers["Idempotency-Key"] = "bench-" .. serial
+  return wrk.format("POST", next.target, next.headers, (next.body:gsub("{(%l)}", fresh)))
 end
 
 function done(summary, latency)
   local e = summary.errors
-  print(string.format('{"requests":%d,"duration":%d,"errors":%d,"p50":%d,"p99":%d}',
+  print(string.format('{"requests":%d,"duration":%d,"errors":%d,"p50":%d,"p99":%d,"p999":%d}',
     summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout,
-    latency:percentile(50), latency:percentile(99)))
+    latency:percentile(50), latency:percentile(99), latency:percentile(99.9)))
 end
 `;

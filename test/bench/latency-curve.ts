@@ -1,0 +1,46 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startEquivalentServers } from "./compare-servers.js";
+import { type Figures, measure } from "./measure.js";
+import type { Options } from "./options.js";
+import { drawLatency } from "./plot.js";
+import { progress } from "./progress.js";
+import { markdownTable } from "./report.js";
+import { benchFolder } from "./results.js";
+import type { ServerName } from "./servers.js";
+import { findOperation, withSession } from "./session.js";
+
+const SERVERS: readonly ServerName[] = ["service", "L+", "T"];
+const CONNECTIONS = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/** Latency and requests per second of a server, for each number of connections. */
+export type Curves = Partial<Record<ServerName, Figures[]>>;
+
+/** Measures the mixed load with more and more connections, and draws latency against requests per second. */
+export async function plotLatency(options: Options): Promise<void> {
+  await withSession(options.forms, async (session) => {
+    const servers = await startEquivalentServers(session, SERVERS);
+    const operation = findOperation(session, "mixed");
+    const curves: Curves = {};
+    for (const connections of CONNECTIONS) {
+      progress(`Measuring with ${connections} connections …`);
+      const result = await measure(session.database, servers, operation, { ...options, connections });
+      for (const name of SERVERS) {
+        const figures = result.servers[name];
+        if (figures) curves[name] = [...(curves[name] ?? []), figures];
+      }
+    }
+    process.stdout.write(`${curveTable(curves)}\n`);
+    await writeFile(join(benchFolder(), "latency.svg"), drawLatency(curves));
+  });
+}
+
+function curveTable(curves: Curves): string {
+  const rows = SERVERS.flatMap((name) =>
+    (curves[name] ?? []).map(({ requestsPerSecond, p50, p99 }, index) => [
+      ...[name, "", String(CONNECTIONS[index]), requestsPerSecond.toFixed(0)],
+      ...[p50, p99].map((latency) => (latency / 1000).toPrecision(3)),
+    ]),
+  );
+  return markdownTable([["server", "", "connections", "requests/s", "p50 ms", "p99 ms"], ...rows]);
+}
