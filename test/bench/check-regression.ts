@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { median } from "../support/statistics.js";
 import { startEquivalentServers } from "./compare-servers.js";
 import { runTurn } from "./measure.js";
 import type { Options } from "./options.js";
@@ -9,7 +10,7 @@ import { benchFolder } from "./results.js";
 import type { Server } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
 
-/** CPU time per request of a server and of Postgres, in microseconds or relative to L. */
+/** CPU time per request of the service and of Postgres, relative to L. */
 interface CpuFigures {
   cpu: number;
   postgresCpu: number;
@@ -22,9 +23,9 @@ const OPERATIONS = ["fetch-form", "list-10", "live-newest", "listings-10", "crea
 const WARM_UP_REQUESTS = 5_000;
 const MAX_WARM_UP_TURNS = 8;
 /** Rounds of one second each. */
-const ROUNDS = 8;
+const ROUNDS = 11;
 /** A ratio may exceed the recorded one by this factor, to allow for noise. */
-const MAX_GROWTH = 1.3;
+const MAX_GROWTH = 1.5;
 
 const recordedFile = () => join(benchFolder(), "recorded.json");
 
@@ -62,44 +63,32 @@ async function recordRatios(session: Session, servers: Server[], options: Option
   progress(`Recorded in ${recordedFile()}.`);
 }
 
+/** Medians of the ratios of each round, because other load on the machine changes from round to round. */
 async function measureRatios(
   session: Session,
   servers: Server[],
   id: string,
-  options: Options,
+  { connections }: Options,
 ): Promise<CpuFigures> {
   progress(`Measuring: ${id} …`);
-  const [service, L] = await measureLowest(session, servers, id, options);
-  if (!service || !L) throw new Error("A server was not measured.");
-  const ratio = (own: number, base: number) => Number((own / base).toFixed(2));
-  return { cpu: ratio(service.cpu, L.cpu), postgresCpu: ratio(service.postgresCpu, L.postgresCpu) };
-}
-
-/** Measures the lowest CPU time per request of each server, because other load can only increase it. */
-async function measureLowest(
-  session: Session,
-  servers: Server[],
-  id: string,
-  { connections }: Options,
-): Promise<CpuFigures[]> {
-  const { database } = session;
   const load = findOperation(session, id);
+  const turn = (server: Server) => runTurn(session.database, server, load, { connections, seconds: 1 });
   for (const server of servers) {
     for (let sent = 0, turns = 0; sent < WARM_UP_REQUESTS && turns < MAX_WARM_UP_TURNS; turns++) {
-      sent += (await runTurn(database, server, load, { connections, seconds: 1 })).requestsPerSecond;
+      sent += (await turn(server)).requestsPerSecond;
     }
   }
-  const lowest = servers.map(() => ({
-    cpu: Number.POSITIVE_INFINITY,
-    postgresCpu: Number.POSITIVE_INFINITY,
-  }));
+  const [service, L] = servers;
+  if (!service || !L) throw new Error("Two servers are compared.");
+  const ratios: CpuFigures[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [index, best] of lowest.entries()) {
-      const server = servers[index] as Server;
-      const { cpu, postgresCpu } = await runTurn(database, server, load, { connections, seconds: 1 });
-      best.cpu = Math.min(best.cpu, cpu);
-      best.postgresCpu = Math.min(best.postgresCpu, postgresCpu ?? 1);
-    }
+    const base = await turn(L);
+    const own = await turn(service);
+    ratios.push({
+      cpu: own.cpu / base.cpu,
+      postgresCpu: Number(own.postgresCpu) / Number(base.postgresCpu),
+    });
   }
-  return lowest;
+  const medianOf = (name: keyof CpuFigures) => Number(median(ratios.map((ratio) => ratio[name])).toFixed(2));
+  return { cpu: medianOf("cpu"), postgresCpu: medianOf("postgresCpu") };
 }

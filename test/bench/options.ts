@@ -20,7 +20,7 @@ const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
 
 export const HELP = `npm run bench -- [options]
 Compares the service with the reference servers L, L+ and T. Fails if a target is missed. See test/bench/README.md.
-  --quick          small database and short rounds, about 2 minutes
+  --quick          small database and short rounds, about 5 minutes
   --only A,B       only operations whose id starts with A or B, for example fetch, list-, deep, create
   --forms N        forms in the database (default ${FULL.forms}; with --quick or --check ${QUICK.forms})
   --rounds N       rounds per operation (default ${FULL.rounds}; with --quick ${QUICK.rounds})
