@@ -14,7 +14,7 @@ const SERVERS: readonly ServerName[] = ["service", "L+", "T"];
 const CONNECTIONS = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /** Latency and requests per second of a server, for each number of connections. */
-export type Curves = Partial<Record<ServerName, Figures[]>>;
+type Curves = Partial<Record<ServerName, Figures[]>>;
 
 /** Measures the mixed load with more and more connections, and draws latency against requests per second. */
 export async function plotLatency(options: Options): Promise<void> {

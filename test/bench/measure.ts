@@ -36,7 +36,7 @@ export interface Result extends Pick<Operation, "id" | "title"> {
 }
 
 const RATIOS = ["requestsPerSecond", "p99", "p999", "cpu"] as const;
-export type Ratios = Record<(typeof RATIOS)[number], number>;
+type Ratios = Record<(typeof RATIOS)[number], number>;
 
 export interface LoadSettings {
   rounds: number;

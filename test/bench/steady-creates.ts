@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Server } from "./servers.js";
 import { type BenchRequest, withSerial } from "./wrk.js";
 
-export const CREATES_PER_SECOND = 100;
+const CREATES_PER_SECOND = 100;
 
 /** Sends one request. Rejects unless it succeeds. */
 export async function sendOnce(
