@@ -9,12 +9,24 @@ import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
 
+/** Values that pg can always send: a statement that fails, fails in Postgres. */
+type SqlValue = string | number | bigint | boolean | null | undefined | Uint8Array | readonly SqlValue[];
+
 /**
  * Runs prepared SQL; `name` identifies the text. Instants are read as ISO 8601 text with milliseconds, in UTC. Statements
  * of one transaction that are sent without awaiting each other are pipelined and run in the order they were sent.
  */
 export interface Sql {
-  query<Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]>;
+  query<Row extends object>(name: string, text: string, values: SqlValue[]): Promise<Row[]>;
+}
+
+/** A transaction of prepared SQL. */
+export interface SqlTransaction extends Sql {
+  /**
+   * Sends COMMIT right behind the last statements, which saves a round trip; if one of them fails, Postgres rolls back. No
+   * statement may follow. Without this call, COMMIT is sent when the work has resolved.
+   */
+  commit(): Promise<void>;
 }
 
 /** Runs SQL in a transaction of either kind. */
@@ -22,7 +34,7 @@ export const queryIn = <Row extends object>(
   tx: Sql | Transaction,
   name: string,
   text: string,
-  values: unknown[],
+  values: SqlValue[],
 ): Promise<Row[]> =>
   "query" in tx ? tx.query<Row>(name, text, values) : tx.$queryRawUnsafe<Row[]>(text, ...values);
 
@@ -38,7 +50,7 @@ export interface Db extends Sql {
    * The same in prepared SQL. After `signal` aborts, no statement is sent, not even COMMIT, and it rejects with the signal's
    * reason. The first statements must not write (see `inTransaction`).
    */
-  sqlTransaction<Result>(work: (tx: Sql) => Promise<Result>, signal?: StopSignal): Promise<Result>;
+  sqlTransaction<Result>(work: (tx: SqlTransaction) => Promise<Result>, signal?: StopSignal): Promise<Result>;
   /** The same on a separate connection, for operator calls that take longer than a request may. */
   longTransaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
@@ -125,7 +137,7 @@ function statementName(sql: string): string {
 
 // `pool.query` instead of connect, query and release, which keep each result in memory until a major GC.
 const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
-  async query<Row extends object>(name: string, text: string, values: unknown[]) {
+  async query<Row extends object>(name: string, text: string, values: SqlValue[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared && { name }), text, values, types: TYPES };
     const onEnd = observe?.(text);
@@ -168,7 +180,7 @@ function instantOf(text: string): string {
 async function inTransaction<Result>(
   client: pg.PoolClient,
   options: SqlOptions,
-  work: (tx: Sql) => Promise<Result>,
+  work: (tx: SqlTransaction) => Promise<Result>,
 ): Promise<Result> {
   const { signal } = options;
   // Only the first failure is the cause: the statements pipelined behind it fail as a consequence.
@@ -177,19 +189,28 @@ async function inTransaction<Result>(
     failure ??= { error };
   };
   const begun = send(client, BEGIN).catch(onFailure);
+  let ended: Promise<unknown> | undefined;
   const throwIfAborted = () => {
     if (failure) throw failure.error;
+    if (ended) throw new Error("COMMIT has already been sent");
     signal?.throwIfAborted();
+  };
+  const commit = async () => {
+    throwIfAborted();
+    ended = send(client, "COMMIT");
+    await ended;
   };
   let broken: Error | undefined;
   try {
-    const result = await work(sqlOver(client, { ...options, signal: { throwIfAborted }, onFailure }));
+    const sql = sqlOver(client, { ...options, signal: { throwIfAborted }, onFailure });
+    const result = await work({ ...sql, commit });
     await begun;
-    throwIfAborted();
-    await client.query("COMMIT");
+    await (ended ?? commit());
+    if (failure) throw failure.error;
     return result;
   } catch (error) {
-    await client.query("ROLLBACK").catch((reason: Error) => {
+    // If COMMIT was sent, it has ended the transaction, or rolled it back after a failed statement.
+    await (ended ?? client.query("ROLLBACK")).catch((reason: Error) => {
       broken = reason;
     });
     throw failure?.error ?? error;

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { expected, ServiceError } from "./errors.js";
 import { Unavailable } from "./failures.js";
@@ -67,7 +67,7 @@ const VERSION = 1;
 const MAC_BYTES = 16;
 const BODY_BYTES = 1 + 8 + 16;
 
-function mac(key: Buffer, identity: ListIdentity, body: Buffer): Buffer {
+function mac(key: KeyObject, identity: ListIdentity, body: Buffer): Buffer {
   const user = identity.userId === undefined ? "" : `${identity.userId}:`;
   const boundTo = `${identity.list}:${identity.listingId ?? ""}:${user}`;
   return createHmac("sha256", key).update(boundTo).update(body).digest().subarray(0, MAC_BYTES);

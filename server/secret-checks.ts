@@ -82,7 +82,7 @@ const undefinedIfTableMissing = <Answer>(query: Promise<Answer>): Promise<Answer
 
 /** Check values reveal nothing about the secrets or the keys derived for other purposes. */
 const checkValues = (secrets: readonly string[]) => [
-  ...new Set(secrets.map((secret) => deriveKey(secret, "check").toString("hex"))),
+  ...new Set(secrets.map((secret) => deriveKey(secret, "check").export().toString("hex"))),
 ];
 
 const isRegistered = (known: readonly RegisteredSecret[], listed: readonly string[]) =>

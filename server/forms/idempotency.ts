@@ -1,5 +1,5 @@
-import { createHash, createHmac } from "node:crypto";
-import type { Sql } from "../db.js";
+import { createHmac, hash, type KeyObject } from "node:crypto";
+import type { Sql, SqlTransaction } from "../db.js";
 import { ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
 import type { Keys } from "../secrets.js";
@@ -38,7 +38,7 @@ const VERSION = 1;
  */
 export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
   const text = canonicalText(body);
-  const sign = (key: Buffer) =>
+  const sign = (key: KeyObject) =>
     Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
   const [first, ...rest] = keys;
   return [sign(first), ...rest.map(sign)];
@@ -66,8 +66,7 @@ export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: Cr
 }
 
 // Hashed here, so that the body does not appear in database logs.
-const lockId = (of: readonly string[]) =>
-  createHash("sha256").update(JSON.stringify(of)).digest().readBigInt64BE();
+const lockId = (of: readonly string[]) => hash("sha256", JSON.stringify(of), "buffer").readBigInt64BE();
 
 /** An earlier create by the same holder. */
 interface EarlierCreate {
@@ -131,7 +130,7 @@ export function findOriginal(
 
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
-  tx: Sql,
+  tx: SqlTransaction,
   { holderId, key }: CreateRequest,
   { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormV1> {
@@ -140,7 +139,7 @@ export async function replay(
       message: "You no longer have access to the form that this request created.",
     });
   }
-  if (key !== undefined && !isByKey) await bindKey(tx, holderId, key, formId);
+  await Promise.all([key !== undefined && !isByKey && bindKey(tx, holderId, key, formId), tx.commit()]);
   return restoreForm(answer, createdAt);
 }
 

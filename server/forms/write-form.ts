@@ -21,7 +21,7 @@ import type { FormBody, FormV1 } from "./schema.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
 // same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
-// notification), audit. Statements in one Promise.all are pipelined and run in the order of the array.
+// notification), audit, commit. Statements in one Promise.all are pipelined and run in the order of the array.
 
 /** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
 export function createForm(
@@ -69,6 +69,7 @@ export function createForm(
       ),
       key !== undefined && bindKey(tx, request.holderId, key, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
+      tx.commit(),
     ]);
     return { form, replayed: false };
   }, signal);
@@ -101,6 +102,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: FormBo
         listingId: listing.id,
         ...(isNewOnListing && { movedFrom: origin.id }),
       }),
+      tx.commit(),
     ]);
     return form;
   }, signal);
@@ -135,6 +137,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
           correction: isCorrection(stored.status, status),
         }),
       fields.length > 0 && audit(tx, context, "form.party_set", id, { fields }),
+      tx.commit(),
     ]);
     return form;
   }, signal);

@@ -145,6 +145,29 @@ describe("sqlTransaction()", () => {
     expect(one.pool.totalCount).toBe(1);
   });
 
+  test("commits with its last statements in one round trip, and takes no statement after that", async () => {
+    const result = await db.sqlTransaction(async (tx) => {
+      const [renamed] = await Promise.all([rename(tx, "committed early"), tx.commit()]);
+      expect(await catchError(rename(tx, "too late"))).toMatchObject({ message: /COMMIT/ });
+      return renamed;
+    });
+    expect(result).toEqual([{ name: "committed early" }]);
+    expect(await db.prisma.user.count({ where: { name: "committed early" } })).toBe(1);
+  });
+
+  test("writes nothing if a statement sent together with COMMIT fails, and its connection is reused", async () => {
+    const one = openTestDb({ url: database.url, poolSize: 1 });
+    for (const swallow of [false, true]) {
+      const failing = one.sqlTransaction((tx) => {
+        const wrong = tx.query("wrong", "SELECT 1/0", []);
+        return Promise.all([rename(tx, "half"), swallow ? wrong.catch(() => []) : wrong, tx.commit()]);
+      });
+      expect(await catchError(failing)).toMatchObject({ code: "22012" });
+    }
+    expect(await one.prisma.user.count({ where: { name: "half" } })).toBe(0);
+    expect(one.pool.totalCount).toBe(1);
+  });
+
   test("fails as unavailable if its connection is lost between two statements, and the pool recovers", async () => {
     const one = openTestDb({ url: database.url, poolSize: 1 });
     const error = await catchError(

@@ -134,7 +134,9 @@ test("secret_checks contains neither a secret nor a derived key of another purpo
   const { rows } = await db.pool.query("SELECT encode(value, 'hex') AS value FROM secret_checks");
   expect(rows).toHaveLength(2);
   const keys = [...keyring.cursor, ...keyring.fingerprint, ...keyring.email];
-  const others = [OLD, NEW, ...keys].map((secret) => Buffer.from(secret).toString("hex"));
+  const others = [Buffer.from(OLD), Buffer.from(NEW), ...keys.map((key) => key.export())].map((secret) =>
+    secret.toString("hex"),
+  );
   for (const { value } of rows) {
     expect(value).toMatch(/^[0-9a-f]{64}$/);
     expect(others).not.toContain(value);
