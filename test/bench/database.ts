@@ -14,7 +14,6 @@ export interface Database {
   client: pg.Client;
   /** Process id of the postmaster, undefined if Postgres runs on another machine. */
   postmasterPid: number | undefined;
-  close(): Promise<void>;
 }
 
 /** Folder of everything that is kept between runs. */
@@ -30,10 +29,12 @@ const SETTINGS = {
 };
 
 /**
- * Opens the database with this many forms, and fills it if necessary. It is on the server in BENCH_DATABASE_URL, whose
- * role must be a superuser, or on an embedded one.
+ * Opens a database with each of these numbers of forms, and fills it if necessary. They are on the server in
+ * BENCH_DATABASE_URL, whose role must be a superuser, or on an embedded one.
  */
-export async function openDatabase(forms: number): Promise<Database> {
+export async function openDatabases(
+  sizes: readonly number[],
+): Promise<{ databases: Database[]; close(): Promise<void> }> {
   const server = process.env.BENCH_DATABASE_URL
     ? { url: process.env.BENCH_DATABASE_URL, pid: undefined, stop: async () => {} }
     : await startEmbedded({
@@ -42,23 +43,34 @@ export async function openDatabase(forms: number): Promise<Database> {
         settings: SETTINGS,
         onProgress: progress,
       });
+  const databases: Database[] = [];
+  const close = async () => {
+    await Promise.all(databases.map(({ client }) => client.end())).finally(() => server.stop());
+  };
   try {
-    const url = await createDatabase(server.url, `guest_forms_bench_${forms}`);
-    await migrate(url, { onProgress: progress });
-    const client = new pg.Client({ connectionString: url });
-    // Without a listener, a lost connection would exit the process and leave servers running.
-    client.on("error", () => {});
-    await client.connect();
-    // Every run has its own secret.
-    await client.query("TRUNCATE secret_checks");
-    if (!(await isFilled(client, forms))) await fill(client, forms);
-    await client.query("CHECKPOINT");
-    const close = () => client.end().finally(() => server.stop());
-    return { url, client, postmasterPid: server.pid, close };
+    for (const forms of sizes) {
+      const { url, client } = await openDatabase(server.url, forms);
+      databases.push({ url, client, postmasterPid: server.pid });
+    }
+    return { databases, close };
   } catch (error) {
-    await server.stop();
+    await close();
     throw error;
   }
+}
+
+async function openDatabase(serverUrl: string, forms: number) {
+  const url = await createDatabase(serverUrl, `guest_forms_bench_${forms}`);
+  await migrate(url, { onProgress: progress });
+  const client = new pg.Client({ connectionString: url });
+  // Without a listener, a lost connection would exit the process and leave servers running.
+  client.on("error", () => {});
+  await client.connect();
+  // Every run has its own secret.
+  await client.query("TRUNCATE secret_checks");
+  if (!(await isFilled(client, forms))) await fill(client, forms);
+  await client.query("CHECKPOINT");
+  return { url, client };
 }
 
 async function createDatabase(serverUrl: string, name: string): Promise<string> {

@@ -1,68 +1,76 @@
 import { median } from "../support/statistics.js";
-import { type Figures, measure, runTurn } from "./measure.js";
+import { type Figures, medians, ratios, runRounds, runTurn, type Subject } from "./measure.js";
 import type { Options } from "./options.js";
 import { residentBytes } from "./process-usage.js";
 import { progress } from "./progress.js";
 import { markdownTable } from "./report.js";
 import { saveResults } from "./results.js";
-import { findOperation, type Session, withSession } from "./session.js";
+import { findOperation, type Session, withSessions } from "./session.js";
 
 const SMALL_FORMS = 10_000;
 /** Maximum factor by which the median latency may grow with the number of forms. */
-const MAX_GROWTH = 1.5;
+const MAX_LATENCY_GROWTH = 1.5;
+/** Maximum factor by which memory may grow from the second quarter of the load to the last. */
+const MAX_MEMORY_GROWTH = 1.1;
 const STARTS = 5;
 
-/** Measures latency by number of forms, memory over time, and throughput with a second process. */
+/**
+ * Measures latency by number of forms, startup time, throughput with a second process, and memory over time. Fails if a median
+ * latency or the memory grows too much.
+ */
 export async function measureGrowth(options: Options): Promise<void> {
-  const sizes = [SMALL_FORMS, options.forms];
-  const latencies: Record<string, Record<number, Figures>> = {};
-  for (const forms of sizes) {
-    await withSession(forms, async (session) => {
-      const service = await session.start("service");
-      for (const operation of session.operations) {
-        progress(`Measuring with ${forms} forms: ${operation.title} …`);
-        const { servers } = await measure(session.database, [service], operation, options);
-        const figures = servers.service;
-        if (figures) latencies[operation.id] = { ...latencies[operation.id], [forms]: figures };
-      }
-    });
-  }
-  process.stdout.write(`${latencyTable(latencies, sizes)}\n\n`);
-  await withSession(options.forms, async (session) => {
-    const startupMs = await measureStartup(session);
-    const workers = await measureWorkers(session, options);
-    const memory = await measureMemory(session, options);
-    process.stdout.write(
-      `startup to ready: ${startupMs.toFixed(0)} ms, median of ${STARTS}\n\n${markdownTable(workers)}\n\n${memory.join("\n")}\n`,
-    );
-    await saveResults(`${options.name}-growth`, {
-      forms: options.forms,
-      latencies,
-      startupMs,
-      workers,
-      memory,
-    });
+  await withSessions([SMALL_FORMS, options.forms], async ([small, large]) => {
+    const latencies = await measureLatencies(small, large, options);
+    process.stdout.write(`${latencyTable(latencies, options)}\n\n`);
+    const startupMs = await measureStartup(large);
+    process.stdout.write(`startup to ready: ${startupMs.toFixed(0)} ms, median of ${STARTS}\n\n`);
+    const workers = await measureWorkers(large, options);
+    process.stdout.write(`${markdownTable(workers)}\n\n`);
+    const memory = await measureMemory(large, options);
+    const { forms } = options;
+    await saveResults(`${options.name}-growth`, { forms, latencies, startupMs, workers, memory });
   });
 }
 
-function latencyTable(latencies: Record<string, Record<number, Figures>>, sizes: number[]): string {
+interface Latency {
+  id: string;
+  small: Figures;
+  large: Figures;
+  /** The median latency with many forms, relative to that with few in the same round. */
+  growth: number;
+}
+
+/** Measures both sizes in each round, so that the changing load of a shared machine cancels out. */
+async function measureLatencies(small: Session, large: Session, options: Options): Promise<Latency[]> {
+  const subjects = [await subjectsOf(small), await subjectsOf(large)];
+  const latencies: Latency[] = [];
+  for (const { id, title } of large.operations) {
+    progress(`Measuring with ${SMALL_FORMS} and ${options.forms} forms: ${title} …`);
+    const [few = [], many = []] = await runRounds(
+      subjects.map((subject) => subject(id)),
+      options,
+    );
+    latencies.push({ id, small: medians(few), large: medians(many), growth: ratios(many, few).p50 });
+  }
+  return latencies;
+}
+
+async function subjectsOf(session: Session): Promise<(id: string) => Subject> {
+  const { database } = session;
+  const server = await session.start("service");
+  return (id) => ({ database, server, operation: findOperation(session, id) });
+}
+
+function latencyTable(latencies: Latency[], { forms }: Options): string {
   const ms = (microseconds: number) => (microseconds / 1000).toFixed(2);
-  const head = [
-    "operation",
-    ...sizes.map((size) => `p50 ms, ${size.toLocaleString("en")} forms`),
-    "growth",
-    "Postgres ms",
-  ];
-  const rows = Object.entries(latencies).map(([id, bySize]) => {
-    const figures = sizes.map((size) => bySize[size]);
-    const [small, large] = [figures[0], figures.at(-1)];
-    const growth = small && large ? large.p50 / small.p50 : Number.NaN;
-    if (!(growth <= MAX_GROWTH)) process.exitCode = 1;
-    const growthCell = `${growth.toFixed(2)}${growth <= MAX_GROWTH ? "" : " MISSED"}`;
-    const postgresMs = large?.postgresCpu == null ? "" : ms(large.postgresCpu);
-    return [id, ...figures.map((own) => (own ? ms(own.p50) : "")), growthCell, postgresMs];
+  const sizes = [SMALL_FORMS, forms].map((size) => `p50 ms, ${size.toLocaleString("en")} forms`);
+  const rows = latencies.map(({ id, small, large, growth }) => {
+    const isMet = growth <= MAX_LATENCY_GROWTH;
+    if (!isMet) process.exitCode = 1;
+    const postgresMs = large.postgresCpu === null ? "" : ms(large.postgresCpu);
+    return [id, ms(small.p50), ms(large.p50), `${growth.toFixed(2)}${isMet ? "" : " MISSED"}`, postgresMs];
   });
-  return markdownTable([head, ...rows]);
+  return markdownTable([["operation", ...sizes, "growth", "Postgres ms"], ...rows]);
 }
 
 /** Median milliseconds from the start of the process until /readyz returns 200. */
@@ -77,42 +85,65 @@ async function measureStartup(session: Session): Promise<number> {
 }
 
 async function measureWorkers(session: Session, options: Options): Promise<string[][]> {
+  const { database } = session;
   const rows = [
     ["operation", "requests/s, 1 process", "2 workers", "ratio", "p99 ms, 1 process", "2 workers"],
   ];
-  const single = await session.start("service");
-  const pair = await session.start("service", { args: ["--workers", "2"] });
+  const servers = [
+    await session.start("service"),
+    await session.start("service", { args: ["--workers", "2"] }),
+  ];
   for (const id of ["fetch-form", "list-10", "create"]) {
     progress(`Measuring 1 process and 2 workers: ${id} …`);
-    const [one, two] = [single, pair].map(
-      (server) => () => measure(session.database, [server], findOperation(session, id), options),
+    const operation = findOperation(session, id);
+    const [one = [], two = []] = await runRounds(
+      servers.map((server) => ({ database, server, operation })),
+      options,
     );
-    const [first, second] = [(await one?.())?.servers.service, (await two?.())?.servers.service];
-    if (!first || !second) continue;
-    const throughput = [first, second].map((own) => own.requestsPerSecond.toFixed(0));
-    const p99 = [first, second].map((own) => (own.p99 / 1000).toFixed(1));
-    rows.push([id, ...throughput, (second.requestsPerSecond / first.requestsPerSecond).toFixed(2), ...p99]);
+    const figures = [medians(one), medians(two)];
+    const throughput = figures.map(({ requestsPerSecond }) => requestsPerSecond.toFixed(0));
+    const p99 = figures.map((own) => (own.p99 / 1000).toFixed(1));
+    rows.push([id, ...throughput, ratios(two, one).requestsPerSecond.toFixed(2), ...p99]);
   }
-  await single.stop();
-  await pair.stop();
+  for (const server of servers) await server.stop();
   return rows;
 }
 
 const SLICE_SECONDS = 30;
 const MIB = 2 ** 20;
 
+interface MemorySlice {
+  minutes: number;
+  residentMiB: number;
+  requestsPerSecond: number;
+}
+
 /** Measures the memory of the process every half minute of mixed load. */
-async function measureMemory(session: Session, { minutes, connections }: Options): Promise<string[]> {
+async function measureMemory(session: Session, { minutes, connections }: Options): Promise<MemorySlice[]> {
   const service = await session.start("service");
   const mixed = findOperation(session, "mixed");
-  const lines = ["minutes of mixed load: memory of the process, MiB; requests/s"];
-  for (let slice = 1; slice * SLICE_SECONDS <= minutes * 60; slice++) {
+  const slices: MemorySlice[] = [];
+  process.stdout.write("minutes of mixed load: memory of the process, MiB; requests/s\n");
+  while (slices.length * SLICE_SECONDS < minutes * 60) {
     const load = { connections, seconds: SLICE_SECONDS };
     const { requestsPerSecond } = await runTurn(session.database, service, mixed, load);
-    const line = `${(slice * SLICE_SECONDS) / 60}: ${Math.round(residentBytes(service.pid) / MIB)}; ${requestsPerSecond.toFixed(0)}`;
-    progress(line);
-    lines.push(line);
+    const residentMiB = Math.round(residentBytes(service.pid) / MIB);
+    slices.push({ minutes: ((slices.length + 1) * SLICE_SECONDS) / 60, residentMiB, requestsPerSecond });
+    process.stdout.write(`${slices.at(-1)?.minutes}: ${residentMiB}; ${requestsPerSecond.toFixed(0)}\n`);
   }
   await service.stop();
-  return lines;
+  const growth = memoryGrowth(slices);
+  if (!(growth <= MAX_MEMORY_GROWTH)) process.exitCode = 1;
+  process.stdout.write(
+    `memory, last quarter ÷ second quarter: ${growth.toFixed(2)} (≤ ${MAX_MEMORY_GROWTH})\n`,
+  );
+  return slices;
+}
+
+/** Memory in the last quarter relative to the second; the first is warm-up. */
+function memoryGrowth(slices: MemorySlice[]): number {
+  const quarter = slices.length / 4;
+  const memory = (from: number) =>
+    median(slices.slice(Math.floor(from), Math.floor(from + quarter)).map(({ residentMiB }) => residentMiB));
+  return memory(3 * quarter) / memory(quarter);
 }

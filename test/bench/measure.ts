@@ -35,8 +35,8 @@ export interface Result extends Pick<Operation, "id" | "title"> {
   relativeTo: Partial<Record<ServerName, Ratios>>;
 }
 
-const RATIOS = ["requestsPerSecond", "p99", "p999", "cpu"] as const;
-type Ratios = Record<(typeof RATIOS)[number], number>;
+const RATIOS = ["requestsPerSecond", "p50", "p99", "p999", "cpu"] as const;
+export type Ratios = Record<(typeof RATIOS)[number], number>;
 
 export interface LoadSettings {
   rounds: number;
@@ -48,50 +48,67 @@ export interface LoadSettings {
 
 const MAX_TURN_SECONDS = 6;
 
-/** Measures the operation on each server in turn, in several rounds. */
+/** Measures the operation on each server. */
 export async function measure(
   database: Database,
   servers: readonly Server[],
   operation: Operation,
   settings: LoadSettings,
 ): Promise<Result> {
-  const longerTurns = new Map<ServerName, number>();
+  const figures = await runRounds(
+    servers.map((server) => ({ database, server, operation })),
+    settings,
+  );
+  const results = servers.map(({ name }, index) => [name, figures[index] ?? []] as const);
+  const own = results.find(([name]) => name === "service")?.[1];
+  const peers = results.filter(([name]) => name !== "service");
+  const { id, title } = operation;
+  return {
+    id,
+    title,
+    servers: Object.fromEntries(results.map(([name, rounds]) => [name, medians(rounds)])),
+    relativeTo: own ? Object.fromEntries(peers.map(([name, rounds]) => [name, ratios(own, rounds)])) : {},
+  };
+}
+
+/** What is measured in one turn. */
+export interface Subject {
+  database: Database;
+  server: Server;
+  operation: Operation;
+}
+
+/** Gives each subject one turn per round. Returns the figures of each subject's rounds. */
+export async function runRounds(subjects: readonly Subject[], settings: LoadSettings): Promise<Figures[][]> {
+  const longerTurns = new Map<Subject, number>();
   /** Runs a turn, and a longer one if not every connection got a response, up to MAX_TURN_SECONDS. */
-  const measureTurn = async (server: Server, warmUpFactor: number): Promise<Figures> => {
-    const seconds = longerTurns.get(server.name) ?? settings.seconds;
+  const measureTurn = async (subject: Subject, warmUpFactor: number): Promise<Figures> => {
+    const { database, server, operation } = subject;
+    const seconds = longerTurns.get(subject) ?? settings.seconds;
     const warmUpSeconds = seconds > settings.seconds ? 0 : settings.warmUpSeconds * warmUpFactor;
     const figures = await runTurn(database, server, operation, { ...settings, seconds, warmUpSeconds });
     if (figures.requestsPerSecond * seconds >= settings.connections || seconds >= MAX_TURN_SECONDS)
       return figures;
-    longerTurns.set(server.name, Math.min(seconds * 3, MAX_TURN_SECONDS));
-    return measureTurn(server, 0);
+    longerTurns.set(subject, Math.min(seconds * 3, MAX_TURN_SECONDS));
+    return measureTurn(subject, 0);
   };
-  const results = new Map<ServerName, Figures[]>(servers.map(({ name }) => [name, []]));
+  const isT = ({ server }: Subject) => server.name === "T";
+  const [others, T] = [subjects.filter((subject) => !isT(subject)), subjects.filter(isT)];
+  const results = new Map<Subject, Figures[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < settings.rounds; round++) {
     // T is much slower and leaves the caches in disorder, so it runs last, and after it the others warm up longer. Their
     // order alternates.
-    const [others, T] = [
-      servers.filter(({ name }) => name !== "T"),
-      servers.filter(({ name }) => name === "T"),
-    ];
-    if (round % 2) others.reverse();
-    for (const [index, server] of [...others, ...T].entries()) {
+    const inOrder = round % 2 ? others.toReversed() : others;
+    for (const [index, subject] of [...inOrder, ...T].entries()) {
       const followsT = T.length > 0 && round > 0 && index === 0;
-      results.get(server.name)?.push(await measureTurn(server, followsT ? 2 : 1));
+      results.get(subject)?.push(await measureTurn(subject, followsT ? 2 : 1));
     }
   }
-  const { id, title } = operation;
-  const own = results.get("service");
-  const peers = [...results].filter(([name]) => name !== "service");
-  return {
-    id,
-    title,
-    servers: Object.fromEntries([...results].map(([name, figures]) => [name, medians(figures)])),
-    relativeTo: own ? Object.fromEntries(peers.map(([name, figures]) => [name, ratios(own, figures)])) : {},
-  };
+  return [...results.values()];
 }
 
-function ratios(own: Figures[], peer: Figures[]): Ratios {
+/** The medians of the ratios of each round. */
+export function ratios(own: Figures[], peer: Figures[]): Ratios {
   const of = (name: keyof Ratios) =>
     median(own.map((figures, round) => figures[name] / (peer[round]?.[name] ?? Number.NaN)));
   return Object.fromEntries(RATIOS.map((name) => [name, of(name)])) as Ratios;
@@ -179,7 +196,7 @@ async function waitUntilIdle(client: pg.Client, server: Server): Promise<void> {
   }
 }
 
-function medians(rounds: Figures[]): Figures {
+export function medians(rounds: Figures[]): Figures {
   const of = (name: keyof Figures) => median(rounds.map((figures) => figures[name] ?? 0));
   return {
     requestsPerSecond: of("requestsPerSecond"),

@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from "./database.js";
+import { type Database, openDatabases } from "./database.js";
 import { issueKeys } from "./keys.js";
 import type { Operation } from "./operation.js";
 import { createOperations } from "./operations.js";
@@ -12,23 +12,32 @@ export interface Session {
 }
 
 /** Runs `work` on a database with this many forms, then stops the servers it started. */
-export async function withSession(forms: number, work: (session: Session) => Promise<void>): Promise<void> {
-  const database = await openDatabase(forms);
+export const withSession = (forms: number, work: (session: Session) => Promise<void>): Promise<void> =>
+  withSessions([forms], ([session]) => work(session));
+
+/** The same on several databases. */
+export async function withSessions<const Sizes extends readonly number[]>(
+  sizes: Sizes,
+  work: (sessions: { [Index in keyof Sizes]: Session }) => Promise<void>,
+): Promise<void> {
+  const { databases, close } = await openDatabases(sizes);
   const servers: Server[] = [];
+  const openSession = async (database: Database): Promise<Session> => ({
+    database,
+    operations: await createOperations(database.client, await issueKeys(database.client)),
+    async start(name, options) {
+      const server = await startServer(name, database.url, options);
+      servers.push(server);
+      return server;
+    },
+  });
   try {
-    const keys = await issueKeys(database.client);
-    await work({
-      database,
-      operations: await createOperations(database.client, keys),
-      async start(name, options) {
-        const server = await startServer(name, database.url, options);
-        servers.push(server);
-        return server;
-      },
-    });
+    const sessions: Session[] = [];
+    for (const database of databases) sessions.push(await openSession(database));
+    await work(sessions as { [Index in keyof Sizes]: Session });
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
-    await database.close();
+    await close();
   }
 }
 

@@ -24,6 +24,7 @@ export function withSerial(request: BenchRequest, serial: number): BenchRequest 
 export interface LoadOptions {
   requests: readonly BenchRequest[];
   connections: number;
+  /** Includes CONNECT_MS, in which nothing is sent; `WrkResult.duration` does not. */
   seconds: number;
   /** Number before the first create's. The ranges of the loads of one run must not overlap. */
   firstSerial: number;
