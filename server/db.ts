@@ -9,7 +9,7 @@ import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
 
-/** Values that pg can always send: a statement that fails, fails in Postgres. */
+/** Values that pg can always serialize: when COMMIT is sent behind a statement, the statement may fail only in Postgres. */
 type SqlValue = string | number | bigint | boolean | null | undefined | Uint8Array | readonly SqlValue[];
 
 /**
@@ -23,8 +23,9 @@ export interface Sql {
 /** A transaction of prepared SQL. */
 export interface SqlTransaction extends Sql {
   /**
-   * Sends COMMIT right behind the last statements, which saves a round trip; if one of them fails, Postgres rolls back. No
-   * statement may follow. Without this call, COMMIT is sent when the work has resolved.
+   * Sends COMMIT right behind the last statements, which saves a round trip. If one of them fails in Postgres, COMMIT rolls
+   * back. No statement may follow: whatever shares a `Promise.all` with it must send its statements before its first await.
+   * Without this call, COMMIT is sent when the work has resolved.
    */
   commit(): Promise<void>;
 }
@@ -48,7 +49,7 @@ export interface Db extends Sql {
   transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
   /**
    * The same in prepared SQL. After `signal` aborts, no statement is sent, not even COMMIT, and it rejects with the signal's
-   * reason. The first statements must not write (see `inTransaction`).
+   * reason. Statements that were already sent complete. The first must not write (see `inTransaction`).
    */
   sqlTransaction<Result>(work: (tx: SqlTransaction) => Promise<Result>, signal?: StopSignal): Promise<Result>;
   /** The same on a separate connection, for operator calls that take longer than a request may. */
@@ -140,8 +141,9 @@ const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFai
   async query<Row extends object>(name: string, text: string, values: SqlValue[]) {
     signal?.throwIfAborted();
     const statement = { ...(prepared && { name }), text, values, types: TYPES };
-    const onEnd = observe?.(text);
+    let onEnd: ReturnType<ObserveStatement> | undefined;
     try {
+      onEnd = observe?.(text);
       const { rows } = await (on instanceof pg.Pool ? on.query<Row>(statement) : send(on, statement));
       onEnd?.();
       return rows;
@@ -175,7 +177,7 @@ function instantOf(text: string): string {
 
 /**
  * Runs `work` between BEGIN and COMMIT. BEGIN is pipelined with the first statements of `work`, so those must not write: if
- * BEGIN fails, they run outside a transaction. After a statement fails, only ROLLBACK is sent.
+ * BEGIN fails, they run outside a transaction. Once a failure is known, nothing but ROLLBACK is sent.
  */
 async function inTransaction<Result>(
   client: pg.PoolClient,
@@ -209,7 +211,8 @@ async function inTransaction<Result>(
     if (failure) throw failure.error;
     return result;
   } catch (error) {
-    // If COMMIT was sent, it has ended the transaction, or rolled it back after a failed statement.
+    // A COMMIT that was sent has ended the transaction, by a rollback if a statement failed. If COMMIT itself failed, the
+    // connection is closed.
     await (ended ?? client.query("ROLLBACK")).catch((reason: Error) => {
       broken = reason;
     });

@@ -13,7 +13,7 @@ export const requestTimeoutMs = (settings: Settings): number =>
   Math.max(settings.DATABASE_CONNECT_TIMEOUT_MS, settings.DATABASE_STATEMENT_TIMEOUT_MS) + MARGIN_MS;
 
 /**
- * A timeout that can be paused. Once it expires, no further statement starts, but a running one may still take effect.
+ * A timeout that can be paused. Once it expires, no further statement is sent, but those already sent may still take effect.
  * Implements `StopSignal` itself, because an AbortSignal per request costs 5 µs.
  */
 export class Deadline implements StopSignal {

@@ -122,6 +122,7 @@ async function killAt({ since, ms }: KillTime, { gateway, proxy }: Victim): Prom
   const kill = () => {
     phase = proxy.phase;
     process.kill(gateway.process.pid, "SIGKILL");
+    proxy.loseCommit();
   };
   proxy.onPhase = (entered) => {
     if (entered !== since) return;
@@ -165,7 +166,8 @@ it("a create whose gateway is killed at a random moment and that is retried on a
     expect([again.status, isReplay(again)]).toEqual([201, true]);
     expect(again.json).toEqual(retry.json);
     if (first) expect([first.status, first.json]).toEqual([201, retry.json]);
-    if (phase === "after the commit") expect(isReplay(retry), "a retry after the commit replays").toBe(true);
+    const isCommitSent = phase === "during the commit" || phase === "after the commit";
+    expect(isReplay(retry), `the retry replays, after a kill ${phase}`).toBe(isCommitSent);
     await expectExactlyOneForm(fixture, create, retry);
     counts[first ? "response received" : phase]++;
     replays += Number(isReplay(retry));
@@ -178,6 +180,7 @@ it("a create whose gateway is killed at a random moment and that is retried on a
       `rounds; ${OUTCOMES.map((outcome) => `${outcome} ${counts[outcome]}`).join(", ")}; ${replays} retries replayed, one form each`,
   );
   expect(counts["before the write"], "kills before the write").toBeGreaterThan(0);
+  expect(counts["during the write"], "kills during the write").toBeGreaterThan(0);
   expect(counts["during the commit"], "kills during the commit").toBeGreaterThan(0);
   expect(counts["after the commit"] + counts["response received"], "kills after the commit").toBeGreaterThan(
     0,

@@ -1,9 +1,10 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Db, openDb, type Sql, type Transaction } from "../../server/db.js";
+import { type Db, openDb, type Sql, type SqlTransaction, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
 import { classify, toServiceError } from "../../server/failures.js";
 import { createTestDatabase, type TestDatabase } from "../support/database.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
 let database: TestDatabase;
@@ -145,7 +146,7 @@ describe("sqlTransaction()", () => {
     expect(one.pool.totalCount).toBe(1);
   });
 
-  test("commits with its last statements in one round trip, and takes no statement after that", async () => {
+  test("takes no statement after COMMIT was sent with the last ones", async () => {
     const result = await db.sqlTransaction(async (tx) => {
       const [renamed] = await Promise.all([rename(tx, "committed early"), tx.commit()]);
       expect(await catchError(rename(tx, "too late"))).toMatchObject({ message: /COMMIT/ });
@@ -166,6 +167,57 @@ describe("sqlTransaction()", () => {
     }
     expect(await one.prisma.user.count({ where: { name: "half" } })).toBe(0);
     expect(one.pool.totalCount).toBe(1);
+  });
+
+  test("is retried after a conflict in a statement sent together with COMMIT, or in COMMIT itself, and commits once", async () => {
+    await other.query(`
+      CREATE FUNCTION reject_commit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE SQLSTATE '40001'; END $$;
+      CREATE CONSTRAINT TRIGGER reject_commit AFTER UPDATE ON users DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.name = 'early attempt 2') EXECUTE FUNCTION reject_commit()`);
+    let attempts = 0;
+    const result = await db.sqlTransaction(async (tx) => {
+      attempts++;
+      await tx.query("level", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", []);
+      await tx.query("snapshot", "SELECT count(*) FROM users", []);
+      if (attempts === 1) await other.query("UPDATE users SET name = 'other' WHERE email = 'a@example.com'");
+      await Promise.all([rename(tx, `early attempt ${attempts}`), tx.commit()]);
+      return attempts;
+    });
+    expect(result).toBe(3);
+    expect(await db.prisma.user.count({ where: { name: "early attempt 3" } })).toBe(1);
+  });
+
+  /** Starts a transaction whose last statement, sent together with COMMIT, waits for `lock`. */
+  const commitBehindLock = async (signal?: AbortSignal) => {
+    const one = openTestDb({ url: database.url, poolSize: 1 });
+    const lock = await holdLock({ db }, "SELECT FROM users WHERE email = 'a@example.com' FOR UPDATE");
+    const work = async (tx: SqlTransaction) => {
+      await tx.query("first", "SELECT 1", []);
+      await Promise.all([rename(tx, "behind a lock"), tx.commit()]);
+    };
+    const outcome = one.sqlTransaction(work, signal).catch((error: unknown) => error);
+    const [pid] = await waitForBlocked({ db }, 1);
+    return { one, lock, outcome, pid };
+  };
+  const countBehindLock = () => db.prisma.user.count({ where: { name: "behind a lock" } });
+
+  test("writes nothing if its connection is lost while a statement sent together with COMMIT waits", async () => {
+    const { one, lock, outcome, pid } = await commitBehindLock();
+    await other.query("SELECT pg_terminate_backend($1)", [pid]);
+    expect(classify(await outcome)).toBe("unavailable");
+    await lock.commit();
+    expect(await countBehindLock()).toBe(0);
+    expect(await one.query("one", "SELECT 1 AS one", [])).toEqual([{ one: 1 }]);
+  });
+
+  test("commits if its signal aborts after COMMIT was sent", async () => {
+    const deadline = new AbortController();
+    const { lock, outcome } = await commitBehindLock(deadline.signal);
+    deadline.abort(new Error("too late"));
+    await lock.commit();
+    expect(await outcome).toBeUndefined();
+    expect(await countBehindLock()).toBe(1);
   });
 
   test("fails as unavailable if its connection is lost between two statements, and the pool recovers", async () => {

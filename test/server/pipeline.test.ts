@@ -15,6 +15,7 @@ import {
 import { makeListingOwner, NO_ROWS } from "../support/listing-owner.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";
 import { fixedStay } from "../support/stays.js";
+import { type Forward, TcpProxy } from "../support/tcp-proxy.js";
 
 let services: Services;
 
@@ -268,6 +269,40 @@ describe("a write whose deadline has passed", () => {
     expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
     expect(await owner.forms.get({ id: form.id })).toEqual(form);
   });
+});
+
+test("a create, and a replay with a new Idempotency-Key, each take two round trips to Postgres, and an update three", async () => {
+  let roundTrips = 0;
+  const forward: Forward = (client, server) => {
+    let isAnswered = true;
+    client.on("data", (chunk) => {
+      if (isAnswered) roundTrips++;
+      isAnswered = false;
+      server.write(chunk);
+    });
+    server.on("data", (chunk) => {
+      isAnswered = true;
+      client.write(chunk);
+    });
+  };
+  const { url } = await TcpProxy.start(services.db.url, { forward });
+  const near = await openTestServices({ DATABASE_URL: url, DATABASE_POOL_SIZE: "1", APP_SECRETS: "" });
+  const owner = await makeListingOwner(near);
+  const { form } = await owner.create(owner.body);
+  const forms = asUser(near, owner.userId).forms;
+  const writes = {
+    create: (n: number) => owner.create({ ...owner.body, numberOfGuests: n }, `create ${n}`),
+    replay: (n: number) => owner.create(owner.body, `replay ${n}`),
+    update: (n: number) =>
+      forms.update({ id: form.id, ...fixedStay(owner.listingId, { numberOfGuests: n }) }),
+  };
+  for (const [name, write] of Object.entries(writes)) {
+    // The first write prepares its statements.
+    await write(3);
+    roundTrips = 0;
+    await write(4);
+    expect([name, roundTrips]).toEqual([name, name === "update" ? 3 : 2]);
+  }
 });
 
 test("a form whose address no secret can decrypt can be updated, and keeps that address until it gets another", async () => {
