@@ -44,6 +44,8 @@ export interface LoadSettings {
   /** Unmeasured load before each turn, because a server that was idle uses far more CPU time at first. */
   warmUpSeconds: number;
   connections: number;
+  /** Pause of each connection before its next request. Default: none. */
+  thinkMs?: number;
 }
 
 const MAX_TURN_SECONDS = 6;
@@ -132,6 +134,7 @@ export async function runTurn(
     connections,
     seconds,
     warmUpSeconds = 0,
+    thinkMs,
   }: Pick<LoadSettings, "connections" | "seconds"> & Partial<LoadSettings>,
 ): Promise<Figures> {
   const { client, postmasterPid } = database;
@@ -139,7 +142,7 @@ export async function runTurn(
   if (replays) for (const request of requests) await sendOnce(server, request);
   const currentRequests = async () => refresh?.() ?? requests;
   const load = (requests: BenchRequest[], seconds: number) =>
-    runWrk(server.url, { requests, connections, seconds, followsTail, firstSerial: nextSerials() });
+    runWrk(server.url, { requests, connections, seconds, thinkMs, followsTail, firstSerial: nextSerials() });
   const stopCreates = besideCreates && startCreates(server, besideCreates, nextSerials());
   if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
   const measured = await currentRequests();

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { LoadSettings } from "./measure.js";
 
 export interface Options extends LoadSettings {
-  mode: "compare" | "check" | "growth" | "plot" | "profile";
+  mode: "compare" | "check" | (typeof MODES)[number];
   forms: number;
   /** Prefixes of the operation ids to measure; empty for all. */
   only: string[];
@@ -14,6 +14,9 @@ export interface Options extends LoadSettings {
   /** In mode `growth`: minutes of mixed load in which memory is measured. */
   minutes: number;
 }
+
+/** Other measurements than a comparison or a check. */
+const MODES = ["growth", "plot", "profile", "saturation"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
@@ -34,6 +37,7 @@ Other measurements:
   --minutes N      minutes of load for the memory of --growth (default 20)
   --plot           draw test/bench/latency.svg: latency against load
   --profile        the service's functions by self time
+  --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
 `;
 
 const parsePositive = (text: string | undefined, name: string, fallback: number): number => {
@@ -48,7 +52,16 @@ export function readOptions(): Options | undefined {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ help: flag, quick: flag, plot: flag, check: flag, record: flag, growth: flag, profile: flag },
+      ...{
+        help: flag,
+        quick: flag,
+        plot: flag,
+        check: flag,
+        record: flag,
+        growth: flag,
+        profile: flag,
+        saturation: flag,
+      },
       ...{
         only: text,
         name: text,
@@ -61,11 +74,11 @@ export function readOptions(): Options | undefined {
     },
   });
   if (values.help) return undefined;
-  const { quick, record, growth, plot, profile } = values;
+  const { quick, record } = values;
   const check = values.check || record;
   const defaults = quick || check ? QUICK : FULL;
   return {
-    mode: check ? "check" : growth ? "growth" : plot ? "plot" : profile ? "profile" : "compare",
+    mode: check ? "check" : (MODES.find((mode) => values[mode]) ?? "compare"),
     forms: parsePositive(values.forms, "forms", defaults.forms),
     rounds: parsePositive(values.rounds, "rounds", defaults.rounds),
     seconds: parsePositive(values.seconds, "seconds", defaults.seconds),

@@ -30,6 +30,8 @@ export interface LoadOptions {
   firstSerial: number;
   /** Starts with the first request, and replaces its cursor by the `nextCursor` of each response that has one. */
   followsTail?: boolean | undefined;
+  /** Pause of each connection between a response and its next request. Default: none. */
+  thinkMs?: number | undefined;
 }
 
 /** Results of wrk; times in microseconds. */
@@ -49,10 +51,10 @@ export interface WrkResult {
  */
 const CONNECT_MS = 200;
 
-/** Sends the requests in turn. Each connection sends the next one when it gets a response. */
+/** Sends the requests in turn. Each connection sends the next one when it gets a response, or `thinkMs` later. */
 export async function runWrk(
   baseUrl: string,
-  { requests, connections, seconds, firstSerial, followsTail = false }: LoadOptions,
+  { requests, connections, seconds, firstSerial, followsTail = false, thinkMs = 0 }: LoadOptions,
 ): Promise<WrkResult> {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-bench-"));
   try {
@@ -66,7 +68,7 @@ export async function runWrk(
     const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];
     const output = await spawnWrk([
       ...[...args, "--", requestsFile],
-      ...[firstSerial, followsTail, connections, CONNECT_MS].map(String),
+      ...[firstSerial, followsTail, connections, CONNECT_MS, thinkMs].map(String),
     ]);
     const line = output.split("\n").find((text) => text.startsWith("{"));
     if (!line) throw new Error(`wrk printed no result:\n${output}`);
@@ -114,14 +116,14 @@ function init(args)
     end
   end
   if args[3] == "true" then response = follow end
-  unopened, connect_ms = tonumber(args[4]), tonumber(args[5])
+  unopened, connect_ms, think_ms = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
 end
 
 -- Called before each request of each connection.
 function delay()
-  if unopened == 0 then return 0 end
+  if unopened == 0 then return think_ms end
   unopened = unopened - 1
-  return connect_ms
+  return connect_ms + math.random(0, think_ms)
 end
 
 function follow(status, headers, body)
