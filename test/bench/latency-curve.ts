@@ -1,12 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { packageRoot } from "../../prisma/package-root.js";
 import { startEquivalentServers } from "./compare-servers.js";
 import { type Figures, measure } from "./measure.js";
 import type { Options } from "./options.js";
 import { drawLatency } from "./plot.js";
 import { progress } from "./progress.js";
 import { markdownTable } from "./report.js";
-import { benchFolder } from "./results.js";
 import type { ServerName } from "./servers.js";
 import { findOperation, withSession } from "./session.js";
 
@@ -31,7 +31,7 @@ export async function plotLatency(options: Options): Promise<void> {
       }
     }
     process.stdout.write(`${curveTable(curves)}\n`);
-    await writeFile(join(benchFolder(), "latency.svg"), drawLatency(curves));
+    await writeFile(join(packageRoot(), "gateway/docs/latency.svg"), drawLatency(curves));
   });
 }
 

@@ -35,7 +35,7 @@ Other measurements:
   --record         write recorded.json, the highest of three runs
   --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
   --minutes N      minutes of load for the memory of --growth (default 20)
-  --plot           draw test/bench/latency.svg: latency against load
+  --plot           draw gateway/docs/latency.svg: latency against load
   --profile        the service's functions by self time
   --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
 `;
