@@ -19,8 +19,8 @@ interface Measured {
 }
 
 /**
- * Predicts from CPU time per request of the mixed load when one process saturates, and checks it with more and more clients
- * that send one request per second.
+ * Predicts from CPU time per request of the mixed load when one process saturates, and checks it with half, once and twice
+ * that number of clients, each pausing THINK_MS after a response.
  */
 export async function measureSaturation(options: Options): Promise<void> {
   await withSession(options.forms, async (session) => {
@@ -49,7 +49,7 @@ export async function measureSaturation(options: Options): Promise<void> {
 const predictSaturation = ({ cpu, postgresCpu }: Figures): number =>
   Math.min(1e6 / cpu, (cpus().length * 1e6) / (cpu + (postgresCpu ?? 0)));
 
-/** The interactive response time law: what the server cannot do at once, clients wait for. */
+/** Interactive response time law: response time = clients ÷ throughput − think time. */
 const predict = (clients: number, saturation: number) => {
   const requestsPerSecond = Math.min((clients * 1000) / THINK_MS, saturation);
   return { requestsPerSecond, waitMs: (clients * 1000) / requestsPerSecond - THINK_MS };
