@@ -109,6 +109,7 @@ interface Runtime {
 }
 
 /** `globalThis`, read at each use so that later changes (polyfills, test stubs) take effect. */
+// Cast, because the SDK compiles without the types of any one platform, so `globalThis` has none of these properties.
 export const runtime = globalThis as unknown as Runtime;
 
 /** Calls `fetch` as a method of `globalThis`: browsers throw "Illegal invocation" for any other receiver. */
