@@ -1,14 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  migrationList,
-  migrationNames,
-  migrationsFolder,
-  NO_FILTERS,
-  openSession,
-  schemaFile,
-  withEngine,
-} from "./engine.js";
+import { NO_FILTERS, withEngine } from "./engine.js";
+import { migrationList, migrationNames, migrationsFolder, schemaFile } from "./migration-files.js";
+import { openSession } from "./session.js";
 
 /**
  * Returns the SQL that brings the migrations up to schema.prisma, or to the given `schema`; empty if they are equal. Applies
@@ -19,7 +13,7 @@ export async function diffSchema(url: string, schema?: string): Promise<string> 
   const session = openSession(url);
   try {
     const migrations = await migrationList();
-    const { stdout } = await withEngine(session, (engine) =>
+    const { stdout } = await withEngine(session, { lockWaitMs: 0, onProgress: () => {} }, (engine) =>
       engine.diff({
         from: { tag: "migrations", ...migrations },
         to: { tag: "schemaDatamodel", files: [{ path: schemaFile(), content: wanted }] },

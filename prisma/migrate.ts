@@ -2,16 +2,12 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
-import {
-  atomicMigrations,
-  migrationList,
-  migrationNames,
-  NO_FILTERS,
-  openSession,
-  SESSION_MARKER,
-  withEngine,
-} from "./engine.js";
+import { NO_FILTERS, withEngine } from "./engine.js";
+import { migrationList, migrationNames, readScript } from "./migration-files.js";
+import type { RunOptions } from "./run-script.js";
+import { parseScript } from "./script.js";
 import { assertSupportedServer } from "./server-version.js";
+import { openSession, SESSION_MARKER } from "./session.js";
 
 type OnProgress = (line: string) => void;
 
@@ -22,6 +18,8 @@ export interface MigrateOptions {
   storeSecret?: boolean;
   /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */
   check?: (database: Queryable) => Promise<unknown>;
+  /** Milliseconds to keep trying while other transactions hold locks that a migration needs. */
+  lockWaitMs?: number;
   /** Called when the database is up to date, before other processes get the lock. */
   finish?: (database: Queryable) => Promise<void>;
 }
@@ -32,7 +30,13 @@ export interface MigrateOptions {
  */
 export async function migrate(
   databaseUrl: string,
-  { onProgress = () => {}, storeSecret = false, check, finish }: MigrateOptions = {},
+  {
+    onProgress = () => {},
+    storeSecret = false,
+    lockWaitMs = LOCK_WAIT_MS,
+    check,
+    finish,
+  }: MigrateOptions = {},
 ): Promise<{ applied: string[] }> {
   const session = openSession(databaseUrl);
   try {
@@ -40,7 +44,7 @@ export async function migrate(
     await assertSupportedServer(session);
     await acquireLock(session, onProgress);
     await check?.(session);
-    const applied = await applyMigrations(session, onProgress);
+    const applied = await applyMigrations(session, { onProgress, lockWaitMs });
     if (storeSecret) await storeFirstSecret(session, onProgress);
     await finish?.(session);
     return { applied };
@@ -51,6 +55,9 @@ export async function migrate(
     await session.end().catch(() => {});
   }
 }
+
+/** Less than TimeoutStartSec of deploy/guest-forms.service. */
+const LOCK_WAIT_MS = 600_000;
 
 export interface Queryable {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
@@ -127,13 +134,16 @@ async function assertNoUnknownMigrations(session: pg.Pool): Promise<void> {
   );
 }
 
-async function applyMigrations(session: pg.Pool, onProgress: OnProgress): Promise<string[]> {
-  if ((await pendingMigrations(session)).length === 0) return [];
+async function applyMigrations(session: pg.Pool, options: RunOptions): Promise<string[]> {
+  const { onProgress } = options;
+  const pending = await pendingMigrations(session);
+  if (pending.length === 0) return [];
   await assertNoUnknownMigrations(session);
+  await assertApplicable(pending);
   const migrationsList = await migrationList();
-  return withEngine(session, async (engine) => {
+  return withEngine(session, options, async (engine) => {
     for (const name of await interruptedMigrations(session)) {
-      onProgress(`Migration ${name} was interrupted and rolled back: applying it again.`);
+      onProgress(`Migration ${name} was interrupted: applying it again.`);
       await engine.markMigrationRolledBack({ migrationName: name });
     }
     const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
@@ -142,10 +152,23 @@ async function applyMigrations(session: pg.Pool, onProgress: OnProgress): Promis
   });
 }
 
-// This process holds the lock, so an unfinished migration has failed or was killed.
+/** Throws before anything is changed if one of these migrations cannot be applied. */
+async function assertApplicable(names: string[]): Promise<void> {
+  for (const name of names) {
+    const script = await readScript(name);
+    try {
+      parseScript(script);
+    } catch (error) {
+      throw new Error(`migration ${name} is invalid: ${(error as Error).message}`);
+    }
+  }
+}
+
+// This process holds the lock, so an unfinished migration has failed or was killed. Every migration of this version can
+// be repeated: it is a transaction, or an index that `runConcurrently` builds again.
 async function interruptedMigrations(session: pg.Pool): Promise<string[]> {
   const unfinished = await migrationRows(session, "finished_at IS NULL AND rolled_back_at IS NULL");
-  return (await atomicMigrations()).filter((name) => unfinished.has(name));
+  return (await migrationNames()).filter((name) => unfinished.has(name));
 }
 
 async function storeFirstSecret(session: pg.Pool, onProgress: OnProgress): Promise<void> {
@@ -159,7 +182,11 @@ async function storeFirstSecret(session: pg.Pool, onProgress: OnProgress): Promi
 function explain(error: unknown, url: string): string {
   if (!URL.canParse(url)) return "Cannot migrate: the database address is not a postgres:// URL.";
   const { host, pathname } = new URL(url);
-  return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reasonOf(error)}`;
+  const reason = reasonOf(error);
+  const advice = /lock timeout/.test(reason)
+    ? ". Another transaction holds a lock that the migration needs. Nothing was changed: end that transaction, then migrate again"
+    : "";
+  return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reason}${advice}`;
 }
 
 // A failed connection to a host with several addresses rejects with an AggregateError that has no message. The engine's

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { ROLE_SETTINGS } from "./advisory-locks.js";
-import { openSession } from "./engine.js";
+import { openSession } from "./session.js";
 
 type SessionSettings = Readonly<Record<string, string>>;
 

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import type { Script } from "./script.js";
+
+export interface RunOptions {
+  /** Milliseconds to keep trying while other transactions hold locks. */
+  lockWaitMs: number;
+  /** Called with one line per step, for humans. */
+  onProgress: (line: string) => void;
+}
+
+const MIN_PAUSE_MS = 300;
+const MAX_PAUSE_MS = 3_000;
+const REPORT_MS = 10_000;
+
+/**
+ * Runs a transaction until it gets its locks. Each attempt waits for a lock only briefly (see `openSession`), because
+ * requests queue behind it, and pauses in between so that they catch up.
+ */
+export async function retryLockTimeouts<Result>(
+  session: pg.Pool,
+  isLockTimeout: (error: unknown) => boolean,
+  run: () => Promise<Result>,
+  { lockWaitMs, onProgress }: RunOptions,
+): Promise<Result> {
+  const until = performance.now() + lockWaitMs;
+  let reportAt = 0;
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      const now = performance.now();
+      if (!isLockTimeout(error) || now > until) throw error;
+      if (now > reportAt) {
+        onProgress(`Waiting for a lock. ${await describeOldestTransaction(session)}`);
+        reportAt = now + REPORT_MS;
+      }
+    }
+    // Jitter, so that it does not collide again with periodic work.
+    await sleep(MIN_PAUSE_MS + Math.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS));
+  }
+}
+
+const OLDEST_TRANSACTION = `
+  SELECT pid, application_name AS application, extract(epoch FROM clock_timestamp() - xact_start)::int AS seconds
+  FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+  ORDER BY xact_start LIMIT 1`;
+
+/** Describes the transaction that has been open for longest, which probably holds the lock. */
+async function describeOldestTransaction(session: pg.Pool): Promise<string> {
+  const { rows } = await session.query<{ pid: number; application: string; seconds: number }>(
+    OLDEST_TRANSACTION,
+  );
+  const [oldest] = rows;
+  if (!oldest) return "No other transaction is open now.";
+  const name = oldest.application || "unnamed";
+  return `The oldest transaction is open for ${oldest.seconds} s: process ${oldest.pid} of Postgres (${name}).`;
+}
+
+/**
+ * Builds or drops an index outside a transaction. It can be repeated after a crash: a valid index is kept, and an invalid
+ * one, which an interrupted build leaves behind, is dropped first. The wait for locks is unlimited, because requests do not
+ * queue behind it.
+ */
+export async function runConcurrently(
+  session: pg.Pool,
+  { action, index }: Extract<Script, { kind: "concurrent" }>,
+  run: () => Promise<unknown>,
+): Promise<void> {
+  const { rows } = await session.query<{ isValid: boolean }>(
+    'SELECT indisvalid AS "isValid" FROM pg_index WHERE indexrelid = to_regclass($1)',
+    [`"${index}"`],
+  );
+  const [found] = rows;
+  if (action === "create" ? found?.isValid : !found) return;
+  await session.query("SET lock_timeout = 0");
+  try {
+    if (action === "create") await session.query(dropIndex(index));
+    await run().catch(async (error) => {
+      if (action === "create") await session.query(dropIndex(index)).catch(() => {});
+      throw error;
+    });
+  } finally {
+    await session.query("RESET lock_timeout").catch(() => {});
+  }
+}
+
+const dropIndex = (index: string) => `DROP INDEX CONCURRENTLY IF EXISTS "${index}"`;
