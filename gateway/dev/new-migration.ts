@@ -1,10 +1,10 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeMigration } from "../../prisma/diff.js";
+import { writeMigrations } from "../../prisma/diff.js";
 import { removeEmbedded, startEmbedded } from "./embedded.js";
 
-// `npm run migration -- name`: writes a migration for the difference between the migrations and schema.prisma. It applies
+// `npm run migration -- name`: writes the migrations for the difference between the migrations and schema.prisma. It applies
 // them to a temporary database on the embedded Postgres, or on the server of DATABASE_URL if set.
 
 async function withServer<Result>(work: (url: string) => Promise<Result>): Promise<Result> {
@@ -20,10 +20,12 @@ async function withServer<Result>(work: (url: string) => Promise<Result>): Promi
 
 const [name = ""] = process.argv.slice(2);
 try {
-  const folder = await withServer((url) => writeMigration(url, name));
-  console.log(
-    folder ? `Wrote ${folder}: review it before you commit it.` : "The migrations match schema.prisma.",
-  );
+  const written = await withServer((url) => writeMigrations(url, name));
+  if (written.length === 0) console.log("The migrations match schema.prisma.");
+  for (const { folder, violations } of written) {
+    console.log(`Wrote ${folder}: review it before you commit it.`);
+    for (const violation of violations) console.log(`  It ${violation}.`);
+  }
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -1,5 +1,6 @@
 -- Upper and lower case of an address are one. Addresses are ASCII, and the "C" collation lowers only that, whatever the
 -- locale of the database. The index that tells case apart stays: dropping it would lock out requests while it waits.
+-- Locks: users ACCESS SHARE and reads it
 DO $$
 DECLARE
     "ids" TEXT;
@@ -13,4 +14,5 @@ BEGIN
     END IF;
 END $$;
 
+-- Locks: users SHARE and reads it
 CREATE UNIQUE INDEX "users_email_lower_key" ON "users" (lower("email" COLLATE "C"));
