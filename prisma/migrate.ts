@@ -5,7 +5,7 @@ import { MIGRATE } from "./advisory-locks.js";
 import { NO_FILTERS, withEngine } from "./engine.js";
 import { migrationList, migrationNames, readScript } from "./migration-files.js";
 import type { RunOptions } from "./run-script.js";
-import { parseScript } from "./script.js";
+import { parseScript, type Script, type Statement } from "./script.js";
 import { assertSupportedServer } from "./server-version.js";
 import { openSession, SESSION_MARKER } from "./session.js";
 
@@ -28,7 +28,7 @@ export interface MigrateOptions {
  * Applies pending migrations and, if asked, stores a secret. Safe to call from several processes at once. Returns the names
  * of the applied migrations. Throws an Error with a one-line message that never contains the URL's password.
  */
-export async function migrate(
+export const migrate = (
   databaseUrl: string,
   {
     onProgress = () => {},
@@ -37,17 +37,41 @@ export async function migrate(
     check,
     finish,
   }: MigrateOptions = {},
-): Promise<{ applied: string[] }> {
-  const session = openSession(databaseUrl);
-  try {
-    await assertDirectSession(session);
-    await assertSupportedServer(session);
+): Promise<{ applied: string[] }> =>
+  withSession(databaseUrl, async (session) => {
     await acquireLock(session, onProgress);
     await check?.(session);
     const applied = await applyMigrations(session, { onProgress, lockWaitMs });
     if (storeSecret) await storeFirstSecret(session, onProgress);
     await finish?.(session);
     return { applied };
+  });
+
+export interface PendingMigration {
+  name: string;
+  statements: Statement[];
+}
+
+/** Returns what `migrate` would apply. Changes nothing. Throws as `migrate` does. */
+export const planMigrations = (databaseUrl: string): Promise<PendingMigration[]> =>
+  withSession(databaseUrl, async (session) => {
+    const pending = await pendingMigrations(session);
+    if (pending.length > 0) await assertNoUnknownMigrations(session);
+    return Promise.all(
+      pending.map(async (name) => ({ name, statements: (await readMigration(name)).statements })),
+    );
+  });
+
+/** Runs `work` with the only session of the database. Errors become an Error with a one-line message. */
+async function withSession<Result>(
+  databaseUrl: string,
+  work: (session: pg.Pool) => Promise<Result>,
+): Promise<Result> {
+  const session = openSession(databaseUrl);
+  try {
+    await assertDirectSession(session);
+    await assertSupportedServer(session);
+    return await work(session);
   } catch (error) {
     throw new Error(redactPassword(explain(error, databaseUrl), databaseUrl), { cause: error });
   } finally {
@@ -139,7 +163,8 @@ async function applyMigrations(session: pg.Pool, options: RunOptions): Promise<s
   const pending = await pendingMigrations(session);
   if (pending.length === 0) return [];
   await assertNoUnknownMigrations(session);
-  await assertApplicable(pending);
+  // Throws before anything is changed if one of them is invalid.
+  await Promise.all(pending.map(readMigration));
   const migrationsList = await migrationList();
   return withEngine(session, options, async (engine) => {
     for (const name of await interruptedMigrations(session)) {
@@ -152,15 +177,13 @@ async function applyMigrations(session: pg.Pool, options: RunOptions): Promise<s
   });
 }
 
-/** Throws before anything is changed if one of these migrations cannot be applied. */
-async function assertApplicable(names: string[]): Promise<void> {
-  for (const name of names) {
-    const script = await readScript(name);
-    try {
-      parseScript(script);
-    } catch (error) {
-      throw new Error(`migration ${name} is invalid: ${(error as Error).message}`);
-    }
+/** Parses a migration of this version; throws if it cannot be applied safely. */
+async function readMigration(name: string): Promise<Script> {
+  const script = await readScript(name);
+  try {
+    return parseScript(script);
+  } catch (error) {
+    throw new Error(`migration ${name} is invalid: ${(error as Error).message}`);
   }
 }
 

@@ -79,8 +79,10 @@ async function alterRole(
 ): Promise<string[]> {
   const client = await session.connect();
   try {
-    // Concurrent ALTER ROLE statements on one role fail.
     await client.query("BEGIN");
+    // No request waits behind this lock.
+    await client.query("SET LOCAL lock_timeout = 0");
+    // Concurrent ALTER ROLE statements on one role fail.
     await client.query("SELECT pg_advisory_xact_lock($1)", [ROLE_SETTINGS]);
     const { rows } = await client.query<{ settings: string[] | null }>(
       `SELECT s.setconfig AS settings

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import type { PendingMigration } from "../../prisma/migrate.js";
+import { formatLocks } from "../../prisma/script.js";
 import { notes } from "./help.js";
 import { print, withJson } from "./print.js";
 
@@ -9,6 +11,7 @@ export function addMigrate(program: Command): void {
       "--accept-new-secret",
       "use the first of APP_SECRETS even if the previous secret is lost (see below)",
     )
+    .option("--dry-run", "print the SQL of the pending migrations and the locks it takes, and change nothing")
     .addHelpText(
       "after",
       notes(`
@@ -16,21 +19,41 @@ Requires DATABASE_URL. Safe to run concurrently and repeatedly. If APP_SECRETS i
 the database. Fails if migrations are pending and another version has migrated the database, or if the database does not
 know APP_SECRETS.
 
+Requests continue during a migration. Each statement waits at most 0.2 s for a lock, and is repeated for 10 minutes.
+After a crash or a failure, run it again.
+
 --accept-new-secret skips the check of APP_SECRETS. Email addresses encrypted with a lost secret stay unreadable, cursors
 signed with it are invalid, and retries of creates made with it create second forms.`),
     )
-    .action(async (options: { acceptNewSecret?: boolean }, command: Command) => {
+    .action(async (options: { acceptNewSecret?: boolean; dryRun?: boolean }, command: Command) => {
       const { readSettingsWithDatabase } = await import("./environment.js");
       const { CommandFailure } = await import("./failure.js");
-      const { prepareDatabase } = await import("./prepare-database.js");
+      const { planDatabase, prepareDatabase } = await import("./prepare-database.js");
       const report = (line: string) => void process.stderr.write(`${line}\n`);
       const settings = readSettingsWithDatabase();
+      if (options.dryRun) {
+        const pending = await planDatabase(settings);
+        return print(command, { pending }, formatPlan(pending));
+      }
       if (options.acceptNewSecret && !settings.APP_SECRETS) {
         throw new CommandFailure("--accept-new-secret: APP_SECRETS is not set.", 2);
       }
       const { applied } = await prepareDatabase(settings, report, options);
-      const text =
-        applied.length > 0 ? `Applied ${applied.join(", ")}.` : "The database is already up to date.";
+      const text = applied.length > 0 ? `Applied ${applied.join(", ")}.` : UP_TO_DATE;
       print(command, { applied }, text);
     });
 }
+
+const UP_TO_DATE = "The database is already up to date.";
+
+function formatPlan(pending: PendingMigration[]): string {
+  if (pending.length === 0) return UP_TO_DATE;
+  return pending
+    .map(({ name, statements }) => {
+      const sql = statements.map((each) => `${formatLocks(each.locks) || NO_LOCKS}\n${each.sql};`);
+      return [`-- Migration ${name}`, ...sql].join("\n\n");
+    })
+    .join("\n\n");
+}
+
+const NO_LOCKS = "-- Locks: no existing table";

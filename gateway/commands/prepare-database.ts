@@ -1,4 +1,4 @@
-import { migrate, UnknownMigrations } from "../../prisma/migrate.js";
+import { migrate, type PendingMigration, planMigrations, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/pool.js";
 import { checkSecrets, registerMigratedSecrets, SecretsRejected } from "../../server/secret-checks.js";
@@ -31,6 +31,16 @@ export async function prepareDatabase(
     return migrated;
   } catch (error) {
     throw explain(error, { databaseUrl: directUrl });
+  }
+}
+
+/** Returns the migrations that `prepareDatabase` would apply. Changes nothing. Throws a CommandFailure. */
+export async function planDatabase(settings: SettingsWithDatabase): Promise<PendingMigration[]> {
+  const databaseUrl = settings.DATABASE_DIRECT_URL ?? settings.DATABASE_URL;
+  try {
+    return await planMigrations(databaseUrl).catch(explainMigrationError);
+  } catch (error) {
+    throw explain(error, { databaseUrl });
   }
 }
 

@@ -13,8 +13,8 @@ export interface Lifecycle {
 
 /**
  * `GET /livez`: the process responds. `GET /readyz`: it is not shutting down, the database responds within `timeoutMs`,
- * and no migration is pending. A process that cannot send notifications is ready too, and gives the reason in
- * `notifications`.
+ * and its schema is not older than this version; otherwise 503 with the `reason`. A process that cannot send notifications
+ * is ready too, and gives the reason in `notifications`.
  */
 export function health(
   db: Db,
@@ -38,10 +38,12 @@ export function health(
   return router;
 }
 
+const SCHEMA_IS_OLD = "the database schema is older than this version: run `guest-forms migrate`";
+
 async function databaseProblem(db: Db, timeoutMs: number): Promise<string | undefined> {
   let problem: string | undefined = "the database is unreachable";
   const check = pendingMigrations(db.pool).then((pending) => {
-    problem = pending.length > 0 ? "migrations are pending" : undefined;
+    problem = pending.length > 0 ? SCHEMA_IS_OLD : undefined;
   });
   await waitAtMost(timeoutMs / 1000, check).catch(() => {});
   return problem;

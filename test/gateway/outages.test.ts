@@ -24,14 +24,17 @@ describe("health checks", () => {
     }
   });
 
-  test("/readyz answers 503 while migrations are pending", async () => {
+  test("/readyz answers 503 with the reason if the schema is older than the code", async () => {
     const { url } = await createTestDatabase({ empty: true });
     const gateway = await startTestGateway({ DATABASE_URL: url });
     expect((await gateway.request({ path: "/livez" })).status).toBe(200);
     const answer = await gateway.request({ path: "/readyz" });
     expect([answer.status, answer.json]).toEqual([
       503,
-      { status: "unavailable", reason: "migrations are pending" },
+      {
+        status: "unavailable",
+        reason: "the database schema is older than this version: run `guest-forms migrate`",
+      },
     ]);
   });
 });

@@ -1,0 +1,141 @@
+import type pg from "pg";
+import { describe, expect, test } from "vitest";
+import { migrate, planMigrations } from "../../prisma/migrate.js";
+import { runConcurrently } from "../../prisma/run-script.js";
+import { parseScript } from "../../prisma/script.js";
+import { openSession } from "../../prisma/session.js";
+import { afterFile } from "../support/after-file.js";
+import { createTestDatabase } from "../support/database.js";
+import { runSql } from "../support/run-sql.js";
+
+const PENDING = "20261123000000_notification_crashes";
+const MAX_DELAY_MS = 500;
+
+/** A database without the last change of `notifications`, and a session that reads the table in an open transaction. */
+async function blockPendingMigration(): Promise<{ url: string; blocker: pg.PoolClient }> {
+  const { url } = await createTestDatabase();
+  await runSql(url, "ALTER TABLE notifications DROP COLUMN crashes");
+  await runSql(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${PENDING}'`);
+  const pool = openSession(url);
+  const blocker = await pool.connect();
+  await blocker.query("BEGIN");
+  await blocker.query("LOCK TABLE notifications IN ACCESS SHARE MODE");
+  afterFile(async () => {
+    blocker.release(true);
+    await pool.end();
+  });
+  return { url, blocker };
+}
+
+const readNotifications = (url: string) => runSql(url, "SELECT count(*) FROM notifications");
+
+describe("a migration of a table that another transaction holds", () => {
+  test("is applied once the transaction has ended, and delays no request by 0.5 s meanwhile", async () => {
+    const { url, blocker } = await blockPendingMigration();
+    const lines: string[] = [];
+    let hasEnded = false;
+    const migrated = migrate(url, { onProgress: (line) => lines.push(line) }).finally(() => {
+      hasEnded = true;
+    });
+    const delaysMs: number[] = [];
+    while (!hasEnded) {
+      const began = performance.now();
+      await readNotifications(url);
+      delaysMs.push(performance.now() - began);
+      if (lines.length > 0 && delaysMs.length === 100) await blocker.query("COMMIT");
+    }
+    expect(await migrated).toEqual({ applied: [PENDING] });
+    expect(lines[0]).toMatch(
+      /^Waiting for a lock\. The oldest transaction is open for \d+ s: process \d+ of Postgres \(guest-forms migrate\)\.$/,
+    );
+    expect(Math.max(...delaysMs)).toBeLessThan(MAX_DELAY_MS);
+  });
+
+  test("is given up after a while with what to do, and changes nothing", async () => {
+    const { url, blocker } = await blockPendingMigration();
+    await expect(migrate(url, { lockWaitMs: 100 })).rejects.toThrow(
+      /migration 20261123000000_notification_crashes failed: .*lock timeout.*\. Another transaction holds a lock that the migration needs\. Nothing was changed: end that transaction, then migrate again$/,
+    );
+    expect((await planMigrations(url)).map(({ name }) => name)).toEqual([PENDING]);
+    await blocker.query("COMMIT");
+    expect(await migrate(url)).toEqual({ applied: [PENDING] });
+  });
+
+  test("can be planned with its locks, which takes none and changes nothing", async () => {
+    const { url } = await blockPendingMigration();
+    for (let n = 0; n < 2; n++) {
+      expect(await planMigrations(url)).toEqual([
+        {
+          name: PENDING,
+          statements: [
+            {
+              sql: 'ALTER TABLE "notifications" ADD COLUMN     "crashes" INTEGER NOT NULL DEFAULT 0',
+              locks: [{ table: "notifications", mode: "ACCESS EXCLUSIVE" }],
+            },
+          ],
+        },
+      ]);
+    }
+  });
+});
+
+describe("an index that is built CONCURRENTLY", () => {
+  const CREATE = 'CREATE UNIQUE INDEX CONCURRENTLY "users_name_key" ON "users" ("name")';
+  const VALID = "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_name_key')";
+
+  /** Runs a script as the migrator does. Returns how often the statement ran. */
+  async function run(url: string, sql: string): Promise<number> {
+    const session = openSession(url);
+    const script = parseScript(sql);
+    if (script.kind !== "concurrent") throw new Error("not concurrent");
+    let runs = 0;
+    const execute = () => {
+      runs++;
+      return session.query(sql);
+    };
+    await runConcurrently(session, script, execute).finally(() => session.end());
+    return runs;
+  }
+
+  test("that an interrupted migration left behind is completed: an invalid one is built again, a valid one kept", async () => {
+    const { url } = await createTestDatabase();
+    await runSql(
+      url,
+      "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')",
+    );
+    await expect(runSql(url, CREATE)).rejects.toThrow("could not create unique index");
+    expect(await runSql(url, VALID)).toEqual([{ valid: false }]);
+    await runSql(url, "UPDATE users SET name = email");
+    expect(await run(url, CREATE)).toBe(1);
+    expect(await runSql(url, VALID)).toEqual([{ valid: true }]);
+    expect(await run(url, CREATE)).toBe(0);
+    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toBe(1);
+    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toBe(0);
+  });
+
+  test("that fails leaves no invalid index behind", async () => {
+    const { url } = await createTestDatabase();
+    await runSql(
+      url,
+      "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')",
+    );
+    await expect(run(url, CREATE)).rejects.toThrow("could not create unique index");
+    expect(await runSql(url, VALID)).toEqual([]);
+  });
+
+  test("waits for a transaction that is open for longer than the limit for locks", async () => {
+    const { url } = await createTestDatabase();
+    const pool = openSession(url);
+    const blocker = await pool.connect();
+    await blocker.query("BEGIN");
+    await blocker.query("LOCK TABLE users IN ROW EXCLUSIVE MODE");
+    const built = run(url, CREATE);
+    const waiting =
+      "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND now() - query_start > '0.5 s'";
+    await expect.poll(() => runSql(url, waiting)).toHaveLength(1);
+    await blocker.query("COMMIT");
+    expect(await built).toBe(1);
+    blocker.release();
+    await pool.end();
+  });
+});
