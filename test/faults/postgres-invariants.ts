@@ -9,6 +9,13 @@ export interface DatabaseCheck {
   violations: string[];
 }
 
+interface CheckOptions {
+  /** Checks only forms on these listings. */
+  listingIds?: string[];
+  /** A field that is not part of the received responses. */
+  ignoredField?: string | undefined;
+}
+
 interface FormRow {
   id: string;
   listingId: string;
@@ -25,7 +32,7 @@ const FORMS = `
   SELECT f.id, f.listing_id AS "listingId", f.number_of_guests AS guests,
     to_char(f.check_in_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkIn",
     to_char(f.check_out_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkOut",
-    c.answer || jsonb_build_object('createdAt', to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    (c.answer - $2::text) || jsonb_build_object('createdAt', to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
       AS answer, coalesce(k.keys, '{}') AS keys, coalesce(a.created, 0) AS created, coalesce(a.updated, 0) AS updated
   FROM forms f
   LEFT JOIN creations c ON c.form_id = f.id
@@ -34,7 +41,8 @@ const FORMS = `
     SELECT subject_id, count(*) FILTER (WHERE action = 'form.created')::int AS created,
       count(*) FILTER (WHERE action = 'form.updated')::int AS updated
     FROM audit_entries GROUP BY 1
-  ) a ON a.subject_id = f.id`;
+  ) a ON a.subject_id = f.id
+  WHERE $1::uuid[] IS NULL OR f.listing_id = ANY($1)`;
 
 const ORPHANS: Record<string, string> = {
   "audit entries of forms that do not exist": `
@@ -51,11 +59,15 @@ const ORPHANS: Record<string, string> = {
  * Compares the database with the responses that clients got: every create is stored exactly once, equal to its response
  * and audited; every form matches its last acknowledged update; nothing else is stored.
  */
-export async function findViolations(databaseUrl: string, creates: SentCreate[]): Promise<DatabaseCheck> {
+export async function findViolations(
+  databaseUrl: string,
+  creates: SentCreate[],
+  { listingIds, ignoredField = "" }: CheckOptions = {},
+): Promise<DatabaseCheck> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    const { rows } = await client.query<FormRow>(FORMS);
+    const { rows } = await client.query<FormRow>(FORMS, [listingIds, ignoredField]);
     const violations = checkForms(rows, creates);
     for (const [what, sql] of Object.entries(ORPHANS)) {
       const [found] = (await client.query<{ n: number }>(sql)).rows;

@@ -33,6 +33,8 @@ export interface TrafficOptions {
   random: () => number;
   /** True if the test kills gateways or closes connections. Otherwise a connection error is a violation. */
   expectsConnectionErrors?: boolean;
+  /** A field that only some of the gateways return. */
+  ignoredField?: string | undefined;
 }
 
 /** A create, its outcome, and the updates of its form. */
@@ -267,11 +269,15 @@ export class Traffic {
     path: string,
     options: RequestOptions = {},
   ): Promise<TimedResponse | undefined> {
-    const { urls, key, random, expectsConnectionErrors } = this.#options;
+    const { urls, key, random, expectsConnectionErrors, ignoredField } = this.#options;
     const gateway = Math.floor(random() * urls.length);
     const agent = this.#agents[gateway] as Agent;
     try {
-      const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, agent });
+      const response = await sendRequest(`${urls[gateway]}${path}`, key, {
+        ...options,
+        agent,
+        ...(ignoredField && { ignoredField }),
+      });
       const { status, sentAt, receivedAt } = response;
       this.samples.push({ kind, gateway, status, sentAt, receivedAt });
       const problem = describeInvalidResponse(response);

@@ -1,12 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
 import type { Agent } from "node:http";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, it } from "vitest";
-import { packageRoot } from "../../prisma/package-root.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
-import { ExternalServer } from "../support/external-server.js";
 import {
   countLogLines,
   type Fixture,
@@ -14,6 +10,7 @@ import {
   makeFixture,
   startGatewayProcess,
 } from "../support/gateway-processes.js";
+import { startHaproxy } from "../support/haproxy.js";
 import {
   countOutcomes,
   createWithRetries,
@@ -22,7 +19,6 @@ import {
   startLoad,
 } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
-import { makeTempFolder } from "../support/run-tool.js";
 import { uniqueStay } from "../support/stays.js";
 
 const CLIENTS = 12;
@@ -54,24 +50,8 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", (binary) => {
   beforeAll(async () => {
     fixture = await makeFixture();
     ports = await Promise.all([freePort(), freePort()]);
-    const port = await freePort();
-    const config = join(await makeTempFolder("haproxy"), "haproxy.cfg");
-    const example = await readFile(join(packageRoot(), "deploy/haproxy.cfg"), "utf8");
-    const replace = (text: string, from: string, to: string) => {
-      expect(text.split(from), from).toHaveLength(2);
-      return text.replace(from, to);
-    };
-    await writeFile(
-      config,
-      [
-        ["bind :80", `bind 127.0.0.1:${port}`],
-        ["10.0.0.11:3000", `${HOSTS[0]}:${ports[0]}`],
-        ["10.0.0.12:3000", `${HOSTS[1]}:${ports[1]}`],
-      ].reduce((text, [from = "", to = ""]) => replace(text, from, to), example),
-    );
     gateways = await Promise.all([startGateway(0), startGateway(1)]);
-    await new ExternalServer(binary, ["-f", config], port).start();
-    url = `http://127.0.0.1:${port}`;
+    url = await startHaproxy(binary, [`${HOSTS[0]}:${ports[0]}`, `${HOSTS[1]}:${ports[1]}`]);
     await waitUntilBothServe();
   });
   beforeEach(() => {

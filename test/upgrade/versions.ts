@@ -1,0 +1,96 @@
+import { execFile } from "node:child_process";
+import { readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { type ProcessResult, type RunningProcess, spawnNode } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
+
+const run = promisify(execFile);
+
+/** The commit before this version. Any later version must be able to run beside it. */
+const PREVIOUS_COMMIT = "db30307c5ac6cfd37d5e7846b6836a0e5e20d86e";
+
+/** The field that `buildNextVersion` adds to `FormV1`. */
+export const NEW_FIELD = "arrivalNote";
+
+/** A built version of the service. */
+export class Version {
+  readonly name: string;
+  readonly folder: string;
+
+  constructor(name: string, folder: string) {
+    this.name = name;
+    this.folder = folder;
+  }
+
+  /** Starts `guest-forms` of this version. */
+  spawn(args: string[], env: Record<string, string>): RunningProcess {
+    return spawnNode([join(this.folder, "dist/gateway/cli.js"), ...args], { env });
+  }
+
+  /** Runs a command with --json and returns its result. */
+  async json<Result>(args: string[], env: Record<string, string>): Promise<Result> {
+    const { code, stdout, stderr }: ProcessResult = await this.spawn([...args, "--json"], env).done;
+    expect(code, `${args.join(" ")}: ${stdout}${stderr}`).toBe(0);
+    return JSON.parse(stdout);
+  }
+}
+
+export const currentVersion = new Version("this version", packageRoot());
+
+/** Builds the previous version from the history of this repository. */
+export async function buildPreviousVersion(): Promise<Version> {
+  const folder = await makeTempFolder("previous");
+  await run("git", ["cat-file", "-e", PREVIOUS_COMMIT], { cwd: packageRoot() }).catch(() => {
+    throw new Error(`The commit ${PREVIOUS_COMMIT} is missing: run git fetch --unshallow.`);
+  });
+  await run("sh", ["-c", 'git archive "$0" | tar -x -C "$1"', PREVIOUS_COMMIT, folder], {
+    cwd: packageRoot(),
+  });
+  const [old, current] = await Promise.all(
+    [folder, packageRoot()].map((each) => readFile(join(each, "package-lock.json"), "utf8")),
+  );
+  if (old === current) await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
+  else await run("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder });
+  await run("npm", ["run", "build"], { cwd: folder });
+  return new Version("the previous version", folder);
+}
+
+/**
+ * Builds a later version as a developer would, after "Add a nullable public field to `FormV1`" in CONTRIBUTING.md: this one
+ * with a new field, and an index on its column. `databaseUrl` is for `npm run migration`.
+ */
+export async function buildNextVersion(databaseUrl: string): Promise<Version> {
+  const folder = await makeTempFolder("next");
+  const copy = 'git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$0"';
+  await run("sh", ["-c", copy, folder], { cwd: packageRoot() });
+  await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
+  await replaceOnce(
+    join(folder, "prisma/schema.prisma"),
+    "  @@index([listingId, createdAt, id])\n",
+    `  ${NEW_FIELD} String? @map("arrival_note")\n\n  @@index([${NEW_FIELD}])\n  @@index([listingId, createdAt, id])\n`,
+  );
+  await replaceOnce(
+    join(folder, "server/forms/schema.ts"),
+    "    createdAt: instantOut.meta({\n",
+    `    ${NEW_FIELD}: z.string().nullable().meta({ description: "A note.", example: null }),\n    createdAt: instantOut.meta({\n`,
+  );
+  await replaceOnce(
+    join(folder, "server/forms/write-form.ts"),
+    "      numberOfPets: null,\n",
+    `      numberOfPets: null,\n      ${NEW_FIELD}: null,\n`,
+  );
+  await run("npm", ["run", "migration", "--", "arrival_note"], {
+    cwd: folder,
+    env: { ...process.env, DATABASE_URL: databaseUrl },
+  });
+  return new Version("the next version", folder);
+}
+
+async function replaceOnce(path: string, from: string, to: string): Promise<void> {
+  const text = await readFile(path, "utf8");
+  expect(text.split(from), `${path}: ${from}`).toHaveLength(2);
+  await writeFile(path, text.replace(from, to));
+}
