@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { expect } from "vitest";
+import { findViolations } from "../faults/postgres-invariants.js";
+import { countStatuses, Traffic } from "../faults/postgres-traffic.js";
+import { afterFile } from "../support/after-file.js";
+import { createTestDatabase } from "../support/database.js";
+import { TEST_SECRET } from "../support/factories.js";
+import { slowestMs } from "../support/http-client.js";
+import { startMailServer } from "../support/mail-server.js";
+import { runSql } from "../support/run-sql.js";
+import { seededRandom } from "../support/statistics.js";
+import { UpgradableFleet } from "./fleet.js";
+import type { Version } from "./versions.js";
+
+const FORMS = 200_000;
+const REQUESTS_PER_SECOND = 40;
+/** How much longer the slowest request may take because of the upgrade. */
+const MAX_DELAY_MS = 500;
+/** Time in which a state is observed under load. */
+const WATCH_MS = 3_000;
+const MIX = { create: 3, repeat: 2, update: 1, list: 3, fetch: 3, listing: 1 };
+
+export interface UpgradeDrill {
+  /** Path of HAProxy. */
+  haproxy: string;
+  from: Version;
+  to: Version;
+  /** A field that only one of them returns. */
+  ignoredField?: string;
+}
+
+interface Holder {
+  listingIds: string[];
+  key: string;
+}
+
+/**
+ * Migrates a database of 200,000 forms under load, replaces all processes by those of `to`, and goes back. Asserts that no
+ * request fails or becomes slow, no form is lost or doubled, replays are exact, and every guest gets one email.
+ */
+export async function drillUpgrade({ haproxy, from, to, ignoredField }: UpgradeDrill) {
+  const { url } = await createTestDatabase({ empty: true });
+  const env = {
+    DATABASE_URL: url,
+    DATABASE_POOL_SIZE: "5",
+    APP_SECRETS: TEST_SECRET,
+    RATE_LIMIT_MAX: "1000000",
+  };
+  await from.json(["migrate"], env);
+  const holder = await createHolder(from, env);
+  await fill(url, holder);
+  const mailServer = await startMailServer();
+  afterFile(() => mailServer.close());
+  const fleet = await UpgradableFleet.start(haproxy, from, env, mailServer);
+  const traffic = new Traffic({
+    urls: [fleet.url],
+    key: holder.key,
+    listingIds: holder.listingIds,
+    perSecond: REQUESTS_PER_SECOND,
+    mix: MIX,
+    random: seededRandom(1),
+    ignoredField,
+  });
+  afterFile(() => traffic.close());
+  const replaceBy = (version: Version) => fleet.replaceBy(version, holder.key);
+
+  traffic.start();
+  await sleep(WATCH_MS);
+  const warm = traffic.samples.length;
+  await sleep(WATCH_MS);
+  const before = traffic.samples.length;
+  const applied = await migrateDuringBackup(to, env);
+  const migrated = traffic.samples.length;
+  await replaceBy(to);
+  await sleep(WATCH_MS);
+  const upgraded = traffic.samples.length;
+  await replaceBy(from);
+  await sleep(WATCH_MS);
+  await traffic.stop();
+
+  const slowest = (begin: number, end?: number) => Math.round(slowestMs(traffic.samples.slice(begin, end)));
+  console.info(
+    `${from.name} to ${to.name} (${applied.length} migrations) and back: ${traffic.samples.length} responses ` +
+      `${JSON.stringify(countStatuses(traffic.samples))}, ${traffic.creates.length} creates; slowest ms before ` +
+      `${slowest(warm, before)}, migration ${slowest(before, migrated)}, upgrade ${slowest(migrated, upgraded)}, ` +
+      `back ${slowest(upgraded)}`,
+  );
+  const failures = traffic.samples.filter(({ status }) => status !== 200 && status !== 201);
+  expect([...traffic.violations, ...failures]).toEqual([]);
+  const { violations } = await findViolations(url, traffic.creates, {
+    listingIds: holder.listingIds,
+    ignoredField,
+  });
+  expect(violations).toEqual([]);
+  await expect
+    .poll(() => runSql(url, "SELECT state FROM notifications WHERE state <> 'sent'"), { timeout: 60_000 })
+    .toEqual([]);
+  expect(mailServer.received).toHaveLength(traffic.creates.filter(({ body }) => body.guestEmail).length);
+  expect(slowest(before) - slowest(warm, before), "ms that the upgrade adds").toBeLessThan(MAX_DELAY_MS);
+  return { fleet, holder, traffic, replaceBy };
+}
+
+/** Migrates while a transaction holds all tables as pg_dump does, which the migration must wait for. */
+async function migrateDuringBackup(version: Version, env: Record<string, string>): Promise<string[]> {
+  const backup = new pg.Client({ connectionString: env.DATABASE_URL });
+  await backup.connect();
+  await backup.query("BEGIN; LOCK TABLE users, listings, memberships, forms, creations IN ACCESS SHARE MODE");
+  const migrating = version.spawn(["migrate", "--json"], env);
+  await migrating.waitForLine(/^Waiting for a lock/);
+  await sleep(WATCH_MS);
+  await backup.query("COMMIT");
+  await backup.end();
+  const { code, stdout } = await migrating.done;
+  expect(code).toBe(0);
+  return (JSON.parse(stdout) as { applied: string[] }).applied;
+}
+
+/** Creates a key holder with three listings, through the commands of this version. */
+async function createHolder(version: Version, env: Record<string, string>): Promise<Holder> {
+  const email = "host@example.com";
+  await version.json(["users", "create", "--email", email], env);
+  const place = ["--address", "a", "--city", "c", "--country", "c", "--zip-code", "z", "--timezone", "UTC"];
+  const create = ["listings", "create", "--owner", email, "--title", "Loft", ...place];
+  const listings = [];
+  for (let n = 0; n < 3; n++) listings.push(await version.json<{ id: string }>(create, env));
+  const issue = ["keys", "issue", "--user", email, "--mode", "read-write"];
+  const { key } = await version.json<{ key: string }>(issue, env);
+  return { key, listingIds: listings.map(({ id }) => id) };
+}
+
+/** Adds listings of the same holder, with old forms. */
+async function fill(url: string, { listingIds }: Holder): Promise<void> {
+  await runSql(
+    url,
+    `WITH listing AS (
+       INSERT INTO listings (public_id, title, address, city, country, zip_code, timezone, created_at)
+       SELECT left(md5(i::text), 21), 'Listing ' || i, 'a', 'c', 'c', 'z', 'UTC', now() - interval '1 year'
+       FROM generate_series(1, 100) i RETURNING id, created_at
+     ), member AS (
+       INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+       SELECT m.user_id, l.id, l.created_at, 'OWNER' FROM listing l, memberships m WHERE m.listing_id = $2
+     )
+     INSERT INTO forms (public_id, listing_id, fingerprint, created_at)
+     SELECT left(md5(id::text || i), 21), id, '\\x00', now() - interval '1 year' + i * interval '1 s'
+     FROM listing CROSS JOIN generate_series(1, $1::int / 100) i`,
+    [FORMS, listingIds[0]],
+  );
+  const [row] = await runSql<{ forms: number; scoped: number }>(
+    url,
+    "SELECT (SELECT count(*)::int FROM forms) AS forms, (SELECT count(*)::int FROM scoped_forms) AS scoped",
+  );
+  expect(row).toEqual({ forms: FORMS, scoped: FORMS });
+  await runSql(url, "VACUUM ANALYZE");
+}

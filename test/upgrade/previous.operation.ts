@@ -1,0 +1,10 @@
+import { it } from "vitest";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { drillUpgrade } from "./drill.js";
+import { buildPreviousVersion, currentVersion } from "./versions.js";
+
+describeWithBinary("haproxy", "an upgrade from the previous version", (haproxy) => {
+  it("under load, and the way back, fail or delay no request, lose or double no form, and replay exactly", async () => {
+    await drillUpgrade({ haproxy, from: await buildPreviousVersion(), to: currentVersion });
+  });
+});
