@@ -12,6 +12,7 @@ import { mailEnv, openMailServer } from "../support/mail-server.js";
 import { freePort } from "../support/network.js";
 import { type ProcessResult, runCli, spawnCli, spawnNode } from "../support/processes.js";
 import { runInProcess } from "../support/run-in-process.js";
+import { runSql } from "../support/run-sql.js";
 import { uniqueStay } from "../support/stays.js";
 
 /** Generous, because the machine may be loaded. */
@@ -152,6 +153,22 @@ describe("serve and worker", TIMEOUT, () => {
     await worker.waitForLine(/^Sending notifications/);
     for (const running of [serve, worker])
       expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
+  });
+
+  it("migrate --dry-run prints the SQL and locks of pending migrations, and changes nothing", async () => {
+    const { url: DATABASE_URL } = await createTestDatabase();
+    const upToDate = await runInProcess(["migrate", "--dry-run"], { DATABASE_URL });
+    expect(upToDate).toMatchObject({ code: 0, stdout: "The database is already up to date.\n" });
+    const name = "20261123000000_notification_crashes";
+    await runSql(DATABASE_URL, "ALTER TABLE notifications DROP COLUMN crashes");
+    await runSql(DATABASE_URL, `DELETE FROM _prisma_migrations WHERE migration_name = '${name}'`);
+    const dryRun = await runInProcess(["migrate", "--dry-run"], { DATABASE_URL });
+    expect(dryRun.stdout).toBe(
+      `-- Migration ${name}\n\n-- Locks: notifications ACCESS EXCLUSIVE\n` +
+        'ALTER TABLE "notifications" ADD COLUMN     "crashes" INTEGER NOT NULL DEFAULT 0;\n',
+    );
+    const json = await runInProcess(["migrate", "--dry-run", "--json"], { DATABASE_URL });
+    expect(JSON.parse(json.stdout)).toMatchObject({ pending: [{ name, statements: [{ locks: [{}] }] }] });
   });
 
   it("a port in use is reported in one line", async () => {
