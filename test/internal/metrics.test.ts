@@ -274,11 +274,11 @@ test("the lag of several processes is that of the slowest one, and their start i
   const withValue = (value: number) =>
     snapshot.map((metric) => ({ ...metric, values: metric.values.map((one) => ({ ...one, value })) }));
   const merged = mergeSnapshots([withValue(0.01), withValue(0.8), withValue(0.02)]);
-  const valueOf = async (name: string) => (await merged.getSingleMetric(name)?.get())?.values[0]?.value;
-  expect(await valueOf("nodejs_eventloop_lag_p99_seconds")).toBe(0.8);
-  expect(await valueOf("nodejs_eventloop_lag_min_seconds")).toBe(0.01);
-  expect(await valueOf("process_start_time_seconds")).toBe(0.01);
-  expect(await valueOf("process_resident_memory_bytes")).toBeCloseTo(0.83);
+  const readValue = async (name: string) => (await merged.getSingleMetric(name)?.get())?.values[0]?.value;
+  expect(await readValue("nodejs_eventloop_lag_p99_seconds")).toBe(0.8);
+  expect(await readValue("nodejs_eventloop_lag_min_seconds")).toBe(0.01);
+  expect(await readValue("process_start_time_seconds")).toBe(0.01);
+  expect(await readValue("process_resident_memory_bytes")).toBeCloseTo(0.83);
 });
 
 test("with several processes one internal port reports their sum, which does not drop when workers are replaced, and counts those that crash", async () => {
