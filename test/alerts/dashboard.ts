@@ -7,7 +7,7 @@ interface DataSource {
   uid: string;
 }
 
-export interface Panel {
+interface Panel {
   id: number;
   type: "row" | "timeseries";
   title: string;

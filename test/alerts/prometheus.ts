@@ -1,13 +1,13 @@
 import { ExternalServer } from "../support/external-server.js";
 import { freePort } from "../support/network.js";
 
-export interface Sample {
+interface Sample {
   metric: Record<string, string>;
   /** Unix time and value. */
   value: [number, string];
 }
 
-export interface Alert {
+interface Alert {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   state: "pending" | "firing";

@@ -44,7 +44,7 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
     });
     afterAll(() => watched.load.stop());
 
-    /** Runs a block of commands of operating.md in the test's folders. */
+    /** Runs a block of commands of gateway/docs/operating.md in the test's folders. */
     const runCommands = async (block = "") => {
       const script = block
         .replaceAll("/etc/prometheus", folder)

@@ -15,6 +15,7 @@ import { makeListingOwner } from "../support/listing-owner.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort } from "../support/network.js";
 import { fixedStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 import {
   createInternalClient,
   spawnInternalGateway,
@@ -258,6 +259,25 @@ test("without the database a scrape takes less than 3 s and has all metrics that
   expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
   const again = await scrape(url);
   expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
+});
+
+test("a scrape ends within 6 s if the database hangs, however long its timeouts are", async () => {
+  const { url: target } = await createTestDatabase();
+  const proxy = await TcpProxy.start(target);
+  const { url } = await startInternalGateway({ DATABASE_URL: proxy.url });
+  expect((await scrape(url)).get("guest_forms_database_up")).toBe(1);
+  proxy.freeze();
+  const began = performance.now();
+  expect((await scrape(url)).get("guest_forms_database_up")).toBe(0);
+  expect(performance.now() - began).toBeLessThan(6_000);
+});
+
+test("a database that answers with an error is up", async () => {
+  const { gateway, url } = await startInternalGateway();
+  await (await gateway.services()).db.pool.query("ALTER TABLE worker_activity RENAME TO gone");
+  const metrics = await scrape(url);
+  expect(metrics.get("guest_forms_database_up")).toBe(1);
+  expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
 });
 
 test("without Redis every request counted in memory is reported as a fallback", async () => {
