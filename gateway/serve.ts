@@ -48,6 +48,7 @@ export async function startGateway(options: {
   metrics?.watchPool(services.db.pool);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
+  if (redis) metrics?.watchRedis(redis);
   const app = createApp({
     services,
     log,

@@ -17,6 +17,7 @@ import "../http/locals.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
 import { type Metrics, type MetricsSnapshot, mergeSnapshots } from "./metrics.js";
+import { PROCEDURES } from "./procedures.js";
 
 /** Limits of one HTTP request, a call or a batch of calls. */
 const MAX_BODY_BYTES = 65_536;
@@ -98,9 +99,6 @@ function setActor(services: Services): RequestHandler {
     next();
   };
 }
-
-// tRPC has no public list of a router's procedures.
-const PROCEDURES = new Set(Object.keys(appRouter._def.procedures));
 
 function callProcedures(services: Services, log: Logger): RequestHandler {
   return createExpressMiddleware({

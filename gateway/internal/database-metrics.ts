@@ -1,67 +1,91 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import { createContext, type Services } from "../../server/context.js";
+import { classify } from "../../server/failures.js";
 import { countNotifications, longestWait } from "../../server/notifications/list.js";
+import { waitAtMost } from "../../server/timeout.js";
 import { readActivity } from "../../server/worker-activity.js";
 import { type MetricsSnapshot, PREFIX } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
+/** Less than the 10 s after which Prometheus ends a scrape by default. */
+const TIMEOUT_SECONDS = 5;
 
 /**
  * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once
- * per process. Empty while the database is unreachable, so that the other metrics are still reported.
+ * per process. While the database is unreachable it only reports that, so that the other metrics are still reported.
  */
 export async function readDatabaseMetrics(services: Services): Promise<MetricsSnapshot> {
   const registry = new Registry();
-  const registers = [registry];
-  const context = createContext(services, { kind: "operator" });
-  try {
-    const [counts, wait, activity] = await Promise.all([
-      countNotifications(context),
-      longestWait(context),
-      readActivity(services.db),
-    ]);
-    const unsent = new Gauge({
-      name: `${PREFIX}notifications`,
-      help: "Notifications not sent yet, by state",
-      labelNames: ["state"],
-      registers,
-    });
-    for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
-    new Gauge({
-      name: `${PREFIX}notifications_longest_wait_seconds`,
-      help: "Seconds since the oldest waiting notification became due; 0 if none is due",
-      registers,
-    }).set(wait);
-    const attempts = new Counter({
-      name: `${PREFIX}notification_attempts_total`,
-      help: "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
-      labelNames: ["outcome"],
-      registers,
-    });
-    // Start at 0: Prometheus misses the first increase of a counter that was absent.
-    for (const outcome of OUTCOMES)
-      attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
-    const heartbeat = new Gauge({
-      name: `${PREFIX}worker_heartbeat_age_seconds`,
-      help: "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
-      labelNames: ["sends"],
-      registers,
-    });
-    for (const [sends, name] of Object.entries(WORKERS)) {
-      const age = activity.get(name)?.age;
-      if (age !== undefined) heartbeat.set({ sends }, age);
-    }
-    const retention = activity.get("retention.run");
-    if (retention) {
-      new Gauge({
-        name: `${PREFIX}retention_last_run_timestamp_seconds`,
-        help: "Unix time when due addresses were last erased; absent before the first run",
-        registers,
-      }).set(retention.lastAt);
-    }
-  } catch {
-    return [];
-  }
+  let facts: Facts | undefined;
+  let isUp = false;
+  const reading = readFacts(services).then((read) => {
+    facts = read;
+    isUp = true;
+  });
+  await waitAtMost(TIMEOUT_SECONDS, reading).catch((error) => {
+    isUp = classify(error) !== "unavailable";
+  });
+  new Gauge({
+    name: `${PREFIX}database_up`,
+    help: "1 if the database answers, 0 if it is unreachable",
+    registers: [registry],
+  }).set(isUp ? 1 : 0);
+  if (facts) report(facts, registry);
   return registry.getMetricsAsJSON();
+}
+
+type Facts = Awaited<ReturnType<typeof readFacts>>;
+
+async function readFacts(services: Services) {
+  const context = createContext(services, { kind: "operator" });
+  const [counts, wait, activity] = await Promise.all([
+    countNotifications(context),
+    longestWait(context),
+    readActivity(services.db),
+  ]);
+  return { counts, wait, activity };
+}
+
+function report({ counts, wait, activity }: Facts, registry: Registry): void {
+  const registers = [registry];
+  const unsent = new Gauge({
+    name: `${PREFIX}notifications`,
+    help: "Notifications not sent yet, by state",
+    labelNames: ["state"],
+    registers,
+  });
+  for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
+  new Gauge({
+    name: `${PREFIX}notifications_longest_wait_seconds`,
+    help: "Seconds since the oldest waiting notification became due; 0 if none is due",
+    registers,
+  }).set(wait);
+  const attempts = new Counter({
+    name: `${PREFIX}notification_attempts_total`,
+    help: "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
+    labelNames: ["outcome"],
+    registers,
+  });
+  // Start at 0: Prometheus misses the first increase of a counter that was absent.
+  for (const outcome of OUTCOMES)
+    attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
+  const heartbeat = new Gauge({
+    name: `${PREFIX}worker_heartbeat_age_seconds`,
+    help: "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
+    labelNames: ["sends"],
+    registers,
+  });
+  for (const [sends, name] of Object.entries(WORKERS)) {
+    const age = activity.get(name)?.age;
+    if (age !== undefined) heartbeat.set({ sends }, age);
+  }
+  const retention = activity.get("retention.run");
+  if (retention) {
+    new Gauge({
+      name: `${PREFIX}retention_last_run_timestamp_seconds`,
+      help: "Unix time when due addresses were last erased; absent before the first run",
+      registers,
+    }).set(retention.lastAt);
+  }
 }

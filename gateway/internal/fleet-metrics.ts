@@ -1,5 +1,6 @@
 import cluster, { type Worker } from "node:cluster";
-import { type Metrics, type MetricsSnapshot, sumCounters } from "./metrics.js";
+import { Counter, Registry } from "prom-client";
+import { type Metrics, type MetricsSnapshot, PREFIX, sumCounters } from "./metrics.js";
 
 /** Time a worker has to respond to a scrape. Then its last snapshot is used. */
 const WORKER_TIMEOUT_MS = 500;
@@ -29,20 +30,28 @@ export async function sendMetricsToPrimary(metrics: Metrics): Promise<void> {
 }
 
 /**
- * Runs in the primary: returns a function that reads the snapshots of all workers. Includes the counts of workers that
- * have ended, so that a counter never goes down.
+ * Runs in the primary: returns a function that reads the snapshots of all workers, and the number of crashes. Includes the
+ * counts of workers that have ended, so that a counter never goes down.
  */
 export function collectWorkerMetrics(): () => Promise<MetricsSnapshot[]> {
   const latest = new Map<number, MetricsSnapshot>();
   const waiting = new Map<number, () => void>();
   let ended: Promise<MetricsSnapshot> = Promise.resolve([]);
+  const registry = new Registry();
+  const crashes = new Counter({
+    name: `${PREFIX}process_crashes_total`,
+    help: "Processes of --workers that exited with an error or were killed",
+    registers: [registry],
+  });
 
   cluster.on("message", ({ id }: Worker, message: Partial<MetricsResponse>) => {
     if (!message?.metrics) return;
     latest.set(id, message.metrics);
     waiting.get(id)?.();
   });
-  cluster.on("exit", ({ id }: Worker) => {
+  cluster.on("exit", ({ id }: Worker, code: number | null) => {
+    // Null if a signal killed it.
+    if (code !== 0) crashes.inc();
     const last = latest.get(id);
     latest.delete(id);
     waiting.get(id)?.();
@@ -62,6 +71,6 @@ export function collectWorkerMetrics(): () => Promise<MetricsSnapshot[]> {
   return async () => {
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
     await Promise.all(workers.map((worker) => worker && requestMetrics(worker)));
-    return [await ended, ...latest.values()];
+    return [await registry.getMetricsAsJSON(), await ended, ...latest.values()];
   };
 }

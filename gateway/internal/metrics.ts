@@ -12,6 +12,7 @@ import {
   Registry,
 } from "prom-client";
 import type { Failure } from "../../server/failures.js";
+import { PROCEDURES } from "./procedures.js";
 
 /** The metrics of one process, as JSON that can be sent between processes. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
@@ -26,6 +27,8 @@ export interface Metrics {
   onDatabaseError(failure: Failure): void;
   /** Reports the connections of this pool from now on. */
   watchPool(pool: Pool): void;
+  /** Reports whether Redis is available from now on. */
+  watchRedis(redis: { isUp(): boolean }): void;
   read(): Promise<MetricsSnapshot>;
 }
 
@@ -46,7 +49,7 @@ export function createMetrics(): Metrics {
     registers,
   });
   const seconds = new Histogram({
-    name: `${PREFIX}request_seconds`,
+    name: `${PREFIX}request_duration_seconds`,
     help: "Seconds from a request's arrival to the end of its response, by operation",
     labelNames: ["operation"],
     buckets: BUCKETS_SECONDS,
@@ -67,7 +70,7 @@ export function createMetrics(): Metrics {
     registers,
   });
   const keyLookUps = new Counter({
-    name: `${PREFIX}key_look_ups_total`,
+    name: `${PREFIX}key_lookups_total`,
     help: "Look-ups of well-formed keys, by result of the process's cache (hit, miss)",
     labelNames: ["cache"],
     registers,
@@ -92,6 +95,7 @@ export function createMetrics(): Metrics {
   for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
   for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
+  for (const operation of [...PROCEDURES, "batch", "none"]) requests.inc({ operation, status: 500 }, 0);
   return {
     observe(_req, res, next) {
       const began = performance.now();
@@ -110,18 +114,46 @@ export function createMetrics(): Metrics {
     watchPool(pool) {
       new Gauge({
         name: `${PREFIX}pool_connections`,
-        help: "Database connections that are busy or idle, and requests waiting for one",
+        help: "Database connections, by state (busy, idle)",
         labelNames: ["state"],
         registers,
         collect() {
           this.set({ state: "busy" }, pool.totalCount - pool.idleCount);
           this.set({ state: "idle" }, pool.idleCount);
-          this.set({ state: "waiting" }, pool.waitingCount);
+        },
+      });
+      new Gauge({
+        name: `${PREFIX}pool_waiting_requests`,
+        help: "Requests that wait for a database connection",
+        registers,
+        collect() {
+          this.set(pool.waitingCount);
         },
       });
     },
-    read: () => registry.getMetricsAsJSON(),
+    watchRedis(redis) {
+      new Gauge({
+        name: `${PREFIX}redis_up`,
+        help: "1 if Redis counts the rate limits, 0 if it is unavailable; absent without REDIS_URL",
+        aggregator: "min",
+        registers,
+        collect() {
+          this.set(redis.isUp() ? 1 : 0);
+        },
+      });
+    },
+    read: async () => (await registry.getMetricsAsJSON()).map(withAggregator),
   };
+}
+
+/**
+ * Changes how some default metrics are merged. prom-client averages the lag of event loops, which hides a slow process
+ * among idle ones, and omits the start time; the first snapshot is that of the primary.
+ */
+function withAggregator(metric: MetricsSnapshot[number]): MetricsSnapshot[number] {
+  if (metric.name === "process_start_time_seconds") return { ...metric, aggregator: "first" };
+  const isLag = metric.name.startsWith("nodejs_eventloop_lag_") && metric.aggregator === "average";
+  return isLag ? { ...metric, aggregator: "max" } : metric;
 }
 
 /** Merges snapshots, adding up counters. */

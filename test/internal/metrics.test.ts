@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 
+import { createMetrics, mergeSnapshots } from "../../gateway/internal/metrics.js";
+import { PROCEDURES } from "../../gateway/internal/procedures.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { recordActivity } from "../../server/worker-activity.js";
@@ -13,6 +15,7 @@ import { makeListingOwner } from "../support/listing-owner.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort } from "../support/network.js";
 import { fixedStay } from "../support/stays.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
 import {
   createInternalClient,
   spawnInternalGateway,
@@ -35,6 +38,11 @@ async function scrape(url: string): Promise<Map<string, number>> {
     }),
   );
 }
+
+/** Metrics that only `--workers` reports. */
+const WITH_WORKERS = ["guest_forms_process_crashes_total"];
+
+const unusedRedisUrl = async () => `redis://127.0.0.1:${await freePort()}`;
 
 const sumRequests = (metrics: Map<string, number>) =>
   [...metrics].reduce(
@@ -80,17 +88,29 @@ describe("metrics of one process", () => {
     expect(count("keys.issue", 200)).toBe(1);
   });
 
+  test("every operation has a count of status 500 from the start, so that its first failure is an increase", () => {
+    const counts = [...PROCEDURES, "batch", "none"].map((operation) =>
+      metrics.get(`guest_forms_requests_total{operation="${operation}",status="500"}`),
+    );
+    expect(counts.length).toBeGreaterThan(20);
+    expect(new Set(counts)).toEqual(new Set([0]));
+  });
+
   test("latencies are reported as histograms by operation", () => {
-    expect(metrics.get('guest_forms_request_seconds_count{operation="forms.create"}')).toBe(4);
-    expect(metrics.get('guest_forms_request_seconds_bucket{le="+Inf",operation="forms.create"}')).toBe(4);
-    expect(metrics.get('guest_forms_request_seconds_sum{operation="forms.create"}')).toBeGreaterThan(0);
+    expect(metrics.get('guest_forms_request_duration_seconds_count{operation="forms.create"}')).toBe(4);
+    expect(
+      metrics.get('guest_forms_request_duration_seconds_bucket{le="+Inf",operation="forms.create"}'),
+    ).toBe(4);
+    expect(metrics.get('guest_forms_request_duration_seconds_sum{operation="forms.create"}')).toBeGreaterThan(
+      0,
+    );
   });
 
   test("the pool, the key cache, rate-limit refusals and fallbacks, replays and notifications are reported", () => {
     expect(metrics.get('guest_forms_pool_connections{state="idle"}')).toBeGreaterThan(0);
-    expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
-    expect(metrics.get('guest_forms_key_look_ups_total{cache="miss"}')).toBeGreaterThanOrEqual(5);
-    expect(metrics.get('guest_forms_key_look_ups_total{cache="hit"}')).toBeGreaterThanOrEqual(8);
+    expect(metrics.get("guest_forms_pool_waiting_requests")).toBe(0);
+    expect(metrics.get('guest_forms_key_lookups_total{cache="miss"}')).toBeGreaterThanOrEqual(5);
+    expect(metrics.get('guest_forms_key_lookups_total{cache="hit"}')).toBeGreaterThanOrEqual(8);
     expect(metrics.get('guest_forms_rate_limit_refusals_total{limit="key"}')).toBe(3);
     expect(metrics.get('guest_forms_rate_limit_refusals_total{limit="bad_key"}')).toBe(2);
     expect(metrics.get("guest_forms_rate_limit_fallbacks_total")).toBe(0);
@@ -125,6 +145,13 @@ describe("metrics of one process", () => {
     ]);
   });
 
+  test("the start of the process and whether the database answers are reported, and Redis only with REDIS_URL", () => {
+    const startedAt = Number(metrics.get("process_start_time_seconds"));
+    expect(Math.abs(startedAt + process.uptime() - Date.now() / 1000)).toBeLessThan(5);
+    expect(metrics.get("guest_forms_database_up")).toBe(1);
+    expect(metrics.has("guest_forms_redis_up")).toBe(false);
+  });
+
   test("the version of the build and of Node.js is reported", () => {
     const { version } = createRequire(import.meta.url)("guest-forms/package.json");
     expect(metrics.get(`guest_forms_build_info{version="${version}",node="${process.version}"}`)).toBe(1);
@@ -138,7 +165,8 @@ describe("metrics of workers", () => {
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
 
   test("any gateway reports attempts, the longest wait, heartbeats and the last retention run of all workers, and metrics.md lists every metric", async () => {
-    const { gateway, url } = await startInternalGateway();
+    // With REDIS_URL, because guest_forms_redis_up is absent without.
+    const { gateway, url } = await startInternalGateway({ REDIS_URL: await unusedRedisUrl() });
     const services = await gateway.services();
     const holder = await makeListingOwner(services);
     await gateway.request({ path: "/v1/forms" });
@@ -184,8 +212,10 @@ describe("metrics of workers", () => {
     const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");
     const documented = [...page.matchAll(/^\| `(guest_forms_\w+)`/gm)].map(([, name]) => name);
     const reported = [...after.keys()].flatMap((name) => /^guest_forms_\w+/.exec(name) ?? []);
-    const families = reported.map((name) => name.replace(/^(guest_forms_request_seconds)_\w+$/, "$1"));
-    expect([...new Set(families)].sort()).toEqual(documented.sort());
+    const families = reported.map((name) =>
+      name.replace(/^(guest_forms_request_duration_seconds)_\w+$/, "$1"),
+    );
+    expect([...new Set([...families, ...WITH_WORKERS])].sort()).toEqual(documented.sort());
   });
 });
 
@@ -223,22 +253,55 @@ test("without the database a scrape takes less than 3 s and has all metrics that
   const began = performance.now();
   const metrics = await scrape(url);
   expect(performance.now() - began).toBeLessThan(3_000);
+  expect(metrics.get("guest_forms_database_up")).toBe(0);
   expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
-  expect(metrics.get('guest_forms_pool_connections{state="waiting"}')).toBe(0);
+  expect(metrics.get("guest_forms_pool_waiting_requests")).toBe(0);
   expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
   const again = await scrape(url);
   expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
 });
 
-test("without Redis every request counted in memory is reported as a fallback", async () => {
-  const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
-  const { gateway, url } = await startInternalGateway({ REDIS_URL });
-  const { key } = await gateway.addKeyHolder();
-  for (let n = 0; n < 3; n++) await gateway.request({ path: "/v1/listings", key });
-  expect((await scrape(url)).get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
+test("a scrape ends within 6 s if the database hangs, however long its timeouts are", async () => {
+  const { url: target } = await createTestDatabase();
+  const proxy = await TcpProxy.start(target);
+  const { url } = await startInternalGateway({ DATABASE_URL: proxy.url });
+  expect((await scrape(url)).get("guest_forms_database_up")).toBe(1);
+  proxy.freeze();
+  const began = performance.now();
+  expect((await scrape(url)).get("guest_forms_database_up")).toBe(0);
+  expect(performance.now() - began).toBeLessThan(6_000);
 });
 
-test("with several processes one internal port reports their sum, which does not drop when workers are replaced", async () => {
+test("a database that answers with an error is up", async () => {
+  const { gateway, url } = await startInternalGateway();
+  await (await gateway.services()).db.pool.query("ALTER TABLE worker_activity RENAME TO gone");
+  const metrics = await scrape(url);
+  expect(metrics.get("guest_forms_database_up")).toBe(1);
+  expect(metrics.has('guest_forms_notifications{state="waiting"}')).toBe(false);
+});
+
+test("without Redis every request counted in memory is reported as a fallback", async () => {
+  const { gateway, url } = await startInternalGateway({ REDIS_URL: await unusedRedisUrl() });
+  const { key } = await gateway.addKeyHolder();
+  for (let n = 0; n < 3; n++) await gateway.request({ path: "/v1/listings", key });
+  const metrics = await scrape(url);
+  expect(metrics.get("guest_forms_rate_limit_fallbacks_total")).toBe(3);
+  expect(metrics.get("guest_forms_redis_up")).toBe(0);
+});
+
+test("the lag of several processes is that of the slowest one, and their start is that of the primary", async () => {
+  const snapshot = await createMetrics().read();
+  const withValue = (value: number) =>
+    snapshot.map((metric) => ({ ...metric, values: metric.values.map((one) => ({ ...one, value })) }));
+  const merged = mergeSnapshots([withValue(0.01), withValue(0.8), withValue(0.02)]);
+  const readValue = async (name: string) => (await merged.getSingleMetric(name)?.get())?.values[0]?.value;
+  expect(await readValue("nodejs_eventloop_lag_p99_seconds")).toBe(0.8);
+  expect(await readValue("nodejs_eventloop_lag_min_seconds")).toBe(0.01);
+  expect(await readValue("process_start_time_seconds")).toBe(0.01);
+  expect(await readValue("process_resident_memory_bytes")).toBeCloseTo(0.83);
+});
+
+test("with several processes one internal port reports their sum, which does not drop when workers are replaced, and counts those that crash", async () => {
   const services = await openTestServices({ APP_SECRETS: "" });
   for (let sent = 1; sent <= 3; sent++) await recordActivity(services.db, "notification.sent");
   const { id: userId } = await makeUser(services);
@@ -272,6 +335,11 @@ test("with several processes one internal port reports their sum, which does not
   await send(5);
   const last = await scrape(url);
   expect(last.get('guest_forms_requests_total{operation="listings.list",status="200"}')).toBe(55);
-  expect(last.get('guest_forms_request_seconds_count{operation="listings.list"}')).toBe(55);
+  expect(last.get('guest_forms_request_duration_seconds_count{operation="listings.list"}')).toBe(55);
+
+  expect(WITH_WORKERS.map((name) => last.get(name))).toEqual([0]);
+  const pids = [...service.stderr.matchAll(/"pid":(\d+).*"msg":"listening"/g)].map(([, pid]) => Number(pid));
+  process.kill(Number(pids.at(-1)), "SIGKILL");
+  await expect.poll(async () => (await scrape(url)).get("guest_forms_process_crashes_total")).toBe(1);
   expect((await service.stop()).code).toBe(0);
 }, 120_000);

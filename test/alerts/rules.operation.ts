@@ -1,0 +1,71 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { describeWithBinary } from "../support/describe-with-binary.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { RULES_PATH, readAlertRules } from "./alert-rules.js";
+import { RULE_CASES, type RuleCases } from "./rule-cases.js";
+
+const SILENT_MINUTES = 120;
+
+describeWithBinary("promtool:prometheus", "the alert rules", (promtool) => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await makeTempFolder("rules");
+  });
+
+  const run = (...args: string[]) => execFileSync(promtool, args, { encoding: "utf8", stdio: "pipe" });
+
+  test("promtool accepts the rules and the sample configuration", () => {
+    expect(run("check", "rules", RULES_PATH)).toContain(`SUCCESS: ${readAlertRules().length} rules found`);
+    copyFileSync(join(packageRoot(), "deploy/prometheus/prometheus.yml"), join(folder, "prometheus.yml"));
+    copyFileSync(RULES_PATH, join(folder, "guest-forms-alerts.yml"));
+    writeFileSync(join(folder, "guest-forms.token"), "token");
+    expect(run("check", "config", join(folder, "prometheus.yml"))).toContain("1 rule files found");
+  });
+
+  test("every alert has a case that fires it and one that does not", () => {
+    expect(Object.keys(RULE_CASES)).toEqual(readAlertRules().map(({ alert }) => alert));
+    for (const [alert, { fires, silent }] of Object.entries(RULE_CASES))
+      expect([fires.length > 0, silent.length > 0], alert).toEqual([true, true]);
+  });
+
+  test.each(Object.entries(RULE_CASES))(
+    "%s fires from the promised minute on, and stays silent below its threshold",
+    (alert, cases) => {
+      const file = join(folder, `${alert}.json`);
+      writeFileSync(file, JSON.stringify(toPromtool(alert, cases)));
+      expect(run("test", "rules", file)).toContain("SUCCESS");
+    },
+  );
+});
+
+/** A test file of promtool. It is YAML, of which JSON is a part. */
+function toPromtool(alert: string, { fires, silent }: RuleCases) {
+  const firing = `ALERTS{alertname="${alert}",alertstate="firing"}`;
+  const expects = (expr: string, minute: number, value?: number) => ({
+    expr: `count(${expr})`,
+    eval_time: `${minute}m`,
+    exp_samples: value === undefined ? [] : [{ labels: "{}", value }],
+  });
+  const group = (name: string, series: Record<string, string>, checks: object[]) => ({
+    name,
+    interval: "1m",
+    input_series: Object.entries(series).map(([of, values]) => ({ series: of, values })),
+    promql_expr_test: checks,
+  });
+  return {
+    rule_files: [RULES_PATH],
+    evaluation_interval: "1m",
+    tests: [
+      ...fires.map(({ case: name, series, fromMinute }) =>
+        group(name, series, [expects(firing, fromMinute - 1), expects(firing, fromMinute, 1)]),
+      ),
+      ...silent.map(({ case: name, series }) =>
+        group(name, series, [expects(`count_over_time(${firing}[${SILENT_MINUTES}m])`, SILENT_MINUTES)]),
+      ),
+    ],
+  };
+}

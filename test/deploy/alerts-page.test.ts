@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { buildProgram } from "../../gateway/commands/program.js";
+import { packageRoot } from "../../prisma/package-root.js";
+import { readAlertRules } from "../alerts/alert-rules.js";
+
+const root = packageRoot();
+const page = readFileSync(join(root, "gateway/docs/alerts.md"), "utf8");
+
+const sources = ["server", "gateway"].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => readFileSync(join(root, folder, path), "utf8")),
+);
+
+/** `log.error(`, or `log[level](` behind a line with "error". */
+const ERROR_CALL = /\blog\.(?:error|fatal)\(|"error"[^\n]*\n?[^\n]*\blog\[\w+\]\(/g;
+
+/** The text of a call up to the parenthesis that closes it. */
+function callAt(source: string, open: number): string {
+  let depth = 0;
+  for (let end = open; end < source.length; end++) {
+    if (source[end] === "(") depth += 1;
+    if (source[end] === ")") depth -= 1;
+    if (depth === 0) return source.slice(open, end);
+  }
+  throw new Error(`A call does not end:\n${source.slice(open, open + 100)}`);
+}
+
+/** The message of each call that logs at level error: its last argument. */
+const logged = sources.flatMap((source) =>
+  [...source.matchAll(ERROR_CALL)].map(({ index, 0: start }) => {
+    const call = callAt(source, index + start.length - 1);
+    return /"([^"]+)",?\s*$/.exec(call)?.[1] ?? `no message: ${call}`;
+  }),
+);
+
+test("alerts.md has a section for every alert, with its severity, and no other", () => {
+  const rules = readAlertRules();
+  const sections = [...page.matchAll(/^### (\w+)\n\n(\w+)\./gm)].map(([, name, severity]) => [
+    name,
+    severity?.toLowerCase(),
+  ]);
+  expect(sections.length).toBe(page.match(/^### /gm)?.length);
+  expect(sections.sort()).toEqual(rules.map(({ alert, labels }) => [alert, labels.severity]).sort());
+  expect(rules.map(({ annotations }) => annotations.runbook)).toEqual(
+    rules.map(({ alert }) => `gateway/docs/alerts.md#${alert.toLowerCase()}`),
+  );
+});
+
+test("alerts.md has every message that is logged at level error, and no other", () => {
+  const documented = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map(([, message]) => message);
+  expect([...new Set(logged)].sort()).toEqual(documented.sort());
+});
+
+test("every call of a method named error or fatal, and every log call with a computed level, was found", () => {
+  const count = (pattern: RegExp) =>
+    sources.reduce((sum, text) => sum + [...text.matchAll(pattern)].length, 0);
+  // Not among them: console.error of `npm run migration`, and the log line of a request, at debug or info.
+  expect(logged.length).toBe(count(/\.(error|fatal)\(/g) - 1 + count(/\blog\[[^\]]+\]\(/g) - 1);
+  expect(logged.length).toBe(13);
+});
+
+test("every command that alerts.md names exists", () => {
+  const named = [...page.matchAll(/`guest-forms ([^`]+)`/g)].map(([, command = ""]) => command);
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.filter((command) => !isCommand(buildProgram(), command.split(" ")))).toEqual([]);
+});
+
+/** Whether the words lead to a command; after it come its options and arguments. */
+function isCommand({ commands, registeredArguments, options }: Command, [word, ...rest]: string[]): boolean {
+  if (word === undefined) return true;
+  if (word.startsWith("--")) return options.some(({ long }) => long === word);
+  const command = commands.find((one) => one.name() === word);
+  return command ? isCommand(command, rest) : registeredArguments.length > 0;
+}
