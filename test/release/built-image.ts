@@ -16,14 +16,12 @@ const DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 /** `node`, which the base image adds. */
 const USER_ID = 1000;
 
-export interface BuiltImage {
+interface BuiltImage {
   /** The root of its file system. */
   root: string;
   workdir: string;
   user: string;
   env: Record<string, string>;
-  entrypoint: string[];
-  command: string[];
 }
 
 /**
@@ -33,7 +31,7 @@ export interface BuiltImage {
 export async function buildImage(folder: string): Promise<BuiltImage> {
   const roots = new Map<string, string>();
   const args: Record<string, string> = {};
-  let image: BuiltImage = { root: "", workdir: "/", user: "root", env: {}, entrypoint: [], command: [] };
+  let image: BuiltImage = { root: "", workdir: "/", user: "root", env: {} };
   for (const { name, value } of readInstructions()) {
     if (name === "FROM") {
       const root = join(folder, `stage-${roots.size}`);
@@ -48,9 +46,8 @@ export async function buildImage(folder: string): Promise<BuiltImage> {
     } else if (name === "COPY") await copy(value, image, roots);
     else if (name === "RUN") await runStep(value, image, args);
     else if (name === "USER") image.user = value;
-    else if (name === "ENTRYPOINT") image.entrypoint = JSON.parse(value);
-    else if (name === "CMD") image.command = JSON.parse(value);
-    else if (!["EXPOSE", "HEALTHCHECK"].includes(name)) throw new Error(`Unknown instruction: ${name}`);
+    else if (!["EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"].includes(name))
+      throw new Error(`Unknown instruction: ${name}`);
   }
   return image;
 }
@@ -124,15 +121,12 @@ async function runStep(command: string, { root, workdir, env }: BuiltImage, args
   await run(program, [...rest, command], { env: { HOME, PATH, ...args, ...env }, maxBuffer: 64 << 20 });
 }
 
-/**
- * Runs Node with these arguments in the image, as compose.yaml does: as its user, without capabilities, on a read-only file
- * system.
- */
+/** Runs Node with these arguments as the image's user, without capabilities, on a read-only file system. */
 export function spawnInImage(
   { root, workdir, env: imageEnv, user }: BuiltImage,
   args: string[],
   env: Record<string, string> = {},
-  { hasTmp = true } = {},
+  { hasTmp = true }: { hasTmp?: boolean | undefined } = {},
 ): RunningProcess {
   if (user !== "node") throw new Error(`The image runs as ${user}.`);
   const id = `--reuid=${USER_ID} --regid=${USER_ID} --clear-groups`;

@@ -4,44 +4,67 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
 
-/** A block of code in gateway/docs/operating.md. */
-export interface CodeBlock {
-  /** The heading above it. */
-  section: string;
-  language: string;
+const page = readFileSync(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
+
+const BLOCK = /^( *)```(\w*)\n([\s\S]*?)^ *```$/gm;
+
+/** The blocks of code, without their indentation. */
+const blocks = [...page.matchAll(BLOCK)].map(([, indent = "", language = "", text = ""]) => ({
+  language,
+  text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+}));
+
+const inlineCode = [...page.replaceAll(BLOCK, "").matchAll(/`([^`]+)`/g)].map(([, text = ""]) =>
+  text.replaceAll(/\s+/g, " "),
+);
+
+/** Returns the block of code in gateway/docs/operating.md that contains this text. Throws unless there is exactly one. */
+export const operatingBlock = (text: string): string =>
+  findOne(
+    blocks.map((block) => block.text),
+    text,
+  );
+
+/** Returns the inline code in gateway/docs/operating.md that is or contains this text. Throws unless there is exactly one. */
+export const operatingInline = (text: string): string => findOne([...new Set(inlineCode)], text);
+
+function findOne(all: string[], text: string): string {
+  if (all.includes(text)) return text;
+  const [found, ...others] = all.filter((each) => each.includes(text));
+  if (!found || others.length > 0)
+    throw new Error(
+      `operating.md must have this once, not ${others.length + (found ? 1 : 0)} times: ${text}`,
+    );
+  return found;
+}
+
+interface PageCommand {
   text: string;
+  isInline: boolean;
+  /** The block or inline code that it is part of. */
+  source: string;
 }
 
-/** Returns the blocks of code in a Markdown text, without their indentation. */
-export function codeBlocksOf(markdown: string): CodeBlock[] {
-  const found = markdown.matchAll(/^#+ (.+)$|^( *)```(\w*)\n([\s\S]*?)^ *```$/gm);
-  let section = "";
-  return [...found].flatMap(([, heading, indent = "", language = "", text = ""]) => {
-    if (heading !== undefined) section = heading;
-    else return [{ section, language, text: text.replaceAll(new RegExp(`^${indent}`, "gm"), "") }];
-    return [];
-  });
+/** Returns the commands of gateway/docs/operating.md: the lines of shell blocks, and inline code that starts like one. */
+export function readCommands(): PageCommand[] {
+  const inBlocks = blocks
+    .filter(({ language }) => language === "sh")
+    .flatMap(({ text: source }) => linesOf(source).map((text) => ({ text, source, isInline: false })));
+  const programs = new Set(["gateway/guest-forms.cjs", ...inBlocks.map(({ text }) => text.split(" ")[0])]);
+  const inline = [...new Set(inlineCode)]
+    .filter((text) => text.includes(" ") && programs.has(text.split(" ")[0]))
+    .map((text) => ({ text, source: text, isInline: true }));
+  return [...inBlocks, ...inline];
 }
 
-export const readOperatingPage = () => readFileSync(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
-
-/** Returns the block of gateway/docs/operating.md that contains this text. Throws unless there is exactly one. */
-export function operatingBlock(text: string): string {
-  const [block, ...others] = codeBlocksOf(readOperatingPage()).filter((each) => each.text.includes(text));
-  if (!block || others.length > 0) throw new Error(`operating.md must have one block of code with: ${text}`);
-  return block.text;
-}
-
-/** Returns the command in gateway/docs/operating.md that is written as inline code and contains this text. */
-export function operatingInline(text: string): string {
-  const prose = readOperatingPage().replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
-  const [command, ...others] = [...prose.matchAll(/`([^`]+)`/g)]
-    .map(([, code = ""]) => code)
-    .filter((code) => code.includes(text));
-  if (!command || others.length > 0)
-    throw new Error(`operating.md must have one inline command with: ${text}`);
-  return command;
-}
+/** The commands of a script: no comments, no here-documents, no settings, and continued lines joined. */
+const linesOf = (script: string): string[] =>
+  script
+    .replaceAll(/ *\\\n */g, " ")
+    .replaceAll(/ <<'(\w+)'\n[\s\S]*?^\1$/gm, "")
+    .split("\n")
+    .map((line) => line.replace(/(^|\s)#\s.*$/, "").trim())
+    .filter((line) => line !== "" && !/^\w+=\S*$/.test(line));
 
 export interface ScriptOptions {
   /** Environment variables, besides PATH. */
