@@ -19,6 +19,7 @@ export interface Keyring {
   cursor: Keys;
   fingerprint: Keys;
   email: Keys;
+  erasure: Keys;
 }
 
 /** Derives the key of a root secret for one purpose. */
@@ -32,7 +33,12 @@ export function deriveKeyring(secrets: readonly string[]): Keyring {
       throw new Error("There is no application secret. Set APP_SECRETS or run `guest-forms migrate`.");
     return [first, ...rest];
   };
-  return { cursor: derive("cursor"), fingerprint: derive("fingerprint"), email: derive("email") };
+  return {
+    cursor: derive("cursor"),
+    fingerprint: derive("fingerprint"),
+    email: derive("email"),
+    erasure: derive("erasure"),
+  };
 }
 
 /** Prisma's error code. */

@@ -1,16 +1,22 @@
 import { operatorProcedure, router } from "../trpc.js";
 import { erasePerson } from "./erase.js";
+import { listErasures } from "./erasures.js";
 import { listMembers, listUsers } from "./lists.js";
+import { reapplyErasures } from "./reapply.js";
 import {
   createUserInput,
   erased,
   eraseInput,
+  erasures,
   findUserInput,
   getUserInput,
+  listErasuresInput,
   listMembersInput,
   listUsersInput,
   memberPage,
   membership,
+  reapplied,
+  reapplyInput,
   removeMemberInput,
   setMemberInput,
   user,
@@ -64,11 +70,24 @@ export const membersRouter = router({
 
 export const peopleRouter = router({
   /**
-   * Erases a guest's address from all forms and cancels unsent notifications to it; users are not changed. Operator.
-   * Errors: VALIDATION_ERROR (malformed address).
+   * Erases a guest's address from all forms and cancels unsent notifications to it; users are not changed. Returns a record
+   * with which the erasure can be repeated. Operator. Errors: VALIDATION_ERROR (malformed address).
    */
   erase: operatorProcedure
     .input(eraseInput)
     .output(erased)
     .mutation(({ ctx, input }) => erasePerson(ctx, input.email)),
+  /** All erasures on request, oldest first. Operator. Errors: VALIDATION_ERROR. */
+  erasures: operatorProcedure
+    .input(listErasuresInput)
+    .output(erasures)
+    .query(({ ctx, input }) => listErasures(ctx, input.since)),
+  /**
+   * Repeats erasures that a restored database does not know. Operator. Errors: VALIDATION_ERROR (names the first malformed
+   * record; nothing is erased).
+   */
+  reapply: operatorProcedure
+    .input(reapplyInput)
+    .output(reapplied)
+    .mutation(({ ctx, input }) => reapplyErasures(ctx, input.records)),
 });

@@ -1,9 +1,13 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import { seal } from "../../server/secrets.js";
 import { openTestServices } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { commandEnv } from "../support/mail-server.js";
 import { runInProcess } from "../support/run-in-process.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 let services: Services;
 let owner: ListingOwner;
@@ -21,7 +25,13 @@ describe("people erase", () => {
   test("prints the counts", async () => {
     await owner.create(owner.body);
     const erased = await run("people", "erase", "Guest@example.com", "--json");
-    expect(JSON.parse(erased.stdout)).toEqual({ forms: 1, notifications: 1, unreadable: 0 });
+    expect(JSON.parse(erased.stdout)).toEqual({
+      forms: 1,
+      notifications: 1,
+      unreadable: 0,
+      erasedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      addressHash: expect.stringMatching(/^[\w-]{55}$/),
+    });
     const again = await run("people", "erase", "guest@example.com");
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
   });
@@ -30,6 +40,88 @@ describe("people erase", () => {
     const wrong = await run("people", "erase", "unmistakable@@");
     expect(wrong).toEqual({ code: 2, stdout: "", message: "EMAIL: must be an email address" });
     expect((await run("people", "erase")).code).toBe(2);
+  });
+});
+
+describe("people erasures and people reapply", () => {
+  const write = async (...lines: string[]) => {
+    const file = join(await makeTempFolder("erasures"), "erasures.ndjson");
+    await writeFile(file, lines.join("\n"));
+    return file;
+  };
+
+  test("erase --json and erasures print records that reapply accepts, one per line", async () => {
+    const { form } = await owner.create(owner.body);
+    const erased = (await run("people", "erase", "guest@example.com", "--json")).stdout;
+    const { erasedAt, addressHash } = JSON.parse(erased);
+    const listed = await run("people", "erasures", "--since", erasedAt);
+    expect(listed).toEqual({
+      code: 0,
+      message: "",
+      stdout: `${JSON.stringify({ erasedAt, addressHash })}\n`,
+    });
+    expect(JSON.parse((await run("people", "erasures", "--json")).stdout)).toContainEqual({
+      erasedAt,
+      addressHash,
+    });
+    expect((await run("people", "erasures", "--since", "9999-01-01T00:00:00Z")).stdout.trim()).toBe("");
+
+    await restoreAddress(form.id);
+    const file = await write(erased, listed.stdout, "");
+    const counts = { forms: 1, notifications: 1, unreadable: 0, applied: 1, known: 0, unknownSecret: 0 };
+    expect(JSON.parse((await run("people", "reapply", file, "--json")).stdout)).toEqual(counts);
+    expect((await run("people", "reapply", file)).stdout).toMatch(/^known: +1$/m);
+  });
+
+  /** Makes a new form's row that of an erased form, and forgets its erasure, as if an older backup had been restored. */
+  async function restoreAddress(id: string): Promise<void> {
+    const sealed = seal(services.keyring.email, "guest@example.com", id);
+    await services.db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, sealed]);
+    await services.db.pool.query("INSERT INTO notifications (kind, form_id) VALUES ('form.created', $1)", [
+      id,
+    ]);
+    await services.db.pool.query("TRUNCATE erasures");
+  }
+
+  test("reapply rejects a malformed file whole, and names each line and field", async () => {
+    const { form } = await owner.create(owner.body);
+    const { stdout } = await run("people", "erase", "guest@example.com", "--json");
+    await restoreAddress(form.id);
+    const { addressHash, erasedAt } = JSON.parse(stdout);
+    const file = await write(
+      stdout.trim(),
+      "",
+      '{"error":{"code":"COMMAND_FAILED"}}',
+      JSON.stringify({ erasedAt: "yesterday", addressHash: `${addressHash.slice(0, -1)}` }),
+      '{"erasedAt":',
+      JSON.stringify({ erasedAt, addressHash: `B${addressHash.slice(1)}` }),
+      "[]",
+    );
+    const { code, message, stdout: printed } = await run("people", "reapply", file);
+    expect([code, printed]).toEqual([2, ""]);
+    expect(message.split("; ")).toEqual([
+      "FILE: line 3: erasedAt is required",
+      "FILE: line 3: addressHash is required",
+      "FILE: line 4: erasedAt must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z",
+      "FILE: line 4: addressHash must be the `addressHash` of an erasure",
+      "FILE: line 5 must be a JSON object",
+      "FILE: line 6: addressHash must be the `addressHash` of an erasure",
+      "FILE: line 7 must be a JSON object",
+    ]);
+    expect(await run("people", "erasures")).toMatchObject({ stdout: "\n" });
+    const { rows } = await services.db.pool.query("SELECT FROM forms WHERE guest_email IS NOT NULL");
+    expect(rows).toHaveLength(1);
+  });
+
+  test("reapply of a file that does not exist names it, and a malformed instant is a usage error", async () => {
+    expect(await run("people", "reapply", "/nothing/here")).toMatchObject({
+      code: 1,
+      message: "FILE: cannot be read (ENOENT): /nothing/here",
+    });
+    expect(await run("people", "erasures", "--since", "today")).toMatchObject({
+      code: 2,
+      message: expect.stringMatching(/^--since: must be an ISO 8601 instant/),
+    });
   });
 });
 

@@ -43,3 +43,34 @@ test.skipIf(!canVerify)("systemd accepts the unit", () => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+/** Of `systemd-analyze security`: from 0 (no risk) to 100. */
+const MAX_EXPOSURE = 20;
+
+test.skipIf(!canVerify)("systemd rates the unit's exposure at 2.0 of 10 or less", () => {
+  const args = ["security", "--no-pager", "--offline=true", `--threshold=${MAX_EXPOSURE}`];
+  const { status, stdout } = spawnSync(
+    "systemd-analyze",
+    [...args, join(packageRoot(), "deploy/guest-forms.service")],
+    {
+      encoding: "utf8",
+    },
+  );
+  expect(stdout).toMatch(/Overall exposure level for guest-forms.service: \d/);
+  expect(status, stdout).toBe(0);
+});
+
+test("guest-forms.env has valid settings, and all that operating.md sets", () => {
+  const lines = read("deploy/guest-forms.env").split("\n");
+  const entries = lines.flatMap((line) =>
+    [...line.matchAll(/^(\w+)=(.*)$/g)].map(([, name, text]) => [name, text]),
+  );
+  const settings = Object.fromEntries(entries);
+  const exported = [...read("gateway/docs/operating.md").matchAll(/^ *export (\w+)=/gm)].map(
+    ([, name]) => name,
+  );
+  expect(Object.keys(settings)).toEqual(exported);
+  expect(settings.APP_SECRETS).toBe("");
+  expect(readSettings({ ...settings, APP_SECRETS: "s".repeat(32) }).SMTP_FROM).toBe(settings.SMTP_FROM);
+  expect(value("EnvironmentFile")).toBe("/etc/guest-forms.env");
+});

@@ -145,7 +145,7 @@ describe("people.erase: on a guest's request, an address", () => {
       await create(null),
     ].map(({ id }) => id);
     const erased = await asOperator(services).people.erase({ email: ` ${ADDRESS.toLowerCase()} ` });
-    expect(erased).toEqual({ forms: 3, notifications: 3, unreadable: 0 });
+    expect(erased).toMatchObject({ forms: 3, notifications: 3, unreadable: 0 });
     expect(await formsWithAddress()).toEqual(others.slice(0, 3).toSorted());
     expect((await formsWithUnsent()).toSorted()).toEqual(others.slice(0, 3).toSorted());
     for (const id of found) {
@@ -154,7 +154,7 @@ describe("people.erase: on a guest's request, an address", () => {
       ]);
     }
     for (const id of others) expect(await erasureEntries(id)).toEqual([]);
-    expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({
       forms: 0,
       notifications: 0,
       unreadable: 0,
@@ -168,7 +168,7 @@ describe("people.erase: on a guest's request, an address", () => {
     const lost = withSecrets(services, "l".repeat(32));
     await owner.create(body(), undefined, lost);
     await owner.create(body(), undefined, rotated);
-    expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toEqual({
+    expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toMatchObject({
       forms: 2,
       notifications: 2,
       unreadable: 1,
@@ -183,7 +183,7 @@ describe("people.erase: on a guest's request, an address", () => {
        SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 1000) n`,
       [owner.listingId],
     );
-    expect(await asOperator(services).people.erase({ email: ADDRESS })).toEqual({
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({
       forms: 3,
       notifications: 3,
       unreadable: 1000,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { hashKey, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/paging.js";
+import { hashAddress, isAddressHash, isMadeWith } from "../../server/people/address-hash.js";
 import { deriveKey, deriveKeyring, open } from "../../server/secrets.js";
 
 // Values that clients and databases hold. If one of these tests fails, values returned or stored by earlier versions no
@@ -30,6 +31,11 @@ describe("keys derived from APP_SECRETS", () => {
       "email",
       "bc6bd09106c41dcea8feabb2d696d5df534af148e2bd864526c66d776cb5becc",
       "8d3db50d4b2143f944de747d52bd17bea2cd556d7cf860f4ec980cf46724480f",
+    ],
+    [
+      "erasure",
+      "e7d4be01e43e2d0d24370aa12613df91c36cdf78c4978d9e45ed1f636d7bac1d",
+      "6b3d775c0d7bca51e29a279b955b13616fce3cb47bb482a84180f0992f846d76",
     ],
   ] as const)("the %s keys never change", (purpose, ...expected) => {
     expect(keyring[purpose].map((key) => key.export().toString("hex"))).toEqual(expected);
@@ -117,5 +123,18 @@ describe("an API key issued by an earlier version", () => {
   ])("has the same checksum and stored hash: %s", (key, stored) => {
     expect(isWellFormed(key)).toBe(true);
     expect(hashKey(key).toString("hex")).toBe(stored);
+  });
+});
+
+describe("the record of an erasure by an earlier version", () => {
+  const [newKey, oldKey] = keyring.erasure;
+  test.each([
+    [newKey, "guest@example.com", "AUtgOYu6AYYkSoT4PQvXQbT9_QnTLstG-QgI3UtykXSDPlFcEYixGzo"],
+    [newKey, "Gäst+Ü@bücher.example", "AUtgOYu6AYYkgowx8l1b9r-y4NFNJBfZwiFAJ7BGJzBqWdQXELlRfiU"],
+    [oldKey, "guest@example.com", "AeLmvNAWXeOiuXaaqJbCnvAIIlswRo92IBWevw5-9wHtmJg8JWGW9yI"],
+  ])("has the same hash of the address, and names its secret", (key, address, hash) => {
+    expect(isAddressHash(hash)).toBe(true);
+    expect(key && hashAddress(key, address)).toBe(hash);
+    expect(keyring.erasure.filter((each) => isMadeWith(each, hash))).toEqual([key]);
   });
 });

@@ -45,6 +45,8 @@ const REQUIRED_ACCESS: Record<string, "reading" | "writing" | "inApp" | "operati
   "members.set": "operating",
   "members.remove": "operating",
   "people.erase": "operating",
+  "people.erasures": "operating",
+  "people.reapply": "operating",
   "keys.issue": "operating",
   "keys.list": "operating",
   "keys.revoke": "operating",

@@ -67,6 +67,7 @@ async function fillTables(plain: Services): Promise<void> {
        SELECT 'form.created', id, 'sent', now(), NULL FROM forms;
      INSERT INTO notifications (kind, form_id, state, next_attempt_at)
        SELECT 'form.created', id, 'failed', NULL FROM forms LIMIT 3000;
+     INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
      ANALYZE`,
   );
@@ -138,7 +139,9 @@ async function callProcedures(services: Services): Promise<string[]> {
   await catchErrorCode(operator.notifications.retry({ id: "999999999" }));
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
-  await operator.people.erase({ email: "guest@example.com" });
+  const { erasedAt, addressHash } = await operator.people.erase({ email: "guest@example.com" });
+  await operator.people.erasures({ since: erasedAt });
+  await operator.people.reapply({ records: [{ erasedAt, addressHash }] });
   return called;
 }
 
@@ -205,6 +208,8 @@ const ALLOWED = [
   "newest-users: Seq Scan on users",
   // Lists all keys, for the operator, without pages.
   "keys.list: Seq Scan on api_keys",
+  // Reads all erasures, for the operator.
+  "erasures: Seq Scan on erasures",
   // Read all unsent notifications, which are few compared to those sent.
   "list-notifications: notifications_unsent_idx",
   "count-notifications: notifications_unsent_idx",

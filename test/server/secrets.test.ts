@@ -8,21 +8,21 @@ import { fixedStay } from "../support/stays.js";
 const [FIRST, SECOND] = ["first-secret-of-at-least-32-characters", "second-secret-of-at-least-32-characters"];
 
 /** The bytes in hex: Vitest finds any two KeyObjects equal. */
-const bytesOf = ({ cursor, fingerprint, email }: Keyring) => {
+const bytesOf = ({ cursor, fingerprint, email, erasure }: Keyring) => {
   const hex = (keys: Keys) => keys.map((key) => key.export().toString("hex"));
-  return { cursor: hex(cursor), fingerprint: hex(fingerprint), email: hex(email) };
+  return { cursor: hex(cursor), fingerprint: hex(fingerprint), email: hex(email), erasure: hex(erasure) };
 };
 
 describe("the keyring", () => {
   test("has one HKDF-SHA-256 key per secret and purpose, newest first", () => {
     const bytes = bytesOf(deriveKeyring([FIRST, SECOND]));
-    for (const purpose of ["cursor", "fingerprint", "email"] as const) {
+    for (const purpose of ["cursor", "fingerprint", "email", "erasure"] as const) {
       const derived = [FIRST, SECOND].map((secret) =>
         Buffer.from(hkdfSync("sha256", secret, "guest-forms", purpose, 32)).toString("hex"),
       );
       expect(bytes[purpose]).toEqual(derived);
     }
-    expect(new Set(Object.values(bytes).flat()).size).toBe(6);
+    expect(new Set(Object.values(bytes).flat()).size).toBe(8);
   });
 
   test("requires at least one secret", () => {

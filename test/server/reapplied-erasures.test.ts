@@ -1,0 +1,187 @@
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { seal } from "../../server/secrets.js";
+import {
+  asOperator,
+  catchErrorCode,
+  catchRejectedFields,
+  openTestServices,
+  TEST_SECRET,
+  withSecrets,
+} from "../support/factories.js";
+import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
+import { fixedStay } from "../support/stays.js";
+
+const ADDRESS = "Returning.Guest@mail.example.com";
+
+let services: Services;
+let owner: ListingOwner;
+
+beforeAll(async () => {
+  services = await openTestServices();
+  owner = await makeListingOwner(services);
+});
+
+beforeEach(() => services.db.pool.query("TRUNCATE forms, audit_entries, erasures CASCADE"));
+
+const people = (on = services) => asOperator(on).people;
+
+let guests = 0;
+const create = async (guestEmail: string, on = services) =>
+  (await owner.create(fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++guests }), undefined, on))
+    .form;
+
+/** Gives the forms these addresses and unsent notifications again, and forgets all erasures, as a restore does. */
+async function restore(addresses: Record<string, string>, keys = services.keyring.email): Promise<void> {
+  const { pool } = services.db;
+  for (const [id, address] of Object.entries(addresses)) {
+    await pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, seal(keys, address, id)]);
+    await pool.query("INSERT INTO notifications (kind, form_id) VALUES ('form.created', $1)", [id]);
+  }
+  await pool.query("TRUNCATE erasures");
+}
+
+async function formsWithAddress(): Promise<string[]> {
+  const { rows } = await services.db.pool.query("SELECT id FROM forms WHERE guest_email IS NOT NULL");
+  return rows.map(({ id }) => id);
+}
+
+const NOTHING = { forms: 0, notifications: 0, unreadable: 0, applied: 0, known: 0, unknownSecret: 0 };
+
+describe("people.erase returns and stores a record", () => {
+  test("of every erasure, also of an address that no form has, once per address with its last time", async () => {
+    const first = await people().erase({ email: ADDRESS });
+    expect(await people().erasures({})).toEqual([
+      { erasedAt: first.erasedAt, addressHash: first.addressHash },
+    ]);
+    const other = await people().erase({ email: "other@example.com" });
+    const again = await people().erase({ email: ADDRESS.toUpperCase() });
+    expect(again.addressHash).toBe(first.addressHash);
+    expect((await people().erasures({})).map(({ erasedAt }) => erasedAt)).toEqual([
+      other.erasedAt,
+      again.erasedAt,
+    ]);
+    expect(await people().erasures({ since: again.erasedAt })).toHaveLength(1);
+  });
+
+  test("only after the whole erasure, so that a backup with the record has no such address", async () => {
+    const { id } = await create(ADDRESS);
+    const updater = await holdLock(services, "SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const erasing = people().erase({ email: ADDRESS });
+    await waitForBlocked(services, 1);
+    expect(await people().erasures({})).toEqual([]);
+    await updater.commit();
+    await erasing;
+    expect(await people().erasures({})).toHaveLength(1);
+  });
+});
+
+describe("people.reapply erases what a restored backup brought back:", () => {
+  test("the address of every form and its unsent notification, once, audited per form", async () => {
+    const [one, two, kept] = [await create(ADDRESS), await create(ADDRESS), await create("kept@example.com")];
+    const record = await people().erase({ email: ADDRESS });
+    await restore({ [one.id]: ADDRESS, [two.id]: ADDRESS.toUpperCase() });
+    const records = [record, record, { ...record, erasedAt: "2020-01-01T00:00:00Z" }];
+    const first = await people().reapply({ records });
+    expect(first).toEqual({ ...NOTHING, forms: 2, notifications: 2, applied: 1 });
+    expect(await formsWithAddress()).toEqual([kept.id]);
+    expect((await asOperator(services).notifications.list()).map(({ formId }) => formId)).toEqual([kept.id]);
+    const trail = await asOperator(services).audit.trail({ subjectId: one.id });
+    expect(trail.filter(({ action }) => action === "form.email_erased")).toEqual([
+      expect.objectContaining({ actor: "operator", details: { reason: "restore" } }),
+      expect.objectContaining({ actor: "operator", details: { reason: "request" } }),
+    ]);
+    expect(await people().reapply({ records })).toEqual({ ...NOTHING, known: 1 });
+    expect(await people().erasures({})).toEqual([
+      { erasedAt: record.erasedAt, addressHash: record.addressHash },
+    ]);
+  });
+
+  test("an address that an update had removed from the form before the erasure", async () => {
+    const { id, ...form } = await create(ADDRESS);
+    const { checkInDate = "", checkOutDate = "" } = fixedStay(owner.listingId);
+    const body = { listingId: form.listingId, checkInDate, checkOutDate, numberOfGuests: 3 };
+    await owner.forms.update({ id, ...body, guestEmail: "new@example.com" });
+    const record = await people().erase({ email: ADDRESS });
+    expect(record.forms).toBe(0);
+    await restore({ [id]: ADDRESS });
+    expect(await people().reapply({ records: [record] })).toMatchObject({ forms: 1, applied: 1 });
+    expect(await formsWithAddress()).toEqual([]);
+  });
+
+  test("erasures that the backup already had are skipped, and so are forms created after the erasure", async () => {
+    const before = await people().erase({ email: ADDRESS });
+    const again = await create(ADDRESS);
+    expect(await people().reapply({ records: [before] })).toEqual({ ...NOTHING, known: 1 });
+    await services.db.pool.query("TRUNCATE erasures");
+    expect(await people().reapply({ records: [before] })).toEqual({ ...NOTHING, applied: 1 });
+    expect(await formsWithAddress()).toEqual([again.id]);
+    const later = await people().erase({ email: ADDRESS });
+    await restore({ [again.id]: ADDRESS });
+    await people().reapply({ records: [before] });
+    expect(await people().reapply({ records: [later] })).toMatchObject({ applied: 1, forms: 1 });
+  });
+
+  test("records of any listed secret are applied, those of others counted, and applied once their secret is listed", async () => {
+    const { id } = await create(ADDRESS);
+    const [old, renewed] = [services, withSecrets(services, "n".repeat(32), TEST_SECRET)];
+    const [byOld, byNew] = [
+      await people(old).erase({ email: ADDRESS }),
+      await people(renewed).erase({ email: ADDRESS }),
+    ];
+    expect(byNew.addressHash).not.toBe(byOld.addressHash);
+    await restore({ [id]: ADDRESS });
+    expect(await people(old).reapply({ records: [byNew] })).toEqual({ ...NOTHING, unknownSecret: 1 });
+    expect(await formsWithAddress()).toEqual([id]);
+    expect(await people(renewed).reapply({ records: [byNew] })).toMatchObject({ forms: 1, applied: 1 });
+    await restore({ [id]: ADDRESS });
+    expect(await people(renewed).reapply({ records: [byOld] })).toMatchObject({ forms: 1, applied: 1 });
+  });
+
+  test("among more forms and records than one batch, with addresses that no secret decrypts counted", async () => {
+    const { id } = await create(ADDRESS);
+    const record = await people().erase({ email: ADDRESS });
+    await restore({ [id]: ADDRESS });
+    await services.db.pool.query(
+      `INSERT INTO forms (public_id, listing_id, guest_email, fingerprint)
+       SELECT 'bulk-' || n, $1, '\\x00', '\\x00' FROM generate_series(1, 1000) n`,
+      [owner.listingId],
+    );
+    const hashOf = (n: number) => {
+      const bytes = Buffer.from(record.addressHash, "base64url");
+      bytes.writeUInt32BE(n, 20);
+      return bytes.toString("base64url");
+    };
+    const others = Array.from({ length: 2_500 }, (_, n) => ({ ...record, addressHash: hashOf(n) }));
+    const counts = await people().reapply({ records: [...others, record] });
+    expect(counts).toEqual({ ...NOTHING, forms: 1, notifications: 1, unreadable: 1000, applied: 2501 });
+    expect(await people().erasures({})).toHaveLength(2501);
+  });
+
+  test("a run that fails stores no record, so that the next one repeats it completely", async () => {
+    const { id } = await create(ADDRESS);
+    const record = await people().erase({ email: ADDRESS });
+    await restore({ [id]: ADDRESS });
+    const lock = await holdLock(services, "SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const hurried = await openTestServices({
+      DATABASE_URL: services.db.url,
+      DATABASE_LOCK_TIMEOUT_MS: "100",
+    });
+    expect(await catchErrorCode(people(hurried).reapply({ records: [record] }))).toBe("INTERNAL_ERROR");
+    expect(await people().erasures({})).toEqual([]);
+    await lock.commit();
+    expect(await people().reapply({ records: [record] })).toMatchObject({ forms: 1, applied: 1 });
+  });
+
+  test("malformed records are rejected whole, by their position and field", async () => {
+    const record = await people().erase({ email: ADDRESS });
+    const malformed = { erasedAt: "today", addressHash: `${record.addressHash}A` };
+    await services.db.pool.query("TRUNCATE erasures");
+    expect(await catchRejectedFields(people().reapply({ records: [record, malformed] }))).toEqual([
+      "records.1.erasedAt",
+      "records.1.addressHash",
+    ]);
+    expect(await people().erasures({})).toEqual([]);
+  });
+});
