@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
 import { PostgresService } from "../faults/postgres-service.js";
@@ -9,6 +10,7 @@ import { ReplicatedPostgres } from "./replicated-postgres.js";
 
 /** HAProxy checks a server that it does not use about four times in this time. */
 const WATCH_MS = 1_500;
+const STATEMENT_TIMEOUT_MS = 200;
 
 let postgres: ReplicatedPostgres;
 let service: PostgresService<ReplicatedPostgres>;
@@ -41,12 +43,15 @@ async function expectUnused(server: PostgresServer): Promise<void> {
   expect(sessions).toEqual([]);
 }
 
+let writes = 0;
+
 /** Asserts that a write directly on this server, which is not read-only, is never acknowledged. */
 async function expectNoCommit(server: PostgresServer): Promise<void> {
   expect(await server.query("SELECT pg_is_in_recovery() AS standby, can_commit()")).toEqual([
     { standby: false, can_commit: false },
   ]);
-  const write = server.query("CREATE TABLE written_on_the_old_primary ()");
+  const sql = `BEGIN; CREATE TABLE write_${++writes} (); COMMIT`;
+  const write = runSql(`${server.url}?options=-c%20statement_timeout%3D${STATEMENT_TIMEOUT_MS}`, sql);
   let isAcknowledged = false;
   write.then(
     () => {
@@ -55,7 +60,9 @@ async function expectNoCommit(server: PostgresServer): Promise<void> {
     () => {},
   );
   const waiting = () => server.query("SELECT query FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-  await expect.poll(waiting).toEqual([{ query: "CREATE TABLE written_on_the_old_primary ()" }]);
+  await expect.poll(waiting).toEqual([{ query: sql }]);
+  // A timeout must not turn the waiting commit into an acknowledged one.
+  await sleep(3 * STATEMENT_TIMEOUT_MS);
   await server.kill();
   await write.catch(() => {});
   expect(isAcknowledged).toBe(false);

@@ -1,6 +1,6 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { ExternalServer } from "../support/external-server.js";
@@ -59,8 +59,8 @@ export class ReplicatedPostgres {
     const url = primary.url.replace(`:${primary.port}/`, `:${port}/`);
     const replicated = new ReplicatedPostgres(url, [primary, standby], proxy);
     await replicated.attachStandby();
-    // HAProxy has accepted the primary.
-    await expect.poll(() => runSql(url, "SELECT 1 AS one").catch(() => [])).toEqual([{ one: 1 }]);
+    // Until HAProxy has accepted the primary.
+    await vi.waitFor(() => runSql(url, "SELECT"), WAIT);
     return replicated;
   }
 
@@ -69,11 +69,9 @@ export class ReplicatedPostgres {
     const { primary, standby } = this;
     await copyDataFolder(primary, standby);
     await standby.start();
-    const states = () => primary.query("SELECT state FROM pg_stat_replication");
-    await expect.poll(states, { interval: 50 }).toEqual([{ state: "streaming" }]);
+    await waitForReplication(primary, { state: "streaming" });
     await primary.run(MAKE_SYNCHRONOUS);
-    const sync = () => primary.query("SELECT sync_state FROM pg_stat_replication");
-    await expect.poll(sync, { interval: 20 }).toEqual([{ sync_state: "sync" }]);
+    await waitForReplication(primary, { state: "streaming", sync_state: "sync" });
   }
 
   /** Promotes the standby; the roles are swapped. Returns `performance.now()` when the promotion is complete. */
@@ -100,6 +98,14 @@ export class ReplicatedPostgres {
     await Promise.all([this.#proxy.kill(), this.primary.kill(), this.standby.kill()]);
   }
 }
+
+/** `expect.poll` works only in tests. */
+const WAIT = { timeout: 30_000, interval: 20 };
+
+const waitForReplication = (primary: PostgresServer, state: { state: string; sync_state?: string }) =>
+  vi.waitFor(async () => {
+    expect(await primary.query("SELECT state, sync_state FROM pg_stat_replication")).toMatchObject([state]);
+  }, WAIT);
 
 async function startHaproxy(
   folder: string,
