@@ -17,8 +17,8 @@ export interface PostgresClusterOptions {
   env?: Record<string, string>;
 }
 
-/** Fast shutdown, immediate shutdown, and a crash of the postmaster. */
-export type ShutdownSignal = "SIGINT" | "SIGQUIT" | "SIGKILL";
+/** Smart, fast and immediate shutdown, and a crash of the postmaster. */
+export type ShutdownSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGKILL";
 
 /** A durable PostgreSQL on a fixed port that can be stopped, frozen and restarted. */
 export class PostgresCluster {
