@@ -31,9 +31,11 @@ async function expectWritable(): Promise<void> {
   }
 }
 
-/** Sends creates for some time; asserts that all are accepted, and that the service has no session on the other server. */
+/** Asserts for some time that all creates are accepted and new connections get the primary, not the other server. */
 async function expectUnused(server: PostgresServer): Promise<void> {
+  const { port } = postgres.primary;
   for (const until = performance.now() + WATCH_MS; performance.now() < until; ) {
+    expect(await runSql(postgres.url, "SELECT inet_server_port() AS port")).toEqual([{ port }]);
     expect((await send(newCreate())).status).toBe(201);
     expect((await send(newCreate(), 1)).status).toBe(201);
   }
