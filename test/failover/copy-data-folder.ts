@@ -4,7 +4,7 @@ import { type PostgresServer, REPLICATION_PASSWORD } from "./postgres-server.js"
 
 const SHOWN_SOURCE = "host=10.0.0.21";
 
-/** Copies the running primary to the empty data folder of its new standby, with the command of operating.md. */
+/** Copies the running primary to the empty data folder of its new standby, with the command of gateway/docs/operating.md. */
 export async function copyDataFolder(primary: PostgresServer, standby: PostgresServer): Promise<void> {
   const source = `host=127.0.0.1 port=${primary.port}`;
   if (await hasBaseBackup(standby))

@@ -43,7 +43,9 @@ describe.each(["18", "15"] as const)("PostgreSQL %s with a synchronous standby b
     expect(Math.max(...recoveriesMs), "ms from the promotion to a write by every gateway").toBeLessThan(
       MAX_RECOVERY_MS,
     );
-    expect(Object.keys(countStatuses(traffic.samples)).sort()).toEqual(["200", "201", "503"]);
+    expect(["200", "201", "503"]).toEqual(
+      expect.arrayContaining(Object.keys(countStatuses(traffic.samples))),
+    );
     service.expectNoExits();
     await expect.poll(() => countPendingNotifications(service.fixture), { timeout: 60_000 }).toBe(0);
     expect(mailServer.received.length).toBeGreaterThan(0);

@@ -25,7 +25,7 @@ export interface ReplicatedPostgresOptions {
   standbyEnv?: Record<string, string>;
 }
 
-/** A primary and its synchronous standby behind HAProxy, set up and operated with the commands of operating.md. */
+/** A primary and its synchronous standby behind HAProxy, set up and operated with the commands of gateway/docs/operating.md. */
 export class ReplicatedPostgres {
   /** postgres:// URL through HAProxy. */
   readonly url: string;

@@ -173,7 +173,10 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
 
   test("a server that refuses the connection in another language, with an unknown SQLSTATE or one that statements also have", async () => {
     for (const code of ["ZZ999", "55000", "42501"]) {
-      const refusal = `SВАЖНО\0VFATAL\0C${code}\0MНельзя\0\0`;
+      const fields = { S: "in another language", V: "FATAL", C: code, M: "refused" };
+      const refusal = `${Object.entries(fields)
+        .map((field) => `${field.join("")}\0`)
+        .join("")}\0`;
       const length = Buffer.alloc(4);
       length.writeInt32BE(4 + Buffer.byteLength(refusal));
       const server = createServer((socket) => {
