@@ -7,7 +7,7 @@ const SHOWN_SOURCE = "host=10.0.0.21";
 /** Copies the running primary to the empty data folder of its new standby, with the command of gateway/docs/operating.md. */
 export async function copyDataFolder(primary: PostgresServer, standby: PostgresServer): Promise<void> {
   const source = `host=127.0.0.1 port=${primary.port}`;
-  if (await hasBaseBackup(standby))
+  if (hasBaseBackup(standby))
     await standby.run(COPY_PRIMARY.replace(SHOWN_SOURCE, source), { PGPASSWORD: REPLICATION_PASSWORD });
   else await copyLikeBaseBackup(primary, standby, source);
 }
@@ -22,9 +22,11 @@ async function copyLikeBaseBackup(primary: PostgresServer, standby: PostgresServ
   await client.connect();
   try {
     await client.query("SELECT pg_backup_start('standby', fast => true)");
-    // Exit code 1: a file changed or was removed meanwhile. Replaying the WAL corrects it.
-    await standby.run(`mkdir -m 700 "$PGDATA"
-      { tar -C '${primary.dataDir}' --exclude='./pg_wal/*' --exclude=./postmaster.* -c . || [ $? = 1 ]; } | tar -C "$PGDATA" -x`);
+    // Replaying the WAL corrects files that change meanwhile.
+    const skipped = "--exclude='./pg_wal/*' --exclude='./postmaster.*'";
+    await standby.run(
+      `mkdir -m 700 "$PGDATA"; tar -C '${primary.dataDir}' ${skipped} -c . | tar -C "$PGDATA" -x`,
+    );
     const { rows } = await client.query<{ labelfile: string }>("SELECT labelfile FROM pg_backup_stop()");
     const info = `${connection.replace(SHOWN_SOURCE, source)} password=${REPLICATION_PASSWORD}`;
     await standby.run(

@@ -122,7 +122,9 @@ async function startHaproxy(
     replace(`10.0.0.2${index + 1}:5432`, `127.0.0.1:${server.port}`);
   const path = join(folder, "haproxy.cfg");
   await writeFile(path, config);
-  const proxy = new ExternalServer(findCommand("haproxy") ?? "haproxy", ["-f", path], port);
+  const binary = findCommand("haproxy");
+  if (!binary) throw new Error("HAProxy is missing: apt-get install haproxy.");
+  const proxy = new ExternalServer(binary, ["-f", path], port);
   await proxy.start();
   return proxy;
 }
