@@ -57,6 +57,7 @@ interface PoolOptions {
 export function openPool(settings: DbSettings, options: PoolOptions): Connections {
   const { url, prepared = true } = settings;
   const pool = new pg.Pool({
+    Client: ConnectingClient,
     ...(prepared
       ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
       : { connectionString: url, verify: setDateSettings }),
@@ -71,6 +72,23 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
   pool.on("error", options.onError ?? (() => {}));
   pool.on("connect", (client) => client.on("error", () => {}));
   return { pool, end: endOf(pool, closeFrozenConnections(pool, options.frozenAfterMs)) };
+}
+
+/**
+ * A client that reports Postgres' refusal to connect as FATAL. Refusals always are, but `severity` is in the language of the
+ * server, and their SQLSTATEs also occur in failed statements.
+ */
+class ConnectingClient extends pg.Client {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error) => void): void;
+  override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+    if (!callback) return super.connect();
+    super.connect((error: Error) => {
+      if (error instanceof pg.DatabaseError) error.severity = "FATAL";
+      callback(error);
+    });
+    return undefined;
+  }
 }
 
 // PgBouncer restores each client's time zone, but may have learned it from a session opened before the role had the

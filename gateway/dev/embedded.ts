@@ -74,7 +74,7 @@ const NOT_DURABLE = { fsync: "off", synchronous_commit: "off", full_page_writes:
  * Starts a background process that reads standard input, then execs Postgres. If standard input ends without a line, the
  * parent has died, and the background process stops Postgres.
  */
-const WITH_LIFELINE = `exec 3<&0
+export const WITH_LIFELINE = `exec 3<&0
 ( { read -r line <&3 || kill -INT $$; } >/dev/null 2>&1 & )
 exec "$@" 3<&- </dev/null`;
 

@@ -1,15 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import {
-  countOutcomes,
-  sendRequest,
-  slowestMs,
-  startLoad,
-  type TimedResponse,
-} from "../support/http-client.js";
+import { countOutcomes, slowestMs, startLoad } from "../support/http-client.js";
 import { sendCreate, uniqueCreate } from "./creates.js";
-import { FakedClock } from "./faked-clock.js";
+import { FakedClock, LONG_TIMEOUTS } from "./faked-clock.js";
+import { idsOf, listAllForms, startListing } from "./full-list.js";
 import { PostgresService } from "./postgres-service.js";
 
 const SET_BACK_SECONDS = 10;
@@ -19,12 +14,6 @@ const BEFORE_MS = 2_000;
 const CREATING_CLIENTS = 3;
 const LISTING_CLIENTS = 3;
 const MAX_PAGE_MS = 2_000;
-
-/**
- * Longer than the clock is set back. In a signal handler, libfaketime sometimes returns the real time, so Postgres
- * would consider shorter timeouts expired.
- */
-const LONG_TIMEOUTS = { DATABASE_STATEMENT_TIMEOUT_MS: "60000", DATABASE_LOCK_TIMEOUT_MS: "50000" };
 
 let clock: FakedClock;
 let service: PostgresService;
@@ -46,27 +35,6 @@ async function databaseOffsetSeconds(): Promise<number> {
   return (row?.at ?? Number.NaN) - Date.now() / 1_000;
 }
 
-interface FullList {
-  forms: FormV1[];
-  pages: TimedResponse[];
-}
-
-/** Reads all pages of the list; stops at a response that is not a page. */
-async function listAllForms(n: number): Promise<FullList> {
-  const found: FullList = { forms: [], pages: [] };
-  for (let cursor = ""; ; ) {
-    const { url } = service.gateway(n);
-    const page = await sendRequest(`${url}/v1/forms?limit=20${cursor}`, service.fixture.key.key);
-    found.pages.push(page);
-    if (page.status !== 200) return found;
-    const { items, nextCursor } = page.json as { items: FormV1[]; nextCursor: string | null };
-    found.forms.push(...items);
-    if (nextCursor === null) return found;
-    cursor = `&cursor=${nextCursor}`;
-  }
-}
-
-const idsOf = (forms: FormV1[]) => forms.map(({ id }) => id);
 const lastCreationOf = (forms: FormV1[]) => Math.max(...forms.map(({ createdAt }) => Date.parse(createdAt)));
 
 it("after the database's clock is set back by 10 s, lists neither fail nor hang, and return every acknowledged form exactly once", async () => {
@@ -87,26 +55,11 @@ it("after the database's clock is set back by 10 s, lists neither fail nor hang,
 
   await clock.setOffset(-SET_BACK_SECONDS);
   expect(Math.abs((await databaseOffsetSeconds()) + SET_BACK_SECONDS)).toBeLessThan(1);
-  const pages: TimedResponse[] = [];
-  const missed: string[] = [];
-  const repeated: string[] = [];
-  const fullLists = Array<number>(LISTING_CLIENTS).fill(0);
-  let isStopped = false;
-  const listing = fullLists.map(async (_, n) => {
-    while (!isStopped) {
-      const expected = idsOf(acknowledged);
-      const found = await listAllForms(n);
-      pages.push(...found.pages);
-      const listed = new Set(idsOf(found.forms));
-      missed.push(...expected.filter((id) => !listed.has(id)));
-      repeated.push(...idsOf(found.forms).filter((id) => !listed.delete(id)));
-      fullLists[n] = (fullLists[n] ?? 0) + 1;
-    }
-  });
+  const listing = startListing(service, LISTING_CLIENTS, acknowledged);
   await sleep(WATCH_MS);
-  isStopped = true;
-  await Promise.all(listing);
+  await listing.stop();
   await creating.stop();
+  const { pages, missed, repeated, fullLists } = listing;
 
   console.info(
     `Clock set back by ${SET_BACK_SECONDS} s: ${before.length} forms created before and ` +
@@ -119,7 +72,7 @@ it("after the database's clock is set back by 10 s, lists neither fail nor hang,
   expect(slowestMs(pages)).toBeLessThan(MAX_PAGE_MS);
   expect(Math.min(...fullLists), "full lists of each client").toBeGreaterThan(3);
   expect({ missed, repeated }).toEqual({ missed: [], repeated: [] });
-  const { forms } = await listAllForms(0);
+  const { forms } = await listAllForms(service, 0);
   expect(idsOf(forms).sort()).toEqual(idsOf(acknowledged).sort());
 });
 

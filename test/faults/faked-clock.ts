@@ -3,6 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAlive } from "../support/processes.js";
 
+/**
+ * Timeouts of the service that are longer than the clock is off. In a signal handler, libfaketime sometimes returns the
+ * real time, so Postgres would consider shorter timeouts expired.
+ */
+export const LONG_TIMEOUTS = { DATABASE_STATEMENT_TIMEOUT_MS: "60000", DATABASE_LOCK_TIMEOUT_MS: "50000" };
+
 /** A wall clock that can be changed while processes run (libfaketime). Monotonic clocks and timers stay real. */
 export class FakedClock {
   /** Environment variables of a process that uses this clock. */

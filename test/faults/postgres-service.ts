@@ -16,11 +16,22 @@ import { seededRandom } from "../support/statistics.js";
 import { findViolations } from "./postgres-invariants.js";
 import { countStatuses, type ResponseSample, Traffic, type TrafficOptions } from "./postgres-traffic.js";
 
-export interface PostgresServiceOptions {
-  cluster?: PostgresClusterOptions;
+interface ServiceOptions {
   gateways?: number;
   /** Overrides settings of the gateways and the worker. */
   settings?: Record<string, string>;
+}
+
+export interface PostgresServiceOptions extends ServiceOptions {
+  cluster?: PostgresClusterOptions;
+}
+
+/** An empty database of the service. */
+interface OwnPostgres {
+  /** postgres:// URL. */
+  url: string;
+  /** Stops Postgres and removes its files. */
+  remove(): Promise<void>;
 }
 
 type OwnTrafficOptions = Omit<TrafficOptions, "urls" | "key" | "listingIds" | "random"> & {
@@ -30,14 +41,14 @@ type OwnTrafficOptions = Omit<TrafficOptions, "urls" | "key" | "listingIds" | "r
 };
 
 /** Gateways and a key holder on a Postgres of their own, which can be stopped and frozen. Closed after the test file. */
-export class PostgresService {
-  readonly cluster: PostgresCluster;
+export class PostgresService<Postgres extends OwnPostgres = PostgresCluster> {
+  readonly cluster: Postgres;
   readonly fixture: Fixture;
   readonly gateways: GatewayProcess[];
   readonly #processes: RunningProcess[];
   readonly #closers: (() => unknown)[] = [];
 
-  private constructor(cluster: PostgresCluster, fixture: Fixture, gateways: GatewayProcess[]) {
+  private constructor(cluster: Postgres, fixture: Fixture, gateways: GatewayProcess[]) {
     this.cluster = cluster;
     this.fixture = fixture;
     this.gateways = gateways;
@@ -45,7 +56,14 @@ export class PostgresService {
   }
 
   static async start(options: PostgresServiceOptions = {}): Promise<PostgresService> {
-    const cluster = await PostgresCluster.create(options.cluster);
+    return PostgresService.startOn(await PostgresCluster.create(options.cluster), options);
+  }
+
+  /** Starts it on a Postgres of the test, and removes that Postgres after the test file. */
+  static async startOn<Postgres extends OwnPostgres>(
+    cluster: Postgres,
+    options: ServiceOptions = {},
+  ): Promise<PostgresService<Postgres>> {
     try {
       await migrate(cluster.url);
       const fixture = await makeFixture(cluster.url, options.settings);
@@ -93,11 +111,22 @@ export class PostgresService {
     return runSql<Row>(this.cluster.url, sql, values);
   }
 
-  /** Waits until every gateway has responded with success. Returns the time of the last of these first successes. */
-  async waitForSuccess(traffic: Traffic, since: number): Promise<number> {
+  /**
+   * Waits until every gateway has responded with success to a request of one of these kinds; by default to any request.
+   * Returns the time of the last of these first successes.
+   */
+  async waitForSuccess(
+    traffic: Traffic,
+    since: number,
+    kinds?: readonly ResponseSample["kind"][],
+  ): Promise<number> {
     const firstSuccess = (gateway: number) =>
       traffic.samples.find(
-        (sample) => sample.gateway === gateway && sample.receivedAt > since && sample.status < 300,
+        (sample) =>
+          sample.gateway === gateway &&
+          sample.receivedAt > since &&
+          sample.status < 300 &&
+          (!kinds || kinds.includes(sample.kind)),
       )?.receivedAt ?? Number.POSITIVE_INFINITY;
     const last = () => Math.max(...this.gateways.map((_, gateway) => firstSuccess(gateway)));
     await expect.poll(last).toBeLessThan(Number.POSITIVE_INFINITY);

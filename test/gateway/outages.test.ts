@@ -118,6 +118,9 @@ describe("while the database is unreachable", async () => {
   });
 });
 
+/** Pino's log levels. */
+const [WARN, ERROR] = [40, 50];
+
 describe("while the database refuses connections", async () => {
   const database = await createTestDatabase();
   const role = `guest_forms_test_refused_${process.pid}`;
@@ -191,6 +194,13 @@ describe("while the database refuses connections", async () => {
       admit: [`ALTER DATABASE "${name}_moved" RENAME TO "${name}"`],
       reason: /does not exist/,
     },
+    {
+      outage: "the role has too many connections (53300), which is a warning",
+      refuse: [`ALTER ROLE ${role} CONNECTION LIMIT 0`],
+      admit: [`ALTER ROLE ${role} CONNECTION LIMIT -1`],
+      reason: /too many connections for role/,
+      level: WARN,
+    },
   ])(
     "requests get 503 with Retry-After, logged as an error, and work again after the outage: $outage",
     async (given, { skip }) => {
@@ -208,7 +218,7 @@ describe("while the database refuses connections", async () => {
       expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
       const lines = await gateway.logLinesOf(answer);
       expect(lines.find(({ msg }) => msg === "unavailable")).toMatchObject({
-        level: 50,
+        level: given.level ?? ERROR,
         reason: expect.stringMatching(given.reason),
       });
       for (const sql of given.admit) await server.query(sql);

@@ -171,6 +171,28 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
     }
   });
 
+  test("a server that refuses the connection in another language, with an unknown SQLSTATE or one that statements also have", async () => {
+    for (const code of ["ZZ999", "55000", "42501"]) {
+      const fields = { S: "in another language", V: "FATAL", C: code, M: "refused" };
+      const refusal = `${Object.entries(fields)
+        .map((field) => `${field.join("")}\0`)
+        .join("")}\0`;
+      const length = Buffer.alloc(4);
+      length.writeInt32BE(4 + Buffer.byteLength(refusal));
+      const server = createServer((socket) => {
+        socket.once("data", () =>
+          socket.end(Buffer.concat([Buffer.from("E"), length, Buffer.from(refusal)])),
+        );
+        socket.on("error", () => {});
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      const one = openWith({ url: `postgres://postgres@127.0.0.1:${port}/x` });
+      expect(await classifyFor(ALL_CLIENTS, one, "SELECT 1"), code).toEqual(ALL_UNAVAILABLE);
+      server.close();
+    }
+  });
+
   test("a server that accepts connections and never responds", async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
@@ -230,6 +252,14 @@ describe("classify() returns fault, which is not retried, for", () => {
   test.each(["SELECT * FROM no_such_table", "SELEC 1", "SELECT 1/0"])("%s", async (sql) => {
     expect(await classifyFor(RAW_CLIENTS, db, sql)).toEqual(RAW_FAULT);
   });
+
+  test.each(["55000", "42501"])(
+    "a statement that fails with %s, which is also a reason to refuse a connection",
+    async (code) => {
+      const sql = `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '${code}'; END $$`;
+      expect(await classifyFor(RAW_CLIENTS, db, sql)).toEqual(RAW_FAULT);
+    },
+  );
 
   test("a constraint violation, typed and raw", async () => {
     const raw = "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email";

@@ -17,8 +17,8 @@ export interface PostgresClusterOptions {
   env?: Record<string, string>;
 }
 
-/** Fast shutdown, immediate shutdown, and a crash of the postmaster. */
-export type ShutdownSignal = "SIGINT" | "SIGQUIT" | "SIGKILL";
+/** Smart, fast and immediate shutdown, and a crash of the postmaster. */
+export type ShutdownSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGKILL";
 
 /** A durable PostgreSQL on a fixed port that can be stopped, frozen and restarted. */
 export class PostgresCluster {
@@ -74,15 +74,11 @@ export class PostgresCluster {
 
   /** Suspends the postmaster and every session with SIGSTOP; connections stay open. */
   freeze(): void {
-    const { pid } = this.#server;
-    // The postmaster first, so that it cannot start other processes.
-    process.kill(pid, "SIGSTOP");
-    this.#frozen = [pid, ...childrenOf(pid)];
-    for (const child of this.#frozen) sendSignal(child, "SIGSTOP");
+    this.#frozen = suspendAll(this.#server.pid);
   }
 
   unfreeze(): void {
-    for (const frozen of this.#frozen.splice(0).reverse()) sendSignal(frozen, "SIGCONT");
+    resumeAll(this.#frozen.splice(0));
   }
 
   isRunning(): boolean {
@@ -114,13 +110,37 @@ async function withVariables<Result>(
   }
 }
 
-const childrenOf = (pid: number): number[] => {
-  const output = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
-  return output
-    .split("\n")
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .flatMap(([child, parent]) => (child && parent === pid ? [child] : []));
-};
+/** Suspends a postmaster and all its processes. Returns their ids. */
+export function suspendAll(pid: number): number[] {
+  // The postmaster first, so that it cannot start other processes.
+  process.kill(pid, "SIGSTOP");
+  const pids = [pid, ...childrenOf(pid)];
+  for (const each of pids) sendSignal(each, "SIGSTOP");
+  return pids;
+}
+
+export function resumeAll(pids: number[]): void {
+  for (const pid of pids.toReversed()) sendSignal(pid, "SIGCONT");
+}
+
+/** Kills a postmaster and all its processes, as if the machine had failed, and waits for their exit. */
+export async function killAll(pid: number): Promise<void> {
+  const pids = suspendAll(pid);
+  for (const each of pids) sendSignal(each, "SIGKILL");
+  while (runningProcesses().some(({ pid }) => pids.includes(pid))) await sleep(10);
+}
+
+const childrenOf = (pid: number): number[] =>
+  runningProcesses().flatMap((each) => (each.parent === pid ? [each.pid] : []));
+
+/** All processes except those that have ended and were not collected yet, which still have an id. */
+function runningProcesses(): { pid: number; parent: number }[] {
+  const output = execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat="], { encoding: "utf8" });
+  return output.split("\n").flatMap((line) => {
+    const [pid, parent, state = "Z"] = line.trim().split(/\s+/);
+    return state.startsWith("Z") ? [] : [{ pid: Number(pid), parent: Number(parent) }];
+  });
+}
 
 /** Ignores a process that has exited. */
 function sendSignal(pid: number, name: NodeJS.Signals): void {
@@ -142,7 +162,7 @@ async function waitForExit(pids: number[]): Promise<void> {
 
 const CONNECT_TIMEOUT_MS = 60_000;
 
-async function waitForConnection(url: string): Promise<number> {
+export async function waitForConnection(url: string): Promise<number> {
   for (const since = Date.now(); Date.now() - since < CONNECT_TIMEOUT_MS; await sleep(10)) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
     client.on("error", () => {});
