@@ -12,8 +12,10 @@ export class Unavailable extends Error {
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-// Serialization failures, deadlocks, and unique violations of concurrent equal creates, whose retry is a replay.
-const CONFLICT = /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey)$/;
+// Serialization failures, deadlocks, and unique violations whose retry finds the row of the other transaction: of concurrent
+// equal creates, and of concurrent imports.
+const CONFLICT =
+  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|users_(external_id|email|email_lower)_key|listings_external_id_key)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
 // timeouts; Prisma's codes for these; socket errors of the operating system.
