@@ -55,11 +55,7 @@ export default defineConfig({
       // Fault injection: `npm run faults` runs all rounds, `.ci/faults` a tenth.
       suite("fault", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 120 * SECOND_MS }),
       // Operating the service: upgrades, failover, import, alerts, backups. Rounds as for fault tests.
-      suite("operation", {
-        ...ONE_FILE_AT_A_TIME,
-        testTimeout: 900 * SECOND_MS,
-        hookTimeout: 300 * SECOND_MS,
-      }),
+      suite("operation", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
       // Attacks with tools from Debian packages.
       suite("abuse", { ...ONE_FILE_AT_A_TIME, testTimeout: 600 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
     ],
