@@ -59,10 +59,16 @@ const detailsOf = (change: object) => ({
 });
 
 /** Creates and updates the rows in one transaction. VALIDATION_ERROR if one cannot be written. */
-export const upsert = <Row>(context: Context, target: Target<Row>, rows: readonly Row[]): Promise<Counts> =>
+export const upsert = <Row extends { externalId: string }>(
+  context: Context,
+  target: Target<Row>,
+  rows: readonly Row[],
+): Promise<Counts> =>
   context.services.db.sqlTransaction(async (tx) => {
     const plan = await target.plan(tx, rows);
     assertNoIssues(plan);
+    // The same order in every import, which prevents deadlocks.
+    plan.sort((a, b) => (a.row.externalId < b.row.externalId ? -1 : 1));
     const { noun, table } = target;
     const created = plan.filter((row) => outcomeOf(row) === "created").map(({ row }) => target.toNew(row));
     if (created.length > 0) {
