@@ -21,12 +21,13 @@ export function addImport(program: Command): void {
       "after",
       notes(`
 The file is CSV with a header, or NDJSON (one JSON object per line), in UTF-8. Use - for standard input. Each row has a
-type:
+type, which decides its other fields:
 
   user        externalId, email, name
-  listing     externalId, title, address, city, country, zipCode, timezone, district, active, maxPeopleInListing,
-              maxVehicles, allowPets
-  membership  listing (externalId or id), user (externalId, id or email address), role (OWNER, WRITER or READER)
+  listing     externalId, title, address, city, country, zipCode, timezone,
+              district, active, maxPeopleInListing, maxVehicles, allowPets
+  membership  listing (externalId or id), role (OWNER, WRITER or READER),
+              user (externalId, id or email address)
 
 If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows
 that exist are updated if they differ. Nothing is deleted.

@@ -30,9 +30,9 @@ export async function checkFile({ services: { db } }: Context, lines: readonly L
   }
   const names = { users: new FileNames(lines, "user"), listings: new FileNames(lines, "listing") };
   const counts = {
-    users: countOutcomes(await checkUpserts(db, users, locatedOf(rows, "user"), names.users, report)),
+    users: countOutcomes(await checkTable(db, users, locatedOf(rows, "user"), names.users, report)),
     listings: countOutcomes(
-      await checkUpserts(db, listings, locatedOf(rows, "listing"), names.listings, report),
+      await checkTable(db, listings, locatedOf(rows, "listing"), names.listings, report),
     ),
     memberships: countOutcomes(await checkMemberships(db, locatedOf(rows, "membership"), names, report)),
   };
@@ -43,7 +43,7 @@ const locatedOf = <Type extends RowType>(rows: readonly Located<Row>[], type: Ty
   rows.filter((located): located is Located<Extract<Row, { type: Type }>> => located.row.type === type);
 
 /** Checks the rows of one table, and records in `names` which of them are stored. */
-async function checkUpserts<Of extends { externalId: string }>(
+async function checkTable<Of extends { externalId: string }>(
   sql: Sql,
   target: Target<Of>,
   rows: readonly Located<Of>[],

@@ -101,6 +101,16 @@ describe("guest-forms import", () => {
     expect(items[0]).not.toHaveProperty("externalId");
   });
 
+  test("imports the example of operating.md, with all required fields of each type", async () => {
+    const page = readFileSync(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
+    const [, example = ""] = /```csv\n(.+?)```/s.exec(page) ?? [];
+    const path = write("hosts.csv", example.replace(/^ +/gm, ""));
+    const counts = { users: created(1), listings: created(1), memberships: created(1) };
+    expect(await importJson(path, "--dry-run")).toEqual({ dryRun: true, ...counts });
+    expect(await importJson(path)).toEqual({ dryRun: false, ...counts });
+    expect(page).toContain("`guest-forms import hosts.csv --dry-run`");
+  });
+
   test("run again changes nothing, and a corrected file updates the rows that it names", async () => {
     const { ana, ben, loft, owns, reads, id } = makeRows();
     const path = write("again.ndjson", toNdjson(owns, reads, loft, ana, ben));
@@ -219,7 +229,7 @@ describe("an invalid file", () => {
       write(
         "bad.ndjson",
         toNdjson(
-          { ...ana, email: "ana@", nmae: "Ana" },
+          { ...ana, email: "ana@", nickname: "Ana" },
           { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes" },
           owns,
         ).concat(
@@ -242,7 +252,7 @@ describe("an invalid file", () => {
     );
     expect(errors.map((line) => line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "ID"))).toEqual([
       "line 1: email: must be an email address",
-      "line 1: nmae: is not a known property",
+      "line 1: nickname: is not a known property",
       "line 2: title: is required",
       "line 2: timezone: must be an IANA time zone, such as Europe/Berlin",
       "line 2: active: must be true or false",
@@ -288,8 +298,8 @@ describe("an invalid file", () => {
   test.each([
     [
       "an unknown column",
-      "type,externalid\nuser,1",
-      /^line 1: externalid: is not a known column: use type, externalId, /,
+      "type,externalID\nuser,1",
+      /^line 1: externalID: is not a known column: use type, externalId, /,
     ],
     ["a repeated column", "type,type\nuser,user", /^line 1: type: is there twice$/],
     ["another separator", "type;externalId\nuser;1", /^line 1: type: is required as a column/],

@@ -104,9 +104,7 @@ test("concurrent imports of the same file all succeed and make everything once",
 test("a file with errors writes nothing, and its corrected version makes what a correct one does", async () => {
   const env = await newEnvironment();
   const rows = portfolio(SIZE);
-  const wrong = rows.map((row, index) =>
-    index % 100 === 0 ? { ...row, role: "OWNER", colour: "red" } : row,
-  );
+  const wrong = rows.map((row, index) => (index % 100 === 0 ? { ...row, role: "OWNER", color: "red" } : row));
   const { code, stdout } = await runCli(["import", writeRows("wrong.ndjson", wrong), "--json"], { env });
   const { error } = JSON.parse(stdout);
   expect({ code, lines: new Set(error.errors.map(({ line }: { line: number }) => line)).size }).toEqual({
