@@ -8,38 +8,21 @@ const SHAPES = new Map<string, Record<string, z.ZodType>>(Object.entries(ROW_SHA
 /** The columns of all types of rows. */
 const COLUMNS = [...new Set([...SHAPES.values()].flatMap((shape) => Object.keys(shape)))];
 
-interface CsvRecord {
-  line: number;
-  cells: string[];
-}
-
 /** Reads CSV as in RFC 4180, with a header. */
 export function parseCsv(text: string): FileContent {
-  const { records, errors } = readRecords(text);
-  const [header, ...rows] = records;
-  const columns = header?.cells.map((cell) => cell.trim()) ?? [];
-  const faults = headerFaults(columns).map((fault) => ({ line: header?.line ?? 1, ...fault }));
-  // Without a valid header, no cell can be named.
-  if (faults.length > 0) return { lines: [], errors: [...faults, ...errors] };
-  const isComplete = ({ cells }: CsvRecord) => cells.length === columns.length;
-  const uneven = rows
-    .filter((record) => !isComplete(record))
-    .map(({ line, cells }) => {
-      const issue = `has ${cells.length} values, but the header has ${columns.length} columns`;
-      return { line, field: "row", issue };
-    });
-  const lines = rows.filter(isComplete).map(({ line, cells }) => ({ line, value: toRow(columns, cells) }));
-  return { lines, errors: [...uneven, ...errors] };
-}
-
-/** Reads all records, or those before the first one that is not CSV. */
-function readRecords(text: string): { records: CsvRecord[]; errors: LineError[] } {
-  const records: CsvRecord[] = [];
+  const content: FileContent = { lines: [], errors: [] };
+  let columns: string[] | undefined;
+  let faults: LineError[] = [{ line: 1, ...NO_TYPE }];
   let end = 0;
-  const add = (cells: string[], { lines }: { lines: number }) => {
-    // `lines` is the last line of the record.
-    records.push({ line: lines - cells.join("").split("\n").length + 1, cells });
-    end = lines;
+  const add = (cells: string[], info: { lines: number }) => {
+    // `info.lines` is the last line of the record.
+    const line = info.lines - cells.join("").split("\n").length + 1;
+    end = info.lines;
+    if (columns) addRow(content, { columns, cells, line });
+    else {
+      columns = cells.map((cell) => cell.trim());
+      faults = headerFaults(columns).map((fault) => ({ line, ...fault }));
+    }
     return null;
   };
   try {
@@ -49,19 +32,34 @@ function readRecords(text: string): { records: CsvRecord[]; errors: LineError[] 
       skip_empty_lines: true,
       on_record: add,
     });
-    return { records, errors: [] };
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    const issue =
-      error.code === "CSV_QUOTE_NOT_CLOSED"
-        ? "opens a quote that is never closed"
-        : 'has a misplaced quote: write "" for a quote in a quoted value';
-    return {
-      records,
-      errors: [{ line: end + 1, field: "row", issue: `${issue}. The rest of the file was not checked` }],
-    };
+    content.errors.push({ line: end + 1, field: "row", issue: explain(error) });
+  }
+  // Without a valid header, no cell can be named.
+  return faults.length > 0 ? { lines: [], errors: faults } : content;
+}
+
+function addRow(
+  content: FileContent,
+  { columns, cells, line }: { columns: string[]; cells: string[]; line: number },
+): void {
+  if (cells.length === columns.length) content.lines.push({ line, value: toRow(columns, cells) });
+  else {
+    const issue = `has ${cells.length} values, but the header has ${columns.length} columns`;
+    content.errors.push({ line, field: "row", issue });
   }
 }
+
+const explain = ({ code }: CsvError) =>
+  code === "CSV_QUOTE_NOT_CLOSED"
+    ? "opens a quote that is never closed. The rest of the file was not checked"
+    : 'has a misplaced quote: write "" for a quote in a quoted value. The rest of the file was not checked';
+
+const NO_TYPE = {
+  field: "type",
+  issue: "is required as a column of the header, and columns are separated by commas",
+};
 
 function headerFaults(columns: string[]): Omit<LineError, "line">[] {
   const faults = columns.flatMap((field, index) => {
@@ -69,8 +67,7 @@ function headerFaults(columns: string[]): Omit<LineError, "line">[] {
       return [{ field, issue: `is not a known column: use ${COLUMNS.join(", ")}` }];
     return columns.indexOf(field) < index ? [{ field, issue: "is there twice" }] : [];
   });
-  const issue = "is required as a column of the header, and columns are separated by commas";
-  return columns.includes("type") ? faults : [{ field: "type", issue }, ...faults];
+  return columns.includes("type") ? faults : [NO_TYPE, ...faults];
 }
 
 /** The cells of the columns that the row's type has, and those of other columns that are not empty. */
