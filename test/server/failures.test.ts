@@ -232,10 +232,12 @@ describe("classify() returns fault, which is not retried, for", () => {
   });
 
   test("a constraint violation, typed and raw", async () => {
-    const raw = "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email";
+    const create = () =>
+      db.prisma.workerActivity.create({ data: { name: "a", count: 1, lastAt: new Date() } });
+    await create();
+    const raw = "INSERT INTO worker_activity (name, count, last_at) VALUES ('a', 1, now()) RETURNING name";
     expect(await classifyFor(RAW_CLIENTS, db, raw)).toEqual(RAW_FAULT);
-    const typed = db.prisma.user.create({ data: { email: "a@example.com" } });
-    expect(classify(await catchError(typed))).toBe("fault");
+    expect(classify(await catchError(create()))).toBe("fault");
   });
 
   test("an error that is not from the database, also if its cause is itself", () => {
