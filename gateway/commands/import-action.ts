@@ -27,7 +27,7 @@ export async function importFile(
   const { lines, errors } = await readRows(path, format);
   const checked = await core.onboarding.check({ lines });
   const all = [...errors, ...checked.errors].sort((a, b) => a.line - b.line);
-  if (all.length > 0) throw failureOf(all, `Nothing was imported: ${path} has ${all.length} errors.`);
+  if (all.length > 0) throw failureOf(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
   if (dryRun) return { dryRun, ...checked.counts };
   const rows = lines.map(({ line, value }) => ({ line, row: row.parse(value) }));
   const ofType = (type: Row["type"]) => rows.filter((located) => located.row.type === type);

@@ -11,8 +11,8 @@ export const onboardingRouter = router({
     .output(checked)
     .query(({ ctx, input }) => checkFile(ctx, input.lines)),
   /**
-   * Creates and updates rows of one type, in one transaction unless listings have many forms. Write users and listings before
-   * memberships. Operator. Errors: VALIDATION_ERROR.
+   * Creates and updates rows that `check` accepts, all of one type, in one transaction unless listings have many forms. Write
+   * users and listings before memberships. Operator. Errors: VALIDATION_ERROR.
    */
   write: operatorProcedure
     .input(writeInput)

@@ -208,7 +208,7 @@ describe("an invalid file", () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(await countRows()).toEqual(before);
     const lines = message.split("\n");
-    expect(lines.at(-1)).toBe(`Nothing was imported: ${path} has ${lines.length - 1} errors.`);
+    expect(lines.at(-1)).toBe(`Nothing was imported. Errors in ${path}: ${lines.length - 1}.`);
     return lines.slice(0, -1);
   }
 
