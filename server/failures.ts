@@ -9,13 +9,16 @@ export class Unavailable extends Error {
   readonly code = "57014";
 }
 
+/** Another transaction has written what this one was about to write. A retry from the start finds it. */
+export class Conflict extends Error {
+  readonly code = "40001";
+}
+
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-// Serialization failures, deadlocks, and unique violations whose retry finds the row of the other transaction: of concurrent
-// equal creates, and of concurrent imports.
-const CONFLICT =
-  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|users_(external_id|email|email_lower)_key|listings_external_id_key)$/;
+// Serialization failures, deadlocks, and unique violations of concurrent equal creates, whose retry is a replay.
+const CONFLICT = /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
 // timeouts; Prisma's codes for these; socket errors of the operating system.

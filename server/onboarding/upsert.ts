@@ -2,6 +2,7 @@ import { audit, auditEach } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Sql } from "../db.js";
 import type { FieldError } from "../errors.js";
+import { Conflict } from "../failures.js";
 import { toColumns } from "../resource.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import type { Counts, Outcome } from "./schema.js";
@@ -44,7 +45,8 @@ export interface Target<Row> {
 
 const insertInto = ({ table, columns }: Pick<Target<unknown>, "table" | "columns">) => `
   INSERT INTO ${table} (${columns.insert})
-  SELECT ${columns.insert} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) RETURNING id`;
+  SELECT ${columns.insert} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)
+  ON CONFLICT DO NOTHING RETURNING id`;
 
 // Populates from the current row, so that fields that do not change keep what another transaction has written.
 const update = ({ table, columns }: Pick<Target<unknown>, "table" | "columns">) => `
@@ -74,6 +76,7 @@ export const upsert = <Row extends { externalId: string }>(
     if (created.length > 0) {
       const values = JSON.stringify(created.map(toColumns));
       const inserted = await tx.query<{ id: string }>(`import-${table}`, insertInto(target), [values]);
+      if (inserted.length < created.length) throw new Conflict(`others have created ${table} of this batch`);
       const ids = inserted.map(({ id }) => id);
       await audit(tx, context, `${noun}.created`, ids);
     }

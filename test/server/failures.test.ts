@@ -232,12 +232,10 @@ describe("classify() returns fault, which is not retried, for", () => {
   });
 
   test("a constraint violation, typed and raw", async () => {
-    const create = () =>
-      db.prisma.workerActivity.create({ data: { name: "a", count: 1, lastAt: new Date() } });
-    await create();
-    const raw = "INSERT INTO worker_activity (name, count, last_at) VALUES ('a', 1, now()) RETURNING name";
+    const raw = "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email";
     expect(await classifyFor(RAW_CLIENTS, db, raw)).toEqual(RAW_FAULT);
-    expect(classify(await catchError(create()))).toBe("fault");
+    const typed = db.prisma.user.create({ data: { email: "a@example.com" } });
+    expect(classify(await catchError(typed))).toBe("fault");
   });
 
   test("an error that is not from the database, also if its cause is itself", () => {
