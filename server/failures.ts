@@ -9,6 +9,11 @@ export class Unavailable extends Error {
   readonly code = "57014";
 }
 
+/** Another transaction has written what this one was about to write. A retry from the start finds it. */
+export class Conflict extends Error {
+  readonly code = "40001";
+}
+
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 

@@ -3,7 +3,11 @@ import type { z } from "zod";
 // A public resource is defined once, by its zod schema. Each field is the column of the same name in snake case; the SQL
 // select list and the OpenAPI document derive from the schema.
 
-const snakeCase = (field: string) => field.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+export const snakeCase = (field: string) => field.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+
+/** Returns the fields under the names of their columns, for `jsonb_populate_record`. */
+export const toColumns = (fields: object) =>
+  Object.fromEntries(Object.entries(fields).map(([field, value]) => [snakeCase(field), value]));
 
 /** Returns the select list of a resource, each column under its field's name. */
 export const selectList = (schema: z.ZodObject, alias: string): string =>

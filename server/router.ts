@@ -3,6 +3,7 @@ import { formsRouter } from "./forms/router.js";
 import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
 import { notificationsRouter } from "./notifications/router.js";
+import { onboardingRouter } from "./onboarding/router.js";
 import { membersRouter, peopleRouter, usersRouter } from "./people/router.js";
 import { router } from "./trpc.js";
 
@@ -16,6 +17,7 @@ export const appRouter = router({
   users: usersRouter,
   members: membersRouter,
   people: peopleRouter,
+  onboarding: onboardingRouter,
   keys: keysRouter,
   notifications: notificationsRouter,
   audit: auditRouter,

@@ -9,7 +9,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const isUuid = (text: string) => UUID.test(text);
 
 /** No row has this id. */
-const NIL_UUID = "00000000-0000-0000-0000-000000000000";
+export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
 /** The id of a resource, lower-cased. A malformed id becomes the nil UUID, so that the resource is not found. */
 export const resourceId = z

@@ -5,8 +5,8 @@ import { describeDatabaseError } from "./database-error.js";
 /** The machine-readable part of a failure. */
 interface FailureDetails {
   code?: ErrorCode | "USAGE_ERROR" | "INVALID_SETTINGS" | "COMMAND_FAILED";
-  /** The rejected options or arguments. */
-  errors?: FieldError[] | undefined;
+  /** The rejected options or arguments, or the rejected fields of a file with their lines. */
+  errors?: (FieldError & { line?: number })[] | undefined;
 }
 
 /** A failure whose message is ready to print. Exit code 2 is a usage error, 1 is everything else. */

@@ -17,8 +17,8 @@ export const addDataCommand = (parent: Command, usage: string): Command =>
 /** One call to the core. */
 export interface CoreCall<Result> extends Wording {
   call(core: Caller, findUser: FindUser): Promise<Result>;
-  /** Formats the result as text. */
-  text(result: Result): string;
+  /** Formats the result as text. Undefined if the call has printed it. */
+  text(result: Result): string | undefined;
 }
 
 /** Calls the core as the operator and prints the result. */
@@ -32,5 +32,6 @@ export async function callCore<Result>(command: Command, coreCall: CoreCall<Resu
     return coreCall.call(core, findUserBy(core));
   };
   const result = await withServices(readSettingsWithDatabaseOrDev(), call, coreCall);
-  print(command, result, coreCall.text(result));
+  const text = coreCall.text(result);
+  if (text !== undefined) print(command, result, text);
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../paging.js";
 import { count, instantOut, int32Out, line, resourceId, slug, text, uuid } from "../values.js";
 
@@ -94,14 +95,16 @@ const optional = {
   district: text(200).nullish(),
   maxPeopleInListing: count(1).nullish(),
   maxVehicles: count(0).nullish(),
-  allowPets: z.boolean().nullish(),
+  allowPets: z.boolean({ error: expected("true or false") }).nullish(),
 };
+
+const active = z.boolean({ error: expected("true or false") });
 
 /** A new listing and the user id of its owner. */
 export const createInput = z.strictObject({
   ownerId: resourceId,
   ...required,
-  active: z.boolean().default(true),
+  active: active.default(true),
   ...optional,
 });
 
@@ -109,7 +112,7 @@ export const createInput = z.strictObject({
 export const updateInput = z.strictObject({
   id: resourceId,
   ...z.object(required).partial().shape,
-  active: z.boolean().optional(),
+  active: active.optional(),
   ...optional,
 });
 

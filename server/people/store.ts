@@ -65,12 +65,36 @@ export async function assertUserExists(tx: Sql | Transaction, id: string, field:
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
 }
 
-const LOCK_LISTING = "SELECT id FROM listings WHERE id = $1::uuid FOR UPDATE";
+const LOCK_LISTINGS = "SELECT id FROM listings WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE";
+
+/**
+ * Locks the listings whose members the transaction will change, and returns the ids of those that exist. Without this, the
+ * insert's foreign key would take a shared lock that the trigger has to upgrade, which deadlocks.
+ */
+export async function lockListings(tx: Sql, ids: string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>("lock-listings-for-members", LOCK_LISTINGS, [ids]);
+  return rows.map(({ id }) => id);
+}
 
 const SET = `
   INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
-  SELECT $1::uuid, id, created_at, $3::"MembershipRole" FROM listings WHERE id = $2::uuid
+  SELECT new.user_id, l.id, l.created_at, new.role
+  FROM listings l, unnest($2::uuid[], $3::"MembershipRole"[]) AS new (user_id, role)
+  WHERE l.id = $1::uuid
   ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
+
+/**
+ * Sets the roles of these users on one listing, which the transaction has locked. One listing per statement: with more, the
+ * trigger would read all forms instead of those of the listing.
+ */
+export async function setRoles(
+  tx: Sql,
+  listingId: string,
+  members: readonly Omit<Membership, "listingId">[],
+): Promise<void> {
+  const users = members.map(({ userId }) => userId);
+  await tx.query("set-members", SET, [listingId, users, members.map(({ role }) => role)]);
+}
 
 const REMOVE = `
   DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
@@ -80,11 +104,9 @@ export function setMember(context: Context, input: z.output<typeof setMemberInpu
   const { userId, listingId, role } = input;
   return context.services.db.longTransaction(async (tx) => {
     await assertUserExists(tx, userId, "userId");
-    // Lock FOR UPDATE first: the insert's foreign key takes a shared lock that the trigger would have to upgrade, which
-    // deadlocks.
-    const [listing] = await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
-    if (!listing) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
-    await tx.query("set-member", SET, [userId, listingId, role]);
+    const [locked] = await lockListings(tx, [listingId]);
+    if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
+    await setRoles(tx, listingId, [{ userId, role }]);
     await audit(tx, context, "member.set", listingId, { userId, role });
     return { listingId, userId, role };
   });
@@ -97,7 +119,7 @@ export function removeMember(
 ): Promise<Membership> {
   return context.services.db.longTransaction(async (tx) => {
     // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
-    await tx.query("lock-listing-for-members", LOCK_LISTING, [listingId]);
+    await lockListings(tx, [listingId]);
     // One statement, so that the second of two concurrent removals finds nothing.
     const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
     if (!row) throw notFound();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 
-const SUITE = /\.(?:test|fault|fleet|pgbouncer|abuse|browser|release|check|operation)\.ts$/;
+const SUITE = /\.(?:test|fault|operation|fleet|pgbouncer|abuse|browser|release|check)\.ts$/;
 
 test("no helper has a hook at its top level, which would belong to only one of the files that share the helper", () => {
   const folder = join(packageRoot(), "test");

@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { encodeCursor } from "../../server/paging.js";
 import { formIdsInScope } from "../support/bulk.js";
@@ -140,5 +143,44 @@ describe(`a listing of ${FORMS} forms, too many to update their scope within the
     const empty = { items: [], nextCursor: null };
     expect(await asUser(services, memberId).forms.list({})).toEqual(empty);
     expect(await countScoped(ownerId)).toBe(FORMS);
+  });
+
+  /** Removes the membership, if a test above has left one. */
+  async function removeMember(): Promise<void> {
+    await filler.db.pool.query("DELETE FROM memberships WHERE user_id = $1", [memberId]);
+    expect(await countScoped(memberId)).toBe(0);
+  }
+
+  /** Runs a command while other requests must stay fast. */
+  async function runCommandUnderLoad(...args: string[]): Promise<string> {
+    const env = { ...SHORT_TIMEOUTS, DATABASE_URL: filler.db.url };
+    const { code, stdout, stderr } = await runUnderLoad(() => runCli([...args, "--json"], { env }));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    return JSON.parse(stdout);
+  }
+
+  test("the command `members set` gives access to all of them without delaying other requests", async () => {
+    await removeMember();
+    const args = ["--listing", listingId, "--user", memberId, "--role", "owner"];
+    expect(await runCommandUnderLoad("members", "set", ...args)).toMatchObject({ role: "owner" });
+    expect(await countScoped(memberId)).toBe(FORMS);
+  });
+
+  test("the import of a membership gives access to all of them without delaying other requests, and so does its end", async () => {
+    await removeMember();
+    const folder = await mkdtemp(join(tmpdir(), "guest-forms-import-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const path = join(folder, "members.csv");
+    const { id: otherId } = await makeListing(filler, ownerId);
+    const importRole = async (role: string) => {
+      const rows = [listingId, otherId].map((listing) => `membership,${listing},${memberId},${role}\n`);
+      await writeFile(path, `type,listing,user,role\n${rows.join("")}`);
+      return runCommandUnderLoad("import", path);
+    };
+    expect(await importRole("WRITER")).toMatchObject({ memberships: { created: 2 } });
+    expect(await countScoped(memberId)).toBe(FORMS);
+    expect(await importRole("READER")).toMatchObject({ memberships: { updated: 2 } });
+    expect(await countScoped(memberId)).toBe(0);
+    expect(await importRole("READER")).toMatchObject({ memberships: { unchanged: 2 } });
   });
 });

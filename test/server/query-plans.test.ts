@@ -127,6 +127,15 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.members.list({ userId });
   await operator.members.remove({ listingId, userId: memberId });
 
+  const host = { type: "user", externalId: "u", email: "imported@example.com" } as const;
+  const place = { type: "listing", externalId: "l", title: "t", ...address } as const;
+  const role = { type: "membership", listing: listingId, user: "u", role: "WRITER" } as const;
+  for (const value of [host, { ...host, name: "New" }, place, { ...place, title: "new" }, role]) {
+    await operator.onboarding.check({ lines: [{ line: 1, value }] });
+    await operator.onboarding.write({ rows: [value] });
+  }
+  for (const type of ["user", "listing", "membership"] as const) await operator.onboarding.export({ type });
+
   const key = await operator.keys.issue({ userId, mode: "READ_ONLY" });
   await operator.keys.rotate({ id: key.id });
   await operator.keys.list({ userId });

@@ -35,7 +35,7 @@ const instant = fc.date({
 const orNull = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
 const toJson = (row: unknown) => JSON.parse(JSON.stringify(row));
 
-test("a listing is returned as stored, for all values of its columns", async () => {
+test("a listing is returned as stored without its external id, for all values of its columns", async () => {
   const columns = fc.record({
     ...{ title: text, address: text, city: text, country: text, zipCode: text, timezone: text },
     ...{ district: orNull(text), active: fc.boolean(), allowPets: orNull(fc.boolean()) },
@@ -43,7 +43,8 @@ test("a listing is returned as stored, for all values of its columns", async () 
   });
   await fc.assert(
     fc.asyncProperty(columns, async (data) => {
-      const stored = toJson(await services.db.prisma.listing.update({ where: { id: listingId }, data }));
+      const row = await services.db.prisma.listing.update({ where: { id: listingId }, data });
+      const { externalId: _, ...stored } = toJson(row);
       const caller = asUser(services, userId);
       expect(await caller.listings.get({ id: listingId })).toEqual(stored);
       expect(await caller.listings.list({})).toEqual({ items: [stored], nextCursor: null });

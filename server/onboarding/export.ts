@@ -1,0 +1,46 @@
+import type { z } from "zod";
+import type { Context } from "../context.js";
+import { NIL_UUID } from "../values.js";
+import { LISTING_FIELDS } from "./listings.js";
+import { BATCH, type ExportPage, type exportInput } from "./schema.js";
+
+const USERS = `
+  SELECT u.id AS key, 'user' AS type, coalesce(u.external_id, u.id::text) AS "externalId", u.email, u.name
+  FROM users u WHERE u.id > $1::uuid ORDER BY u.id LIMIT ${BATCH}`;
+
+const LISTINGS = `
+  SELECT l.id AS key, 'listing' AS type, coalesce(l.external_id, l.id::text) AS "externalId", ${LISTING_FIELDS}
+  FROM listings l WHERE l.id > $1::uuid ORDER BY l.id LIMIT ${BATCH}`;
+
+// Subqueries instead of joins, for which the planner would read all users and listings.
+const MEMBERSHIPS = `
+  SELECT m.user_id || ' ' || m.listing_id AS key, 'membership' AS type,
+    (SELECT coalesce(l.external_id, l.id::text) FROM listings l WHERE l.id = m.listing_id) AS listing,
+    (SELECT coalesce(u.external_id, u.id::text) FROM users u WHERE u.id = m.user_id) AS "user",
+    m.role::text
+  FROM memberships m WHERE (m.user_id, m.listing_id) > ($1::uuid, $2::uuid)
+  ORDER BY m.user_id, m.listing_id LIMIT ${BATCH}`;
+
+/** No row has these ids. */
+const FIRST = `${NIL_UUID} ${NIL_UUID}`;
+
+type ExportedRow = Record<string, unknown> & { key: string };
+
+/**
+ * A page of rows as an import accepts them, in the order of their ids. To export everything while others write, read
+ * memberships before users and listings: then the file has all that it refers to.
+ */
+export async function exportRows(
+  { services: { db } }: Context,
+  { type, after = FIRST }: z.output<typeof exportInput>,
+): Promise<ExportPage> {
+  const [first, second] = after.split(" ");
+  const read = {
+    user: () => db.query<ExportedRow>("export-users", USERS, [first]),
+    listing: () => db.query<ExportedRow>("export-listings", LISTINGS, [first]),
+    membership: () => db.query<ExportedRow>("export-memberships", MEMBERSHIPS, [first, second]),
+  };
+  const rows = await read[type]();
+  const next = rows.length === BATCH ? (rows.at(-1)?.key ?? null) : null;
+  return { rows: rows.map(({ key: _, ...row }) => row), next };
+}
