@@ -106,6 +106,32 @@ test("a migration whose process was killed is completed by the next process, onc
   expect(await pending(url)).toEqual([]);
 });
 
+test("an index whose migration was killed while it was built is completed by the next process", async () => {
+  const { url } = await createTestDatabase();
+  const name = "20261123000320_users_external_id_key";
+  await rows(
+    url,
+    `DROP INDEX users_external_id_key; DELETE FROM _prisma_migrations WHERE migration_name = '${name}'`,
+  );
+  const blocker = await connect(url);
+  await blocker.query("BEGIN; LOCK TABLE users IN ROW EXCLUSIVE MODE");
+  const killed = migrateInProcess(url);
+  await waitUntilBlocked(url);
+  await killed.stop("SIGKILL");
+  // As an operator would do whose migration seems to hang.
+  await rows(
+    url,
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms migrate'",
+  );
+  await blocker.query("COMMIT");
+  await blocker.end();
+  const isValid =
+    "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_external_id_key')";
+  expect(await rows(url, isValid)).toEqual([{ valid: false }]);
+  expect(await migrate(url)).toEqual({ applied: [name] });
+  expect(await rows(url, isValid)).toEqual([{ valid: true }]);
+});
+
 test("a failed migration is reported by name, and is applied after its cause is fixed", async () => {
   const { url } = await createTestDatabase({ empty: true });
   const blocker = await blockUsersTable(url);

@@ -1,2 +1,2 @@
--- AlterTable
+-- Locks: users ACCESS EXCLUSIVE
 ALTER TABLE "users" ADD COLUMN     "external_id" TEXT;

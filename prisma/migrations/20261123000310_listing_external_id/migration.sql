@@ -1,3 +1,2 @@
--- Separate from the users: a lock on both tables could deadlock with a request.
--- AlterTable
+-- Locks: listings ACCESS EXCLUSIVE
 ALTER TABLE "listings" ADD COLUMN     "external_id" TEXT;
