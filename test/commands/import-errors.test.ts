@@ -1,0 +1,148 @@
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { makeUser } from "../support/factories.js";
+import { runCli } from "../support/processes.js";
+import { runInProcess } from "../support/run-in-process.js";
+import { type Importer, makeRows, openImporter, toNdjson } from "./importer.js";
+
+let importer: Importer;
+
+beforeAll(async () => {
+  importer = await openImporter();
+});
+
+describe("an invalid file", () => {
+  /** Imports the file, which must fail and write nothing. Returns the errors. */
+  async function errorsOf(path: string): Promise<string[]> {
+    const before = await countRows();
+    const { code, message, stdout } = await runInProcess(["import", path], importer.env);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(await countRows()).toEqual(before);
+    const lines = message.split("\n");
+    expect(lines.at(-1)).toBe(`Nothing was imported. Errors in ${path}: ${lines.length - 1}.`);
+    return lines.slice(0, -1);
+  }
+
+  const countRows = async () =>
+    (
+      await importer.services.db.pool.query(
+        "SELECT (SELECT count(*) FROM users) u, (SELECT count(*) FROM listings) l, (SELECT count(*) FROM memberships) m",
+      )
+    ).rows;
+
+  test("writes nothing and reports every error of every line with its field", async () => {
+    const { ana, ben, loft, owns, id } = makeRows();
+    const { title: _, ...untitled } = loft;
+    const taken = await makeUser(importer.services);
+    const other = { ...makeRows().ana, externalId: `${id}-other` };
+    await importer.importJson(importer.write("other.ndjson", toNdjson(other)));
+    const errors = await errorsOf(
+      importer.write(
+        "bad.ndjson",
+        toNdjson(
+          { ...ana, email: "ana@", nickname: "Ana" },
+          { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes" },
+          owns,
+        ).concat(
+          "[1]\n\n{\n",
+          toNdjson(
+            { ...ben, type: "guest" },
+            { externalId: "x" },
+            ben,
+            { ...ben, email: `x.${ben.email}` },
+            { ...ben, externalId: "y", email: ben.email.toUpperCase() },
+            { ...owns, user: ben.externalId },
+            { ...owns, user: ben.email, role: "READER" },
+            { ...owns, user: `${id}-nobody`, listing: "no" },
+            { ...owns, role: "owner" },
+            { type: "user", externalId: `${id}-z`, email: other.email },
+            { type: "user", externalId: taken.id, email: other.email },
+          ),
+        ),
+      ),
+    );
+    expect(errors.map((line) => line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "ID"))).toEqual([
+      "line 1: email: must be an email address",
+      "line 1: nickname: is not a known property",
+      "line 2: title: is required",
+      "line 2: timezone: must be an IANA time zone, such as Europe/Berlin",
+      "line 2: active: must be true or false",
+      "line 2: maxPeopleInListing: must be an integer",
+      "line 4: row: must be one JSON object",
+      "line 6: row: must be one JSON object",
+      "line 7: type: must be one of user, listing and membership",
+      "line 8: type: must be one of user, listing and membership",
+      "line 10: externalId: is already on line 9",
+      "line 11: email: is already on line 9",
+      "line 13: user: already has a role on this listing, on line 12",
+      "line 14: listing: names no listing of the file or the database: give an externalId or an id",
+      "line 14: user: names no user of the file or the database: give an externalId, an id or an email address",
+      "line 15: role: must be one of OWNER, WRITER and READER",
+      "line 16: email: another user has this address: ID",
+      "line 17: email: is already on line 16",
+    ]);
+  });
+
+  test("has its errors in JSON with --json", async () => {
+    const path = importer.write(
+      "bad.ndjson",
+      toNdjson({ type: "user", externalId: "", email: "a@example.com" }),
+    );
+    const { stdout, stderr, code } = await runCli(["import", path, "--json"], { env: importer.env });
+    expect(JSON.parse(stdout).error).toMatchObject({
+      code: "VALIDATION_ERROR",
+      errors: [{ line: 1, field: "externalId", issue: "must not be empty" }],
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain("error: line 1: externalId: must not be empty\n");
+  });
+
+  test("that is not CSV is reported with the line, after the errors of the lines before it", async () => {
+    const lines = ["type,externalId,email", "user,,x@example.com", '"user",q1,"q1@example.com', "", "user,1"];
+    expect(await errorsOf(importer.write("bad.csv", lines.join("\n")))).toEqual([
+      "line 2: externalId: is required",
+      "line 3: row: opens a quote that is never closed. The rest of the file was not checked",
+    ]);
+    expect(
+      await errorsOf(importer.write("bad.csv", 'type,externalId\nuser,"a\nb",c\nuser,x"y\nuser,z')),
+    ).toEqual([
+      "line 2: row: has 3 values, but the header has 2 columns",
+      'line 4: row: has a misplaced quote: write "" for a quote in a quoted value. The rest of the file was not checked',
+    ]);
+  });
+
+  test.each([
+    [
+      "an unknown column",
+      "type,externalID\nuser,1",
+      /^line 1: externalID: is not a known column: use type, externalId, /,
+    ],
+    ["a repeated column", "type,type\nuser,user", /^line 1: type: is there twice$/],
+    ["another separator", "type;externalId\nuser;1", /^line 1: type: is required as a column/],
+    ["nothing", "", /^line 1: type: is required as a column/],
+  ])("with %s in its header is rejected", async (_, content, expected) => {
+    expect((await errorsOf(importer.write("header.csv", content)))[0]).toMatch(expected);
+  });
+
+  test("with a cell that its type does not have is rejected", async () => {
+    const path = importer.write("cell.csv", "type,externalId,email,title\nuser,t1,t1@example.com,Loft");
+    expect(await errorsOf(path)).toEqual(["line 2: title: is not a known property"]);
+  });
+
+  test("that is not UTF-8 is reported with each line", async () => {
+    const bytes = Buffer.concat([Buffer.from("type\nuser\n"), Buffer.from([0xe4, 10]), Buffer.from("x\n")]);
+    expect(await errorsOf(importer.write("latin.csv", bytes))).toEqual(["line 3: row: must be UTF-8"]);
+  });
+
+  test("a missing file and an unknown format are errors", async () => {
+    const missing = join(importer.folder, "no.csv");
+    expect(await runInProcess(["import", missing], importer.env)).toMatchObject({
+      code: 1,
+      message: `Cannot read ${missing}: there is no such file.`,
+    });
+    expect(await runInProcess(["import", "hosts.txt"], importer.env)).toMatchObject({
+      code: 2,
+      message: "The file is neither .csv nor .ndjson: add --format.",
+    });
+  });
+});
