@@ -1,7 +1,6 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
@@ -10,6 +9,7 @@ import { describeWithBinary, findCommand } from "../support/describe-with-binary
 import { createRedis, type ExternalServer } from "../support/external-server.js";
 import { startLoad } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
+import { operatingBlock, runScript } from "../support/operating-page.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { readQueries } from "./dashboard.js";
 import { type Prometheus, startPrometheus } from "./prometheus.js";
@@ -26,9 +26,6 @@ const shorten = (rules: string) =>
 const NOT_OURS = /nodejs_active_(handles|requests|resources)_total/;
 
 const readRoot = (path: string) => readFileSync(join(packageRoot(), path), "utf8");
-const [, section = ""] = /^## Collect metrics$(.+?)^## /ms.exec(readRoot("gateway/docs/operating.md")) ?? [];
-const commands = [...section.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, block = ""]) => block);
-
 describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
   describeWithBinary("prometheus", "the service", (binary) => {
     let watched: WatchedService;
@@ -44,14 +41,17 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
     });
     afterAll(() => watched.load.stop());
 
-    /** Runs a block of commands of gateway/docs/operating.md in the test's folders. */
-    const runCommands = async (block = "") => {
-      const script = block
-        .replaceAll("/etc/prometheus", folder)
-        .replaceAll("/opt/guest-forms", packageRoot())
-        .replaceAll("http://127.0.0.1:3001", watched.url);
-      const env = { ...process.env, INTERNAL_TOKEN: TOKEN };
-      return (await promisify(execFile)("bash", ["-euo", "pipefail", "-c", script], { env })).stdout;
+    /** Runs the block of gateway/docs/operating.md that contains `text` in the test's folders. */
+    const runBlock = async (text: string) => {
+      const { stdout } = await runScript(operatingBlock(text), {
+        env: { INTERNAL_TOKEN: TOKEN },
+        replace: {
+          "/etc/prometheus": folder,
+          "/opt/guest-forms": packageRoot(),
+          "http://127.0.0.1:3001": watched.url,
+        },
+      });
+      return stdout;
     };
 
     const findFiring = async () => {
@@ -86,15 +86,13 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
     };
 
     test("the commands of operating.md read the metrics, and install the token and the rules", async () => {
-      const [read, install, check, ...others] = commands;
-      expect(others).toEqual([]);
-      expect(await runCommands(read)).toContain("guest_forms_build_info{");
-      await runCommands(install);
+      expect(await runBlock("curl --fail")).toContain("guest_forms_build_info{");
+      await runBlock("guest-forms.token");
       const configuration = readRoot("deploy/prometheus/prometheus.yml")
         .replaceAll(/interval: \w+/g, "interval: 2s")
         .replace("127.0.0.1:3001", new URL(watched.url).host);
       writeFileSync(join(folder, "prometheus.yml"), configuration);
-      expect(await runCommands(check)).toContain("SUCCESS: 1 rule files found");
+      expect(await runBlock("promtool check config")).toContain("SUCCESS: 1 rule files found");
 
       const rules = join(folder, "guest-forms-alerts.yml");
       writeFileSync(rules, shorten(readFileSync(rules, "utf8")));
@@ -102,7 +100,7 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
     });
 
     test("promtool accepts the names and types of all metrics of the service", async () => {
-      const lines = (await runCommands(commands[0])).split("\n").filter((line) => !NOT_OURS.test(line));
+      const lines = (await runBlock("curl --fail")).split("\n").filter((line) => !NOT_OURS.test(line));
       expect(lines.filter((line) => line.startsWith("# TYPE guest_forms_")).length).toBeGreaterThan(15);
       const promtool = findCommand("promtool") ?? "";
       expect(execFileSync(promtool, ["check", "metrics"], { input: lines.join("\n") }).toString()).toBe("");

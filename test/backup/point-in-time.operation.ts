@@ -28,7 +28,7 @@ describeWithBinary("postgres:postgresql-15", "a base backup with the archived wr
     await runScript(`mkdir -p ${join(postgres.folder, "backups/wal")}`, { commandPrefix: AS_POSTGRES });
     service = await BackedUpService.start(postgres);
     await service.addForms();
-    await service.runBlock("pg_basebackup");
+    await service.runBlock("--pgdata=/var/backups/base");
 
     state = await prepareState(service);
     const named = await service.readLists(service.holders.slice(0, 3));
@@ -74,7 +74,7 @@ describeWithBinary("postgres:postgresql-15", "a base backup with the archived wr
     await service.runBlock("recovery.signal", {
       edit: (block) => inFolder(block.replace(EXAMPLE_TARGET, target)),
     });
-    await service.runBlock("pg_is_in_recovery", { edit: inFolder });
+    await service.runBlock("restored.log", { edit: inFolder });
     postgres.dataDir = join(postgres.folder, name);
     await expect
       .poll(() => runSql(postgres.url(), "SELECT pg_is_in_recovery() AS waits"), { interval: 100 })

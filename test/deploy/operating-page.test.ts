@@ -15,7 +15,7 @@ const CALL = /\b(?:operating|run|start|export)(Block|Inline)\(\s*"([^"]+)"/g;
 /** Commands that a test runs in its own words: how they start, the test's file, and what that file has for it. */
 const RUN_ELSEWHERE: [command: string, file: string, evidence: string][] = [
   ["npm ci && npm run release", "release/image.release.ts", "engines"],
-  ["gateway/guest-forms.cjs migrate", "release/install.release.ts", '"gateway/guest-forms.cjs"), ...args]'],
+  ["guest-forms members remove", "faults/large-listing.fault.ts", '"members", "remove"'],
   ["guest-forms migrate --accept-new-secret", "gateway/secret-checks.test.ts", '"--accept-new-secret"'],
   ["guest-forms notifications retry ID", "commands/erase-and-retry.test.ts", '"notifications", "retry"'],
   ["guest-forms serve --workers auto", "fleet/workers.fleet.ts", '"--workers"'],

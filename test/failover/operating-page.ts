@@ -1,30 +1,11 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { packageRoot } from "../../prisma/package-root.js";
+import { operatingBlock } from "../support/operating-page.js";
 
-const page = readFileSync(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
-const section = page.split("\n## Fail over to a standby\n")[1]?.split("\n## ")[0] ?? "";
-
-/** Returns the blocks of code in a language, which must be as many as the tests run. */
-function blocksOf(language: string, count: number): string[] {
-  const pattern = new RegExp(`^( *)\`\`\`${language}\n(.*?)^ *\`\`\`$`, "gms");
-  const blocks = [...section.matchAll(pattern)].map(([, indent = "", code = ""]) =>
-    code.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
-  );
-  if (blocks.length !== count)
-    throw new Error(
-      `"Fail over to a standby" has ${blocks.length} ${language} blocks. The tests run ${count}.`,
-    );
-  return blocks;
-}
-
-/** All code in "Fail over to a standby", in the order of the page. */
-export const [ACCESS_RULES = "", SETTINGS = ""] = blocksOf("text", 2);
-export const [ROLES_AND_CHECK = ""] = blocksOf("sql", 1);
-export const [
-  COPY_PRIMARY = "",
-  MAKE_SYNCHRONOUS = "",
-  PROMOTE = "",
-  DELETE_DATA = "",
-  CONTINUE_WITHOUT_STANDBY = "",
-] = blocksOf("sh", 5);
+// All code of "Fail over to a standby" in gateway/docs/operating.md, in its order.
+export const ACCESS_RULES = operatingBlock("host  replication");
+export const SETTINGS = operatingBlock("wal_retrieve_retry_interval");
+export const ROLES_AND_CHECK = operatingBlock("CREATE FUNCTION can_commit()");
+export const COPY_PRIMARY = operatingBlock("--write-recovery-conf");
+export const MAKE_SYNCHRONOUS = operatingBlock("synchronous_standby_names = 'standby'");
+export const PROMOTE = operatingBlock("SELECT pg_promote()");
+export const DELETE_DATA = operatingBlock("rm -rf");
+export const CONTINUE_WITHOUT_STANDBY = operatingBlock("synchronous_standby_names = ''");

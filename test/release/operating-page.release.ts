@@ -1,10 +1,11 @@
-import { readFile, stat } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { sendRequest } from "../support/http-client.js";
 import { type MailServer, recipientsOf, startMailServer } from "../support/mail-server.js";
+import { operatingBlock } from "../support/operating-page.js";
 import { fixedStay } from "../support/stays.js";
 import { OperatorMachine } from "./operator-machine.js";
 
@@ -91,6 +92,20 @@ describe("an operator who follows operating.md on an empty machine", () => {
     await machine.runInline("guest-forms keys revoke ID", { ID: keyId });
     await expect.poll(() => statusOf(key), { timeout: 1_000 }).toBe(401);
     expect(await statusOf(rotated)).toBe(200);
+  });
+
+  test("imports a file, after a check, and exports it", async () => {
+    await writeFile(join(machine.folder, "hosts.csv"), operatingBlock("type,externalId"));
+    expect(await machine.runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");
+    expect(await machine.runInline("guest-forms import hosts.csv")).toMatch(/^memberships +1 +0 +0$/m);
+    expect(await machine.runInline("guest-forms export --output hosts.csv")).toContain("Wrote 2 users");
+    expect(await machine.runInline("guest-forms import hosts.csv")).toMatch(/^memberships +0 +0 +2$/m);
+  });
+
+  test("looks at the migrations of a new version, and runs them", async () => {
+    machine.replace["guest-forms-0.2.0"] = "guest-forms-0.1.0";
+    const output = await machine.runBlock("migrate --dry-run");
+    expect(output).toBe("The database is already up to date.\n".repeat(2));
   });
 
   test("lists the erasures", async () => {

@@ -45,7 +45,7 @@ export class UpgradableFleet {
     return fleet;
   }
 
-  /** Replaces each process by one of this version, as operating.md describes: one after the other. */
+  /** Replaces each process by one of this version, one after the other, as gateway/docs/operating.md describes. */
   async replaceBy(version: Version, key: string): Promise<void> {
     for (const [index, { process }] of [...this.#gateways.entries()]) {
       expect((await process.stop("SIGTERM")).code).toBe(0);
