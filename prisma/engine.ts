@@ -72,7 +72,9 @@ class Adapters implements SqlMigrationAwareDriverAdapterFactory {
 
   private async runMigration(text: string, run: RunSql): Promise<void> {
     const script = parseScript(text);
-    if (script.kind === "concurrent") return runConcurrently(this.session, script, () => run(text));
+    if (script.kind === "concurrent") {
+      return runConcurrently(this.session, script, () => run(text), this.options.onProgress);
+    }
     // Postgres runs several statements that are sent together as one transaction.
     const transaction = `${text}\n;\n${MARK_FINISHED}`;
     return retryLockTimeouts(this.session, isLockTimeout, () => run(transaction), this.options);

@@ -79,9 +79,14 @@ async function measureConcurrent(
   await other.query("BEGIN");
   await other.query(`LOCK TABLE ${names.join(", ")} IN ROW EXCLUSIVE MODE`);
   const running = client.query(sql);
+  let hasFailed = false;
+  running.catch(() => {
+    hasFailed = true;
+  });
   try {
-    while (!(await isWaiting(other, pid))) await sleep(10);
-    return (await readLocks(other, pid, tables)).map(({ lock }) => ({ ...lock, work: "reads" }));
+    while (!hasFailed && !(await isWaiting(other, pid))) await sleep(10);
+    const locks = await readLocks(other, pid, tables);
+    return locks.map(({ lock }) => (/^CREATE/i.test(sql) ? { ...lock, work: "reads" } : lock));
   } finally {
     await other.query("COMMIT");
     await running;

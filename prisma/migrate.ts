@@ -52,9 +52,13 @@ export interface PendingMigration {
   statements: Statement[];
 }
 
-/** Returns what `migrate` would apply. Changes nothing. Throws as `migrate` does. */
-export const planMigrations = (databaseUrl: string): Promise<PendingMigration[]> =>
+/** Returns what `migrate` would apply. Changes nothing. Throws as `migrate` does before it changes anything. */
+export const planMigrations = (
+  databaseUrl: string,
+  { check }: Pick<MigrateOptions, "check"> = {},
+): Promise<PendingMigration[]> =>
   withSession(databaseUrl, async (session) => {
+    await check?.(session);
     const pending = await pendingMigrations(session);
     if (pending.length > 0) await assertNoUnknownMigrations(session);
     return Promise.all(
@@ -207,7 +211,7 @@ function explain(error: unknown, url: string): string {
   const { host, pathname } = new URL(url);
   const reason = reasonOf(error);
   const advice = /lock timeout/.test(reason)
-    ? ". Another transaction holds a lock that the migration needs. Nothing was changed: end that transaction, then migrate again"
+    ? ". Another transaction holds a lock that the migration needs. It changed nothing; migrations before it stay applied. End that transaction, then migrate again"
     : "";
   return `Cannot migrate the database ${pathname.slice(1)} at ${host}: ${reason}${advice}`;
 }

@@ -3,7 +3,7 @@ import type { Statement } from "./script.js";
 
 /** Breaks the version before, unless no version that may still run uses what is removed or changed. */
 const CONTRACTS =
-  /\b(DROP (TABLE|COLUMN|TYPE|FUNCTION|TRIGGER)|RENAME|SET NOT NULL|ALTER COLUMN \S+ (SET DATA )?TYPE)\b/i;
+  /\b(DROP (TABLE|COLUMN|TYPE|FUNCTION|TRIGGER|CONSTRAINT|DEFAULT|VIEW|INDEX)|RENAME|CREATE OR REPLACE|SET NOT NULL|ALTER COLUMN \S+ (SET DATA )?TYPE|ADD (CONSTRAINT \S+ )?CHECK)\b/i;
 /** Changes rows, and keeps them locked until the end of the migration. */
 const CHANGES_ROWS = /^(UPDATE|DELETE|INSERT|WITH|TRUNCATE|DO)\b/i;
 const IS_CONTRACT = /^-- Contract: \S/m;

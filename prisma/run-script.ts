@@ -53,7 +53,7 @@ async function describeOldestTransaction(session: pg.Pool): Promise<string> {
     OLDEST_TRANSACTION,
   );
   const [oldest] = rows;
-  if (!oldest) return "No other transaction is open now.";
+  if (!oldest) return "None is visible to this role.";
   const name = oldest.application || "unnamed";
   return `The oldest transaction is open for ${oldest.seconds} s: process ${oldest.pid} of Postgres (${name}).`;
 }
@@ -67,6 +67,7 @@ export async function runConcurrently(
   session: pg.Pool,
   { action, index }: Extract<Script, { kind: "concurrent" }>,
   run: () => Promise<unknown>,
+  onProgress: RunOptions["onProgress"],
 ): Promise<void> {
   const { rows } = await session.query<{ isValid: boolean }>(
     'SELECT indisvalid AS "isValid" FROM pg_index WHERE indexrelid = to_regclass($1)',
@@ -77,6 +78,9 @@ export async function runConcurrently(
   await session.query("SET lock_timeout = 0");
   try {
     if (action === "create") await session.query(dropIndex(index));
+    onProgress(
+      `${action === "create" ? "Building" : "Dropping"} the index ${index}, which waits for open transactions. ${await describeOldestTransaction(session)}`,
+    );
     await run().catch(async (error) => {
       if (action === "create") await session.query(dropIndex(index)).catch(() => {});
       throw error;

@@ -25,9 +25,9 @@ const LITERALS_AND_COMMENTS =
 const COMMENTS = /^(?:\s+|--.*|\/\*[\s\S]*?\*\/)+/;
 const LOCKS = /^-- Locks: (.+)$/gm;
 const LOCK = /^(\w+) ([A-Z ]+?)(?: and (reads|rewrites) it)?$/;
-const NOT_IN_TRANSACTION = /\b(commit|end|concurrently|rollback|vacuum)\b/i;
+const NOT_IN_TRANSACTION = /\b(abort|commit|end|concurrently|rollback|vacuum)\b/i;
 const CONCURRENT_INDEX =
-  /^(CREATE|DROP)\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?:IF (?:NOT )?EXISTS\s+)?"?(\w+)"?/i;
+  /^(CREATE|DROP)\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?:IF (?:NOT )?EXISTS\s+)?"?((?!ON\b)\w+)"?(?:\s+ON\b|\s*$)/i;
 
 /** Replaces literals and comments by spaces, so that positions stay the same. */
 const mask = (script: string) => script.replace(LITERALS_AND_COMMENTS, (text) => " ".repeat(text.length));
@@ -40,7 +40,7 @@ export function parseScript(script: string): Script {
   const [, action = "", index = ""] = CONCURRENT_INDEX.exec(statement?.sql ?? "") ?? [];
   if (!statement || others.length > 0 || !index) {
     throw new Error(
-      "it has a statement that cannot run in a transaction. Only CREATE INDEX CONCURRENTLY and DROP INDEX CONCURRENTLY are allowed, each alone in a migration of its own",
+      "it has a statement or a word (ABORT, COMMIT, END, ROLLBACK, VACUUM) that may end its transaction or not run in one. Only CREATE INDEX CONCURRENTLY and DROP INDEX CONCURRENTLY are allowed, with the name of one index and alone in a migration of its own",
     );
   }
   return {

@@ -18,7 +18,8 @@ export class Conflict extends Error {
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
 // Serialization failures, deadlocks, and unique violations of concurrent equal creates, whose retry is a replay.
-const CONFLICT = /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey)$/;
+const CONFLICT =
+  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
 // timeouts; Prisma's codes for these; socket errors of the operating system.

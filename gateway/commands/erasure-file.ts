@@ -6,7 +6,7 @@ import { CommandFailure } from "./failure.js";
 /** Malformed lines to report. */
 const MAX_ERRORS = 20;
 
-/** Reads records of erasures, one JSON object per line. Throws a CommandFailure that names each malformed line. */
+/** Reads records of erasures, one JSON object per line. Skips failed erasures. Throws a CommandFailure that names each malformed line. */
 export async function readErasureFile(path: string): Promise<ErasureRecord[]> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new CommandFailure(`FILE: cannot be read (${error.code}): ${path}`);
@@ -15,13 +15,18 @@ export async function readErasureFile(path: string): Promise<ErasureRecord[]> {
   const errors: FieldError[] = [];
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
-    const parsed = erasureRecord.safeParse(parseJson(line));
+    const value = parseJson(line);
+    if (isFailure(value)) continue;
+    const parsed = erasureRecord.safeParse(value);
     if (parsed.success) records.push(parsed.data);
     else errors.push(...fieldErrorsOf(parsed.error).map((error) => onLine(index + 1, error)));
   }
   if (errors.length > 0) throw CommandFailure.ofFields(errors.slice(0, MAX_ERRORS));
   return records;
 }
+
+/** Whether this is what `people erase --json` prints if it fails. */
+const isFailure = (value: unknown) => typeof value === "object" && value !== null && "error" in value;
 
 const onLine = (line: number, { field, issue }: FieldError): FieldError => ({
   field: "FILE",

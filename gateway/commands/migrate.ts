@@ -11,7 +11,7 @@ export function addMigrate(program: Command): void {
       "--accept-new-secret",
       "use the first of APP_SECRETS even if the previous secret is lost (see below)",
     )
-    .option("--dry-run", "print the SQL of the pending migrations and the locks it takes, and change nothing")
+    .option("--dry-run", "print the SQL of the pending migrations and their locks, and change nothing")
     .addHelpText(
       "after",
       notes(`
@@ -19,8 +19,8 @@ Requires DATABASE_URL. Safe to run concurrently and repeatedly. If APP_SECRETS i
 the database. Fails if migrations are pending and another version has migrated the database, or if the database does not
 know APP_SECRETS.
 
-Requests continue during a migration. Each statement waits at most 0.2 s for a lock, and is repeated for 10 minutes.
-After a crash or a failure, run it again.
+Requests continue during a migration. It waits at most 0.2 s for a lock at a time, for up to 10 minutes; to build an
+index, until all open transactions have ended. After a crash or a failure, run it again.
 
 --accept-new-secret skips the check of APP_SECRETS. Email addresses encrypted with a lost secret stay unreadable, cursors
 signed with it are invalid, and retries of creates made with it create second forms.`),
@@ -32,7 +32,7 @@ signed with it are invalid, and retries of creates made with it create second fo
       const report = (line: string) => void process.stderr.write(`${line}\n`);
       const settings = readSettingsWithDatabase();
       if (options.dryRun) {
-        const pending = await planDatabase(settings);
+        const pending = await planDatabase(settings, options);
         return print(command, { pending }, formatPlan(pending));
       }
       if (options.acceptNewSecret && !settings.APP_SECRETS) {

@@ -1,4 +1,10 @@
-import { migrate, type PendingMigration, planMigrations, UnknownMigrations } from "../../prisma/migrate.js";
+import {
+  migrate,
+  type PendingMigration,
+  planMigrations,
+  type Queryable,
+  UnknownMigrations,
+} from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/pool.js";
 import { checkSecrets, registerMigratedSecrets, SecretsRejected } from "../../server/secret-checks.js";
@@ -21,7 +27,7 @@ export async function prepareDatabase(
     const migrated = await migrate(directUrl, {
       onProgress,
       storeSecret: APP_SECRETS.length === 0,
-      check: (database) => (acceptNewSecret ? Promise.resolve() : checkSecrets(database, APP_SECRETS)),
+      check: checkOf(settings, acceptNewSecret),
       finish: (database) => registerMigratedSecrets(database, APP_SECRETS, { acceptNewest: acceptNewSecret }),
     }).catch(explainMigrationError);
     if (!DATABASE_PREPARED) {
@@ -34,11 +40,21 @@ export async function prepareDatabase(
   }
 }
 
+const checkOf =
+  ({ APP_SECRETS = [] }: SettingsWithDatabase, acceptNewSecret: boolean) =>
+  async (database: Queryable) => {
+    if (!acceptNewSecret) await checkSecrets(database, APP_SECRETS);
+  };
+
 /** Returns the migrations that `prepareDatabase` would apply. Changes nothing. Throws a CommandFailure. */
-export async function planDatabase(settings: SettingsWithDatabase): Promise<PendingMigration[]> {
+export async function planDatabase(
+  settings: SettingsWithDatabase,
+  { acceptNewSecret = false } = {},
+): Promise<PendingMigration[]> {
   const databaseUrl = settings.DATABASE_DIRECT_URL ?? settings.DATABASE_URL;
   try {
-    return await planMigrations(databaseUrl).catch(explainMigrationError);
+    const check = checkOf(settings, acceptNewSecret);
+    return await planMigrations(databaseUrl, { check }).catch(explainMigrationError);
   } catch (error) {
     throw explain(error, { databaseUrl });
   }

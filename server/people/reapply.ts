@@ -6,8 +6,8 @@ import { listErasures, storeErasures } from "./erasures.js";
 import type { ErasureRecord, Reapplied } from "./schema.js";
 
 /**
- * Repeats erasures in a database restored from a backup that is older than them. Skips those that the database knows: they
- * were complete before the backup. Keeps addresses of forms created after the erasure, because they were given again.
+ * Repeats erasures in a database restored from a backup that is older than them. Skips those that the database knows.
+ * Keeps addresses of forms created after the erasure, because they were given again.
  */
 export async function reapplyErasures(context: Context, records: ErasureRecord[]): Promise<Reapplied> {
   const given = latestByHash(records);
@@ -20,11 +20,16 @@ export async function reapplyErasures(context: Context, records: ErasureRecord[]
   const counts = await eraseWhere(context, "restore", (address, createdMs) =>
     keys.some((key) => createdMs <= (due.get(hashAddress(key, address)) ?? 0)),
   );
-  // Last, so that a run that failed is repeated completely.
-  await storeErasures(
-    context.services.db,
-    [...due].map(([addressHash, erasedMs]) => ({ addressHash, erasedAt: new Date(erasedMs).toISOString() })),
-  );
+  // Last, so that a run that failed is repeated completely; so is one that could not read all addresses.
+  if (counts.unreadable === 0) {
+    await storeErasures(
+      context.services.db,
+      [...due].map(([addressHash, erasedMs]) => ({
+        addressHash,
+        erasedAt: new Date(erasedMs).toISOString(),
+      })),
+    );
+  }
   return {
     ...counts,
     applied: due.size,

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
@@ -14,6 +15,9 @@ import { makeTempFolder } from "../support/run-tool.js";
 import { readQueries } from "./dashboard.js";
 import { type Prometheus, startPrometheus } from "./prometheus.js";
 import { BAD_KEY_LIMIT, startWatchedService, type WatchedService } from "./watched-service.js";
+
+/** Several evaluations of the rules. */
+const QUIET_MS = 5_000;
 
 /** Shortens the windows and waiting times of the alerts. Crashes are counted for longer, because restarts take seconds. */
 const shorten = (rules: string) =>
@@ -114,6 +118,8 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
       expect(queries.length).toBe(readQueries().length - 1);
       await expect.poll(() => findWithoutData(queries)).toEqual([]);
       await expect.poll(findFiring).toEqual([]);
+      for (const until = performance.now() + QUIET_MS; performance.now() < until; await sleep(500))
+        expect(await findFiring()).toEqual([]);
     });
 
     test("alerts fire if Redis is lost, emails fail, keys are guessed, a statement fails, addresses are not erased or processes crash", async () => {

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -114,6 +115,14 @@ export class BackedUpService {
   /** Runs the block of gateway/docs/operating.md that contains `text`, changed by `edit`, and returns its output. */
   runBlock(text: string, { edit = (block: string) => block } = {}): Promise<string> {
     return this.#runOnPage(edit(operatingBlock(text)));
+  }
+
+  /** Replaces the date of a backup's name in a command of the page by that of the backup that was made. */
+  withBackup(command: string, name: "base" | "guest_forms"): string {
+    const date = `${name}-2026-11-21`;
+    expect(command).toContain(date);
+    const made = readdirSync(join(this.#postgres.folder, "backups")).find((each) => each.startsWith(name));
+    return command.replaceAll(date, `${made?.replace(/\.dump$/, "")}`);
   }
 
   /** Runs the inline command of gateway/docs/operating.md that contains `text`. */

@@ -34,7 +34,7 @@ describeWithBinary("postgres:postgresql-15", "a dump that is taken while forms a
     await service.stop();
     await service.runBlock("createdb");
     service.databaseUrl = postgres.url("guest_forms", "guest_forms_restored");
-    await service.runBlock("pg_restore");
+    await service.runBlock("pg_restore", { edit: (block) => service.withBackup(block, "guest_forms") });
     await checkRestoredService(service, state, lost);
 
     const pages = await service.readLists([busy]);

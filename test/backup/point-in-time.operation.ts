@@ -28,7 +28,7 @@ describeWithBinary("postgres:postgresql-15", "a base backup with the archived wr
     await runScript(`mkdir -p ${join(postgres.folder, "backups/wal")}`, { commandPrefix: AS_POSTGRES });
     service = await BackedUpService.start(postgres);
     await service.addForms();
-    await service.runBlock("--pgdata=/var/backups/base");
+    await service.runBlock("pg_basebackup --checkpoint=fast --pgdata=");
 
     state = await prepareState(service);
     const named = await service.readLists(service.holders.slice(0, 3));
@@ -72,10 +72,10 @@ describeWithBinary("postgres:postgresql-15", "a base backup with the archived wr
     await postgres.stop();
     expect(operatingBlock("recovery.signal")).toContain(EXAMPLE_TARGET);
     await service.runBlock("recovery.signal", {
-      edit: (block) => inFolder(block.replace(EXAMPLE_TARGET, target)),
+      edit: (block) => service.withBackup(inFolder(block.replace(EXAMPLE_TARGET, target)), "base"),
     });
-    await service.runBlock("restored.log", { edit: inFolder });
     postgres.dataDir = join(postgres.folder, name);
+    await service.runBlock("restored.log", { edit: inFolder });
     await expect
       .poll(() => runSql(postgres.url(), "SELECT pg_is_in_recovery() AS waits"), { interval: 100 })
       .toEqual([{ waits: false }]);

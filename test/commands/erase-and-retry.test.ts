@@ -67,7 +67,7 @@ describe("people erasures and people reapply", () => {
     expect((await run("people", "erasures", "--since", "9999-01-01T00:00:00Z")).stdout.trim()).toBe("");
 
     await restoreAddress(form.id);
-    const file = await write(erased, listed.stdout, "");
+    const file = await write(erased, '{"error":{"code":"COMMAND_FAILED","message":"…"}}', listed.stdout, "");
     const counts = { forms: 1, notifications: 1, unreadable: 0, applied: 1, known: 0, unknownSecret: 0 };
     expect(JSON.parse((await run("people", "reapply", file, "--json")).stdout)).toEqual(counts);
     expect((await run("people", "reapply", file)).stdout).toMatch(/^known: +1$/m);
@@ -91,7 +91,7 @@ describe("people erasures and people reapply", () => {
     const file = await write(
       stdout.trim(),
       "",
-      '{"error":{"code":"COMMAND_FAILED"}}',
+      '{"addressHash":1}',
       JSON.stringify({ erasedAt: "yesterday", addressHash: `${addressHash.slice(0, -1)}` }),
       '{"erasedAt":',
       JSON.stringify({ erasedAt, addressHash: `B${addressHash.slice(1)}` }),
@@ -101,7 +101,7 @@ describe("people erasures and people reapply", () => {
     expect([code, printed]).toEqual([2, ""]);
     expect(message.split("; ")).toEqual([
       "FILE: line 3: erasedAt is required",
-      "FILE: line 3: addressHash is required",
+      "FILE: line 3: addressHash must be a string",
       "FILE: line 4: erasedAt must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z",
       "FILE: line 4: addressHash must be the `addressHash` of an erasure",
       "FILE: line 5 must be a JSON object",

@@ -1,10 +1,11 @@
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { readSettings } from "../../server/config.js";
+import { readSettings, settingsSchema } from "../../server/config.js";
+import { operatingBlock } from "../support/operating-page.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
 const unit = read("deploy/guest-forms.service");
@@ -61,15 +62,18 @@ test.skipIf(!canVerify)("systemd rates the unit's exposure at 2.0 of 10 or less"
 });
 
 test("guest-forms.env has valid settings, and all that operating.md sets", () => {
-  const lines = read("deploy/guest-forms.env").split("\n");
-  const entries = lines.flatMap((line) =>
-    [...line.matchAll(/^(\w+)=(.*)$/g)].map(([, name, text]) => [name, text]),
-  );
+  const file = join(packageRoot(), "deploy/guest-forms.env");
+  const script = operatingBlock(". /etc/guest-forms.env").replace("/etc/guest-forms.env", file);
+  const output = execFileSync("sh", ["-euc", `${script}\nenv -0`], { encoding: "utf8", env: {} });
+  const entries = output.split("\0").flatMap((entry) => {
+    const [name = "", ...text] = entry.split("=");
+    return name in settingsSchema.shape ? [[name, text.join("=")]] : [];
+  });
   const settings = Object.fromEntries(entries);
   const exported = [...read("gateway/docs/operating.md").matchAll(/^ *export (\w+)=/gm)].map(
     ([, name]) => name,
   );
-  expect(Object.keys(settings)).toEqual(exported);
+  expect(Object.keys(settings).sort()).toEqual(exported.sort());
   expect(settings.APP_SECRETS).toBe("");
   expect(readSettings({ ...settings, APP_SECRETS: "s".repeat(32) }).SMTP_FROM).toBe(settings.SMTP_FROM);
   expect(value("EnvironmentFile")).toBe("/etc/guest-forms.env");

@@ -90,6 +90,18 @@ it("a killed primary that starts again after the promotion acknowledges no write
   await expectWritable();
 });
 
+it("a primary that loses the network to its standby can commit nothing after 5 s, and again when the network is back", async () => {
+  const [receiver] = await postgres.standby.query<{ pid: number }>("SELECT pid FROM pg_stat_wal_receiver");
+  const canCommit = async () => (await postgres.primary.query("SELECT can_commit()"))[0];
+  expect(await canCommit()).toEqual({ can_commit: true });
+  // To the primary, a suspended receiver is one that it cannot reach.
+  process.kill(receiver?.pid ?? 0, "SIGSTOP");
+  await expect.poll(canCommit, { timeout: 5_000, interval: 100 }).toEqual({ can_commit: false });
+  process.kill(receiver?.pid ?? 0, "SIGCONT");
+  await expect.poll(canCommit).toEqual({ can_commit: true });
+  await expectWritable();
+});
+
 it("if the standby fails, requests get 503 with Retry-After and nothing is lost, until the operator continues without it or it streams again", async () => {
   const creates = Array.from({ length: 6 }, newCreate);
   await postgres.standby.kill();

@@ -8,4 +8,4 @@ export const COPY_PRIMARY = operatingBlock("--write-recovery-conf");
 export const MAKE_SYNCHRONOUS = operatingBlock("synchronous_standby_names = 'standby'");
 export const PROMOTE = operatingBlock("SELECT pg_promote()");
 export const DELETE_DATA = operatingBlock("rm -rf");
-export const CONTINUE_WITHOUT_STANDBY = operatingBlock("synchronous_standby_names = ''");
+export const CONTINUE_WITHOUT_STANDBY = operatingBlock("SET synchronous_standby_names = ''");

@@ -49,25 +49,29 @@ describe("10,000 listings with 3 members each", () => {
       const seconds = (performance.now() - began) / 1000;
       await load.stop();
       expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
-      const times = load.responses.map(({ sentAt, receivedAt }) => receivedAt - sentAt);
-      const p99 = quantile(times, 0.99);
+      const timesOf = (status: number) =>
+        load.responses
+          .filter((response) => response.status === status)
+          .map(({ sentAt, receivedAt }) => receivedAt - sentAt);
+      const times = { lists: timesOf(200), creates: timesOf(201) };
       return {
         summary: JSON.parse(stdout),
         seconds,
-        p99,
-        slowest: Math.max(...times),
+        lists: quantile(times.lists, 0.99),
+        creates: quantile(times.creates, 0.99),
         outcomes: countOutcomes(load),
       };
     };
 
     for (const outcome of ["created", "unchanged"] as const) {
-      const { summary, seconds, p99, slowest, outcomes } = await measure();
+      const { summary, seconds, lists, creates, outcomes } = await measure();
       console.log(
-        `${outcome}: ${seconds.toFixed(1)} s; other requests: p99 ${p99.toFixed(0)} ms, slowest ${slowest.toFixed(0)} ms, ${JSON.stringify(outcomes)}`,
+        `${outcome}: ${seconds.toFixed(1)} s; p99 of others: lists ${lists.toFixed(0)} ms, creates ${creates.toFixed(0)} ms, ${JSON.stringify(outcomes)}`,
       );
       expect(summary).toEqual(same(4_000, 10_000, 30_000, outcome));
       expect(seconds).toBeLessThan(IMPORT_LIMIT_SECONDS);
-      expect(p99).toBeLessThan(P99_LIMIT_MS);
+      expect(lists).toBeLessThan(P99_LIMIT_MS);
+      expect(creates).toBeLessThan(P99_LIMIT_MS);
       expect(Object.keys(outcomes).sort()).toEqual(["200", "201"]);
     }
   });

@@ -56,6 +56,14 @@ describe("a migration that would make requests fail or wait is found", () => {
     ["ALTER TABLE users ADD COLUMN a INT; ALTER TABLE forms ADD COLUMN a INT;", "wait on users and forms"],
     ["ALTER TABLE forms DROP COLUMN number_of_pets;", "breaks the version before"],
     ["ALTER TABLE forms RENAME COLUMN status TO state;", "breaks the version before"],
+    ["ALTER TABLE forms ALTER COLUMN status DROP DEFAULT;", "breaks the version before"],
+    ["ALTER TABLE memberships DROP CONSTRAINT memberships_pkey;", "breaks the version before"],
+    ["DROP INDEX CONCURRENTLY forms_email_due_idx;", "breaks the version before"],
+    [
+      "ALTER TABLE listings ADD CONSTRAINT c CHECK (max_vehicles >= 0) NOT VALID;",
+      "breaks the version before",
+    ],
+    ["ALTER TABLE users ADD COLUMN a INT NOT NULL;", "reads users while writes wait"],
     ["UPDATE users SET name = 'nobody';", "changes rows"],
   ])("%s", async (sql, violation) => {
     const { url } = await createTestDatabase();
@@ -68,9 +76,8 @@ describe("a migration that would make requests fail or wait is found", () => {
     "ALTER TABLE forms ADD COLUMN note TEXT;",
     "ALTER TABLE forms ADD COLUMN count INT NOT NULL DEFAULT 0;",
     "CREATE INDEX CONCURRENTLY i ON forms (status);",
-    "DROP INDEX CONCURRENTLY forms_email_due_idx;",
     "CREATE TABLE notes (form_id UUID REFERENCES forms (id));",
-    "ALTER TABLE listings ADD CONSTRAINT c CHECK (max_vehicles >= 0) NOT VALID;",
+    "-- Contract: no version writes less than 0.\nALTER TABLE listings ADD CONSTRAINT c CHECK (max_vehicles >= 0) NOT VALID;",
     "ALTER TABLE users VALIDATE CONSTRAINT c;",
     "-- Contract: unused since 1.2.0.\nALTER TABLE forms DROP COLUMN number_of_pets;",
   ])("and one that does not is accepted: %s", async (sql) => {
