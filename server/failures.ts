@@ -17,7 +17,7 @@ export class Conflict extends Error {
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-// Serialization failures, deadlocks, and unique violations of concurrent equal creates, whose retry is a replay.
+// Serialization failures, deadlocks, and unique violations of concurrent equal creates and imports, which a retry resolves.
 const CONFLICT =
   /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
