@@ -32,7 +32,7 @@ export async function retryLockTimeouts<Result>(
       const now = performance.now();
       if (!isLockTimeout(error) || now > until) throw error;
       if (now > reportAt) {
-        onProgress(`Waiting for a lock. ${await describeOldestTransaction(session)}`);
+        onProgress(`Waiting for a lock.${await describeOldestTransaction(session)}`);
         reportAt = now + REPORT_MS;
       }
     }
@@ -47,15 +47,18 @@ const OLDEST_TRANSACTION = `
   WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
   ORDER BY xact_start LIMIT 1`;
 
-/** Describes the transaction that has been open for longest, which probably holds the lock. */
+/**
+ * Describes the transaction that has been open for longest, which probably holds the lock, as a further sentence. Empty if
+ * this role sees none.
+ */
 async function describeOldestTransaction(session: pg.Pool): Promise<string> {
   const { rows } = await session.query<{ pid: number; application: string; seconds: number }>(
     OLDEST_TRANSACTION,
   );
   const [oldest] = rows;
-  if (!oldest) return "None is visible to this role.";
+  if (!oldest) return "";
   const name = oldest.application || "unnamed";
-  return `The oldest transaction is open for ${oldest.seconds} s: process ${oldest.pid} of Postgres (${name}).`;
+  return ` The oldest transaction is open for ${oldest.seconds} s: process ${oldest.pid} of Postgres (${name}).`;
 }
 
 /**
@@ -79,7 +82,7 @@ export async function runConcurrently(
   try {
     if (action === "create") await session.query(dropIndex(index));
     onProgress(
-      `${action === "create" ? "Building" : "Dropping"} the index ${index}, which waits for open transactions. ${await describeOldestTransaction(session)}`,
+      `${action === "create" ? "Building" : "Dropping"} the index ${index}, which waits for open transactions.${await describeOldestTransaction(session)}`,
     );
     await run().catch(async (error) => {
       if (action === "create") await session.query(dropIndex(index)).catch(() => {});

@@ -9,7 +9,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 
 const run = promisify(execFile);
 
-/** The commit before this version. Any later version must be able to run beside it. */
+/** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
 const PREVIOUS_COMMIT = "db30307c5ac6cfd37d5e7846b6836a0e5e20d86e";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
