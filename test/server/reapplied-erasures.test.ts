@@ -42,6 +42,11 @@ async function restore(addresses: Record<string, string>, keys = services.keyrin
   await pool.query("TRUNCATE erasures");
 }
 
+/** Makes the stored erasures a minute older, so that what comes next is not in the same millisecond. */
+async function passTime(): Promise<void> {
+  await services.db.pool.query("UPDATE erasures SET erased_at = erased_at - interval '1 minute'");
+}
+
 async function formsWithAddress(): Promise<string[]> {
   const { rows } = await services.db.pool.query("SELECT id FROM forms WHERE guest_email IS NOT NULL");
   return rows.map(({ id }) => id);
@@ -56,13 +61,12 @@ describe("people.erase returns and stores a record", () => {
       { erasedAt: first.erasedAt, addressHash: first.addressHash },
     ]);
     const other = await people().erase({ email: "other@example.com" });
+    await passTime();
     const again = await people().erase({ email: ADDRESS.toUpperCase() });
-    expect(again.addressHash).toBe(first.addressHash);
-    expect((await people().erasures({})).map(({ erasedAt }) => erasedAt)).toEqual([
-      other.erasedAt,
-      again.erasedAt,
-    ]);
-    expect(await people().erasures({ since: again.erasedAt })).toHaveLength(1);
+    const { erasedAt, addressHash } = again;
+    expect(addressHash).toBe(first.addressHash);
+    expect(await people().erasures({})).toMatchObject([{ addressHash: other.addressHash }, { erasedAt }]);
+    expect(await people().erasures({ since: erasedAt })).toEqual([{ erasedAt, addressHash }]);
   });
 
   test("only after the whole erasure, so that a backup with the record has no such address", async () => {
@@ -111,7 +115,9 @@ describe("people.reapply erases what a restored backup brought back:", () => {
   });
 
   test("erasures that the backup already had are skipped, and so are forms created after the erasure", async () => {
-    const before = await people().erase({ email: ADDRESS });
+    await people().erase({ email: ADDRESS });
+    await passTime();
+    const [before = expect.fail()] = await people().erasures({});
     const again = await create(ADDRESS);
     expect(await people().reapply({ records: [before] })).toEqual({ ...NOTHING, known: 1 });
     await services.db.pool.query("TRUNCATE erasures");
