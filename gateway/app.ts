@@ -11,7 +11,7 @@ import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
 import { bridge } from "./http/bridge.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
-import { enforceTimeout, requestTimeoutMs, stopIfAnswered } from "./http/deadline.js";
+import { enforceTimeout, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
 import { health, type Lifecycle } from "./http/health.js";
 import "./http/locals.js";
@@ -19,12 +19,14 @@ import { answerOptions, rejectMethod } from "./http/methods.js";
 import { type Operation, ROUTES } from "./http/operations.js";
 import { handleProtocolErrors } from "./http/protocol-errors.js";
 import { LocalStore, limitRate } from "./http/rate-limit.js";
+import type { Readiness } from "./http/readiness.js";
 import { correlate, requireHost, withExactTarget } from "./http/request.js";
 import type { Metrics } from "./internal/metrics.js";
 import { SERVER_OPTIONS } from "./process/listening.js";
 
 export interface AppDeps {
   services: Services;
+  readiness: Readiness;
   log: Logger;
   lifecycle?: Lifecycle;
   /** Why this process does not send notifications, if so. Reported by /readyz. */
@@ -47,7 +49,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), securityHeaders, requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
-  app.use(health(services.db, lifecycle, requestTimeoutMs(settings), deps.notificationsWaitReason));
+  app.use(health(deps.readiness, lifecycle, deps.notificationsWaitReason));
   app.use(documentation());
   app.use(...observers, rejectUnknownPath);
   app.use(sendEnvelope(log));
@@ -72,6 +74,7 @@ function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHand
     enforceTimeout(settings, log),
     authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
     limitRate(settings, createStore("guest-forms:key:")),
+    rejectIfHolderIsBusy(services),
     stopIfAnswered,
   );
   for (const { pattern, allow, operations } of ROUTES) {
@@ -124,6 +127,14 @@ const rejectWhileDraining =
       retryAfter: 1,
       message: "This instance is shutting down. Retry the request.",
     });
+  };
+
+/** Rejects a request that would only wait behind too many others of its key holder, before it costs more. */
+const rejectIfHolderIsBusy =
+  ({ holderLimit }: Services): RequestHandler =>
+  (_req, res, next) => {
+    holderLimit.assertHasRoom(res.locals.principal.userId);
+    next();
   };
 
 /** Sets the operation, for logs, metrics and traces. */

@@ -7,7 +7,9 @@ import type { Mailer } from "../server/notifications/mailer.js";
 import { openServices } from "../server/services.js";
 import { startWorker, whyNotificationsWait } from "../server/worker.js";
 import { createApp, createHttpServer } from "./app.js";
+import { requestTimeoutMs } from "./http/deadline.js";
 import type { Lifecycle } from "./http/health.js";
+import { openReadiness } from "./http/readiness.js";
 import { SharedStore } from "./http/shared-store.js";
 import { startInternal } from "./internal/app.js";
 import { answerMetricsRequests, sendMetricsToPrimary } from "./internal/fleet-metrics.js";
@@ -46,11 +48,14 @@ export async function startGateway(options: {
     onFailure: onDatabaseError,
   });
   metrics?.watchPool(services.db.pool);
+  metrics?.watchHolders(services.holderLimit);
+  const readiness = openReadiness(settings, requestTimeoutMs(settings));
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
   if (redis) metrics?.watchRedis(redis);
   const app = createApp({
     services,
+    readiness,
     log,
     lifecycle,
     notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
@@ -87,7 +92,7 @@ export async function startGateway(options: {
         if (metrics && cluster.isWorker) await sendMetricsToPrimary(metrics);
         redis?.close();
         await tracing?.stop();
-        await close();
+        await Promise.all([readiness.close(), close()]);
         log.info({}, "stopped");
       },
     };
@@ -95,7 +100,7 @@ export async function startGateway(options: {
     server.close();
     await internal?.stop();
     redis?.close();
-    await close();
+    await Promise.all([readiness.close(), close()]);
     throw error;
   }
 }

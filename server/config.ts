@@ -41,10 +41,15 @@ export const settingsSchema = z.object({
         "`guest-forms migrate` then stores the settings with the role.",
     ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
-    "Maximum number of connections per process. The worker in it opens WORKER_CONCURRENCY + 2 more.",
+    "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
+      "WORKER_CONCURRENCY + 2 more.",
+  ),
+  DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 4).describe(
+    "Maximum number of these connections that the requests of one key holder use at a time. The others wait for their " +
+      "turn, so a key holder whose requests wait, for example for a locked listing, delays nobody else.",
   ),
   DATABASE_CONNECT_TIMEOUT_MS: integer(50, 60_000, 2_300).describe(
-    "Milliseconds a request may wait for a connection. Then it gets a 503.",
+    "Milliseconds a request may wait for its key holder's turn, and for a connection. Then it gets a 503.",
   ),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe(
     "Milliseconds that a statement may run.",

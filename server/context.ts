@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Settings } from "./config.js";
 import type { Db } from "./db.js";
 import type { StopSignal } from "./failures.js";
+import type { InFlightCreates } from "./forms/in-flight-creates.js";
+import type { HolderDb, HolderLimit } from "./holder-limit.js";
 import type { Keyring } from "./secrets.js";
 
 /** What the core needs to run. Created once per process. */
@@ -9,6 +11,13 @@ export interface Services {
   db: Db;
   keyring: Keyring;
   settings: Settings;
+  holderLimit: HolderLimit;
+  inFlightCreates: InFlightCreates;
+}
+
+/** The services as calls in a scope use them: their statements wait for the key holder's turn. */
+export interface HolderServices extends Omit<Services, "db"> {
+  db: HolderDb;
 }
 
 /** An API key: acts for its holder, within its mode. */
@@ -50,8 +59,13 @@ export interface Context {
   signal: StopSignal;
 }
 
-export type ScopedContext = Context & { principal: ScopedPrincipal };
-export type InAppContext = Context & { principal: InAppPrincipal };
+type With<Caller extends Principal> = Omit<Context, "principal" | "services"> & {
+  principal: Caller;
+  services: HolderServices;
+};
+
+export type ScopedContext = With<ScopedPrincipal>;
+export type InAppContext = With<InAppPrincipal>;
 
 export interface CallOptions {
   correlationId?: string;

@@ -2,6 +2,8 @@ import { assertSupportedServer } from "../prisma/server-version.js";
 import type { Settings } from "./config.js";
 import type { Services } from "./context.js";
 import { type DbHooks, openDb } from "./db.js";
+import { InFlightCreates } from "./forms/in-flight-creates.js";
+import { HolderLimit } from "./holder-limit.js";
 import type { DbSettings } from "./pool.js";
 import { registerSecrets } from "./secret-checks.js";
 import { loadKeyring } from "./secrets.js";
@@ -37,7 +39,15 @@ export async function openServices(
     await assertSupportedServer(db.pool);
     await registerSecrets(db, configured);
     const keyring = await loadKeyring(configured, db);
-    return { services: { db, keyring, settings }, close: () => db.close() };
+    const holderLimit = new HolderLimit(
+      settings.DATABASE_CONNECTIONS_PER_HOLDER,
+      settings.DATABASE_CONNECT_TIMEOUT_MS,
+    );
+    const inFlightCreates = new InFlightCreates(db);
+    return {
+      services: { db, keyring, settings, holderLimit, inFlightCreates },
+      close: () => db.close(),
+    };
   } catch (error) {
     await db.close();
     throw error;

@@ -1,6 +1,14 @@
 import { initTRPC, type TRPCError } from "@trpc/server";
 import { ZodError, type ZodObject } from "zod";
-import type { Context, InAppPrincipal, OperatorPrincipal, Principal, ScopedPrincipal } from "./context.js";
+import type {
+  Context,
+  HolderServices,
+  InAppPrincipal,
+  OperatorPrincipal,
+  Principal,
+  ScopedPrincipal,
+  Services,
+} from "./context.js";
 import { type ErrorCode, fieldErrorsOf, invalid, ServiceError } from "./errors.js";
 import { toServiceError } from "./failures.js";
 
@@ -125,26 +133,43 @@ function assertOperator(principal: Principal | null): asserts principal is Opera
   }
 }
 
-/** Returns a procedure builder for the principals that `assertAllowed` accepts. All failures become ServiceErrors. */
-function procedureFor<Allowed extends Principal>(
+/**
+ * Returns a procedure builder for the principals that `assertAllowed` accepts. `servicesFor` returns the services that the
+ * procedures get. All failures become ServiceErrors.
+ */
+function procedureFor<Allowed extends Principal, Given extends HolderServices>(
   assertAllowed: (principal: Principal | null) => asserts principal is Allowed,
+  servicesFor: (context: Context, principal: Allowed) => Given,
 ) {
   return t.procedure.use(async ({ ctx, next }) => {
     assertAllowed(ctx.principal);
-    const result = await next({ ctx: { principal: ctx.principal } });
+    const { principal } = ctx;
+    const result = await next({ ctx: { principal, services: servicesFor(ctx, principal) } });
     if (result.ok) return result;
     throw fromTrpcError(result.error);
   });
 }
 
+/** The services for a call in the scope of a user: its statements wait for the turn of this key holder. */
+function holderServices({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices {
+  const { db, keyring, settings, holderLimit, inFlightCreates } = services;
+  return { db: holderLimit.bound(db, userId, signal), keyring, settings, holderLimit, inFlightCreates };
+}
+
+const allServices = ({ services }: Context): Services => services;
+
 /** For keys of either mode and users. */
-export const readingProcedure = procedureFor(assertHasScope);
+export const readingProcedure = procedureFor(assertHasScope, holderServices);
 
 /** For read-write keys and users. */
-export const writingProcedure = procedureFor(assertCanWrite);
+export const writingProcedure = procedureFor(assertCanWrite, holderServices);
 
 /** For users and the operator, not for keys. */
-export const inAppProcedure = procedureFor(assertInApp);
+export const inAppProcedure = procedureFor(
+  assertInApp,
+  (context, principal): HolderServices =>
+    principal.kind === "user" ? holderServices(context, principal) : context.services,
+);
 
 /** For the operator only. */
-export const operatorProcedure = procedureFor(assertOperator);
+export const operatorProcedure = procedureFor(assertOperator, allServices);

@@ -3,6 +3,9 @@ import type { Db } from "../../server/db.js";
 import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
 import { type DatabaseCheck, ok, warning } from "./check.js";
 
+/** The connection for /readyz. */
+const READINESS_CONNECTIONS = 1;
+
 // -1 means no limit.
 const LIMITS_SQL = `
   SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -17,7 +20,7 @@ export async function countConnections(
   { processes, worker }: { processes: number; worker: boolean },
 ): Promise<{ needed: number; allowed: number }> {
   const perWorker = worker ? settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS : 0;
-  const needed = processes * (settings.DATABASE_POOL_SIZE + perWorker);
+  const needed = processes * (settings.DATABASE_POOL_SIZE + READINESS_CONNECTIONS + perWorker);
   // Behind a pooler, Postgres' limits do not apply to these connections.
   if (!settings.DATABASE_PREPARED) return { needed, allowed: Number.POSITIVE_INFINITY };
   const [limits] = await db.query<Record<string, number>>("connection-limits", LIMITS_SQL, []);

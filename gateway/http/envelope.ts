@@ -27,11 +27,12 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
     const isOutage = error.status === 503;
     // The deadline has already answered and logged 503.
     if (res.writableEnded && isOutage) return;
-    // No stack: an outage fails many requests for the same reason.
-    if (isOutage) {
+    // No stack: an outage fails many requests for the same reason. Without a cause it is no outage: the gateway itself refused.
+    if (isOutage && error.cause) {
       const level = needsOperator(error) ? "error" : "warn";
       log[level]({ correlationId, reason: reasonOf(error) }, "unavailable");
-    } else if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "request failed");
+    } else if (error.status >= 500 && !isOutage)
+      log.error({ correlationId, err: error.cause ?? error }, "request failed");
     if (res.writableEnded) return;
     if (res.headersSent) {
       res.destroy();

@@ -12,6 +12,7 @@ import {
   Registry,
 } from "prom-client";
 import type { Failure } from "../../server/failures.js";
+import type { HolderLimit } from "../../server/holder-limit.js";
 import { PROCEDURES } from "./procedures.js";
 
 /** The metrics of one process, as JSON that can be sent between processes. */
@@ -27,6 +28,8 @@ export interface Metrics {
   onDatabaseError(failure: Failure): void;
   /** Reports the connections of this pool from now on. */
   watchPool(pool: Pool): void;
+  /** Reports the requests that wait for their key holder's turn from now on. */
+  watchHolders(limit: HolderLimit): void;
   /** Reports whether Redis is available from now on. */
   watchRedis(redis: { isUp(): boolean }): void;
   read(): Promise<MetricsSnapshot>;
@@ -130,6 +133,22 @@ export function createMetrics(): Metrics {
           this.set(pool.waitingCount);
         },
       });
+    },
+    watchHolders(limit) {
+      new Gauge({
+        name: `${PREFIX}holder_waiting_requests`,
+        help: "Requests that wait because their key holder uses DATABASE_CONNECTIONS_PER_HOLDER connections",
+        registers,
+        collect() {
+          this.set(limit.waiting);
+        },
+      });
+      const rejections = new Counter({
+        name: `${PREFIX}holder_rejections_total`,
+        help: "Requests that got 503 because too many requests of their key holder were waiting, or for too long",
+        registers,
+      });
+      limit.onRejected = () => rejections.inc();
     },
     watchRedis(redis) {
       new Gauge({

@@ -1,6 +1,5 @@
 import type { ScopedContext } from "../context.js";
 import { keysetValues, type Page, readPage } from "../paging.js";
-import { waitForInFlightCreates } from "./in-flight-creates.js";
 import { projectForm, selectForm, selectForms } from "./queries.js";
 import type { FormV1 } from "./schema.js";
 
@@ -13,23 +12,15 @@ export async function listForms(
   { services, principal, signal }: ScopedContext,
   { listingId, ...input }: { limit: number; cursor?: string | undefined; listingId?: string | undefined },
 ): Promise<Page<FormV1>> {
-  const { db, keyring, settings } = services;
+  const { db, keyring, settings, inFlightCreates } = services;
   const { items, nextCursor } = await readPage({
     ...input,
     keys: keyring.cursor,
     identity: { list: "forms", listingId },
-    read: (after, take) => {
-      signal.throwIfAborted();
-      return selectForms(
-        db,
-        principal.userId,
-        keysetValues(after, take),
-        settings.LIST_SETTLE_SECONDS,
-        listingId,
-      );
-    },
+    read: (after, take) =>
+      selectForms(db, principal.userId, keysetValues(after, take), settings.LIST_SETTLE_SECONDS, listingId),
     waitForEarlierRows: async ({ mayHavePredecessors }) => {
-      if (mayHavePredecessors) await waitForInFlightCreates(db, signal);
+      if (mayHavePredecessors) await inFlightCreates.wait(signal);
       return mayHavePredecessors;
     },
   });

@@ -1,10 +1,10 @@
 import { Agent } from "node:http";
 import { beforeAll, expect, it } from "vitest";
+import { startConstantRateLoad } from "../support/constant-rate-load.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { type Fixture, makeFixture, startGatewayProcesses } from "../support/gateway-processes.js";
 import { sendRequest } from "../support/http-client.js";
 import { quantile } from "../support/statistics.js";
-import { startConstantRateLoad } from "./constant-rate-load.js";
 import { CONNECTIONS, runAttack } from "./slowhttptest.js";
 
 const MAX_OPEN_SECONDS = 15;

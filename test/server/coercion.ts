@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { expect, onTestFinished } from "vitest";
 import { createApp } from "../../gateway/app.js";
+import { openReadiness } from "../../gateway/http/readiness.js";
 import type { Services } from "../../server/context.js";
 import type { FormBody } from "../../server/forms/schema.js";
 import { asKey, catchRejectedFields, makeKey, openTestServices, type TestKey } from "../support/factories.js";
@@ -48,7 +49,9 @@ export async function expectDirectCallsRejected({
 
 /** Sends the same values over HTTP, to a new gateway. */
 export async function expectRestCallsRejected({ services, key, listingId }: CoercionFixture): Promise<void> {
-  const server = createServer(createApp({ services, log: pino({ level: "silent" }) }));
+  const readiness = openReadiness(services.settings, 1_000);
+  onTestFinished(() => readiness.close());
+  const server = createServer(createApp({ services, readiness, log: pino({ level: "silent" }) }));
   await once(server.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => {
     server.closeAllConnections();

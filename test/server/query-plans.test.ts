@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test, vi } from "vitest";
 import { createContext, type Services } from "../../server/context.js";
-import { waitForInFlightCreates } from "../../server/forms/in-flight-creates.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import { readQueueHealth } from "../../server/notifications/health.js";
 import { longestWait } from "../../server/notifications/list.js";
@@ -98,7 +97,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await user.forms.get({ id: form.id });
   await user.forms.list({});
   await user.forms.list({ listingId });
-  await waitForInFlightCreates(services.db, new AbortController().signal);
+  await services.inFlightCreates.wait(new AbortController().signal);
   await operator.forms.getAny({ id: form.id });
   for (const filter of [{}, { userId }, { listingId }, { userId, listingId }]) {
     await operator.forms.listAll(filter);

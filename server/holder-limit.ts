@@ -1,0 +1,108 @@
+import type { Db } from "./db.js";
+import { ServiceError } from "./errors.js";
+import type { StopSignal } from "./failures.js";
+
+/** The database as the calls of one key holder use it. */
+export type HolderDb = Pick<Db, "query" | "sqlTransaction">;
+
+/** What one key holder has at the database, and the work that waits for its turn, in order of arrival. */
+interface Holder {
+  running: number;
+  readonly waiting: Set<() => void>;
+}
+
+/** Work that may wait, per connection of a key holder. A key holder with more in the queue is rejected at once. */
+const WAITING_PER_CONNECTION = 100;
+const RETRY_AFTER_SECONDS = 1;
+
+/**
+ * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
+ * where they hold no connection. So a key holder whose requests wait for a lock, or who sends many at once, leaves the other
+ * connections to others, and has at most `max` places in the queue of the pool, which all key holders share.
+ */
+export class HolderLimit {
+  readonly #max: number;
+  readonly #timeoutMs: number;
+  readonly #holders = new Map<string, Holder>();
+  #waiting = 0;
+
+  /** Called when work is rejected because it has waited too long, or because too much is waiting. */
+  onRejected: () => void = () => {};
+
+  /** `max`: statements and transactions per key holder. `timeoutMs`: how long one may wait for its turn. */
+  constructor(max: number, timeoutMs: number) {
+    this.#max = max;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Statements and transactions that wait for their turn. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Throws a 503 if so much work of this key holder waits that more would only time out. */
+  assertHasRoom(holderId: string): void {
+    const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
+    if (waiting >= this.#max * WAITING_PER_CONNECTION) throw this.#rejection();
+  }
+
+  /** Returns `db` for the work of one key holder. After `signal` aborts, no work is started. */
+  bound(db: HolderDb, holderId: string, signal: StopSignal): HolderDb {
+    return {
+      query: (name, text, values) => this.#run(holderId, signal, () => db.query(name, text, values)),
+      sqlTransaction: (work, stop) => this.#run(holderId, signal, () => db.sqlTransaction(work, stop)),
+    };
+  }
+
+  async #run<Result>(holderId: string, signal: StopSignal, work: () => Promise<Result>): Promise<Result> {
+    let holder = this.#holders.get(holderId);
+    if (!holder) {
+      holder = { running: 0, waiting: new Set() };
+      this.#holders.set(holderId, holder);
+    }
+    if (holder.running < this.#max) holder.running++;
+    else {
+      this.assertHasRoom(holderId);
+      await this.#waitForTurn(holder);
+    }
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      this.#passTurn(holderId, holder);
+    }
+  }
+
+  /** Resolves when another work of the key holder has passed its turn on. Rejects with a 503 after the timeout. */
+  #waitForTurn({ waiting }: Holder): Promise<void> {
+    this.#waiting++;
+    return new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.delete(start);
+        reject(this.#rejection());
+      }, this.#timeoutMs);
+      const start = () => {
+        clearTimeout(timer);
+        waiting.delete(start);
+        resolve();
+      };
+      waiting.add(start);
+    }).finally(() => this.#waiting--);
+  }
+
+  #rejection(): ServiceError {
+    this.onRejected();
+    return new ServiceError("INTERNAL_ERROR", {
+      status: 503,
+      retryAfter: RETRY_AFTER_SECONDS,
+      message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
+    });
+  }
+
+  #passTurn(holderId: string, holder: Holder): void {
+    const [next] = holder.waiting.size > 0 ? holder.waiting : [];
+    if (next) return next();
+    holder.running--;
+    if (holder.running === 0) this.#holders.delete(holderId);
+  }
+}

@@ -1,0 +1,120 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import type { Services } from "../../server/context.js";
+import { startConstantRateLoad } from "./constant-rate-load.js";
+import type { TimedResponse } from "./http-client.js";
+import { holdLock } from "./locks.js";
+import { spawnNode } from "./processes.js";
+import { quantile } from "./statistics.js";
+import { countServed, expectUndisturbed, makeTenant, startNeighbor, type Tenant } from "./tenants.js";
+
+// What a key holder may do in one process without other key holders noticing. The service is a gateway at `url`, with default
+// settings; `services` is another process on its database.
+
+const MAX_P99_MS = 100;
+const LOCKED_MS = 10_000;
+const CREATES_PER_SECOND = 60;
+
+/** A listing is locked for 10 s, as a change of its members locks it, while its owner sends 60 creates per second to it. */
+export async function floodLockedListing(url: string, services: Services): Promise<void> {
+  const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
+  const traffic = await startNeighbor(url, services, neighbor);
+  const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [noisy.listingId]);
+  const creates: Promise<TimedResponse>[] = [];
+  const lockedUntil = performance.now() + LOCKED_MS;
+  while (performance.now() < lockedUntil) {
+    creates.push(noisy.create(url));
+    await sleep(1000 / CREATES_PER_SECOND);
+  }
+  creates.push(noisy.create(url));
+  await lock.commit();
+  const served = countServed(await Promise.all(creates));
+  const seen = await traffic.stop();
+  const what = `${creates.length} creates on a locked listing got ${JSON.stringify(served)}`;
+  expectUndisturbed(what, seen, MAX_P99_MS);
+  expect(served[201]).toBeGreaterThan(0);
+}
+
+interface Flood {
+  path: string;
+  count: number;
+  /** Default: all at once. */
+  perSecond?: number;
+  connections: number;
+}
+
+/** Sends requests of this tenant from another process. Asserts that each response is 200, or 503 with `Retry-After`. */
+async function flood(url: string, { key }: Tenant, task: Flood) {
+  const port = Number(new URL(url).port);
+  const args = JSON.stringify({ perSecond: null, ...task, port, key });
+  const { stdout, stderr } = await spawnNode([join(packageRoot(), "test/support/flood.mjs"), args]).done;
+  expect(stderr).toBe("");
+  const { statuses, withoutRetryAfter, sendMs, totalMs } = JSON.parse(stdout) as {
+    statuses: Record<string, number>;
+    withoutRetryAfter: number;
+    sendMs: number;
+    totalMs: number;
+  };
+  const { 200: ok = 0, 503: unavailable = 0 } = statuses;
+  expect({ answered: ok + unavailable, withoutRetryAfter }).toEqual({
+    answered: task.count,
+    withoutRetryAfter: 0,
+  });
+  return { ok, unavailable, sendMs, totalMs };
+}
+
+const LISTS = 200;
+
+/** A key holder sends 200 lists at once, ten times. */
+export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
+  const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
+  for (let n = 0; n < 100; n++) await noisy.create(url);
+  const traffic = await startNeighbor(url, services, neighbor);
+  const task = { path: "/v1/forms?limit=100", count: LISTS, connections: LISTS };
+  for (let round = 0; round < 10; round++) {
+    expect((await flood(url, noisy, task)).ok).toBe(LISTS);
+    await sleep(500);
+  }
+  expectUndisturbed(`${LISTS} lists at once`, await traffic.stop(), MAX_P99_MS);
+}
+
+const OTHERS = 49;
+const SATURATED_SECONDS = 10;
+const MAX_SATURATED_P99_MS = 500;
+
+/**
+ * Requests arrive at twice the rate that the process carries: one key holder sends 90 % of them, 49 others the rest. The
+ * requests are pages of 50 forms.
+ */
+export async function saturate(url: string, services: Services): Promise<void> {
+  const noisy = await makeTenant(services);
+  const others = await Promise.all(Array.from({ length: OTHERS }, () => makeTenant(services)));
+  const path = "/v1/forms?limit=50";
+  for (let n = 0; n < 50; n++) await noisy.create(url);
+  for (const other of others) for (let n = 0; n < 2; n++) await other.create(url);
+  // No page waits for recent creates.
+  await sleep(1000 * (services.settings.LIST_SETTLE_SECONDS + 1));
+  let carried = 0;
+  for (let n = 0; n < 10; n++) {
+    const { ok, totalMs } = await flood(url, noisy, { path, count: 400, connections: 100 });
+    carried = Math.max(carried, (1000 * ok) / totalMs);
+  }
+  let next = 0;
+  const traffic = startConstantRateLoad(0.2 * carried, () => {
+    const other = others[next++ % OTHERS] as Tenant;
+    return other.send(url, path);
+  });
+  const perSecond = 1.8 * carried;
+  const count = Math.round(perSecond * SATURATED_SECONDS);
+  const noise = await flood(url, noisy, { path, count, perSecond, connections: 200 });
+  const { timesMs, outcomes } = await traffic.stop();
+  const p99 = quantile(timesMs, 0.99);
+  console.info(
+    `the process carries ${carried.toFixed()} requests/s; of ${count} sent at ${((1000 * count) / noise.sendMs).toFixed()}/s by one key holder ` +
+      `${noise.ok} were served; ${timesMs.length} of ${OTHERS} others: median ${quantile(timesMs, 0.5).toFixed()} ms, p99 ${p99.toFixed()} ms`,
+  );
+  expect(Object.fromEntries(outcomes)).toEqual({ 200: timesMs.length });
+  expect(p99).toBeLessThan(MAX_SATURATED_P99_MS);
+}

@@ -1,0 +1,87 @@
+import { Agent } from "node:http";
+import { expect } from "vitest";
+import type { Services } from "../../server/context.js";
+import { startConstantRateLoad } from "./constant-rate-load.js";
+import { makeForm, makeKey, makeListing, makeUser } from "./factories.js";
+import { type RequestOptions, sendRequest, type TimedResponse } from "./http-client.js";
+import { countValues, quantile } from "./statistics.js";
+import { uniqueStay } from "./stays.js";
+
+/** A key holder with one listing. */
+export interface Tenant {
+  userId: string;
+  listingId: string;
+  key: string;
+  /** Sends a request with the tenant's key; connections are kept open. */
+  send(url: string, path: string, options?: RequestOptions): Promise<TimedResponse>;
+  /** Creates a form that equals no other. */
+  create(url: string): Promise<TimedResponse>;
+}
+
+export async function makeTenant(services: Services): Promise<Tenant> {
+  const { id: userId } = await makeUser(services);
+  const { id: listingId } = await makeListing(services, userId);
+  const { key } = await makeKey(services, userId);
+  const agent = new Agent({ keepAlive: true });
+  const send: Tenant["send"] = (url, path, options) =>
+    sendRequest(`${url}${path}`, key, { agent, ...options });
+  const create = (url: string) => send(url, "/v1/forms", { method: "POST", body: uniqueStay(listingId) });
+  return { userId, listingId, key, send, create };
+}
+
+/** Requests per second of each kind that a neighbor sends. */
+const PER_SECOND = 15;
+
+/** What a neighbor has seen of one kind of request. */
+interface Seen {
+  outcomes: Record<string, number>;
+  p99Ms: number;
+}
+
+/**
+ * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate. The lists are of forms created just
+ * now. `stop` returns what it has seen of each.
+ */
+export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
+  const { id } = await makeForm(services, tenant.userId, tenant.listingId);
+  const kinds: Record<string, () => Promise<TimedResponse>> = {
+    list: () => tenant.send(url, "/v1/forms?limit=1"),
+    "list of a listing": () => tenant.send(url, `/v1/forms?limit=1&listingId=${tenant.listingId}`),
+    fetch: () => tenant.send(url, `/v1/forms/${id}`),
+    create: () => tenant.create(url),
+    readyz: () => tenant.send(url, "/readyz"),
+    livez: () => tenant.send(url, "/livez"),
+  };
+  // Warm-up: a new process responds slowly at first.
+  for (let n = 0; n < 20; n++) await Promise.all(Object.values(kinds).map((send) => send()));
+  const loads = Object.entries(kinds).map(
+    ([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const,
+  );
+  return {
+    async stop(): Promise<Record<string, Seen>> {
+      const seen = loads.map(async ([kind, load]) => {
+        const { timesMs, outcomes } = await load.stop();
+        return [kind, { outcomes: Object.fromEntries(outcomes), p99Ms: quantile(timesMs, 0.99) }] as const;
+      });
+      return Object.fromEntries(await Promise.all(seen));
+    },
+  };
+}
+
+/** Asserts that every request of the neighbor succeeded, 99 % of each kind within `maxMs`. */
+export function expectUndisturbed(what: string, seen: Record<string, Seen>, maxMs: number): void {
+  const times = Object.entries(seen).map(([kind, { p99Ms }]) => `${kind} ${p99Ms.toFixed()}`);
+  console.info(`${what}: p99 of a neighbor in ms: ${times.join(", ")}`);
+  for (const [kind, { outcomes, p99Ms }] of Object.entries(seen)) {
+    expect([kind, Object.keys(outcomes)]).toEqual([kind, [kind === "create" ? "201" : "200"]]);
+    expect(p99Ms, kind).toBeLessThan(maxMs);
+  }
+}
+
+/** Asserts that each response is a success, or 503 with `Retry-After`; returns the number of each status. */
+export function countServed(responses: TimedResponse[]): Record<string, number> {
+  for (const { status, headers } of responses) {
+    if (status >= 300) expect([status, Number(headers["retry-after"]) > 0]).toEqual([503, true]);
+  }
+  return countValues(responses.map(({ status }) => status));
+}
