@@ -115,12 +115,12 @@ describe("Dockerfile", () => {
     expect(lines.at(-1)).toBe('CMD ["serve"]');
   });
 
-  test("the health check requests /readyz and accepts only 200", async () => {
+  test("the health check requests /livez, so that an outage of the database restarts no container, and accepts only 200", async () => {
     const [, command = "[]"] = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(text) ?? [];
     const [node, ...args] = JSON.parse(command) as string[];
     expect(node).toBe("node");
     let status = 200;
-    const server = createServer((req, res) => res.writeHead(req.url === "/readyz" ? status : 404).end());
+    const server = createServer((req, res) => res.writeHead(req.url === "/livez" ? status : 404).end());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const PORT = String((server.address() as AddressInfo).port);
     const exitCode = async () => (await spawnNode(args, { env: { PORT } }).done).code;
