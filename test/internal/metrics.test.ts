@@ -117,6 +117,7 @@ describe("metrics of one process", () => {
     expect(metrics.get("guest_forms_replays_total")).toBe(2);
     expect(metrics.get('guest_forms_notifications{state="waiting"}')).toBe(1);
     expect(metrics.get('guest_forms_notifications{state="failed"}')).toBe(0);
+    expect(metrics.get('guest_forms_notifications{state="expired"}')).toBe(0);
   });
 
   test("the lag of the event loop is reported", () => {
@@ -183,8 +184,13 @@ describe("metrics of workers", () => {
 
     for (let guests = 1; guests <= 3; guests++)
       await holder.create({ ...holder.body, numberOfGuests: guests });
+    const { form: over } = await holder.create({ ...holder.body, numberOfGuests: 4 });
+    await services.db.pool.query("UPDATE forms SET check_out_date = now() WHERE id = $1", [over.id]);
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
     await startTestWorker(services);
+    await expect
+      .poll(async () => (await scrape(url)).get('guest_forms_notifications{state="expired"}'))
+      .toBe(1);
     await expect.poll(async () => (await scrape(url)).get(heartbeat(false))).toBeLessThan(60);
     const waiting = await scrape(url);
     expect(waiting.has(heartbeat(true))).toBe(false);
