@@ -218,6 +218,8 @@ const ALLOWED = [
   "keys.list: Seq Scan on api_keys",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
+  // Reads all forms with an address, as the erasure before it did.
+  "changed-addresses: forms_email_due_idx",
   // Read all unsent notifications, which are few compared to those sent.
   "list-notifications: notifications_unsent_idx",
   "count-notifications: notifications_unsent_idx",
