@@ -161,7 +161,8 @@ export const settingsSchema = z.object({
     .optional()
     .describe(
       "Endpoint for OpenTelemetry traces, OTLP over HTTP (protobuf). Tracing is off if this and " +
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are both unset. The other OTEL_* variables work too.",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are both unset. The other OTEL_* variables work too, except " +
+        "OTEL_TRACES_SAMPLER.",
     ),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url(["http", "https"])
     .optional()
@@ -173,6 +174,15 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "true or false" })
     .describe("true turns tracing off."),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .regex(/^(0|1|0?\.\d+)$/)
+    .transform(Number)
+    .default(1)
+    .meta({ allowed: "a number from 0 to 1" })
+    .describe(
+      "Share of requests that are traced, chosen at random. A client's `traceparent` sets the trace id, but does not decide.",
+    ),
   NODE_ENV: z
     .string()
     .optional()

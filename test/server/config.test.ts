@@ -64,6 +64,8 @@ describe("valid settings", () => {
     ["OTEL_SDK_DISABLED", "true", true],
     ["OTEL_SDK_DISABLED", "TRUE", true],
     ["OTEL_SDK_DISABLED", "False", false],
+    ["OTEL_TRACES_SAMPLER_ARG", "0", 0],
+    ["OTEL_TRACES_SAMPLER_ARG", ".25", 0.25],
     ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
     ["REDIS_URL", "rediss://cache.example", "rediss://cache.example"],
     [
@@ -101,6 +103,7 @@ describe("invalid settings", () => {
     ]),
     ["OTEL_SDK_DISABLED", "yes", "true or false"],
     ["OTEL_SDK_DISABLED", "1", "true or false"],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5", "a number from 0 to 1"],
     ["DATABASE_POOL_SIZE", "0", "an integer from 1 to 1000"],
     ["DATABASE_STATEMENT_TIMEOUT_MS", "10", "an integer from 50 to 600000"],
     ["RATE_LIMIT_MAX", "many", "an integer from 1 to 1000000000"],
