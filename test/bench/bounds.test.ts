@@ -25,6 +25,7 @@ describe("the exit code of the benchmark", () => {
   const modes: Modes = {
     ...{ compare: unexpected, check: unexpected, growth: unexpected },
     ...{ plot: unexpected, profile: unexpected, saturation: unexpected },
+    storage: unexpected,
   };
 
   test.each([
@@ -32,7 +33,7 @@ describe("the exit code of the benchmark", () => {
     ["1 if a bound is missed", false, 1],
     ["0 for a measurement without bounds", undefined, 0],
   ])("is %s", async (_, outcome, code) => {
-    for (const mode of ["check", "growth", "plot", "profile", "saturation"] as const)
+    for (const mode of ["check", "growth", "plot", "profile", "saturation", "storage"] as const)
       expect(await runMode([`--${mode}`], { ...modes, [mode]: async () => outcome })).toBe(code);
     expect(await runMode([], { ...modes, compare: async () => outcome })).toBe(code);
     expect(await runMode(["--record"], { ...modes, check: async () => outcome })).toBe(code);

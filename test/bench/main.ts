@@ -5,6 +5,7 @@ import { plotLatency } from "./latency-curve.js";
 import { profileService } from "./profile.js";
 import { runMode } from "./run-mode.js";
 import { measureSaturation } from "./saturation.js";
+import { measureStorage } from "./storage.js";
 
 // Exits, so that the `exit` handlers stop the servers.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -16,4 +17,5 @@ process.exitCode = await runMode(process.argv.slice(2), {
   plot: plotLatency,
   profile: profileService,
   saturation: measureSaturation,
+  storage: measureStorage,
 });

@@ -16,7 +16,7 @@ export interface Options extends LoadSettings {
 }
 
 /** Other measurements than a comparison or a check. */
-const MODES = ["growth", "plot", "profile", "saturation"] as const;
+const MODES = ["growth", "plot", "profile", "saturation", "storage"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
@@ -38,6 +38,7 @@ Other measurements:
   --plot           draw gateway/docs/latency.svg: latency against load
   --profile        the service's functions by self time
   --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
+  --storage        bytes per form, WAL per create, and sizes after updates, VACUUM and REINDEX; by test/bench/storage.sql
 `;
 
 const parsePositive = (text: string | undefined, name: string, fallback: number): number => {
@@ -62,6 +63,7 @@ export function readOptions(args: string[]): Options | undefined {
         growth: flag,
         profile: flag,
         saturation: flag,
+        storage: flag,
       },
       ...{
         only: text,
