@@ -1,4 +1,5 @@
 import { createHmac, hash, type KeyObject } from "node:crypto";
+import { BATCH_ROWS, type Batch, batchOf, countDeleted, NO_OTHER_BATCH, oneRow } from "../batches.js";
 import type { Sql, SqlTransaction } from "../db.js";
 import { ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
@@ -131,7 +132,7 @@ export function findOriginal(
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
   tx: SqlTransaction,
-  { holderId, key }: CreateRequest,
+  request: CreateRequest,
   { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormV1> {
   if (!isInScope) {
@@ -139,14 +140,28 @@ export async function replay(
       message: "You no longer have access to the form that this request created.",
     });
   }
-  await Promise.all([key !== undefined && !isByKey && bindKey(tx, holderId, key, formId), tx.commit()]);
+  await Promise.all([!isByKey && bindKey(tx, request, formId), tx.commit()]);
   return restoreForm(answer, createdAt);
 }
 
-const BIND = "INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2::text, $3::uuid)";
+/** Further keys are not stored: otherwise replays with new keys would add rows without end. */
+export const MAX_KEYS_PER_FORM = 10;
 
-export async function bindKey(tx: Sql, holderId: string, key: string, formId: string): Promise<void> {
-  await tx.query("bind-key", BIND, [holderId, key, formId]);
+const BIND = `
+  INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+  SELECT $1::uuid, $2::text, $3::uuid, greatest($4::timestamptz, now())
+  WHERE (
+    SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = $3::uuid LIMIT ${MAX_KEYS_PER_FORM}) AS bound
+  ) < ${MAX_KEYS_PER_FORM}`;
+
+/** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
+export async function bindKey(
+  tx: Sql,
+  { holderId, key, body }: CreateRequest,
+  formId: string,
+): Promise<void> {
+  if (key === undefined) return;
+  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(body.checkOutDate).toISOString()]);
 }
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
@@ -154,4 +169,37 @@ const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id =
 /** From now on, equal requests without a key replay the newer create instead of this one. */
 export async function releaseFingerprint(tx: Sql, { formId }: EarlierCreate): Promise<void> {
   await tx.query("release-fingerprint", RELEASE, [formId]);
+}
+
+// Keys bound by a version without the column. `greatest` ignores null.
+const DATE_KEYS = `
+  WITH dated AS (
+    UPDATE idempotency_keys k
+    SET retention_starts_at = greatest((
+      SELECT (c.answer ->> 'checkOutDate')::timestamptz FROM creations c WHERE c.form_id = k.form_id), now())
+    WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM idempotency_keys WHERE retention_starts_at IS NULL AND ${NO_OTHER_BATCH} LIMIT ${BATCH_ROWS}))
+    RETURNING true
+  )
+  SELECT count(*)::int AS rows FROM dated`;
+
+/** Sets when the retention of a batch of keys starts, if a version before this one has bound them. */
+export async function dateKeys(db: Sql): Promise<Batch> {
+  return oneRow(await db.query<Batch>("date-keys", DATE_KEYS, []));
+}
+
+const DELETE_KEYS = `
+  WITH due AS MATERIALIZED (
+    SELECT ctid, retention_starts_at AS position FROM idempotency_keys
+    WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz
+      AND ${NO_OTHER_BATCH}
+    ORDER BY retention_starts_at LIMIT ${BATCH_ROWS} FOR UPDATE SKIP LOCKED
+  ), gone AS (
+    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM due)) RETURNING true
+  ), counted AS (${countDeleted("idempotency_keys", "gone")})
+  ${batchOf("due")}`;
+
+/** Deletes a batch of keys whose retention started `days` ago, from this time on. */
+export async function deleteOldKeys(db: Sql, days: number, from: string): Promise<Batch> {
+  return oneRow(await db.query<Batch>("delete-old-keys", DELETE_KEYS, [days, from]));
 }

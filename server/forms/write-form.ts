@@ -67,7 +67,7 @@ export function createForm(
         { ...answer, guestEmail, fingerprint },
         { holderId: request.holderId, answer, correlationId: context.correlationId },
       ),
-      key !== undefined && bindKey(tx, request.holderId, key, id),
+      bindKey(tx, request, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
       tx.commit(),
     ]);
