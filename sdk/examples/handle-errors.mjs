@@ -60,7 +60,7 @@ function advice(error) {
     );
   }
   if (error instanceof IdempotencyKeyReusedError)
-    return "This idempotencyKey was already used with different input: use a new key.";
+    return `This idempotencyKey belongs to another form. If the booking changed, update that form. ${error.message}`;
   if (error instanceof InvalidCursorError)
     return "This cursor belongs to another list or listingId: list from the start.";
   if (error instanceof PayloadTooLargeError) return "The input is too large: send less.";

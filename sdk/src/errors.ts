@@ -173,7 +173,10 @@ export class RateLimitedError extends ApiError {
   declare readonly code: "RATE_LIMITED";
 }
 
-/** 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. */
+/**
+ * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
+ * changed, update its form, which the message names if it is in scope. Another booking needs its own key.
+ */
 export class IdempotencyKeyReusedError extends ApiError {
   static {
     IdempotencyKeyReusedError.prototype.name = "IdempotencyKeyReusedError";
