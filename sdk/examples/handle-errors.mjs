@@ -75,10 +75,9 @@ function advice(error) {
       ? `Unknown error code ${error.code}: ${error.message}`
       : `The response is not from the service, but perhaps from a proxy: ${error.message}`;
   }
-  if (error instanceof TimeoutError) return "The call timed out. Retry with the same idempotencyKey.";
-  if (error instanceof ConnectionError)
-    return `No connection: ${error.message}. Retry with the same idempotencyKey.`;
-  if (error instanceof AbortError) return "The call was aborted. Retry with the same idempotencyKey.";
+  if (error instanceof TimeoutError) return "The call timed out. Repeat the same call.";
+  if (error instanceof ConnectionError) return `No connection: ${error.message}. Repeat the same call.`;
+  if (error instanceof AbortError) return "The call was aborted. Repeat the same call.";
   if (error instanceof GuestFormsError) return `The call is invalid and was not sent: ${error.message}`;
   throw error;
 }

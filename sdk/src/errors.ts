@@ -196,8 +196,8 @@ export class InternalError extends ApiError {
 
 /**
  * No complete response: the connection was refused, reset, or closed in the middle of the body (then `status` and
- * `headers` are set). A write may have taken effect; retrying a create with the same `Idempotency-Key` is safe. `cause` is a copy of
- * the platform's error.
+ * `headers` are set). A write may have taken effect; repeating the same call is safe. `cause` is a copy of the platform's
+ * error.
  */
 export class ConnectionError extends GuestFormsError {
   static {
