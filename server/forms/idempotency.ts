@@ -7,6 +7,7 @@ import type { Keys } from "../secrets.js";
 import { canonicalEmail, parseInstant } from "../values.js";
 import { restoreForm, type StoredAnswer } from "./queries.js";
 import type { FormBody, FormV1 } from "./schema.js";
+import { ENDED_STATUSES } from "./status.js";
 
 /** A normalized create or update body; instants are milliseconds since 1970. */
 export interface CanonicalBody {
@@ -77,6 +78,8 @@ interface EarlierCreate {
   hasEqualBody: boolean;
   /** Whether its form still matches that body. */
   isUnchanged: boolean;
+  /** Status of its form now. */
+  status: string;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
   answer: StoredAnswer;
@@ -85,7 +88,7 @@ interface EarlierCreate {
 
 // A scalar subquery, because with EXISTS the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
 
 const FIND_EARLIER = `
@@ -118,16 +121,30 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
 
 /**
  * Returns the create that the request replays, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A
- * new key with the body of a form that was updated since is a new create (gateway/docs/contract.md#idempotency).
+ * new key with the body of a form that was updated since, or has ended, is a new create
+ * (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
   { key }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
 ): EarlierCreate | undefined {
-  if (byKey && !byKey.hasEqualBody) throw new ServiceError("IDEMPOTENCY_KEY_REUSED");
+  if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
-  return key !== undefined && byBody?.isUnchanged === false ? undefined : byBody;
+  const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
+  return key !== undefined && isReplaceable ? undefined : byBody;
 }
+
+const keyReused = ({ formId, isInScope }: EarlierCreate) =>
+  new ServiceError(
+    "IDEMPOTENCY_KEY_REUSED",
+    isInScope
+      ? {
+          message:
+            `This Idempotency-Key belongs to form ${formId}, created with a different request body. To change that form, ` +
+            `send PUT /v1/forms/${formId}. For another booking, send that booking's own key.`,
+        }
+      : {},
+  );
 
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import {
+  asOperator,
   catchErrorCode,
   catchServiceError,
   openTestServices,
@@ -8,7 +9,7 @@ import {
   TEST_SECRET,
   withSecrets,
 } from "../support/factories.js";
-import { makeListingOwner, ONE_FORM } from "../support/listing-owner.js";
+import { type ListingOwner, makeListingOwner, ONE_FORM } from "../support/listing-owner.js";
 import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
 
 const OLD_SECRET = "an-older-secret-for-tests-of-more-than-32-characters";
@@ -57,18 +58,26 @@ describe.each([
       expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 10 });
     });
 
-    test("after an update, 20 concurrent creates with one new Idempotency-Key make one second form", async () => {
-      const owner = await makeListingOwner(services);
-      const { form } = await owner.create(owner.body);
-      await owner.forms.update({ id: form.id, ...owner.body, numberOfGuests: 9 });
-      const results = await Promise.all(
-        times(20, (index) => owner.create(owner.body, "again", index % 2 ? second : services)),
-      );
-      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
-      expect(results[0]?.form.id).not.toBe(form.id);
-      expect((await owner.countRows()).forms).toBe(2);
-    });
+    test.each<[string, (owner: ListingOwner, id: string) => Promise<unknown>]>([
+      ["an update", (owner, id) => owner.forms.update({ id, ...owner.body, numberOfGuests: 9 })],
+      ["a rejection", (_, id) => asOperator(services).forms.setStatus({ id, status: "REJECTED" })],
+    ])(
+      "after %s, 20 concurrent creates with two new Idempotency-Keys make one second form",
+      async (_, change) => {
+        const owner = await makeListingOwner(services);
+        const { form } = await owner.create(owner.body);
+        await change(owner, form.id);
+        const results = await Promise.all(
+          times(20, (index) =>
+            owner.create(owner.body, `key ${index % 2}`, index % 4 < 2 ? services : second),
+          ),
+        );
+        expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+        expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
+        expect(results[0]?.form.id).not.toBe(form.id);
+        expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
+      },
+    );
   });
 
   describe("concurrent creates with the same Idempotency-Key", () => {
