@@ -1,5 +1,6 @@
 import { createHmac, hash, type KeyObject } from "node:crypto";
 import { BATCH_ROWS, type Batch, batchOf, countDeleted, NO_OTHER_BATCH, oneRow } from "../batches.js";
+import type { Settings } from "../config.js";
 import type { Sql, SqlTransaction } from "../db.js";
 import { ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
@@ -121,18 +122,22 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
 
 /**
  * Returns the create that the request replays, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A
- * new key with the body of a form that was updated since, or has ended, is a new create
- * (gateway/docs/contract.md#idempotency).
+ * new key with the body of a form that was updated since, or has ended, is a new create, unless the keys of such a stay may
+ * have been deleted: then the key may have been used before (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
-  { key }: CreateRequest,
+  { key, body }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
+  { IDEMPOTENCY_KEY_RETENTION_DAYS: days }: Pick<Settings, "IDEMPOTENCY_KEY_RETENTION_DAYS">,
 ): EarlierCreate | undefined {
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  return key !== undefined && isReplaceable ? undefined : byBody;
+  const isNewKey = key !== undefined && (days === 0 || Date.now() < body.checkOutDate + days * DAY_MS);
+  return isNewKey && isReplaceable ? undefined : byBody;
 }
+
+const DAY_MS = 86_400_000;
 
 const keyReused = ({ formId, isInScope }: EarlierCreate) =>
   new ServiceError(

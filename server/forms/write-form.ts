@@ -43,7 +43,7 @@ export function createForm(
       lockListing(tx, principal, body.listingId),
       findEarlierCreates(tx, request),
     ]);
-    const original = findOriginal(request, earlier);
+    const original = findOriginal(request, earlier, services.settings);
     if (original) return { form: await replay(tx, request, original), replayed: true };
 
     checkListingRules(listing, body, { isNewOnListing: true });
