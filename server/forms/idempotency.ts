@@ -51,7 +51,8 @@ export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
   key: string | undefined;
-  body: CanonicalBody;
+  /** Of the body, in milliseconds since 1970. */
+  checkOutDate: number;
   /** Fingerprints of the body, newest secret first. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
@@ -59,16 +60,19 @@ export interface CreateRequest {
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
 /**
- * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed.
- * Always locks the body before the key, to avoid deadlocks.
+ * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed. Locks
+ * the body once per secret, so that processes in different steps of a rotation exclude each other: they have one secret in
+ * common. Always locks bodies in the order of their ids, and before the key, to avoid deadlocks.
  */
-export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
-  const locks = [lockId([holderId, "body", canonicalText(body)])];
+export async function serializeEqualCreates(tx: Sql, request: CreateRequest): Promise<void> {
+  const { holderId, key, fingerprints } = request;
+  const locks = fingerprints.map((fingerprint) => lockId([holderId, "body", fingerprint.toString("hex")]));
+  locks.sort((a, b) => (a < b ? -1 : 1));
   if (key !== undefined) locks.push(lockId([holderId, "key", key]));
   await tx.query("serialize-equal-creates", LOCK, [locks]);
 }
 
-// Hashed here, so that the body does not appear in database logs.
+// Lock ids appear in pg_locks and database logs. A body's id is derived from its fingerprint, an HMAC, so it confirms no guess.
 const lockId = (of: readonly string[]) => hash("sha256", JSON.stringify(of), "buffer").readBigInt64BE();
 
 /** An earlier create by the same holder. */
@@ -126,14 +130,14 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
  * have been deleted: then the key may have been used before (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
-  { key, body }: CreateRequest,
+  { key, checkOutDate }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
   { IDEMPOTENCY_KEY_RETENTION_DAYS: days }: Pick<Settings, "IDEMPOTENCY_KEY_RETENTION_DAYS">,
 ): EarlierCreate | undefined {
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  const isNewKey = key !== undefined && (days === 0 || Date.now() < body.checkOutDate + days * DAY_MS);
+  const isNewKey = key !== undefined && (days === 0 || Date.now() < checkOutDate + days * DAY_MS);
   return isNewKey && isReplaceable ? undefined : byBody;
 }
 
@@ -179,11 +183,11 @@ const BIND = `
 /** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
 export async function bindKey(
   tx: Sql,
-  { holderId, key, body }: CreateRequest,
+  { holderId, key, checkOutDate }: CreateRequest,
   formId: string,
 ): Promise<void> {
   if (key === undefined) return;
-  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(body.checkOutDate).toISOString()]);
+  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(checkOutDate).toISOString()]);
 }
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
