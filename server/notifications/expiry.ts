@@ -1,6 +1,9 @@
 import { auditBySystemSql } from "../audit.js";
 import type { Services } from "../context.js";
 
+/** The invitation: the kind of notification that expires. */
+export const FORM_CREATED = "form.created";
+
 /** SQL: the guest of form `f` needs no invitation anymore. By the database's clock. */
 export const NEEDS_NO_INVITATION = "(coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT')";
 
@@ -23,7 +26,7 @@ const EXPIRE = `
   ), due AS MATERIALIZED (
     SELECT n.id
     FROM examined e JOIN forms f ON f.id = e.form_id JOIN notifications n ON n.id = e.id
-    WHERE n.state IN ('waiting', 'retrying') AND ${NEEDS_NO_INVITATION}
+    WHERE n.state IN ('waiting', 'retrying') AND n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION}
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
     UPDATE notifications SET state = 'expired', next_attempt_at = NULL

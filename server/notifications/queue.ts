@@ -1,8 +1,6 @@
 import type { Sql } from "../db.js";
 import { countSql } from "../worker-activity.js";
-import { auditExpired } from "./expiry.js";
-
-const FORM_CREATED = "form.created";
+import { auditExpired, FORM_CREATED } from "./expiry.js";
 
 /** SQL that enqueues notifications; `created` is a query of form ids, check-in dates and the correlation ids of the creates. */
 export const enqueueFormCreated = (created: string) => `

@@ -2,7 +2,7 @@ import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { queryIn } from "../db.js";
 import { invalid, notFound } from "../errors.js";
-import { NEEDS_NO_INVITATION } from "./expiry.js";
+import { FORM_CREATED, NEEDS_NO_INVITATION } from "./expiry.js";
 import { findNotification } from "./list.js";
 import type { Notification } from "./schema.js";
 
@@ -13,7 +13,7 @@ const RETRY = `
   UPDATE notifications n SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
   FROM forms f
   WHERE f.id = n.form_id AND n.id = $1::bigint AND n.state IN ('waiting', 'retrying', 'failed', 'expired')
-    AND NOT ${NEEDS_NO_INVITATION}
+    AND NOT (n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION})
   RETURNING n.form_id::text AS "formId", n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt"`;
 
 /**
