@@ -56,20 +56,21 @@ export interface Position {
 export interface ListIdentity {
   list: "forms" | "listings" | OperatorList;
   listingId?: string | undefined;
-  /** Filter of the operator's lists. */
+  /** Filters of the operator's lists. */
   userId?: string | undefined;
+  state?: string | undefined;
 }
 
 /** The operator's lists, which are not limited by scope. */
-type OperatorList = "all forms" | "all listings" | "users" | "members";
+type OperatorList = "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
 
 const VERSION = 1;
 const MAC_BYTES = 16;
 const BODY_BYTES = 1 + 8 + 16;
 
 function mac(key: KeyObject, identity: ListIdentity, body: Buffer): Buffer {
-  const user = identity.userId === undefined ? "" : `${identity.userId}:`;
-  const boundTo = `${identity.list}:${identity.listingId ?? ""}:${user}`;
+  const filter = identity.userId ?? identity.state;
+  const boundTo = `${identity.list}:${identity.listingId ?? ""}:${filter === undefined ? "" : `${filter}:`}`;
   return createHmac("sha256", key).update(boundTo).update(body).digest().subarray(0, MAC_BYTES);
 }
 

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { notes } from "./help.js";
+import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
 import { addDataCommand, callCore } from "./run.js";
 import { parseDuration, toKebabCase } from "./values.js";
@@ -63,20 +64,34 @@ function addIssue(keys: Command): void {
 }
 
 function addList(keys: Command): void {
-  addDataCommand(keys, "list")
-    .description("list keys, including revoked and expired ones, without their secrets")
+  withPages(addDataCommand(keys, "list"))
+    .description("list keys, oldest first, including revoked and expired ones, without their secrets")
     .option("--user <user>", "only keys of this user; an id or email address (default: all)")
-    .action(({ user }: { user?: string }, command: Command) =>
+    .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
       callCore(command, {
         call: async (core, findUser) => {
           const userId = user && (await findUser("--user", user));
-          return (await core.keys.list({ userId })).map(withReadableMode);
+          const page = await core.keys.list({ userId, limit, cursor: after });
+          return { ...page, items: page.items.map(withReadableMode) };
         },
-        text: (rows) =>
-          formatTable(
-            rows,
-            ["id", "userId", "prefix", "mode", "label", "createdAt", "expiresAt", "revokedAt", "lastUsedAt"],
-            "There are no keys.",
+        text: (page) =>
+          formatPage(
+            formatTable(
+              page.items,
+              [
+                "id",
+                "userId",
+                "prefix",
+                "mode",
+                "label",
+                "createdAt",
+                "expiresAt",
+                "revokedAt",
+                "lastUsedAt",
+              ],
+              "There are no keys.",
+            ),
+            page,
           ),
       }),
     );

@@ -1,12 +1,17 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import { STATES, type State } from "../../server/notifications/states.js";
 import { notes } from "./help.js";
+import { formatPage, type PageOptions, withPages } from "./pages.js";
 import { formatRecord, formatTable } from "./print.js";
 import { addDataCommand, callCore } from "./run.js";
 
 export function addNotifications(program: Command): void {
-  const notifications = addDataCommand(program, "notifications")
+  const notifications = withPages(addDataCommand(program, "notifications"))
     .enablePositionalOptions()
-    .description("list unsent notifications: waiting, failed and expired ones")
+    .description("list unsent notifications, oldest first: waiting, failed and expired ones")
+    .addOption(
+      new Option("--state <state>", "only notifications in this state (default: all)").choices(STATES),
+    )
     .addHelpText(
       "after",
       notes(`
@@ -14,14 +19,17 @@ States: waiting (not tried yet), running (being sent), retrying (failed, retried
 the mail server permanently rejected the address or message, four days have passed, or its worker crashed five times in
 a row), expired (not sent, because the stay was over or the form past SENT).`),
     )
-    .action((_options: object, command: Command) =>
+    .action(({ state, limit, after }: PageOptions & { state?: State }, command: Command) =>
       callCore(command, {
-        call: (core) => core.notifications.list(),
-        text: (rows) =>
-          formatTable(
-            rows,
-            ["id", "formId", "state", "attempts", "runAt", "lastError"],
-            "There are no unsent notifications.",
+        call: (core) => core.notifications.list({ state, limit, cursor: after }),
+        text: (page) =>
+          formatPage(
+            formatTable(
+              page.items,
+              ["id", "formId", "state", "attempts", "runAt", "lastError"],
+              state ? `There are no notifications in state ${state}.` : "There are no unsent notifications.",
+            ),
+            page,
           ),
       }),
     );

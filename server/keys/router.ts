@@ -1,8 +1,8 @@
-import { z } from "zod";
 import { operatorProcedure, router } from "../trpc.js";
 import {
   issuedKey,
   issueInput,
+  keyPage,
   keySummary,
   listInput,
   revokeInput,
@@ -17,11 +17,14 @@ export const keysRouter = router({
     .input(issueInput)
     .output(issuedKey)
     .mutation(({ ctx, input }) => issueKey(ctx, input)),
-  /** Lists all keys or one user's, without the keys themselves. Operator. */
+  /**
+   * Lists all keys or one user's, oldest first, without the keys themselves. Operator. Errors: INVALID_CURSOR,
+   * VALIDATION_ERROR.
+   */
   list: operatorProcedure
     .input(listInput)
-    .output(z.array(keySummary))
-    .query(({ ctx, input }) => listKeys(ctx, input.userId)),
+    .output(keyPage)
+    .query(({ ctx, input }) => listKeys(ctx, input)),
   /** Revokes a key. Operator. Errors: RESOURCE_NOT_FOUND. */
   revoke: operatorProcedure
     .input(revokeInput)

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { expected } from "../errors.js";
+import { cursor, limit, nextCursor } from "../paging.js";
 import { instant, instantOut, resourceId, text, uncoerced } from "../values.js";
 
 const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
@@ -22,7 +23,7 @@ export const issuedKey = z.object({
 
 export type IssuedKey = z.infer<typeof issuedKey>;
 
-export const listInput = z.strictObject({ userId: resourceId.optional() });
+export const listInput = z.strictObject({ limit, cursor, userId: resourceId.optional() });
 
 export const keySummary = issuedKey.omit({ key: true }).extend({
   userId: z.guid(),
@@ -31,6 +32,8 @@ export const keySummary = issuedKey.omit({ key: true }).extend({
   revokedAt: instantOut.nullable(),
   lastUsedAt: instantOut.nullable(),
 });
+
+export const keyPage = z.object({ items: z.array(keySummary), nextCursor });
 
 export type KeySummary = z.infer<typeof keySummary>;
 

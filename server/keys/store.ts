@@ -4,10 +4,11 @@ import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import type { Transaction } from "../db.js";
 import { invalid, notFound } from "../errors.js";
+import { keysetValues, type Page, readPage } from "../paging.js";
 import { assertUserExists } from "../people/store.js";
 import { parseInstant } from "../values.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
-import type { IssuedKey, issueInput, KeySummary, RotatedKey, rotateInput } from "./schema.js";
+import type { IssuedKey, issueInput, KeySummary, listInput, RotatedKey, rotateInput } from "./schema.js";
 
 /** Creates a key for a user and returns it for the only time. */
 export function issueKey(context: Context, input: z.output<typeof issueInput>): Promise<IssuedKey> {
@@ -57,15 +58,31 @@ const summarize = (row: Prisma.ApiKeyGetPayload<{ select: typeof SUMMARY }>): Ke
   lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
 });
 
-/** All keys or one user's, oldest first, including revoked and expired ones. */
-export async function listKeys({ services }: Context, userId: string | undefined): Promise<KeySummary[]> {
-  const rows = await services.db.prisma.apiKey.findMany({
-    where: userId === undefined ? {} : { userId },
-    orderBy: [{ createdAt: "asc" }, { id: "asc" }],
-    select: SUMMARY,
+const oldestKeys = (condition: string) => `
+  SELECT id, user_id AS "userId", prefix, mode::text, label, created_at AS "createdAt", expires_at AS "expiresAt",
+    revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"
+  FROM api_keys
+  WHERE ${condition} (created_at, id) > ($1::timestamptz, $2::uuid)
+  ORDER BY created_at, id
+  LIMIT $3::int`;
+
+const OLDEST = oldestKeys("");
+const OLDEST_OF_USER = oldestKeys("user_id = $4::uuid AND");
+
+/** A page of all keys or one user's, oldest first, including revoked and expired ones. */
+export const listKeys = (
+  { services: { db, keyring } }: Context,
+  { userId, ...page }: z.output<typeof listInput>,
+): Promise<Page<KeySummary>> =>
+  readPage({
+    ...page,
+    keys: keyring.cursor,
+    identity: { list: "keys", userId },
+    read: (after, take) =>
+      userId === undefined
+        ? db.query<KeySummary>("oldest-keys", OLDEST, keysetValues(after, take))
+        : db.query<KeySummary>("oldest-keys-of-user", OLDEST_OF_USER, [...keysetValues(after, take), userId]),
   });
-  return rows.map(summarize);
-}
 
 /** Revokes a key; one already revoked keeps its `revokedAt`. RESOURCE_NOT_FOUND if there is none. */
 export function revokeKey(context: Context, id: string): Promise<KeySummary> {

@@ -1,27 +1,64 @@
+import type { z } from "zod";
 import type { Context } from "../context.js";
-import { type Notification, STATES, type State } from "./schema.js";
+import { keysetValues, type Page, readPage } from "../paging.js";
+import type { listInput, Notification } from "./schema.js";
+import { STATES, type State } from "./states.js";
 
 // A literal instead of a parameter, so that generic plans can use the partial index.
-const UNSENT = `
-  SELECT id::text, form_id::text AS "formId", state, attempts, last_error AS "lastError", next_attempt_at AS "runAt"
-  FROM notifications WHERE state <> 'sent'`;
+const IS_UNSENT = "n.state <> 'sent'";
 
-// Not `ORDER BY id`, which would sort by the text in the select list.
-const OLDEST_FIRST = `${UNSENT} ORDER BY notifications.id`;
+const COLUMNS = `n.form_id::text AS "formId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt"`;
+
+// By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
+const oldestUnsent = (condition: string) => `
+  SELECT n.id::text AS "notificationId", n.created_at AS "createdAt", ${COLUMNS}
+  FROM notifications n
+  WHERE ${IS_UNSENT} AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint) ${condition}
+  ORDER BY n.created_at, n.id
+  LIMIT $3::int`;
+
+const OLDEST = oldestUnsent("");
+const OLDEST_IN_STATE = oldestUnsent("AND n.state::text = $4");
+
+const FIND = `SELECT n.id::text, ${COLUMNS} FROM notifications n WHERE ${IS_UNSENT} AND n.id = $1::bigint`;
 
 const COUNTS = "SELECT state, count(*)::int AS count FROM notifications WHERE state <> 'sent' GROUP BY state";
 
-/** Unsent notifications, oldest first. */
-export const listNotifications = ({ services }: Context): Promise<Notification[]> =>
-  services.db.query("list-notifications", OLDEST_FIRST, []);
+// Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
+const toCursorId = (id: string) => BigInt(id).toString(16).padStart(32, "0");
+const fromCursorId = (id: string) => BigInt(`0x${id.replaceAll("-", "")}`).toString();
+
+type Row = Omit<Notification, "id"> & { notificationId: string; createdAt: string };
+
+/** A page of the unsent notifications, or of those in one state, oldest first. */
+export async function listNotifications(
+  { services: { db, keyring } }: Context,
+  { limit, cursor, state }: z.output<typeof listInput>,
+): Promise<Page<Notification>> {
+  const { items, nextCursor } = await readPage({
+    limit,
+    cursor,
+    keys: keyring.cursor,
+    identity: { list: "notifications", state },
+    async read(after, take) {
+      const [createdAt, id] = keysetValues(after, take);
+      const page = [createdAt, fromCursorId(id), take];
+      const rows =
+        state === undefined
+          ? await db.query<Row>("list-notifications", OLDEST, page)
+          : await db.query<Row>("list-notifications-in-state", OLDEST_IN_STATE, [...page, state]);
+      return rows.map((row) => ({ ...row, id: toCursorId(row.notificationId) }));
+    },
+  });
+  return {
+    items: items.map(({ notificationId, createdAt: _createdAt, ...row }) => ({ ...row, id: notificationId })),
+    nextCursor,
+  };
+}
 
 /** The unsent notification with this id (a 64-bit integer). */
 export async function findNotification({ services }: Context, id: string): Promise<Notification | undefined> {
-  const [found] = await services.db.query<Notification>(
-    "find-notification",
-    `${UNSENT} AND id = $1::bigint`,
-    [id],
-  );
+  const [found] = await services.db.query<Notification>("find-notification", FIND, [id]);
   return found;
 }
 

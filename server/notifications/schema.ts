@@ -1,14 +1,8 @@
 import { z } from "zod";
 import { expected } from "../errors.js";
+import { cursor, limit, nextCursor } from "../paging.js";
 import { instantOut } from "../values.js";
-
-/**
- * `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up;
- * `expired`: not sent in time (see `expiry.ts`).
- */
-export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
-
-export type State = (typeof STATES)[number];
+import { STATES } from "./states.js";
 
 export const notification = z.object({
   id: z.string(),
@@ -21,6 +15,14 @@ export const notification = z.object({
 });
 
 export type Notification = z.infer<typeof notification>;
+
+export const listInput = z.strictObject({
+  limit,
+  cursor,
+  state: z.enum(STATES, { error: expected(`one of ${STATES.join(", ")}`) }).optional(),
+});
+
+export const notificationPage = z.object({ items: z.array(notification), nextCursor });
 
 /** A malformed id is RESOURCE_NOT_FOUND. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });

@@ -181,7 +181,7 @@ describe("people erasures and people reapply", () => {
 describe("notifications retry", () => {
   test("prints the notification, which notifications lists before and after", async () => {
     const { form } = await owner.create(owner.body);
-    const [listed] = JSON.parse((await run("notifications", "--json")).stdout);
+    const [listed] = JSON.parse((await run("notifications", "--json")).stdout).items;
     await services.db.pool.query("UPDATE notifications SET state = 'failed'");
     const retried = await run("notifications", "retry", listed.id, "--json");
     expect(JSON.parse(retried.stdout)).toMatchObject({ id: listed.id, formId: form.id, state: "waiting" });

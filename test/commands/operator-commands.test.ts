@@ -10,6 +10,7 @@ import {
   asOperator,
   asUser,
   makeForm,
+  makeKey,
   makeListing,
   makeUser,
   openTestServices,
@@ -127,6 +128,24 @@ describe("read commands", () => {
     expect(await runFailing("forms", "list", "--listing", "loft")).toEqual([2, "--listing: must be a UUID"]);
   });
 
+  test("keys list and notifications are paged, and notifications filters by state", async () => {
+    await makeKey(services, ana.id);
+    await makeKey(services, ana.id);
+    for (const list of [
+      ["keys", "list", "--user", ana.email],
+      ["notifications", "--state", "waiting"],
+    ]) {
+      const first = await runJson(...list, "--limit", "1");
+      const second = await runJson(...list, "--limit", "1", "--after", first.nextCursor);
+      expect(second.items).toEqual([expect.not.objectContaining({ id: first.items[0].id })]);
+      expect(await runText(...list, "--limit", "1")).toContain(`with --after ${first.nextCursor}`);
+    }
+    expect(await runText("notifications", "--state", "expired")).toBe(
+      "There are no notifications in state expired.\n",
+    );
+    expect((await runFailing("notifications", "--state", "lost"))[0]).toBe(2);
+  });
+
   test("a list with more results prints how to get them", async () => {
     const first = await runJson("forms", "list", "--limit", "2");
     expect(first.items).toHaveLength(2);
@@ -160,8 +179,10 @@ describe("options that name a user", () => {
     expect(await runJson("members", "set", ...of, "--role", "reader")).toEqual(joined);
     expect(await runJson("members", "remove", ...of)).toEqual(joined);
     const { id } = await runJson("keys", "issue", "--user", owner.email, "--mode", "read-only");
-    expect(await keys.list({ userId: owner.id })).toMatchObject([{ id }]);
-    expect(await runJson("keys", "list", "--user", owner.email)).toMatchObject([{ id }]);
+    expect(await keys.list({ userId: owner.id })).toMatchObject({ items: [{ id }] });
+    expect(await runJson("keys", "list", "--user", owner.email)).toEqual(
+      page(expect.objectContaining({ id })),
+    );
   });
 
   test.each([

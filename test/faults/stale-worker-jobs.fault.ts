@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openQueue } from "../../server/notifications/queue.js";
-import { asOperator, openTestServices } from "../support/factories.js";
+import { asOperator, listNotifications, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
   commandEnv,
@@ -42,7 +42,7 @@ describe("notifications of a stale worker", () => {
     await expect.poll(() => slow.rcptCount).toBe(1);
     const sendingSince = performance.now();
     await start(other).waitForLine(/Sending notifications/, 60_000);
-    const states = async () => (await asOperator(services).notifications.list()).map(({ state }) => state);
+    const states = async () => (await listNotifications(services)).map(({ state }) => state);
     expect(await states()).toEqual(["running", "running"]);
     const killedAt = performance.now();
     await victim.stop("SIGKILL");
@@ -79,9 +79,11 @@ describe("notifications of a stale worker", () => {
     const lines = await startTestWorker(await openServicesWithMail(services, other.url));
     const { notifications } = asOperator(services);
     await expect
-      .poll(async () => (await notifications.list()).map(({ state }) => state), { timeout: TAKEOVER_MS })
+      .poll(async () => (await listNotifications(services)).map(({ state }) => state), {
+        timeout: TAKEOVER_MS,
+      })
       .toEqual(["failed"]);
-    const [failed] = await notifications.list();
+    const [failed] = await listNotifications(services);
     const reason = "its worker crashed at each of 5 attempts in a row";
     expect(failed).toMatchObject({ formId: form.id, attempts: 0, lastError: reason, runAt: null });
     expect(lines).toContainEqual({
@@ -101,7 +103,7 @@ describe("notifications of a stale worker", () => {
     await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
     await expect.poll(() => mailServer.received.length).toBe(1);
-    await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
+    await expect.poll(() => listNotifications(services)).toEqual([]);
     // As if the connection was lost after the worker claimed the notification, before it got the response.
     await services.db.pool.query(
       "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",

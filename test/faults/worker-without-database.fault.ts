@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { asOperator, openTestServices } from "../support/factories.js";
+import { listNotifications, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
   type MailServer,
@@ -50,7 +50,7 @@ test("after a long database outage, the notifications of a running worker are no
   sender.proxy.restore();
   await sleep(LONG_OUTAGE_MS / 2);
   slow.releaseRcpt();
-  await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
+  await expect.poll(() => listNotifications(services)).toEqual([]);
   expect(recipientsOf(slow)).toEqual(["first@example.com", "second@example.com"]);
   expect(other.rcptCount).toBe(0);
   const takeovers = [...sender.lines, ...idle.lines].filter(({ message }) => message.startsWith("took over"));
@@ -77,6 +77,6 @@ test("a worker that cannot record the outcome of a notification records it when 
   await expect.poll(() => countLogged("cannot record the outcome")).toBe(1);
   proxy.restore();
   await expect.poll(() => recipientsOf(mailServer), { timeout: 60_000 }).toEqual(["guest@example.com"]);
-  await expect.poll(() => asOperator(services).notifications.list()).toEqual([]);
+  await expect.poll(() => listNotifications(services)).toEqual([]);
   expect(countLogged("took over")).toBe(0);
 }, 180_000);

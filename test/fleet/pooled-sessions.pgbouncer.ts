@@ -248,7 +248,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       );
       expect(status).toBe(201);
       await expect.poll(() => mailServer.received.map(({ to }) => to[0])).toEqual(["seven@example.com"]);
-      await expect.poll(() => operator.notifications.list()).toEqual([]);
+      await expect.poll(async () => (await operator.notifications.list({})).items).toEqual([]);
     });
 
     it("200 concurrent creates on shared sessions: none is lost or duplicated, and the list returns each once", async () => {

@@ -138,7 +138,7 @@ describe("keys", () => {
       /key: +grf_ro_\w{49}\n[\s\S]*expiresAt: +2099-01-01T00:00:00.000Z\n[\s\S]*not shown again/,
     );
     const keys = await runJson("keys", "list", "--user", user);
-    expect(keys).toMatchObject([
+    expect(keys.items).toMatchObject([
       { id: issued.id, userId: user, mode: "read-write", label: null, revokedAt: null, lastUsedAt: null },
       { mode: "read-only", label: "channel manager", expiresAt: "2099-01-01T00:00:00.000Z" },
     ]);
@@ -152,9 +152,9 @@ describe("keys", () => {
     );
   });
 
-  it("list without keys prints a sentence, and [] with --json", async () => {
+  it("list without keys prints a sentence, and an empty page with --json", async () => {
     const user = await newUser();
-    expect(await runJson("keys", "list", "--user", user)).toEqual([]);
+    expect(await runJson("keys", "list", "--user", user)).toEqual({ items: [], nextCursor: null });
     expect(await runText("keys", "list", "--user", user)).toBe("There are no keys.\n");
   });
 

@@ -112,7 +112,9 @@ describe("dev with its own Postgres", TIMEOUT, () => {
 
     expect([await modeOf("demo.json"), await modeOf("database-url")]).toEqual([0o600, 0o600]);
     const keys = await runCli(["keys", "list", "--json"], { cwd: folder });
-    expect(JSON.parse(keys.stdout)).toMatchObject([{ mode: "read-write" }, { mode: "read-only" }]);
+    expect(JSON.parse(keys.stdout)).toMatchObject({
+      items: [{ mode: "read-write" }, { mode: "read-only" }],
+    });
 
     const second = await runCli(["dev"], { env, cwd: folder });
     expect(second).toMatchObject({ stdout: "", code: 1 });
@@ -194,7 +196,7 @@ describe("dev with DATABASE_URL", TIMEOUT, () => {
     const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
     const { keys } = asOperator(await openTestServices({ DATABASE_URL, APP_SECRETS: "" }));
-    const readOnly = (await keys.list({})).find(({ mode }) => mode === "READ_ONLY");
+    const readOnly = (await keys.list({})).items.find(({ mode }) => mode === "READ_ONLY");
     await keys.revoke({ id: String(readOnly?.id) });
     const second = start();
     const after = await waitUntilReady(second);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
-import { asOperator } from "../support/factories.js";
+import { listNotifications } from "../support/factories.js";
 import { makeFixture } from "../support/gateway-processes.js";
 import { sendRequest } from "../support/http-client.js";
 import { mailEnv, openMailServer } from "../support/mail-server.js";
@@ -124,7 +124,7 @@ describe("serve and worker", TIMEOUT, () => {
     expect(answer.status).toBe(201);
     const waiting = { formId: form.id, state: "waiting", attempts: 0, lastError: null };
     const json = await runInProcess(["notifications", "--json"], env);
-    expect(JSON.parse(json.stdout)).toMatchObject([waiting]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ items: [waiting], nextCursor: null });
     const text = await runInProcess(["notifications"], env);
     expect(text.stdout).toMatch(/^ID +FORM ID +STATE[\s\S]* waiting /);
 
@@ -133,7 +133,7 @@ describe("serve and worker", TIMEOUT, () => {
     await worker.waitForLine(/^\{"concurrency":2\}$/);
     const [output] = await worker.waitForLine(/"msg":"notification /);
     expect(output).not.toContain("guest@example.com");
-    const readNotifications = () => asOperator(services).notifications.list();
+    const readNotifications = () => listNotifications(services);
     await vi.waitFor(async () => expect(await readNotifications()).toEqual([]), 60_000);
     expect((await worker.stop("SIGINT")).code).toBe(0);
     expect((await serve.stop("SIGINT")).code).toBe(0);

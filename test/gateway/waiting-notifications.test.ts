@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { asOperator, openTestServices } from "../support/factories.js";
+import { listNotifications, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { commandEnv, mailEnv, openMailServer } from "../support/mail-server.js";
 import { spawnCli } from "../support/processes.js";
@@ -32,7 +32,7 @@ test("without SMTP_URL a service is ready, /readyz reports that notifications wa
     expect(stderr.split(WARNING)).toHaveLength(2);
     expect(stderr).not.toContain(form.publicId);
   }
-  expect(await asOperator(services).notifications.list()).toMatchObject([
+  expect(await listNotifications(services)).toMatchObject([
     { formId: form.id, state: "waiting", attempts: 0 },
   ]);
 });

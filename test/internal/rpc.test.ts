@@ -124,7 +124,7 @@ test("without X-User-Id a call acts as the operator, with the same results as th
   expect(await members.list.query({ listingId })).toEqual(await core.members.list({ listingId }));
   const { key, ...issued } = await keys.issue.mutate({ userId: host.id, mode: "READ_ONLY" });
   const listed = await keys.list.query({ userId: host.id });
-  expect(listed).toMatchObject([{ id: issued.id }]);
+  expect(listed).toMatchObject({ items: [{ id: issued.id }] });
   expect(JSON.stringify(listed)).not.toContain(key);
   expect((await gateway.request({ path: "/v1/listings", key })).status).toBe(200);
   expect(await operator.notifications.count.query()).toEqual(await core.notifications.count());

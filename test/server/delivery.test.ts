@@ -1,6 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
-import { asOperator, catchErrorCode, createFormWithOutcome, openTestServices } from "../support/factories.js";
+import {
+  asOperator,
+  catchErrorCode,
+  createFormWithOutcome,
+  listNotifications,
+  openTestServices,
+} from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
@@ -18,7 +24,7 @@ beforeAll(async () => {
 
 beforeEach(() => services.db.pool.query("TRUNCATE forms, audit_entries CASCADE"));
 
-const listUnsent = () => asOperator(services).notifications.list();
+const listUnsent = () => listNotifications(services);
 const firstUnsent = async () => (await listUnsent())[0];
 const create = async () => {
   const body = fixedStay(owner.listingId, { guestEmail: ADDRESS });

@@ -10,6 +10,7 @@ import {
   asOperator,
   catchRejectedFields,
   createFormWithOutcome,
+  listNotifications,
   openTestServices,
 } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
@@ -48,7 +49,7 @@ const endStay = ({ id }: FormV1) =>
 const setStatus = (status: string) => (form: FormV1) =>
   asOperator(services).forms.setStatus({ id: form.id, status, force: true });
 
-const listUnsent = () => asOperator(services).notifications.list();
+const listUnsent = () => listNotifications(services);
 const stateOf = async ({ id }: FormV1) => (await listUnsent()).find(({ formId }) => formId === id)?.state;
 const trace = async () => (await asOperator(services).audit.trace({ correlationId: CORRELATION_ID })).entries;
 

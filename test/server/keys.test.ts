@@ -25,7 +25,9 @@ describe("keys.issue and keys.list", () => {
   test("the key is returned once; the database stores only its hash and prefix", async () => {
     const issued = await makeKey(services, userId, { label: "integration" });
     expect(issued).toMatchObject({ mode: "READ_WRITE", expiresAt: null, prefix: issued.key.slice(0, 12) });
-    const [listed] = (await asOperator(services).keys.list({ userId })).filter(({ id }) => id === issued.id);
+    const [listed] = (await asOperator(services).keys.list({ userId })).items.filter(
+      ({ id }) => id === issued.id,
+    );
     expect(listed).toEqual({
       id: issued.id,
       userId,
@@ -66,13 +68,13 @@ describe("keys.issue and keys.list", () => {
     const created = [await makeKey(services, me.id), await makeKey(services, me.id, { mode: "READ_ONLY" })];
     await asOperator(services).keys.revoke({ id: created[0]?.id ?? "" });
     const { keys } = asOperator(services);
-    const mine = await keys.list({ userId: me.id.toUpperCase() });
+    const { items: mine } = await keys.list({ userId: me.id.toUpperCase() });
     expect(mine.map(({ id }) => id)).toEqual(created.map(({ id }) => id));
     expect(mine.map(({ revokedAt }) => revokedAt !== null)).toEqual([true, false]);
-    const all = (await keys.list({})).map(({ id }) => id);
+    const all = (await keys.list({})).items.map(({ id }) => id);
     expect(all).toEqual(expect.arrayContaining(created.map(({ id }) => id)));
-    expect(await keys.list({ userId: randomUUID() })).toEqual([]);
-    expect(await keys.list({ userId: "x" })).toEqual([]);
+    expect(await keys.list({ userId: randomUUID() })).toEqual({ items: [], nextCursor: null });
+    expect(await keys.list({ userId: "x" })).toEqual({ items: [], nextCursor: null });
   });
 });
 
@@ -99,7 +101,7 @@ describe("keys.revoke and keys.rotate", () => {
     const end = Date.parse(rotated.replaces.expiresAt);
     expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
     expect(end).toBeLessThanOrEqual(Date.now() + 3_600_000);
-    const listed = new Map((await keys.list({ userId })).map((key) => [key.id, key]));
+    const listed = new Map((await keys.list({ userId })).items.map((key) => [key.id, key]));
     expect(listed.get(rotated.id)).toMatchObject({
       userId,
       label: "mine",

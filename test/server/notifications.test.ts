@@ -3,7 +3,7 @@ import type { Services } from "../../server/context.js";
 import { redactEmail } from "../../server/notifications/compose.js";
 import { INT32_MAX } from "../../server/values.js";
 import { startWorker } from "../../server/worker.js";
-import { asOperator, openTestServices, TEST_SECRET, withSecrets } from "../support/factories.js";
+import { listNotifications, openTestServices, TEST_SECRET, withSecrets } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 let guests = 20;
 const stayWithAddress = () => fixedStay(owner.listingId, { guestEmail: ADDRESS, numberOfGuests: ++guests });
 
-const listUnsent = () => asOperator(services).notifications.list();
+const listUnsent = () => listNotifications(services);
 
 describe("a notification", () => {
   test("is enqueued for a new form with an address, and not for replays, forms without an address or updates", async () => {

@@ -12,10 +12,12 @@ import {
   catchErrorCode,
   catchRejectedFields,
   makeForm,
+  makeKey,
   makeListing,
   makeUser,
   openTestServices,
   setRole,
+  type TestKey,
 } from "../support/factories.js";
 
 let services: Services;
@@ -26,6 +28,8 @@ let ben: User;
 let listings: [Listing, Listing, Listing];
 /** In creation order, on the first, second and third listing in turn. */
 let forms: FormV1[];
+/** In creation order; two of Ana, one of Ben. */
+let keys: TestKey[];
 
 beforeAll(async () => {
   services = await openTestServices();
@@ -43,6 +47,8 @@ beforeAll(async () => {
     const [{ id }, user] = [listings[index % 3] ?? listings[0], index % 3 === 2 ? ben : ana];
     forms.push(await makeForm(services, user.id, id, { guestEmail: "guest@example.com" }));
   }
+  keys = [];
+  for (const { id } of [ana, ben, ana]) keys.push(await makeKey(services, id));
 });
 
 /** Reads all pages of a list and returns the items. */
@@ -151,6 +157,49 @@ describe("users.list and members.list", () => {
   });
 });
 
+describe("keys.list and notifications.list", () => {
+  test.each([1, 2, 100])(
+    "keys.list returns all keys or a user's, oldest first, in pages of %d",
+    async (size) => {
+      const list = (filter: { userId?: string }) =>
+        collectItems(size, (page) => operator.keys.list({ ...page, ...filter }));
+      const ids = async (filter: { userId?: string }) => (await list(filter)).map(({ id }) => id);
+      expect(await ids({})).toEqual(keys.map(({ id }) => id));
+      expect(await ids({ userId: ana.id.toUpperCase() })).toEqual(
+        keys.filter(({ userId }) => userId === ana.id).map(({ id }) => id),
+      );
+      expect(await ids({ userId: randomUUID() })).toEqual([]);
+    },
+  );
+
+  test.each([1, 2, 100])(
+    "notifications.list returns the unsent ones or those in a state, oldest first, in pages of %d",
+    async (size) => {
+      const list = async (filter: { state?: "waiting" | "failed" | "expired" }) =>
+        (await collectItems(size, (page) => operator.notifications.list({ ...page, ...filter }))).map(
+          ({ formId, state }) => ({ formId, state }),
+        );
+      const [first, sent, failed, ...rest] = forms;
+      const waiting = [first, ...rest].map((form) => ({ formId: form?.id, state: "waiting" }));
+      // Some were created in the same millisecond, and the ids get another digit among them.
+      await services.db.pool.query(
+        `UPDATE notifications SET id = id + 7, created_at = CASE WHEN form_id = ANY($1) THEN now() ELSE now() - interval '1 day' END`,
+        [rest.map(({ id }) => id)],
+      );
+      await services.db.pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [sent?.id]);
+      await services.db.pool.query("UPDATE notifications SET state = 'failed' WHERE form_id = $1", [
+        failed?.id,
+      ]);
+      const given = { formId: failed?.id, state: "failed" };
+      expect(await list({})).toEqual([waiting[0], given, ...waiting.slice(1)]);
+      expect(await list({ state: "waiting" })).toEqual(waiting);
+      expect(await list({ state: "failed" })).toEqual([given]);
+      expect(await list({ state: "expired" })).toEqual([]);
+      await services.db.pool.query("UPDATE notifications SET state = 'waiting'");
+    },
+  );
+});
+
 test("a cursor is valid only for its own list and filter", async () => {
   const [{ id: listingId }] = listings;
   const next = async ({ nextCursor }: Page<unknown>) => nextCursor ?? expect.fail("there is no next page");
@@ -167,6 +216,10 @@ test("a cursor is valid only for its own list and filter", async () => {
     users: await next(await operator.users.list({ limit: 1 })),
     members: await next(await operator.members.list({ limit: 1, listingId: listings[2].id })),
     memberships: await next(await operator.members.list({ limit: 1, userId: ana.id })),
+    keys: await next(await operator.keys.list({ limit: 1 })),
+    "keys of a user": await next(await operator.keys.list({ limit: 1, userId: ana.id })),
+    notifications: await next(await operator.notifications.list({ limit: 1 })),
+    "notifications in a state": await next(await operator.notifications.list({ limit: 1, state: "waiting" })),
     "public forms": await next(await user.forms.list({ limit: 1 })),
     "public forms on a listing": await next(await user.forms.list({ limit: 1, listingId })),
     "public listings": await next(await user.listings.list({ limit: 1 })),
@@ -181,6 +234,10 @@ test("a cursor is valid only for its own list and filter", async () => {
     users: (cursor) => operator.users.list({ cursor }),
     members: (cursor) => operator.members.list({ cursor, listingId: listings[2].id }),
     memberships: (cursor) => operator.members.list({ cursor, userId: ana.id }),
+    keys: (cursor) => operator.keys.list({ cursor }),
+    "keys of a user": (cursor) => operator.keys.list({ cursor, userId: ana.id }),
+    notifications: (cursor) => operator.notifications.list({ cursor }),
+    "notifications in a state": (cursor) => operator.notifications.list({ cursor, state: "waiting" }),
     "public forms": (cursor) => user.forms.list({ cursor }),
     "public forms on a listing": (cursor) => user.forms.list({ cursor, listingId }),
     "public listings": (cursor) => user.listings.list({ cursor }),

@@ -2,7 +2,14 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
-import { asOperator, asUser, makeForm, makeListing, openTestServices } from "../support/factories.js";
+import {
+  asOperator,
+  asUser,
+  listNotifications,
+  makeForm,
+  makeListing,
+  openTestServices,
+} from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { findSecrets, readAllRows } from "../support/personal-data.js";
 import { FORM_FIELDS, LISTING_FIELDS } from "../support/public-fields.js";
@@ -149,7 +156,7 @@ describe("the guest's address", () => {
       await forms.list({}),
       await forms.update({ id, ...fixedStay(listingId, { guestEmail: changedEmail }) }),
       await asOperator(services).forms.setStatus({ id, status: "ACCEPTED" }),
-      await asOperator(services).notifications.list(),
+      await listNotifications(services),
     ];
     expect(JSON.stringify(responses)).not.toMatch(/mail\.example/i);
     const tables = await readAllRows(services.db.url);

@@ -147,7 +147,8 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.keys.list({});
   await operator.keys.revoke({ id: key.id });
 
-  const unsent = await operator.notifications.list();
+  const { items: unsent } = await operator.notifications.list({ limit: 100 });
+  await operator.notifications.list({ state: "waiting" });
   await operator.notifications.count();
   await operator.notifications.retry({ id: unsent.at(-1)?.id ?? "" });
   await catchErrorCode(operator.notifications.retry({ id: "999999999" }));
@@ -222,21 +223,17 @@ const ALLOWED = [
   "newest-forms: Seq Scan on forms",
   "newest-listings: Seq Scan on listings",
   "newest-users: Seq Scan on users",
-  // Lists all keys, for the operator, without pages.
-  "keys.list: Seq Scan on api_keys",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.
   "changed-addresses: forms_email_due_idx",
   // Read all unsent notifications, which are few compared to those sent.
   "list-notifications: notifications_unsent_idx",
+  "list-notifications-in-state: notifications_unsent_idx",
   "count-notifications: notifications_unsent_idx",
   "examine-notifications: notifications_unsent_idx",
   "release-stale-notifications: notifications_unsent_idx",
 ];
-
-/** Prisma's statements have no name. */
-const ALL_KEYS = /FROM "public"."api_keys" WHERE 1=1 ORDER BY/;
 
 const describeScan = (node: PlanNode) =>
   node["Index Name"] ?? `${node["Node Type"]} on ${node["Relation Name"]}`;
@@ -259,7 +256,7 @@ test("no statement reads a whole table that grows, except those listed", () => {
         (node) => /^(Seq|Index|Index Only|Bitmap Index) Scan$/.test(node["Node Type"]) && !node["Index Cond"],
       )
       .filter((node) => !SMALL_TABLES.includes(node["Relation Name"] ?? ""))
-      .map((node) => `${ALL_KEYS.test(statement) ? "keys.list" : statement}: ${describeScan(node)}`),
+      .map((node) => `${statement}: ${describeScan(node)}`),
   );
   expect([...new Set(found)].sort()).toEqual([...ALLOWED].sort());
 });

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { isLastAttempt, openQueue, type Queue } from "../../server/notifications/queue.js";
-import { asOperator, openTestServices } from "../support/factories.js";
+import { asOperator, listNotifications, openTestServices } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 
 const MAX_CRASHES = 5;
@@ -26,7 +26,7 @@ beforeEach(async () => {
   await owner.create({ ...owner.body, numberOfGuests: ++guests });
 });
 
-const firstUnsent = async () => (await asOperator(services).notifications.list())[0];
+const firstUnsent = async () => (await listNotifications(services))[0];
 const makeDue = () =>
   services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '1 second'");
 
@@ -111,5 +111,5 @@ test("notifications.list returns the oldest first, also when their ids get anoth
   await services.db.pool.query("DELETE FROM notifications");
   await services.db.pool.query("ALTER SEQUENCE notifications_id_seq RESTART WITH 99");
   for (let count = 0; count < 2; count++) await owner.create({ ...owner.body, numberOfGuests: ++guests });
-  expect((await asOperator(services).notifications.list()).map(({ id }) => id)).toEqual(["99", "100"]);
+  expect((await listNotifications(services)).map(({ id }) => id)).toEqual(["99", "100"]);
 });

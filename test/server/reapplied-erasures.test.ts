@@ -5,6 +5,7 @@ import {
   asOperator,
   catchErrorCode,
   catchRejectedFields,
+  listNotifications,
   openTestServices,
   TEST_SECRET,
   withSecrets,
@@ -90,7 +91,7 @@ describe("people.reapply erases what a restored backup brought back:", () => {
     const first = await people().reapply({ records });
     expect(first).toEqual({ ...NOTHING, forms: 2, notifications: 2, applied: 1 });
     expect(await formsWithAddress()).toEqual([kept.id]);
-    expect((await asOperator(services).notifications.list()).map(({ formId }) => formId)).toEqual([kept.id]);
+    expect((await listNotifications(services)).map(({ formId }) => formId)).toEqual([kept.id]);
     const trail = await asOperator(services).audit.trail({ subjectId: one.id });
     expect(trail.filter(({ action }) => action === "form.email_erased")).toEqual([
       expect.objectContaining({ actor: "operator", details: { reason: "restore" } }),

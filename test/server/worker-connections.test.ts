@@ -2,7 +2,7 @@ import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { startWorker } from "../../server/worker.js";
-import { asOperator, openTestServices } from "../support/factories.js";
+import { listNotifications, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { holdLock } from "../support/locks.js";
 import { openServicesWithMail, startMailServer } from "../support/mail-server.js";
@@ -91,4 +91,4 @@ const addNotification = async () => {
   await owner.create(owner.body);
 };
 
-const countUnsent = async () => (await asOperator(services).notifications.list()).length;
+const countUnsent = async () => (await listNotifications(services)).length;

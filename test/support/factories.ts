@@ -59,6 +59,10 @@ export const asOperator = (services: Services, options?: CallOptions): Caller =>
   createCaller(services, { kind: "operator" }, options);
 
 /** Returns the principal that a request with this key has. */
+/** The unsent notifications, at most 100. */
+export const listNotifications = async (services: Services) =>
+  (await asOperator(services).notifications.list({ limit: 100 })).items;
+
 export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
   kind: "key",
   keyId: id,

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, vi } from "vitest";
-import { asOperator, makeKey, openTestServices, TEST_SECRET } from "./factories.js";
+import { asOperator, listNotifications, makeKey, openTestServices, TEST_SECRET } from "./factories.js";
 import { makeListingOwner } from "./listing-owner.js";
 import { commandEnv, mailEnv, startMailServer } from "./mail-server.js";
 import { spawnCli } from "./processes.js";
@@ -100,7 +100,7 @@ export async function captureOutput(env: Record<string, string> = {}): Promise<C
   await send("GET", "/v1/forms");
   await send("GET", "/v1/listings");
   const states = async () => {
-    const notifications = await asOperator(services).notifications.list();
+    const notifications = await listNotifications(services);
     return Object.fromEntries(notifications.map(({ formId, state }) => [formIds.indexOf(formId), state]));
   };
   await vi.waitFor(async () => expect(await states()).toEqual({ 1: "failed", 2: "retrying" }), {
