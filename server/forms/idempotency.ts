@@ -137,11 +137,13 @@ export function findOriginal(
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  const isNewKey = key !== undefined && (days === 0 || Date.now() < checkOutDate + days * DAY_MS);
+  const keptUntil = days === 0 ? Infinity : checkOutDate + (24 * days - 1) * HOUR_MS;
+  const isNewKey = key !== undefined && Date.now() < keptUntil;
   return isNewKey && isReplaceable ? undefined : byBody;
 }
 
-const DAY_MS = 86_400_000;
+/** Also the difference that the clocks of the process and the database may have. */
+const HOUR_MS = 3_600_000;
 
 const keyReused = ({ formId, isInScope }: EarlierCreate) =>
   new ServiceError(
