@@ -44,6 +44,18 @@ export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffe
   return [sign(first), ...rest.map(sign)];
 }
 
+/** Returns the fingerprint of the same body by the newest key. Undefined if `stored` is of none of these bodies. */
+export function renewFingerprint(
+  keys: Keys,
+  stored: Uint8Array,
+  bodies: readonly CanonicalBody[],
+): Buffer | undefined {
+  const same = bodies
+    .map((body) => fingerprints(keys, body))
+    .find((all) => all.some((one) => one.equals(stored)));
+  return same?.[0];
+}
+
 export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
@@ -154,4 +166,21 @@ const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id =
 /** From now on, equal requests without a key replay the newer create instead of this one. */
 export async function releaseFingerprint(tx: Sql, { formId }: EarlierCreate): Promise<void> {
   await tx.query("release-fingerprint", RELEASE, [formId]);
+}
+
+// If a create with an equal body was made while the old secret was not listed, that one stays the one to replay.
+const RENEW = `
+  UPDATE creations c SET fingerprint = $2::bytea, secret_id = $3::text, current_fingerprint =
+    CASE WHEN c.current_fingerprint IS NOT NULL AND NOT EXISTS (
+      SELECT FROM creations o
+      WHERE o.holder_id = c.holder_id AND o.current_fingerprint = $2::bytea AND o.form_id <> c.form_id
+    ) THEN $2::bytea END
+  WHERE c.form_id = $1::uuid`;
+
+/** Stores the same body's fingerprint made with another secret. */
+export async function renewCreation(
+  sql: Sql,
+  { formId, fingerprint, secretId }: { formId: string; fingerprint: Uint8Array; secretId: string },
+): Promise<void> {
+  await sql.query("renew-creation", RENEW, [formId, fingerprint, secretId]);
 }
