@@ -17,6 +17,8 @@ const RUN_ELSEWHERE: [command: string, file: string, evidence: string][] = [
   ["npm ci && npm run release", "release/image.release.ts", "engines"],
   ["guest-forms members remove", "faults/large-listing.fault.ts", '"members", "remove"'],
   ["guest-forms migrate --accept-new-secret", "gateway/secret-checks.test.ts", '"--accept-new-secret"'],
+  ["guest-forms secrets reencrypt", "commands/secrets.test.ts", '"secrets", "reencrypt"'],
+  ["guest-forms secrets status", "commands/secrets.test.ts", '"secrets", "status"'],
   ["guest-forms notifications retry ID", "commands/erase-and-retry.test.ts", '"notifications", "retry"'],
   ["guest-forms serve --workers auto", "fleet/workers.fleet.ts", '"--workers"'],
 ];

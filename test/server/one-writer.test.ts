@@ -29,10 +29,13 @@ describe("only write-form.ts writes forms", () => {
     expect(pathsOf(writes)).toEqual([]);
   });
 
-  test("only write-form.ts imports insertForm and updateForm, and only erase.ts imports eraseGuestEmails", () => {
+  test("only write-form.ts imports insertForm and updateForm, only erase.ts eraseGuestEmails, and only reencrypt.ts renewForms and renewCreation", () => {
     expect(pathsOf(/\bimport\b[^;]*\b(insertForm|updateForm)\b[^;]*from/)).toEqual([
       "server/forms/write-form.ts",
     ]);
     expect(pathsOf(/\bimport\b[^;]*\beraseGuestEmails\b[^;]*from/)).toEqual(["server/people/erase.ts"]);
+    expect(pathsOf(/\bimport\b[^;]*\b(renewForms|renewCreation)\b[^;]*from/)).toEqual([
+      "server/rotation/reencrypt.ts",
+    ]);
   });
 });
