@@ -51,7 +51,6 @@ export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
   key: string | undefined;
-  body: CanonicalBody;
   /** Fingerprints of the body, newest secret first. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
@@ -59,16 +58,19 @@ export interface CreateRequest {
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
 /**
- * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed.
- * Always locks the body before the key, to avoid deadlocks.
+ * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed. Locks
+ * the body once per secret, so that processes in different steps of a rotation exclude each other: they have one secret in
+ * common. Always locks bodies in the order of their ids, and before the key, to avoid deadlocks.
  */
-export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
-  const locks = [lockId([holderId, "body", canonicalText(body)])];
+export async function serializeEqualCreates(tx: Sql, request: CreateRequest): Promise<void> {
+  const { holderId, key, fingerprints } = request;
+  const locks = fingerprints.map((fingerprint) => lockId([holderId, "body", fingerprint.toString("hex")]));
+  locks.sort((a, b) => (a < b ? -1 : 1));
   if (key !== undefined) locks.push(lockId([holderId, "key", key]));
   await tx.query("serialize-equal-creates", LOCK, [locks]);
 }
 
-// Hashed here, so that the body does not appear in database logs.
+// Lock ids appear in pg_locks and database logs. A body's id is derived from its fingerprint, an HMAC, so it confirms no guess.
 const lockId = (of: readonly string[]) => hash("sha256", JSON.stringify(of), "buffer").readBigInt64BE();
 
 /** An earlier create by the same holder. */

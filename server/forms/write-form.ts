@@ -34,7 +34,6 @@ export function createForm(
   const request: CreateRequest = {
     holderId: principal.userId,
     key,
-    body,
     fingerprints: fingerprints(services.keyring.fingerprint, body),
   };
   return services.db.sqlTransaction(async (tx) => {
