@@ -27,6 +27,9 @@ describe("unset settings", () => {
       LOG_LEVEL: "info",
       SMTP_TIMEOUT_SECONDS: 120,
       RETENTION_DAYS: 90,
+      AUDIT_RETENTION_DAYS: 730,
+      NOTIFICATION_RETENTION_DAYS: 90,
+      IDEMPOTENCY_KEY_RETENTION_DAYS: 90,
     });
     for (const name of [
       "DATABASE_URL",
