@@ -51,6 +51,8 @@ export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
   key: string | undefined;
+  /** Of the body, in milliseconds since 1970. */
+  checkOutDate: number;
   /** Fingerprints of the body, newest secret first. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
@@ -128,14 +130,14 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
  * have been deleted: then the key may have been used before (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
-  { key, body }: CreateRequest,
+  { key, checkOutDate }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
   { IDEMPOTENCY_KEY_RETENTION_DAYS: days }: Pick<Settings, "IDEMPOTENCY_KEY_RETENTION_DAYS">,
 ): EarlierCreate | undefined {
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  const isNewKey = key !== undefined && (days === 0 || Date.now() < body.checkOutDate + days * DAY_MS);
+  const isNewKey = key !== undefined && (days === 0 || Date.now() < checkOutDate + days * DAY_MS);
   return isNewKey && isReplaceable ? undefined : byBody;
 }
 
@@ -181,11 +183,11 @@ const BIND = `
 /** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
 export async function bindKey(
   tx: Sql,
-  { holderId, key, body }: CreateRequest,
+  { holderId, key, checkOutDate }: CreateRequest,
   formId: string,
 ): Promise<void> {
   if (key === undefined) return;
-  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(body.checkOutDate).toISOString()]);
+  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(checkOutDate).toISOString()]);
 }
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";

@@ -34,6 +34,7 @@ export function createForm(
   const request: CreateRequest = {
     holderId: principal.userId,
     key,
+    checkOutDate: body.checkOutDate,
     fingerprints: fingerprints(services.keyring.fingerprint, body),
   };
   return services.db.sqlTransaction(async (tx) => {
