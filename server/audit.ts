@@ -8,6 +8,12 @@ const INSERT = `
   SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details
   FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)`;
 
+/** SQL that writes an entry by the system for each row of `rows`: subject id, correlation id and details. */
+export const auditBySystemSql = (action: string, rows: string) => `
+  INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
+  SELECT 'system', '${action}', subject_id, correlation_id, details
+  FROM (${rows}) AS entry (subject_id, correlation_id, details)`;
+
 /**
  * Writes one audit entry per subject. Call it in the transaction of the change. `details` must contain only ids and field
  * names, never personal data.

@@ -51,7 +51,7 @@ function report({ counts, wait, activity }: Facts, registry: Registry): void {
   const registers = [registry];
   const unsent = new Gauge({
     name: `${PREFIX}notifications`,
-    help: "Notifications not sent yet, by state",
+    help: "Notifications not sent, by state",
     labelNames: ["state"],
     registers,
   });

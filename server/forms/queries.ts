@@ -2,7 +2,7 @@ import type { Prisma } from "../../prisma/client/client.js";
 import type { Principal } from "../context.js";
 import { queryIn, type Sql, type Transaction } from "../db.js";
 import { notFound } from "../errors.js";
-import { enqueueFormCreated } from "../notifications/queue.js";
+import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js";
 import type { KeysetValues } from "../paging.js";
 import { nullFields, type SqlRow, selectList } from "../resource.js";
 import { membershipInScope } from "../scope.js";
@@ -174,7 +174,7 @@ const INSERT = `
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
     VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb, $15::text)
   ), notification AS (
-    ${enqueueFormCreated("SELECT $1::uuid, $14::uuid WHERE $9::bytea IS NOT NULL")}
+    ${enqueueFormCreated("SELECT $1::uuid, $4::timestamptz, $14::uuid WHERE $9::bytea IS NOT NULL AND $5::timestamptz > now()")}
   )
   SELECT * FROM form`;
 
@@ -203,7 +203,10 @@ interface NewCreation {
   secretId: string;
 }
 
-/** Inserts a form, its create request with the stored response, and a notification if there is an email address. */
+/**
+ * Inserts a form, its create request with the stored response, and a notification if there is an email address and the stay
+ * is not over.
+ */
 export async function insertForm(
   sql: Sql,
   { id, publicId, ...state }: NewForm,
@@ -216,6 +219,7 @@ export async function insertForm(
 }
 
 const UPDATE = `
+  WITH moved AS (${moveNotifications("$1::uuid", "$4::timestamptz")})
   UPDATE forms f
   SET listing_id = $2::uuid, status = $3::text, check_in_date = $4::timestamptz, check_out_date = $5::timestamptz,
     number_of_guests = $6::int, number_of_vehicles = $7::int, number_of_pets = $8::int, guest_email = $9::bytea,

@@ -94,8 +94,8 @@ const body = {
   }),
   guestEmail: emailAddress.nullish().meta({
     description:
-      "Email address of the guest. Write-only: never returned. On create, the guest is sent a link to the form. On " +
-      "update, the stored address is kept if this is absent or null.",
+      "Email address of the guest. Write-only: never returned. On create, the guest is sent a link to the form, " +
+      "unless the stay is over. On update, the stored address is kept if this is absent or null.",
     example: "guest@example.com",
   }),
 };

@@ -1,13 +1,13 @@
 import type { SendMailOptions } from "nodemailer";
 
-interface Notice {
+export interface Notice {
   formId: string;
   publicId: string;
   to: string;
   from: string;
   formUrlTemplate: string;
-  checkInDate: Date | null;
-  checkOutDate: Date | null;
+  checkInDate: string | null;
+  checkOutDate: string | null;
   numberOfGuests: number | null;
   listing: { title: string; address: string; city: string; country: string; timezone: string };
 }
@@ -38,8 +38,8 @@ function stayDetails({ listing, checkInDate, checkOutDate, numberOfGuests }: Not
     timeStyle: "short",
     timeZone: timezone,
   });
-  const instant = (name: string, at: Date | null): Detail[] =>
-    at ? [[name, `${when.format(at)} (${timezone})`]] : [];
+  const instant = (name: string, at: string | null): Detail[] =>
+    at ? [[name, `${when.format(new Date(at))} (${timezone})`]] : [];
   return [
     ["Where", `${address}, ${city}, ${country}`],
     ...instant("Check-in", checkInDate),

@@ -3,7 +3,7 @@ import { classify } from "../failures.js";
 import type { Log } from "../log.js";
 import { MailRejected } from "./mailer.js";
 import { type Claimed, isLastAttempt, type Queue } from "./queue.js";
-import type { Send } from "./send.js";
+import type { Outcome, Send } from "./send.js";
 
 interface Deps {
   queue: Queue;
@@ -24,8 +24,8 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
     await retryUntilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
   };
   try {
-    const hadRecipient = await send(formId);
-    await record(() => (hadRecipient ? queue.markSent(id) : queue.remove(id)), true);
+    const outcome = await send(formId);
+    await record(() => RECORD[outcome](queue, id), true);
   } catch (error) {
     const reason = reasonOf(error);
     const isFinal = isLastAttempt(claimed) || (error instanceof MailRejected && error.isFinal);
@@ -37,6 +37,12 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
     await record(() => queue.markFailed(id, reason, isFinal), isFinal);
   }
 }
+
+const RECORD: Record<Outcome, (queue: Queue, id: string) => Promise<void>> = {
+  sent: (queue, id) => queue.markSent(id),
+  expired: (queue, id) => queue.markExpired(id),
+  "no recipient": (queue, id) => queue.remove(id),
+};
 
 /** Returns the last line: Prisma's messages start with a code excerpt. */
 const reasonOf = (error: unknown): string =>

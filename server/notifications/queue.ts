@@ -1,12 +1,17 @@
 import type { Sql } from "../db.js";
 import { countSql } from "../worker-activity.js";
+import { auditExpired, FORM_CREATED } from "./expiry.js";
 
-const FORM_CREATED = "form.created";
-
-/** SQL that enqueues notifications; `created` is a query of form ids and the correlation ids of their creates. */
+/** SQL that enqueues notifications; `created` is a query of form ids, check-in dates and the correlation ids of the creates. */
 export const enqueueFormCreated = (created: string) => `
-  INSERT INTO notifications (kind, form_id, correlation_id)
-  SELECT '${FORM_CREATED}', form_id, correlation_id FROM (${created}) AS created (form_id, correlation_id)`;
+  INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
+  SELECT '${FORM_CREATED}', form_id, check_in_date, correlation_id
+  FROM (${created}) AS created (form_id, check_in_date, correlation_id)`;
+
+/** SQL that follows the form's check-in date, so that the nearest stay stays first. */
+export const moveNotifications = (formId: string, checkInDate: string) => `
+  UPDATE notifications SET check_in_date = ${checkInDate}
+  WHERE form_id = ${formId} AND state <> 'sent' AND check_in_date <> ${checkInDate}`;
 
 /** With the backoff below this takes four days, as RFC 5321 (4.5.4.1) recommends. */
 const MAX_ATTEMPTS = 25;
@@ -39,7 +44,7 @@ export interface Released extends NotificationFacts {
 /** The notifications table as a queue for one worker. */
 export function openQueue(db: Sql, workerId: string) {
   return {
-    /** Claims the next due notification. */
+    /** Claims a due notification, that of the nearest stay first. */
     async claim(): Promise<Claimed | undefined> {
       const [claimed] = await db.query<Claimed>("claim-notification", CLAIM, [workerId]);
       return claimed;
@@ -68,6 +73,11 @@ export function openQueue(db: Sql, workerId: string) {
       await db.query("mark-notification-failed", MARK_FAILED, [id, workerId, reason, isFinal]);
     },
 
+    /** Ends a notification that this worker claimed too late: see `expiry.ts`. The attempt does not count. */
+    async markExpired(id: string): Promise<void> {
+      await db.query("mark-notification-expired", MARK_EXPIRED, [id, workerId]);
+    },
+
     /** Removes a notification that no longer has a recipient. */
     async remove(id: string): Promise<void> {
       await db.query("remove-notification", "DELETE FROM notifications WHERE id = $1::bigint", [id]);
@@ -82,13 +92,15 @@ export const isLastAttempt = ({ attempts }: Claimed): boolean => attempts >= MAX
 const FACTS = `
   id::text AS "notificationId", form_id::text AS "formId", correlation_id::text AS "correlationId"`;
 
+// Reads notifications_due_idx in order until one is due. With `state::text` the planner cannot use notifications_unsent_idx
+// instead, and sort everything that is due for each claim.
 const CLAIM = `
   UPDATE notifications
   SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now()
   WHERE id = (
     SELECT id FROM notifications
-    WHERE state IN ('waiting', 'retrying') AND kind = '${FORM_CREATED}' AND next_attempt_at <= now()
-    ORDER BY next_attempt_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+    WHERE state::text IN ('waiting', 'retrying') AND kind = '${FORM_CREATED}' AND next_attempt_at <= now()
+    ORDER BY check_in_date, id LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING ${FACTS}, attempts`;
 
 const HEARTBEAT = `
@@ -122,6 +134,14 @@ const withOutcome = (update: string) =>
 const MARK_SENT = withOutcome(`
   UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL
   WHERE id = $1::bigint AND state <> 'sent'`);
+
+// Has no effect if another worker has taken over: it expires it, too.
+const MARK_EXPIRED = `
+  WITH expired AS (
+    UPDATE notifications SET state = 'expired', attempts = attempts - 1, next_attempt_at = NULL
+    WHERE id = $1::bigint AND state = 'running' AND worker_id = $2
+    RETURNING id, form_id, correlation_id)
+  ${auditExpired("expired")}`;
 
 // Has no effect if another worker has taken over.
 const MARK_FAILED = withOutcome(`

@@ -9,7 +9,8 @@ export const notificationsRouter = router({
   list: operatorProcedure.output(z.array(notification)).query(({ ctx }) => listNotifications(ctx)),
   /**
    * Resets a notification to its first attempt, due now. One that is being sent is not changed. Operator.
-   * Errors: RESOURCE_NOT_FOUND (no such notification, or it was sent).
+   * Errors: RESOURCE_NOT_FOUND (no such notification, or it was sent), VALIDATION_ERROR (the stay is over, or the form is
+   * past SENT).
    */
   retry: operatorProcedure
     .input(retryInput)

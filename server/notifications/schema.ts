@@ -2,8 +2,11 @@ import { z } from "zod";
 import { expected } from "../errors.js";
 import { instantOut } from "../values.js";
 
-/** `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up. */
-export const STATES = ["waiting", "running", "retrying", "failed"] as const;
+/**
+ * `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at `runAt`; `failed`: given up;
+ * `expired`: not sent in time (see `expiry.ts`).
+ */
+export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
 
 export type State = (typeof STATES)[number];
 
@@ -13,7 +16,7 @@ export const notification = z.object({
   state: z.enum(STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
-  /** When the next or current attempt is or was due; null once given up. */
+  /** When the next or current attempt is or was due; null once given up or expired. */
   runAt: instantOut.nullable(),
 });
 

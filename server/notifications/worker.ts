@@ -6,12 +6,15 @@ import { repeat } from "../repeat.js";
 import { waitAtMost } from "../timeout.js";
 import { recordActivity } from "../worker-activity.js";
 import { deliver } from "./deliver.js";
+import { expireNotifications } from "./expiry.js";
 import type { Mailer } from "./mailer.js";
 import { openQueue } from "./queue.js";
 import { makeSender, type Send } from "./send.js";
 
 const POLL_MS = 1_000;
 const HEARTBEAT_MS = 5_000;
+/** Only for what waits: whatever is sent is checked then. */
+const EXPIRY_MS = 300_000;
 /**
  * Consecutive heartbeats before a worker takes over from stale workers. After a database outage all workers look stale; this
  * gives the running ones time to send a heartbeat.
@@ -19,7 +22,8 @@ const HEARTBEAT_MS = 5_000;
 const HEARTBEATS_BEFORE_TAKEOVER = 3;
 
 /**
- * Sends notifications until stopped, WORKER_CONCURRENCY at a time; without a mailer they wait. `stop` waits up to
+ * Sends notifications until stopped, WORKER_CONCURRENCY at a time; without a mailer they wait. Expires them with and without
+ * one. `stop` waits up to
  * DRAIN_SECONDS for those being sent. Delivery is at least once: a message is sent twice if its worker crashes, stops or
  * loses the database for 20 seconds after the mail server accepted it and before that is recorded.
  */
@@ -73,6 +77,15 @@ export function startSending(
         onFailure: (err) => log.warn({ err }, "cannot claim notifications"),
       }),
   );
+  const expire = async () => {
+    await expireNotifications(services, log, stopping.signal);
+    return EXPIRY_MS;
+  };
+  const expiring = repeat(expire, {
+    signal: stopping.signal,
+    retryMs: HEARTBEAT_MS,
+    onFailure: (err) => log.warn({ err }, "cannot expire notifications"),
+  });
   const heartbeats = repeat(sendHeartbeat, {
     signal: closing.signal,
     retryMs: HEARTBEAT_MS,
@@ -81,7 +94,7 @@ export function startSending(
   return {
     async stop() {
       stopping.abort();
-      await waitAtMost(DRAIN_SECONDS, Promise.all(sending));
+      await waitAtMost(DRAIN_SECONDS, Promise.all([...sending, expiring]));
       closing.abort();
       await heartbeats;
     },

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import { expireNotifications } from "../../server/notifications/expiry.js";
 import { seal } from "../../server/secrets.js";
 import { asOperator, openTestServices, withSecrets } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
@@ -188,10 +189,24 @@ describe("notifications retry", () => {
     expect((await run("notifications")).stdout).toContain(form.id);
   });
 
+  test("exits with 2 and says why if the stay is over, and notifications lists it as expired", async () => {
+    const { form } = await owner.create(owner.body);
+    await services.db.pool.query("UPDATE forms SET check_out_date = now()");
+    await expireNotifications(services, { info() {} });
+    const listed = await run("notifications");
+    expect(listed.stdout).toMatch(new RegExp(`^(\\d+) +${form.id} +expired +0 `, "m"));
+    const [id = ""] = /^\d+/m.exec(listed.stdout) ?? [];
+    expect(await run("notifications", "retry", id)).toEqual({
+      code: 2,
+      stdout: "",
+      message: "ID: the stay is over or the form is past SENT: its email is not sent",
+    });
+  });
+
   test("exits with 1 if there is no such notification", async () => {
     expect(await run("notifications", "retry", "999999", "--json")).toMatchObject({
       code: 1,
-      message: "There is no waiting or failed notification with this id.",
+      message: "There is no unsent notification with this id.",
     });
   });
 });

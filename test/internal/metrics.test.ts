@@ -117,6 +117,7 @@ describe("metrics of one process", () => {
     expect(metrics.get("guest_forms_replays_total")).toBe(2);
     expect(metrics.get('guest_forms_notifications{state="waiting"}')).toBe(1);
     expect(metrics.get('guest_forms_notifications{state="failed"}')).toBe(0);
+    expect(metrics.get('guest_forms_notifications{state="expired"}')).toBe(0);
   });
 
   test("the lag of the event loop is reported", () => {
@@ -186,9 +187,14 @@ describe("metrics of workers", () => {
 
     for (let guests = 1; guests <= 3; guests++)
       await holder.create({ ...holder.body, numberOfGuests: guests });
+    const { form: over } = await holder.create({ ...holder.body, numberOfGuests: 4 });
+    await services.db.pool.query("UPDATE forms SET check_out_date = now() WHERE id = $1", [over.id]);
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
     await services.db.pool.query("UPDATE audit_entries SET at = '2020-01-01' WHERE action = 'form.created'");
     await startTestWorker(services);
+    await expect
+      .poll(async () => (await scrape(url)).get('guest_forms_notifications{state="expired"}'))
+      .toBe(1);
     await expect.poll(async () => (await scrape(url)).get(heartbeat(false))).toBeLessThan(60);
     const waiting = await scrape(url);
     expect(waiting.has(heartbeat(true))).toBe(false);
@@ -211,7 +217,7 @@ describe("metrics of workers", () => {
     expect(after.get(heartbeat(true))).toBeLessThan(60);
     expect(after.get(LONGEST_WAIT)).toBe(0);
     expect(after.get(RETENTION)).toBeGreaterThan(began - 60);
-    expect(RETENTION_TABLES.map((table) => after.get(deleted(table)))).toEqual([3, 0, 0]);
+    expect(RETENTION_TABLES.map((table) => after.get(deleted(table)))).toEqual([4, 0, 0]);
     expect(after.get('guest_forms_notifications{state="failed"}')).toBe(1);
 
     const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");

@@ -27,8 +27,11 @@ async function deliverWith(send: Send, failures: Error[]) {
   return { statements, errors };
 }
 
-const sent: Send = async () => true;
-const failed = (error: Error) => (): Promise<boolean> => Promise.reject(error);
+const sent: Send = async () => "sent";
+const failed =
+  (error: Error): Send =>
+  () =>
+    Promise.reject(error);
 const UNRECORDED = "the outcome could not be recorded";
 const GIVEN_UP = "cannot record the outcome of a notification";
 

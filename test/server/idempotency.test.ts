@@ -41,14 +41,14 @@ describe("an equal body", () => {
     const owner = await makeListingOwner(services);
     const body = {
       listingId: owner.listingId,
-      checkInDate: "2027-07-01T13:00:00.000Z",
-      checkOutDate: "2027-07-08T09:00:00.000Z",
+      checkInDate: "2055-07-01T13:00:00.000Z",
+      checkOutDate: "2055-07-08T09:00:00.000Z",
       numberOfGuests: 2,
       guestEmail: "Guest.Name@example.com",
     };
     const first = await owner.create(body);
     const equalBodies = [
-      { ...body, checkInDate: "2027-07-01T15:00:00+02:00", checkOutDate: "2027-07-08T09:00:00.000999-00:00" },
+      { ...body, checkInDate: "2055-07-01T15:00:00+02:00", checkOutDate: "2055-07-08T09:00:00.000999-00:00" },
       { ...body, guestEmail: "  Guest.Name@EXAMPLE.Com " },
       { ...body, listingId: body.listingId.toUpperCase() },
       Object.fromEntries(Object.entries(body).reverse()) as typeof body,
@@ -60,8 +60,8 @@ describe("an equal body", () => {
       { ...body, guestEmail: "guest.name@example.com" },
       { ...body, guestEmail: "other@example.com" },
       { ...body, guestEmail: null },
-      { ...body, checkInDate: "2027-07-01T13:00:00.001Z" },
-      { ...body, checkOutDate: "2027-07-08T09:00:01Z" },
+      { ...body, checkInDate: "2055-07-01T13:00:00.001Z" },
+      { ...body, checkOutDate: "2055-07-08T09:00:01Z" },
       { ...body, numberOfGuests: 3 },
       { ...body, listingId: (await owner.addListing()).id },
     ];

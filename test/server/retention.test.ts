@@ -281,7 +281,7 @@ describe("the worker deletes", () => {
     const { form } = await owner.create(owner.body);
     await run("UPDATE forms SET check_out_date = $1, guest_email = NULL", [PAST]);
     const [id] = await run(
-      "UPDATE notifications SET state = 'failed', created_at = $1, next_attempt_at = NULL RETURNING id::text",
+      "UPDATE notifications SET kind = 'other', state = 'failed', created_at = $1, next_attempt_at = NULL RETURNING id::text",
       [PAST],
     );
     const retry = await holdLock(

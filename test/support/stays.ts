@@ -1,10 +1,10 @@
 import type { FormBody } from "../../server/forms/schema.js";
 
-/** Returns a valid body for create or update. Equal arguments give an equal body, so a second create is a replay. */
+/** Returns a valid body for create or update, with a stay that is not over for decades. Equal arguments give an equal body, so a second create is a replay. */
 export const fixedStay = (listingId: string, overrides: Partial<FormBody> = {}): FormBody => ({
   listingId,
-  checkInDate: "2027-07-01T13:00:00.000Z",
-  checkOutDate: "2027-07-08T09:00:00.000Z",
+  checkInDate: "2055-07-01T13:00:00.000Z",
+  checkOutDate: "2055-07-08T09:00:00.000Z",
   numberOfGuests: 2,
   ...overrides,
 });

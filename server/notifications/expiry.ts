@@ -1,0 +1,61 @@
+import { auditBySystemSql } from "../audit.js";
+import type { Services } from "../context.js";
+
+/** The invitation: the kind of notification that expires. */
+export const FORM_CREATED = "form.created";
+
+/** SQL: the guest of form `f` needs no invitation anymore. By the database's clock. */
+export const NEEDS_NO_INVITATION = "(coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT')";
+
+/** SQL that audits the notifications that `rows` names. */
+export const auditExpired = (rows: string) =>
+  auditBySystemSql(
+    "notification.expired",
+    `SELECT form_id, coalesce(correlation_id, gen_random_uuid()), jsonb_build_object('notificationId', id::text) FROM ${rows}`,
+  );
+
+/** Unsent notifications per statement. */
+const BATCH = 500;
+
+// Locks only the rows that expire. Those that a worker is claiming are left to it: it checks again before it sends.
+const EXPIRE = `
+  WITH examined AS MATERIALIZED (
+    SELECT id, form_id, check_in_date FROM notifications
+    WHERE next_attempt_at IS NOT NULL AND (check_in_date, id) > ($1::timestamptz, $2::bigint)
+    ORDER BY check_in_date, id LIMIT ${BATCH}
+  ), due AS MATERIALIZED (
+    SELECT n.id
+    FROM examined e JOIN forms f ON f.id = e.form_id JOIN notifications n ON n.id = e.id
+    WHERE n.state IN ('waiting', 'retrying') AND n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION}
+    FOR UPDATE OF n SKIP LOCKED
+  ), expired AS (
+    UPDATE notifications SET state = 'expired', next_attempt_at = NULL
+    WHERE id = ANY(ARRAY(SELECT id FROM due))
+    RETURNING id, form_id, correlation_id
+  ), audited AS (
+    ${auditExpired("expired")}
+  )
+  SELECT check_in_date::text AS "checkInDate", id::text, (SELECT count(*)::int FROM expired) AS expired
+  FROM examined ORDER BY examined.check_in_date DESC, examined.id DESC LIMIT 1`;
+
+/** The last notification of a batch, and how many of the batch have expired. */
+interface Batch {
+  checkInDate: string;
+  id: string;
+  expired: number;
+}
+
+/** Ends the unsent notifications whose stay is over or whose form is past SENT, in batches, in the order of the claim. */
+export async function expireNotifications(
+  { db }: Pick<Services, "db">,
+  log: { info(facts: object, message: string): void },
+  signal?: AbortSignal,
+): Promise<void> {
+  let notifications = 0;
+  for (let last: Batch | undefined = { checkInDate: "-infinity", id: "0", expired: 0 }; last; ) {
+    if (signal?.aborted) break;
+    [last] = await db.query<Batch>("expire-notifications", EXPIRE, [last.checkInDate, last.id]);
+    notifications += last?.expired ?? 0;
+  }
+  if (notifications > 0) log.info({ notifications }, "notifications expired");
+}
