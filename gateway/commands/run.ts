@@ -19,6 +19,8 @@ export interface CoreCall<Result> extends Wording {
   call(core: Caller, findUser: FindUser): Promise<Result>;
   /** Formats the result as text. Undefined if the call has printed it. */
   text(result: Result): string | undefined;
+  /** Why the result is incomplete; undefined if it is not. Printed after the result, with exit code 1. */
+  problem?(result: Result): string | undefined;
 }
 
 /** Calls the core as the operator and prints the result. */
@@ -34,4 +36,8 @@ export async function callCore<Result>(command: Command, coreCall: CoreCall<Resu
   const result = await withServices(readSettingsWithDatabaseOrDev(), call, coreCall);
   const text = coreCall.text(result);
   if (text !== undefined) print(command, result, text);
+  const problem = coreCall.problem?.(result);
+  if (problem === undefined) return;
+  process.stderr.write(`error: ${problem}\n`);
+  process.exitCode = 1;
 }

@@ -1,6 +1,7 @@
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
-import { queryIn, type Transaction } from "../db.js";
+import { type Db, queryIn, type Transaction } from "../db.js";
+import { waitForInFlightWrites } from "../forms/in-flight-writes.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelNotifications } from "../notifications/cancel.js";
 import { type Keys, open } from "../secrets.js";
@@ -30,18 +31,33 @@ export async function eraseAddresses(
   return cancelNotifications(tx, ids);
 }
 
-const CREATED_MS = `(extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
+const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
 
 // `ORDER BY id`, the text in the select list, would read and sort all addresses for each batch.
 const STORED = `
-  SELECT f.id::text, f.guest_email, ${CREATED_MS} FROM forms f
+  SELECT ${SEALED} FROM forms f
   WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
   ORDER BY f.id LIMIT ${BATCH}`;
 
+// `xmin` is the transaction that last changed the row. A very old one may count as recent, and is then only checked again.
+const CHANGED = `
+  SELECT ${SEALED} FROM forms f
+  WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)`;
+
 const LOCK_STORED = `
-  SELECT f.id::text, f.guest_email, ${CREATED_MS} FROM forms f
+  SELECT ${SEALED} FROM forms f
   WHERE f.id = ANY($1::uuid[]) AND f.guest_email IS NOT NULL
   ORDER BY f.id FOR UPDATE`;
+
+/** All transactions before `horizon` have ended. `at` is rounded like the creation of forms. */
+const START = `
+  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon, clock_timestamp()::timestamptz(3) AS at`;
+
+const readStart = async (db: Db) => {
+  const [start] = await db.query<{ horizon: string; at: string }>("erasure-start", START, []);
+  if (!start) throw new Error("The database has no clock.");
+  return start;
+};
 
 interface Sealed {
   id: string;
@@ -59,36 +75,66 @@ type IsErased = (address: string, createdMs: number) => boolean;
 export async function erasePerson(context: Context, email: string): Promise<Erased> {
   const { db, keyring } = context.services;
   const wanted = email.toLowerCase();
-  const counts = await eraseWhere(context, "request", (address) => address === wanted);
+  const { startedAt, ...counts } = await eraseWhere(context, "request", (address) => address === wanted);
   // Last: a backup that has the record then also has the whole erasure. Also if no form had the address: a form in an older
   // backup may have it.
-  const [record] = await storeErasures(db, [{ addressHash: hashAddress(keyring.erasure[0], wanted) }]);
+  const [record] = await storeErasures(db, [
+    { addressHash: hashAddress(keyring.erasure[0], wanted), erasedAt: startedAt },
+  ]);
   if (!record) throw new Error("The erasure was not stored.");
   return { ...counts, ...record };
 }
 
-/** Erases addresses. Decrypts all stored ones in batches, because encrypted addresses cannot be searched. */
+/**
+ * Erases addresses from all forms, also from those created or changed while it runs. Decrypts all stored addresses in
+ * batches, because encrypted ones cannot be searched. Then waits for writes in flight, checks what has changed since, and
+ * repeats this until it finds nothing to erase.
+ */
 export async function eraseWhere(
   context: Context,
   reason: Reason,
   isErased: IsErased,
-): Promise<ErasureCounts> {
+): Promise<ErasureCounts & { startedAt: string }> {
   const { db, keyring } = context.services;
-  const erased: ErasureCounts = { forms: 0, notifications: 0, unreadable: 0 };
-  let last = "00000000-0000-0000-0000-000000000000";
-  for (;;) {
-    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
-    const addresses = rows.map((row) => addressOf(row, keyring.email));
-    const found = rows.filter((row, index) => matches(row, addresses[index], isErased)).map(({ id }) => id);
-    erased.unreadable += addresses.filter((address) => address === undefined).length;
-    if (found.length > 0) {
-      const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
-      erased.forms += done.forms;
-      erased.notifications += done.notifications;
+  const erased = { forms: 0, notifications: 0 };
+  const unreadable = new Set<string>();
+
+  /** Erases addresses from at most one batch. Returns whether there was one to erase. */
+  const eraseFrom = async (rows: Sealed[]): Promise<boolean> => {
+    const found: string[] = [];
+    for (const row of rows) {
+      const address = addressOf(row, keyring.email);
+      if (address === undefined) unreadable.add(row.id);
+      else unreadable.delete(row.id);
+      if (matches(row, address, isErased)) found.push(row.id);
     }
-    if (rows.length < BATCH) return erased;
+    if (found.length === 0) return false;
+    const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
+    erased.forms += done.forms;
+    erased.notifications += done.notifications;
+    return true;
+  };
+
+  const start = await readStart(db);
+  let last = "00000000-0000-0000-0000-000000000000";
+  for (let isFull = true; isFull; ) {
+    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
+    await eraseFrom(rows);
+    isFull = rows.length === BATCH;
     last = rows.at(-1)?.id ?? last;
   }
+  let { horizon } = start;
+  for (let hasFound = true; hasFound; ) {
+    await waitForInFlightWrites(db);
+    const since = horizon;
+    ({ horizon } = await readStart(db));
+    const changed = await db.longTransaction((tx) => tx.query<Sealed>("changed-addresses", CHANGED, [since]));
+    hasFound = false;
+    for (let first = 0; first < changed.length; first += BATCH) {
+      if (await eraseFrom(changed.slice(first, first + BATCH))) hasFound = true;
+    }
+  }
+  return { ...erased, unreadable: unreadable.size, startedAt: start.at };
 }
 
 // Checks again: an update may have changed the address since it was read.

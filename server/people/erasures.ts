@@ -10,26 +10,22 @@ const READ = `
 export const listErasures = ({ services }: Context, since = "-infinity"): Promise<Erasure[]> =>
   services.db.query("erasures", READ, [since]);
 
-// The database's clock, as for the forms' creation.
 const STORE = `
   INSERT INTO erasures (address_hash, erased_at)
-  SELECT hash, coalesce(at, clock_timestamp()) FROM unnest($1::text[], $2::timestamptz[]) AS given(hash, at)
+  SELECT * FROM unnest($1::text[], $2::timestamptz[])
   ON CONFLICT (address_hash) DO UPDATE SET erased_at = greatest(erasures.erased_at, excluded.erased_at)
   RETURNING erased_at AS "erasedAt", address_hash AS "addressHash"`;
 
 /** Records per statement. */
 const BATCH = 1_000;
 
-/** Stores erasures of distinct addresses, by default as done now. Keeps a later time that is already stored. */
-export async function storeErasures(
-  db: Db,
-  given: readonly { addressHash: string; erasedAt?: string }[],
-): Promise<Erasure[]> {
+/** Stores erasures of distinct addresses. Keeps a later time that is already stored. */
+export async function storeErasures(db: Db, given: readonly Erasure[]): Promise<Erasure[]> {
   const stored: Erasure[] = [];
   for (let start = 0; start < given.length; start += BATCH) {
     const batch = given.slice(start, start + BATCH);
     const hashes = batch.map(({ addressHash }) => addressHash);
-    const instants = batch.map(({ erasedAt }) => erasedAt ?? null);
+    const instants = batch.map(({ erasedAt }) => erasedAt);
     stored.push(...(await db.query<Erasure>("store-erasures", STORE, [hashes, instants])));
   }
   return stored;

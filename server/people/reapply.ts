@@ -17,7 +17,7 @@ export async function reapplyErasures(context: Context, records: ErasureRecord[]
     missing.some(([hash]) => isMadeWith(key, hash)),
   );
   const due = new Map(missing.filter(([hash]) => keys.some((key) => isMadeWith(key, hash))));
-  const counts = await eraseWhere(context, "restore", (address, createdMs) =>
+  const { startedAt: _, ...counts } = await eraseWhere(context, "restore", (address, createdMs) =>
     keys.some((key) => createdMs <= (due.get(hashAddress(key, address)) ?? 0)),
   );
   // Last, so that a run that failed is repeated completely; so is one that could not read all addresses.

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { seal } from "../../server/secrets.js";
-import { openTestServices } from "../support/factories.js";
+import { asOperator, openTestServices, withSecrets } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { commandEnv } from "../support/mail-server.js";
+import { runCli } from "../support/processes.js";
 import { runInProcess } from "../support/run-in-process.js";
 import { makeTempFolder } from "../support/run-tool.js";
 
@@ -36,12 +37,43 @@ describe("people erase", () => {
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
   });
 
+  test("exits with 1 and says what to do if addresses could not be checked, unless that is allowed; prints the record in any case", async () => {
+    await storeUnreadable(1);
+    const args = ["people", "erase", "guest@example.com", "--json"];
+    const one = await runCli(args, { env: commandEnv(services) });
+    expect(one.code).toBe(1);
+    expect(one.stderr).toBe(
+      "error: 1 address could not be checked: add the secret that was used when it was stored to APP_SECRETS, and run " +
+        "this again. If that secret is lost, use --allow-unreadable.\n",
+    );
+    expect(JSON.parse(one.stdout)).toMatchObject({ unreadable: 1, addressHash: expect.any(String) });
+    await storeUnreadable(1);
+    const two = await runCli(args.slice(0, 3), { env: commandEnv(services) });
+    expect(two).toMatchObject({ code: 1, stdout: expect.stringMatching(/^unreadable: +2$/m) });
+    expect(two.stderr).toMatch(
+      /^error: 2 addresses could not be checked: add the secret that was used when they were stored to APP_SECRETS, and run this again\./,
+    );
+    const allowed = await runCli([...args, "--allow-unreadable"], { env: commandEnv(services) });
+    expect(allowed).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(allowed.stdout)).toMatchObject({ unreadable: 2 });
+  });
+
   test("exits with 2 for wrong usage, and does not print the address", async () => {
     const wrong = await run("people", "erase", "unmistakable@@");
     expect(wrong).toEqual({ code: 2, stdout: "", message: "EMAIL: must be an email address" });
     expect((await run("people", "erase")).code).toBe(2);
   });
 });
+
+/** Creates forms whose addresses no listed secret decrypts. */
+async function storeUnreadable(count: number): Promise<void> {
+  const other = withSecrets(services, "another-secret-of-at-least-32-characters");
+  for (let n = 0; n < count; n++) {
+    await owner.create({ ...owner.body, numberOfGuests: ++guests }, undefined, other);
+  }
+}
+
+let guests = 10;
 
 describe("people erasures and people reapply", () => {
   const write = async (...lines: string[]) => {
@@ -111,6 +143,26 @@ describe("people erasures and people reapply", () => {
     expect(await run("people", "erasures")).toMatchObject({ stdout: "\n" });
     const { rows } = await services.db.pool.query("SELECT FROM forms WHERE guest_email IS NOT NULL");
     expect(rows).toHaveLength(1);
+  });
+
+  test("reapply exits with 1 and says what to do if it could not check an address or a record, unless that is allowed", async () => {
+    const other = withSecrets(services, "another-secret-of-at-least-32-characters");
+    const record = await asOperator(other).people.erase({ email: "guest@example.com" });
+    await services.db.pool.query("TRUNCATE erasures");
+    await storeUnreadable(1);
+    const args = ["people", "reapply", await write(JSON.stringify(record)), "--json"];
+    const { code, stdout, stderr } = await runCli(args, { env: commandEnv(services) });
+    expect([code, JSON.parse(stdout)]).toEqual([
+      1,
+      expect.objectContaining({ unreadable: 1, unknownSecret: 1 }),
+    ]);
+    expect(stderr).toMatch(
+      /^error: 1 address could not be checked and 1 erasure could not be repeated: add the secret that was used when they were stored to APP_SECRETS, and run this again\./,
+    );
+    expect(await runCli([...args, "--allow-unreadable"], { env: commandEnv(services) })).toMatchObject({
+      code: 0,
+      stderr: "",
+    });
   });
 
   test("reapply of a file that does not exist names it, and a malformed instant is a usage error", async () => {

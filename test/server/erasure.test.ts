@@ -16,6 +16,7 @@ import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js
 import { holdLock, waitForBlocked } from "../support/locks.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
+import { openClient } from "./open-test-db.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const LOCK_FORM = "SELECT FROM forms WHERE id = $1 FOR UPDATE";
@@ -207,6 +208,55 @@ describe("people.erase: on a guest's request, an address", () => {
   });
 
   const createOther = () => create("other@example.com");
+
+  test("is erased from a form created, and from one changed, where the search has already been; the record has the time at which it began", async () => {
+    const [found, changed] = [await create(), await createOther()];
+    const lock = await holdLock(services, LOCK_FORM, [found.id]);
+    const erasing = asOperator(services).people.erase({ email: ADDRESS });
+    await waitForBlocked(services, 1);
+    const created = await create();
+    await owner.forms.update({ id: changed.id, ...body() });
+    await lock.commit();
+    const { erasedAt, ...counts } = await erasing;
+    expect(counts).toMatchObject({ forms: 3, notifications: 3, unreadable: 0 });
+    expect(await formsWithAddress()).toEqual([]);
+    expect(erasedAt <= created.createdAt).toBe(true);
+    expect(await asOperator(services).people.erasures({ since: erasedAt })).toMatchObject([{ erasedAt }]);
+  });
+
+  test.each([
+    ["a create", async () => create(), async () => undefined],
+    [
+      "an update",
+      async (id: string) => owner.forms.update({ id, ...body() }),
+      async () => (await createOther()).id,
+    ],
+  ])(
+    "is erased from the form of %s that began before the search and ends after it",
+    async (_, write, prepare) => {
+      const id = (await prepare()) ?? "";
+      // Blocks it at its end, after it has written the form.
+      const lock = await holdLock(services, "LOCK TABLE audit_entries IN SHARE MODE");
+      const writing = write(id);
+      await waitForBlocked(services, 1);
+      const erasing = asOperator(services).people.erase({ email: ADDRESS });
+      await waitForStatement("SELECT virtualtransaction AS id FROM pg_locks WHERE relation");
+      await lock.commit();
+      await writing;
+      expect(await erasing).toMatchObject({ forms: 1, notifications: 1 });
+      expect(await formsWithAddress()).toEqual([]);
+    },
+  );
+
+  /** Waits until a connection's last statement starts with this text, regardless of its whitespace. */
+  async function waitForStatement(start: string): Promise<void> {
+    // Not on the pool, where it would replace that statement.
+    const client = await openClient(services.db.url);
+    const isLast = `starts_with(trim(regexp_replace(query, '\\s+', ' ', 'g')), $1)`;
+    const read = () =>
+      client.query(`SELECT FROM pg_stat_activity WHERE datname = current_database() AND ${isLast}`, [start]);
+    await expect.poll(async () => (await read()).rows.length).toBeGreaterThan(0);
+  }
 
   test("of a host is kept, because hosts are users", async () => {
     const { email } = await makeUser(services);
