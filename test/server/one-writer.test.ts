@@ -130,6 +130,8 @@ describe("only write-form.ts writes forms", () => {
       bindKey: "server/forms/write-form.ts",
       releaseFingerprint: "server/forms/write-form.ts",
       replay: "server/forms/write-form.ts",
+      dateKeys: "server/retention.ts",
+      deleteOldKeys: "server/retention.ts",
     },
   };
 

@@ -1,11 +1,18 @@
 import type { Db, Transaction } from "../../server/db.js";
 import { runSql } from "./run-sql.js";
 
-/** Tables that only `server/forms/write-form.ts` writes, through the statements below. */
+/** Tables that only the statements below write: those of `server/forms/write-form.ts` and of retention. */
 const TABLES = ["forms", "creations", "idempotency_keys"];
 
 /** Names of the prepared statements that may write these tables. */
-const WRITERS = ["insert-form", "update-form", "bind-key", "release-fingerprint"];
+const WRITERS = [
+  "insert-form",
+  "update-form",
+  "bind-key",
+  "release-fingerprint",
+  "date-keys",
+  "delete-old-keys",
+];
 
 /** The statement of `server/people/erase.ts`, which Prisma's client may prepare under another name. */
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
