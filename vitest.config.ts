@@ -48,6 +48,7 @@ export default defineConfig({
       suite("fleet", { ...ONE_FILE_AT_A_TIME, testTimeout: 180 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // PgBouncer. Results must not depend on the time zone of the machine or the database.
       suite("pgbouncer", {
+        ...ONE_FILE_AT_A_TIME,
         env: { TZ: "Asia/Kolkata" },
         testTimeout: 60 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,

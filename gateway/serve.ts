@@ -40,7 +40,9 @@ export async function startGateway(options: {
   mailer?: Mailer | undefined;
 }): Promise<Gateway> {
   const { settings, log } = options;
-  const tracing = isTraced(settings) ? (await loadTracing()).startTracing(log) : undefined;
+  const tracing = isTraced(settings)
+    ? (await loadTracing()).startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG)
+    : undefined;
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
   const onDatabaseError = metrics?.onDatabaseError;
   const { services, close } = await openServices(settings, log, {

@@ -25,8 +25,6 @@ export async function storeRoleSettings(options: RoleSettingsOptions): Promise<s
     await assertSameDatabase(session, pooled);
     const changed = await alterRole(session, pooled, settings);
     if (changed.length === 0) return [];
-    // This session started with the old settings, and the pooler would reuse it first.
-    await session.query("SELECT pg_terminate_backend($1)", [pooled.pid]).catch(() => {});
     onProgress(
       `Stored ${changed.join(", ")} for the role ${pooled.role} in the database ${pooled.database}. ` +
         "Open sessions of the pooler keep the old settings: run RECONNECT in PgBouncer.",

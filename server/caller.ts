@@ -1,5 +1,7 @@
+import type { Settings } from "./config.js";
 import { type CallOptions, createContext, type Principal, type Services } from "./context.js";
 import { appRouter } from "./router.js";
+import { openServices as open } from "./services.js";
 import { createCallerFactory } from "./trpc.js";
 import { isUuid } from "./values.js";
 
@@ -7,7 +9,12 @@ import { isUuid } from "./values.js";
 export { readSettings } from "./config.js";
 export type { CallOptions, Principal, Services } from "./context.js";
 export { ServiceError } from "./errors.js";
-export { openServices } from "./services.js";
+
+/** See `openServices` in `services.ts`. */
+export const openServices: (
+  settings: Settings,
+  log: { warn(facts: object, message: string): void },
+) => Promise<{ services: Services; close(): Promise<void> }> = open;
 
 const factory = createCallerFactory(appRouter);
 

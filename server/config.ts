@@ -125,6 +125,17 @@ export const settingsSchema = z.object({
   RETENTION_DAYS: integer(0, 36_500, 90).describe(
     "Days after check-out until the worker erases a form's email address; it checks hourly. 0: never.",
   ),
+  AUDIT_RETENTION_DAYS: integer(0, 36_500, 730).describe(
+    "Days until the worker deletes an entry of the audit trail; it checks hourly. 0: never.",
+  ),
+  NOTIFICATION_RETENTION_DAYS: integer(0, 36_500, 90).describe(
+    "Days until the worker deletes a notification that was sent, failed or expired. They count from its last attempt, " +
+      "or from check-out if that is later and it was not sent. 0: never.",
+  ),
+  IDEMPOTENCY_KEY_RETENTION_DAYS: integer(0, 36_500, 90).describe(
+    "Days after check-out until the worker deletes an Idempotency-Key, which then counts as never used. If the key was " +
+      "first used after check-out, they count from then. 0: never.",
+  ),
   WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
     "A page that ends in forms younger than this waits for creates in flight, so that a cursor never skips a form. " +
@@ -161,7 +172,8 @@ export const settingsSchema = z.object({
     .optional()
     .describe(
       "Endpoint for OpenTelemetry traces, OTLP over HTTP (protobuf). Tracing is off if this and " +
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are both unset. The other OTEL_* variables work too.",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT are both unset. The other OTEL_* variables work too, except " +
+        "OTEL_TRACES_SAMPLER.",
     ),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url(["http", "https"])
     .optional()
@@ -173,6 +185,15 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "true or false" })
     .describe("true turns tracing off."),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .regex(/^(0|1|0?\.\d+)$/)
+    .transform(Number)
+    .default(1)
+    .meta({ allowed: "a number from 0 to 1" })
+    .describe(
+      "Share of requests that are traced, chosen at random. A client's `traceparent` sets the trace id, but does not decide.",
+    ),
   NODE_ENV: z
     .string()
     .optional()

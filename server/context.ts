@@ -6,17 +6,25 @@ import type { InFlightCreates } from "./forms/in-flight-creates.js";
 import type { HolderDb, HolderLimit } from "./holder-limit.js";
 import type { Keyring } from "./secrets.js";
 
-/** What the core needs to run. Created once per process. */
+/**
+ * What the core needs to run. Created once per process. The released types lack the internal members, because the packages
+ * of their types, such as Prisma's client, are not installed with the release.
+ */
 export interface Services {
-  db: Db;
-  keyring: Keyring;
   settings: Settings;
+  /** @internal */
+  db: Db;
+  /** @internal */
+  keyring: Keyring;
+  /** @internal */
   holderLimit: HolderLimit;
+  /** @internal */
   inFlightCreates: InFlightCreates;
 }
 
 /** The services as calls in a scope use them: their statements wait for the key holder's turn. */
 export interface HolderServices extends Omit<Services, "db"> {
+  /** @internal */
   db: HolderDb;
 }
 

@@ -41,7 +41,9 @@ export const ERRORS = {
   IDEMPOTENCY_KEY_REUSED: {
     status: 422,
     trpc: "UNPROCESSABLE_CONTENT",
-    message: "This Idempotency-Key was already used with a different request body.",
+    message:
+      "This Idempotency-Key was already used with a different request body. To change a form, update it with PUT. For " +
+      "another booking, send that booking's own key.",
   },
   RATE_LIMITED: {
     status: 429,

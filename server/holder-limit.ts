@@ -100,9 +100,8 @@ export class HolderLimit {
   }
 
   #passTurn(holderId: string, holder: Holder): void {
-    const [next] = holder.waiting.size > 0 ? holder.waiting : [];
-    if (next) return next();
-    holder.running--;
-    if (holder.running === 0) this.#holders.delete(holderId);
+    const [next] = holder.waiting;
+    if (next) next();
+    else if (--holder.running === 0) this.#holders.delete(holderId);
   }
 }

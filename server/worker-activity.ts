@@ -2,12 +2,16 @@ import type { Sql } from "./db.js";
 
 // Worker activity is counted in the database because workers listen on no port. Gateways read it for their metrics.
 
-/** Heartbeats of workers with and without a mailer, outcomes of attempts, and retention runs. */
+/** Tables whose rows the worker deletes some time after their use. */
+export const RETENTION_TABLES = ["audit_entries", "notifications", "idempotency_keys"] as const;
+
+/** Heartbeats of workers with and without a mailer, outcomes of attempts, retention runs, and rows deleted by them. */
 export type Activity =
   | "worker.sending"
   | "worker.waiting"
   | `notification.${"sent" | "retrying" | "failed" | "crashed"}`
-  | "retention.run";
+  | "retention.run"
+  | `deleted.${(typeof RETENTION_TABLES)[number]}`;
 
 /** Count since the first migration. */
 export interface ActivityCount {

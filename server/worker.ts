@@ -6,11 +6,12 @@ import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
 import { eraseDueEmails } from "./people/retention.js";
 import { repeat } from "./repeat.js";
+import { deleteOldRows } from "./retention.js";
 import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
 import { recordActivity } from "./worker-activity.js";
 
-/** Connections of a worker for heartbeats and for erasing addresses, besides those for sending. */
+/** Connections of a worker for heartbeats and for the retention, besides those for sending. */
 export const WORKER_EXTRA_CONNECTIONS = 2;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
@@ -28,8 +29,8 @@ export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined
   SMTP_URL ? undefined : "SMTP_URL is not set";
 
 /**
- * Starts the background work: sending notifications and erasing addresses that are due. Without a mailer, notifications
- * wait. Rejects if the database cannot be reached at the start; later outages are retried.
+ * Starts the background work: sending notifications, erasing addresses that are due, and deleting rows past their retention.
+ * Without a mailer, notifications wait. Rejects if the database cannot be reached at the start; later outages are retried.
  */
 export async function startWorker(
   services: Services,
@@ -52,20 +53,21 @@ export async function startWorker(
   const workerServices = { ...services, db };
   const sending = startSending(workerServices, mailer, log);
   const stopping = new AbortController();
-  const erase = async () => {
-    await eraseDueEmails(workerServices, log, stopping.signal);
+  const runRetention = async () => {
+    if (settings.RETENTION_DAYS > 0) await eraseDueEmails(workerServices, log, stopping.signal);
+    await deleteOldRows(workerServices, log, stopping.signal);
     await recordActivity(workerServices.db, "retention.run");
     return RETENTION_MS;
   };
-  const erasing = repeat(settings.RETENTION_DAYS > 0 ? erase : async () => RETENTION_MS, {
+  const retention = repeat(runRetention, {
     signal: stopping.signal,
     retryMs: RETENTION_RETRY_MS,
-    onFailure: (err) => log.error({ err }, "cannot erase the email addresses that are due"),
+    onFailure: (err) => log.error({ err }, "the retention failed"),
   });
   return {
     async stop() {
       stopping.abort();
-      const stopped = Promise.all([sending.stop(), erasing]).then(() => db.close());
+      const stopped = Promise.all([sending.stop(), retention]).then(() => db.close());
       await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
     },
   };

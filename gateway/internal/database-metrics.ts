@@ -3,7 +3,7 @@ import { createContext, type Services } from "../../server/context.js";
 import { classify } from "../../server/failures.js";
 import { countNotifications, longestWait } from "../../server/notifications/list.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { readActivity } from "../../server/worker-activity.js";
+import { RETENTION_TABLES, readActivity } from "../../server/worker-activity.js";
 import { type MetricsSnapshot, PREFIX } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
@@ -84,8 +84,15 @@ function report({ counts, wait, activity }: Facts, registry: Registry): void {
   if (retention) {
     new Gauge({
       name: `${PREFIX}retention_last_run_timestamp_seconds`,
-      help: "Unix time when due addresses were last erased; absent before the first run",
+      help: "Unix time of the end of the last retention run; absent before the first one",
       registers,
     }).set(retention.lastAt);
   }
+  const deleted = new Counter({
+    name: `${PREFIX}retention_deleted_rows_total`,
+    help: "Rows deleted because they were past their retention, by table",
+    labelNames: ["table"],
+    registers,
+  });
+  for (const table of RETENTION_TABLES) deleted.inc({ table }, activity.get(`deleted.${table}`)?.count ?? 0);
 }

@@ -60,7 +60,7 @@ function advice(error) {
     );
   }
   if (error instanceof IdempotencyKeyReusedError)
-    return "This idempotencyKey was already used with different input: use a new key.";
+    return `This idempotencyKey belongs to another form. If the booking changed, update that form. ${error.message}`;
   if (error instanceof InvalidCursorError)
     return "This cursor belongs to another list or listingId: list from the start.";
   if (error instanceof PayloadTooLargeError) return "The input is too large: send less.";
@@ -75,10 +75,9 @@ function advice(error) {
       ? `Unknown error code ${error.code}: ${error.message}`
       : `The response is not from the service, but perhaps from a proxy: ${error.message}`;
   }
-  if (error instanceof TimeoutError) return "The call timed out. Retry with the same idempotencyKey.";
-  if (error instanceof ConnectionError)
-    return `No connection: ${error.message}. Retry with the same idempotencyKey.`;
-  if (error instanceof AbortError) return "The call was aborted. Retry with the same idempotencyKey.";
+  if (error instanceof TimeoutError) return "The call timed out. Repeat the same call.";
+  if (error instanceof ConnectionError) return `No connection: ${error.message}. Repeat the same call.`;
+  if (error instanceof AbortError) return "The call was aborted. Repeat the same call.";
   if (error instanceof GuestFormsError) return `The call is invalid and was not sent: ${error.message}`;
   throw error;
 }

@@ -4,7 +4,7 @@ import { Forms } from "./forms.js";
 import { Listings } from "./listings.js";
 import { Log, type Logger, type LogLevel } from "./log.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
-import { resolveIdempotencyKey, sendOne } from "./resource.js";
+import { checkIdempotencyKey, sendOne } from "./resource.js";
 import { type Fetch, type FetchOptions, platformFetch, readEnv, runtime } from "./runtime.js";
 import { mergeHeaders, type RequestOptions, Transport } from "./transport.js";
 
@@ -53,7 +53,7 @@ export interface RawRequestOptions extends RequestOptions {
   query?: Record<string, string | number | boolean | undefined> | undefined;
   /** Request body, sent as JSON. */
   body?: unknown;
-  /** Your own `Idempotency-Key`: 1 to 255 printable ASCII characters. Default: a UUID for POST and PATCH; none otherwise. */
+  /** `Idempotency-Key`: 1 to 255 printable ASCII characters. Default: none. */
   idempotencyKey?: string | undefined;
 }
 
@@ -120,8 +120,8 @@ export class GuestForms {
 
   /**
    * Sends a request to a path that this version has no method for, with the key, timeout, retries and errors of any
-   * call. Resolves to the parsed JSON, or undefined for a 204. A POST or PATCH is retried with the same
-   * `Idempotency-Key`: if the operation ignores that header, pass `maxRetries: 0`.
+   * call. Resolves to the parsed JSON, or undefined for a 204. Every method is retried: if repeating the request is
+   * not safe, pass an `idempotencyKey` that the operation supports, or `maxRetries: 0`.
    *
    * @throws {@link ApiError} and its subclasses, {@link ConnectionError}, {@link TimeoutError}, {@link AbortError};
    * {@link GuestFormsError} before any request if the path does not begin with `/` or contains a query.
@@ -148,10 +148,7 @@ export class GuestForms {
         path,
         query,
         body,
-        idempotencyKey:
-          idempotencyKey !== undefined || method === "POST" || method === "PATCH"
-            ? resolveIdempotencyKey(idempotencyKey)
-            : undefined,
+        idempotencyKey: checkIdempotencyKey(idempotencyKey),
         isExpected: (json: unknown, status: number) => json !== undefined || status === 204,
       };
     };

@@ -173,7 +173,10 @@ export class RateLimitedError extends ApiError {
   declare readonly code: "RATE_LIMITED";
 }
 
-/** 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. */
+/**
+ * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
+ * changed, update its form, which the message names if it is in scope. Another booking needs its own key.
+ */
 export class IdempotencyKeyReusedError extends ApiError {
   static {
     IdempotencyKeyReusedError.prototype.name = "IdempotencyKeyReusedError";
@@ -193,8 +196,8 @@ export class InternalError extends ApiError {
 
 /**
  * No complete response: the connection was refused, reset, or closed in the middle of the body (then `status` and
- * `headers` are set). A write may have taken effect; retrying a create with the same `Idempotency-Key` is safe. `cause` is a copy of
- * the platform's error.
+ * `headers` are set). A write may have taken effect; repeating the same call is safe. `cause` is a copy of the platform's
+ * error.
  */
 export class ConnectionError extends GuestFormsError {
   static {

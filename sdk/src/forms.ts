@@ -1,7 +1,7 @@
 import { GuestFormsError } from "./errors.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
-import { buildPath, resolveIdempotencyKey, sendOne } from "./resource.js";
+import { buildPath, checkIdempotencyKey, sendOne } from "./resource.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
 /** The statuses that this version of the SDK knows. `UNKNOWN` stands for any status that the service does not list. */
@@ -77,8 +77,9 @@ export interface FormInput {
 /** Options of {@link Forms.create}. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * Your own `Idempotency-Key`: 1 to 255 printable ASCII characters, one per form. Retrying with the same key and
-   * input, even from another process, returns the same form. Default: a new UUID per call, shared by its retries.
+   * `Idempotency-Key`: 1 to 255 printable ASCII characters, one per booking, such as the booking's id. Retrying with the
+   * same key and input returns the same form. Needed only if an equal stay can be booked again: with a new key it gets
+   * its own form once the first form was updated, rejected, invalidated or checked out. Default: none.
    */
   idempotencyKey?: string | undefined;
 }
@@ -101,9 +102,10 @@ export class Forms {
   }
 
   /**
-   * Creates a form: `POST /v1/forms`. Requires a read-write key. Repeating a create with equal input resolves to the
-   * existing form, with `replayed: true` in `withResponse()`, unless that form was updated in the meantime. To avoid a
-   * second form in that case too, pass your own `idempotencyKey`.
+   * Creates a form: `POST /v1/forms`. Requires a read-write key. Two creates with equal input are one form: the second
+   * resolves to the form as first created, with `replayed: true` in `withResponse()`. For an equal stay that is booked
+   * again, pass each booking's own `idempotencyKey`. For a changed booking, call {@link Forms.update}: a create with a
+   * new key makes a second form.
    *
    * @throws {@link ValidationError}, {@link ResourceNotFoundError} (the listing), {@link ForbiddenError},
    * {@link IdempotencyKeyReusedError}, {@link PayloadTooLargeError}, {@link UnauthenticatedError},
@@ -126,7 +128,7 @@ export class Forms {
    */
   create(input: FormInput, options: CreateOptions = {}): ApiPromise<WithCorrelationId<FormV1>> {
     const prepare = () => {
-      const idempotencyKey = resolveIdempotencyKey(options.idempotencyKey);
+      const idempotencyKey = checkIdempotencyKey(options.idempotencyKey);
       return { method: "POST", path: FORMS, body: toRequestBody(input), idempotencyKey };
     };
     return sendOne(this.#transport, prepare, options);

@@ -6,7 +6,6 @@ import {
   send,
   type WithCorrelationId,
 } from "./promise.js";
-import { uuid } from "./runtime.js";
 import { type Call, isObject, type RequestOptions, type Transport } from "./transport.js";
 
 /**
@@ -33,9 +32,9 @@ export function buildPath(collection: string, id: string): string {
   return `${collection}/${encodeURIComponent(id)}`;
 }
 
-/** Checks the caller's Idempotency-Key, or generates one. */
-export function resolveIdempotencyKey(key: string = uuid()): string {
-  if (!/^[ -~]{1,255}$/.test(key)) {
+/** Checks the caller's Idempotency-Key, if any. */
+export function checkIdempotencyKey(key: string | undefined): string | undefined {
+  if (key !== undefined && !/^[ -~]{1,255}$/.test(key)) {
     throw new GuestFormsError("idempotencyKey must be 1 to 255 printable ASCII characters");
   }
   return key;

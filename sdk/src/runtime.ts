@@ -90,7 +90,6 @@ interface Runtime {
   fetch: Fetch;
   process?: { env?: Record<string, string | undefined> };
   navigator?: { userAgent?: string };
-  crypto: { randomUUID?(): string; getRandomValues(bytes: Uint8Array): Uint8Array };
   Response: new (
     body: string | null,
     init: { status: number; headers: Readonly<Record<string, string | undefined>> },
@@ -126,13 +125,3 @@ export function readEnv(name: string): string | undefined {
 
 /** Includes web workers. In other runtimes `navigator.userAgent` is absent or names the runtime. */
 export const isBrowser = (): boolean => /^Mozilla\//.test(runtime.navigator?.userAgent ?? "");
-
-/** Returns a random UUID. Browsers lack `randomUUID` on pages served without HTTPS. */
-export function uuid(): string {
-  const { crypto } = runtime;
-  if (crypto.randomUUID) return crypto.randomUUID();
-  const hex = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte, i) =>
-    (i === 6 ? (byte & 0x0f) | 0x40 : i === 8 ? (byte & 0x3f) | 0x80 : byte).toString(16).padStart(2, "0"),
-  ).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-}

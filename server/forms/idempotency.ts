@@ -1,4 +1,6 @@
 import { createHmac, hash, type KeyObject } from "node:crypto";
+import { BATCH_ROWS, type Batch, batchOf, countDeleted, NO_OTHER_BATCH, oneRow } from "../batches.js";
+import type { Settings } from "../config.js";
 import type { Sql, SqlTransaction } from "../db.js";
 import { ServiceError } from "../errors.js";
 import { membershipInScope } from "../scope.js";
@@ -6,6 +8,7 @@ import type { Keys } from "../secrets.js";
 import { canonicalEmail, parseInstant } from "../values.js";
 import { restoreForm, type StoredAnswer } from "./queries.js";
 import type { FormBody, FormV1 } from "./schema.js";
+import { ENDED_STATUSES } from "./status.js";
 
 /** A normalized create or update body; instants are milliseconds since 1970. */
 export interface CanonicalBody {
@@ -60,7 +63,8 @@ export interface CreateRequest {
   holderId: string;
   /** The Idempotency-Key. */
   key: string | undefined;
-  body: CanonicalBody;
+  /** Of the body, in milliseconds since 1970. */
+  checkOutDate: number;
   /** Fingerprints of the body, newest secret first. */
   fingerprints: readonly [Buffer, ...Buffer[]];
 }
@@ -68,16 +72,19 @@ export interface CreateRequest {
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
 /**
- * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed.
- * Always locks the body before the key, to avoid deadlocks.
+ * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed. Locks
+ * the body once per secret, so that processes in different steps of a rotation exclude each other: they have one secret in
+ * common. Always locks bodies in the order of their ids, and before the key, to avoid deadlocks.
  */
-export async function serializeEqualCreates(tx: Sql, { holderId, key, body }: CreateRequest): Promise<void> {
-  const locks = [lockId([holderId, "body", canonicalText(body)])];
+export async function serializeEqualCreates(tx: Sql, request: CreateRequest): Promise<void> {
+  const { holderId, key, fingerprints } = request;
+  const locks = fingerprints.map((fingerprint) => lockId([holderId, "body", fingerprint.toString("hex")]));
+  locks.sort((a, b) => (a < b ? -1 : 1));
   if (key !== undefined) locks.push(lockId([holderId, "key", key]));
   await tx.query("serialize-equal-creates", LOCK, [locks]);
 }
 
-// Hashed here, so that the body does not appear in database logs.
+// Lock ids appear in pg_locks and database logs. A body's id is derived from its fingerprint, an HMAC, so it confirms no guess.
 const lockId = (of: readonly string[]) => hash("sha256", JSON.stringify(of), "buffer").readBigInt64BE();
 
 /** An earlier create by the same holder. */
@@ -88,6 +95,8 @@ interface EarlierCreate {
   hasEqualBody: boolean;
   /** Whether its form still matches that body. */
   isUnchanged: boolean;
+  /** Status of its form now. */
+  status: string;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
   answer: StoredAnswer;
@@ -96,7 +105,7 @@ interface EarlierCreate {
 
 // A scalar subquery, because with EXISTS the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", c.answer, f.created_at AS "createdAt", coalesce((
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
 
 const FIND_EARLIER = `
@@ -129,21 +138,41 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
 
 /**
  * Returns the create that the request replays, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A
- * new key with the body of a form that was updated since is a new create (gateway/docs/contract.md#idempotency).
+ * new key with the body of a form that was updated since, or has ended, is a new create, unless the keys of such a stay may
+ * have been deleted: then the key may have been used before (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
-  { key }: CreateRequest,
+  { key, checkOutDate }: CreateRequest,
   { byKey, byBody }: EarlierCreates,
+  { IDEMPOTENCY_KEY_RETENTION_DAYS: days }: Pick<Settings, "IDEMPOTENCY_KEY_RETENTION_DAYS">,
 ): EarlierCreate | undefined {
-  if (byKey && !byKey.hasEqualBody) throw new ServiceError("IDEMPOTENCY_KEY_REUSED");
+  if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
-  return key !== undefined && byBody?.isUnchanged === false ? undefined : byBody;
+  const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
+  const keptUntil = days === 0 ? Infinity : checkOutDate + (24 * days - 1) * HOUR_MS;
+  const isNewKey = key !== undefined && Date.now() < keptUntil;
+  return isNewKey && isReplaceable ? undefined : byBody;
 }
+
+/** Also the difference that the clocks of the process and the database may have. */
+const HOUR_MS = 3_600_000;
+
+const keyReused = ({ formId, isInScope }: EarlierCreate) =>
+  new ServiceError(
+    "IDEMPOTENCY_KEY_REUSED",
+    isInScope
+      ? {
+          message:
+            `This Idempotency-Key belongs to form ${formId}, created with a different request body. To change that form, ` +
+            `send PUT /v1/forms/${formId}. For another booking, send that booking's own key.`,
+        }
+      : {},
+  );
 
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
   tx: SqlTransaction,
-  { holderId, key }: CreateRequest,
+  request: CreateRequest,
   { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormV1> {
   if (!isInScope) {
@@ -151,14 +180,28 @@ export async function replay(
       message: "You no longer have access to the form that this request created.",
     });
   }
-  await Promise.all([key !== undefined && !isByKey && bindKey(tx, holderId, key, formId), tx.commit()]);
+  await Promise.all([!isByKey && bindKey(tx, request, formId), tx.commit()]);
   return restoreForm(answer, createdAt);
 }
 
-const BIND = "INSERT INTO idempotency_keys (holder_id, key, form_id) VALUES ($1::uuid, $2::text, $3::uuid)";
+/** Further keys are not stored: otherwise replays with new keys would add rows without end. */
+export const MAX_KEYS_PER_FORM = 10;
 
-export async function bindKey(tx: Sql, holderId: string, key: string, formId: string): Promise<void> {
-  await tx.query("bind-key", BIND, [holderId, key, formId]);
+const BIND = `
+  INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+  SELECT $1::uuid, $2::text, $3::uuid, greatest($4::timestamptz, now())
+  WHERE (
+    SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = $3::uuid LIMIT ${MAX_KEYS_PER_FORM}) AS bound
+  ) < ${MAX_KEYS_PER_FORM}`;
+
+/** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
+export async function bindKey(
+  tx: Sql,
+  { holderId, key, checkOutDate }: CreateRequest,
+  formId: string,
+): Promise<void> {
+  if (key === undefined) return;
+  await tx.query("bind-key", BIND, [holderId, key, formId, new Date(checkOutDate).toISOString()]);
 }
 
 const RELEASE = "UPDATE creations SET current_fingerprint = NULL WHERE form_id = $1::uuid";
@@ -183,4 +226,37 @@ export async function renewCreation(
   { formId, fingerprint, secretId }: { formId: string; fingerprint: Uint8Array; secretId: string },
 ): Promise<void> {
   await sql.query("renew-creation", RENEW, [formId, fingerprint, secretId]);
+}
+
+// Keys bound by a version without the column. `greatest` ignores null.
+const DATE_KEYS = `
+  WITH dated AS (
+    UPDATE idempotency_keys k
+    SET retention_starts_at = greatest((
+      SELECT (c.answer ->> 'checkOutDate')::timestamptz FROM creations c WHERE c.form_id = k.form_id), now())
+    WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM idempotency_keys WHERE retention_starts_at IS NULL AND ${NO_OTHER_BATCH} LIMIT ${BATCH_ROWS}))
+    RETURNING true
+  )
+  SELECT count(*)::int AS rows FROM dated`;
+
+/** Sets when the retention of a batch of keys starts, if a version before this one has bound them. */
+export async function dateKeys(db: Sql): Promise<Batch> {
+  return oneRow(await db.query<Batch>("date-keys", DATE_KEYS, []));
+}
+
+const DELETE_KEYS = `
+  WITH due AS MATERIALIZED (
+    SELECT ctid, retention_starts_at AS position FROM idempotency_keys
+    WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz
+      AND ${NO_OTHER_BATCH}
+    ORDER BY retention_starts_at LIMIT ${BATCH_ROWS} FOR UPDATE SKIP LOCKED
+  ), gone AS (
+    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM due)) RETURNING true
+  ), counted AS (${countDeleted("idempotency_keys", "gone")})
+  ${batchOf("due")}`;
+
+/** Deletes a batch of keys whose retention started `days` ago, from this time on. */
+export async function deleteOldKeys(db: Sql, days: number, from: string): Promise<Batch> {
+  return oneRow(await db.query<Batch>("delete-old-keys", DELETE_KEYS, [days, from]));
 }

@@ -33,7 +33,8 @@ export const formsRouter = router({
         description:
           "Creates a form on a listing in the key's scope. Requires a read-write key. Repeating a request never creates a " +
           "second form and never notifies the guest twice: it returns the original response with " +
-          "`Idempotent-Replayed: true`.",
+          "`Idempotent-Replayed: true`. Requests with equal bodies are one form. For an equal stay after that form was " +
+          "updated, or is `REJECTED`, `INVALIDATED` or `CHECKED_OUT`, send a new `Idempotency-Key`.",
         successDescription:
           "The created form, or on a replay the form that an earlier equal request created.",
         requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),

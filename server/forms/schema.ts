@@ -171,7 +171,10 @@ export const idempotencyKey = z
   .optional()
   .meta({
     description:
-      "Unique key chosen by the client, one per form. Retrying with the same key and body returns the original response.",
+      "Unique key chosen by the client, one per booking, such as the booking's id. Retrying with the same key and body " +
+      "returns the original response. Two creates with equal bodies are one form, even with two keys, until the form was " +
+      "updated or has ended: then a new key creates a new form. To change a booking, update its form instead of creating " +
+      "with a new key.",
     example: "booking-4711",
     minLength: 1,
     maxLength: 255,

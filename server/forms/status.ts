@@ -7,6 +7,9 @@ export const STAGES = [
   ["CHECKED_OUT"],
 ] as const;
 
+/** Statuses of a form whose booking is over, so that an equal stay can be booked again. */
+export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+
 /** The statuses that this version knows. */
 export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
 

@@ -34,7 +34,7 @@ export function createForm(
   const request: CreateRequest = {
     holderId: principal.userId,
     key,
-    body,
+    checkOutDate: body.checkOutDate,
     fingerprints: fingerprints(services.keyring.fingerprint, body),
   };
   return services.db.sqlTransaction(async (tx) => {
@@ -43,7 +43,7 @@ export function createForm(
       lockListing(tx, principal, body.listingId),
       findEarlierCreates(tx, request),
     ]);
-    const original = findOriginal(request, earlier);
+    const original = findOriginal(request, earlier, services.settings);
     if (original) return { form: await replay(tx, request, original), replayed: true };
 
     checkListingRules(listing, body, { isNewOnListing: true });
@@ -72,7 +72,7 @@ export function createForm(
           secretId: services.keyring.ids[0],
         },
       ),
-      key !== undefined && bindKey(tx, request.holderId, key, id),
+      bindKey(tx, request, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
       tx.commit(),
     ]);

@@ -65,31 +65,50 @@ const CACHE_TTL_MS = 900;
 const MAX_CACHED = 10_000;
 const RECORD_USE_EVERY_MS = 60_000;
 
+/** A query of a key, and when it began by the monotonic clock. */
+interface LookUp {
+  begunAt: number;
+  row: Promise<KeyRow | undefined>;
+}
+
 /**
- * Returns an authenticator that queries each key at most about once per CACHE_TTL_MS. The TTL counts from the start of the
- * query. Failed queries and unknown keys are not cached.
+ * Returns an authenticator that queries each key at most about once per CACHE_TTL_MS. A request relies on a query that began
+ * after the request, or less than CACHE_TTL_MS before its result is used. Failed queries and unknown keys are not cached.
  */
 export function keyAuthenticator(
   { db }: Pick<Services, "db">,
   onLookUp: (cached: boolean) => void = () => {},
 ): Authenticator {
-  const cache = new LRUCache<string, Promise<KeyRow | undefined>>({ max: MAX_CACHED, ttl: CACHE_TTL_MS });
+  const cache = new LRUCache<string, LookUp>({ max: MAX_CACHED, ttl: CACHE_TTL_MS });
   /** Keys whose use this process has recorded recently. */
   const recorded = new LRUCache<string, true>({ max: MAX_CACHED, ttl: RECORD_USE_EVERY_MS });
 
-  const lookUp = (digest: Buffer) => {
+  const forget = (id: string, lookUp: LookUp) => {
+    if (cache.peek(id) === lookUp) cache.delete(id);
+  };
+
+  const beginLookUp = (id: string, digest: Buffer): LookUp => {
+    const begunAt = performance.now();
+    const row = db.query<KeyRow>("key", SELECT, [digest]).then(([found]) => found);
+    const lookUp = { begunAt, row };
+    cache.set(id, lookUp, { start: begunAt });
+    row.then(
+      (found) => found ?? forget(id, lookUp),
+      () => forget(id, lookUp),
+    );
+    return lookUp;
+  };
+
+  const findRow = async (digest: Buffer): Promise<KeyRow | undefined> => {
     const id = digest.toString("base64");
     const cached = cache.get(id);
     onLookUp(cached !== undefined);
-    if (cached) return cached;
-    const start = performance.now();
-    const row = db.query<KeyRow>("key", SELECT, [digest]).then(([found]) => found);
-    cache.set(id, row, { start });
-    const forget = () => {
-      if (cache.peek(id) === row) cache.delete(id);
-    };
-    row.then((found) => found ?? forget(), forget);
-    return row;
+    if (!cached) return beginLookUp(id, digest).row;
+    const row = await cached.row;
+    if (performance.now() - cached.begunAt < CACHE_TTL_MS) return row;
+    // The query was slow. A look-up that is cached now has begun after this request.
+    forget(id, cached);
+    return (cache.get(id) ?? beginLookUp(id, digest)).row;
   };
 
   // Not awaited: recording must not delay the request or make it fail.
@@ -108,7 +127,7 @@ export function keyAuthenticator(
   return async (key) => {
     if (!isWellFormed(key)) return null;
     const digest = hashKey(key);
-    const row = await lookUp(digest);
+    const row = await findRow(digest);
     if (!row || !crypto.timingSafeEqual(row.hash, digest)) return null;
     const isExpired = row.expiresAt !== null && Date.parse(row.expiresAt) <= Date.now();
     if (row.revokedAt !== null || isExpired) return null;

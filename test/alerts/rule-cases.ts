@@ -74,6 +74,14 @@ export const RULE_CASES: Record<string, RuleCases> = {
     ],
     silent: [
       { case: "4 % fail", series: { ...requests(200, "0+96x240"), ...requests(503, "0+4x240") } },
+      {
+        case: "a key holder sends too many at a time",
+        series: {
+          ...requests(200, "0+9x240"),
+          ...requests(503, "0+9x240"),
+          guest_forms_holder_rejections_total: "0+9x240",
+        },
+      },
       { case: "all are rejected", series: { ...requests(400, "0+9x240"), ...requests(429, "0+9x240") } },
       {
         case: "all fail for 3 minutes",
@@ -149,6 +157,19 @@ export const RULE_CASES: Record<string, RuleCases> = {
     silent: [
       { case: "Postgres restarts during one scrape", series: { guest_forms_database_up: "1x9 0 1x240" } },
       { case: "the gateway is not scraped", series: {} },
+    ],
+  },
+  GuestFormsHolderLimited: {
+    fires: [
+      {
+        case: "requests of a key holder are rejected for five minutes",
+        series: { guest_forms_holder_rejections_total: "0x9 0+5x240" },
+        fromMinute: 15,
+      },
+    ],
+    silent: [
+      { case: "some are rejected once", series: { guest_forms_holder_rejections_total: "0x9 50x240" } },
+      { case: "requests wait", series: { guest_forms_holder_waiting_requests: "9x240" } },
     ],
   },
   GuestFormsPoolExhausted: {

@@ -16,7 +16,7 @@ export interface Options extends LoadSettings {
 }
 
 /** Other measurements than a comparison or a check. */
-const MODES = ["growth", "plot", "profile", "saturation"] as const;
+const MODES = ["growth", "plot", "profile", "saturation", "storage"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
@@ -32,12 +32,13 @@ Compares the service with the reference servers L, L+ and T. Fails if a target i
   --name NAME      write results to test/bench/results/NAME.json (default latest)
 Other measurements:
   --check          compare CPU time per request relative to L with recorded.json, as in CI
-  --record         write recorded.json, the highest of three runs
+  --record         write recorded.json, the medians of five runs; fails unless the machine is quiet
   --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
   --minutes N      minutes of load for the memory of --growth (default 20)
   --plot           draw gateway/docs/latency.svg: latency against load
   --profile        the service's functions by self time
   --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
+  --storage        bytes per form, WAL per create, and sizes after updates, VACUUM and REINDEX; by test/bench/storage.sql
 `;
 
 const parsePositive = (text: string | undefined, name: string, fallback: number): number => {
@@ -47,10 +48,11 @@ const parsePositive = (text: string | undefined, name: string, fallback: number)
 };
 
 /** Parses the command line; returns undefined for `--help`. */
-export function readOptions(): Options | undefined {
+export function readOptions(args: string[]): Options | undefined {
   const flag = { type: "boolean", default: false } as const;
   const text = { type: "string" } as const;
   const { values } = parseArgs({
+    args,
     options: {
       ...{
         help: flag,
@@ -61,6 +63,7 @@ export function readOptions(): Options | undefined {
         growth: flag,
         profile: flag,
         saturation: flag,
+        storage: flag,
       },
       ...{
         only: text,

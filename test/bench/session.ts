@@ -12,14 +12,16 @@ export interface Session {
 }
 
 /** Runs `work` on a database with this many forms, then stops the servers it started. */
-export const withSession = (forms: number, work: (session: Session) => Promise<void>): Promise<void> =>
-  withSessions([forms], ([session]) => work(session));
+export const withSession = <Outcome>(
+  forms: number,
+  work: (session: Session) => Promise<Outcome>,
+): Promise<Outcome> => withSessions([forms], ([session]) => work(session));
 
 /** The same on several databases. */
-export async function withSessions<const Sizes extends readonly number[]>(
+export async function withSessions<const Sizes extends readonly number[], Outcome>(
   sizes: Sizes,
-  work: (sessions: { [Index in keyof Sizes]: Session }) => Promise<void>,
-): Promise<void> {
+  work: (sessions: { [Index in keyof Sizes]: Session }) => Promise<Outcome>,
+): Promise<Outcome> {
   const { databases, close } = await openDatabases(sizes);
   const servers: Server[] = [];
   const openSession = async (database: Database): Promise<Session> => ({
@@ -34,7 +36,7 @@ export async function withSessions<const Sizes extends readonly number[]>(
   try {
     const sessions: Session[] = [];
     for (const database of databases) sessions.push(await openSession(database));
-    await work(sessions as { [Index in keyof Sizes]: Session });
+    return await work(sessions as { [Index in keyof Sizes]: Session });
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
     await close();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { beforeAll, expect, it } from "vitest";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
 import { PostgresService } from "../faults/postgres-service.js";
@@ -90,7 +91,13 @@ it("a killed primary that starts again after the promotion acknowledges no write
   await expectWritable();
 });
 
-it("a primary that loses the network to its standby gets no connection after 5 s, and is used again when the network is back", async () => {
+it("a primary that loses the network to its standby has no open connection and gets no new one after 5 s, and is used again when the network is back", async () => {
+  const idle = new pg.Client({ connectionString: postgres.url });
+  let isOpen = true;
+  idle.on("error", () => {
+    isOpen = false;
+  });
+  await idle.connect();
   const [receiver] = await postgres.standby.query<{ pid: number }>("SELECT pid FROM pg_stat_wal_receiver");
   const canCommit = async () => (await postgres.primary.query("SELECT can_commit()"))[0];
   expect(await canCommit()).toEqual({ can_commit: true });
@@ -102,6 +109,8 @@ it("a primary that loses the network to its standby gets no connection after 5 s
       () => false,
     );
   await expect.poll(isUsed, { timeout: 5_000, interval: 100 }).toBe(false);
+  // It could still be read, and would return old data after a promotion of the standby.
+  await expect.poll(() => isOpen, { timeout: 1_000 }).toBe(false);
   expect(await canCommit()).toEqual({ can_commit: false });
   process.kill(receiver?.pid ?? 0, "SIGCONT");
   await expect.poll(canCommit).toEqual({ can_commit: true });

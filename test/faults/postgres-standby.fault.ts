@@ -1,15 +1,12 @@
-import { execFileSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type GatewayProcess, startGatewayProcess } from "../support/gateway-processes.js";
 import { type RequestOptions, sendRequest, type TimedResponse } from "../support/http-client.js";
-import { PostgresCluster } from "../support/postgres-cluster.js";
+import type { PostgresCluster } from "../support/postgres-cluster.js";
 import { runSql } from "../support/run-sql.js";
-import { makeTempFolder } from "../support/run-tool.js";
 import { uniqueStay } from "../support/stays.js";
+import { createStandby } from "./create-standby.js";
 import { type Create, sendCreate, uniqueCreate } from "./creates.js";
 import { END_SESSIONS, expectResponsesInTime, PostgresService } from "./postgres-service.js";
 import { describeInvalidResponse } from "./postgres-traffic.js";
@@ -33,18 +30,6 @@ beforeAll(async () => {
     await standby.remove();
   };
 });
-
-/** Creates a streaming standby from the files of the stopped primary. */
-async function createStandby(cluster: PostgresCluster): Promise<PostgresCluster> {
-  const dataDir = await makeTempFolder("standby");
-  await cluster.stop("SIGINT");
-  execFileSync("cp", ["-a", `${cluster.dataDir}/.`, dataDir]);
-  await writeFile(join(dataDir, "cluster/standby.signal"), "");
-  await cluster.start();
-  const { hostname, port, username, password } = new URL(cluster.url);
-  const source = `host=${hostname} port=${port} user=${username} password=${password}`;
-  return PostgresCluster.create({ dataDir, settings: { primary_conninfo: source } });
-}
 
 const create = (gateway: GatewayProcess, body: Create): Promise<TimedResponse> =>
   sendCreate(primary.fixture, gateway, body);

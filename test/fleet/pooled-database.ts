@@ -12,7 +12,7 @@ const PASSWORD = "not-a-secret";
 /** The database name that PgBouncer exposes, which differs from the real name. */
 const ALIAS = "forms";
 /** Fewer than the clients, so that clients share sessions. */
-const SESSIONS = 4;
+const FEW_SESSIONS = 4;
 
 export interface PooledDatabase {
   /** postgres:// address through PgBouncer. */
@@ -26,7 +26,7 @@ export interface PooledDatabase {
 }
 
 /** Creates an empty database, owned by an ordinary role and not in UTC, behind its own PgBouncer. */
-export async function startPooledDatabase(binary: string): Promise<PooledDatabase> {
+export async function startPooledDatabase(binary: string, sessions = FEW_SESSIONS): Promise<PooledDatabase> {
   const role = `guest_forms_app_${randomBytes(4).toString("hex")}`;
   const database = `${inject("template")}_${randomBytes(4).toString("hex")}`;
   const server = new URL(inject("serverUrl"));
@@ -36,7 +36,7 @@ export async function startPooledDatabase(binary: string): Promise<PooledDatabas
   afterFile(() => runSql(server.href, `DROP DATABASE ${database} WITH (FORCE)`));
   await runSql(server.href, `ALTER DATABASE ${database} SET timezone TO 'America/New_York'`);
   const port = await freePort();
-  await startPgBouncer(binary, port, server, role, database);
+  await startPgBouncer(binary, { port, server, role, database, sessions });
   const urlOf = (path: string, user: string, password: string, host = server.host) =>
     `postgres://${user}:${password}@${host}/${path}`;
   const admin = new URL(server);
@@ -50,7 +50,16 @@ export async function startPooledDatabase(binary: string): Promise<PooledDatabas
   };
 }
 
-async function startPgBouncer(binary: string, port: number, server: URL, role: string, database: string) {
+interface PgBouncerOptions {
+  port: number;
+  /** Postgres. */
+  server: URL;
+  role: string;
+  database: string;
+  sessions: number;
+}
+
+async function startPgBouncer(binary: string, { port, server, role, database, sessions }: PgBouncerOptions) {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-pgbouncer-"));
   afterFile(() => rm(folder, { recursive: true, force: true }));
   // PgBouncer refuses to run as root, so another user reads its files.
@@ -70,7 +79,7 @@ auth_type = plain
 auth_file = ${users}
 admin_users = ${role}
 pool_mode = transaction
-default_pool_size = ${SESSIONS}
+default_pool_size = ${sessions}
 max_client_conn = 200
 `,
   );

@@ -1,7 +1,10 @@
+import pg from "pg";
 import { type Logger, pino } from "pino";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { prepareDatabase } from "../../gateway/commands/prepare-database.js";
 import { type Gateway, startGateway } from "../../gateway/serve.js";
+import { ROLE_SETTINGS } from "../../prisma/advisory-locks.js";
+import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { readSettings } from "../../server/config.js";
 import type { Services } from "../../server/context.js";
 import { openDb } from "../../server/db.js";
@@ -11,6 +14,7 @@ import { createTestDatabase } from "../support/database.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { asOperator, makeKey, makeListing, makeUser } from "../support/factories.js";
 import { type RequestOptions, sendRequest } from "../support/http-client.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { mailEnv, startMailServer } from "../support/mail-server.js";
 import { runSql } from "../support/run-sql.js";
 import { fixedStay, uniqueStay } from "../support/stays.js";
@@ -94,6 +98,28 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
           output: [],
         });
       }
+    });
+
+    it("does not end the transaction of another client that uses its session of the pooler", async () => {
+      const fresh = await startPooledDatabase(binary);
+      const db = openDb(dbSettings(settingsOf({ url: fresh.adminUrl, directUrl: fresh.adminUrl })));
+      onTestFinished(() => db.close());
+      const lock = await holdLock({ db }, "SELECT pg_advisory_xact_lock($1)", [ROLE_SETTINGS]);
+      const { url: pooledUrl, directUrl } = fresh;
+      const stored = storeRoleSettings({ pooledUrl, directUrl, settings: { timezone: "UTC" } });
+      await waitForBlocked({ db }, 1);
+      const sessions = `SELECT pid FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'ClientRead'`;
+      const [idle, ...others] = await runSql<{ pid: number }>(fresh.adminUrl, sessions, [fresh.role]);
+      expect(others).toEqual([]);
+      const client = new pg.Client({ connectionString: pooledUrl });
+      client.on("error", () => {});
+      await client.connect();
+      onTestFinished(() => client.end());
+      await client.query("BEGIN");
+      expect((await client.query("SELECT pg_backend_pid() AS pid")).rows).toEqual([idle]);
+      await lock.commit();
+      expect(await stored).toEqual(["timezone"]);
+      await client.query("COMMIT");
     });
 
     it("fails if DATABASE_DIRECT_URL points to PgBouncer or to another database", async () => {

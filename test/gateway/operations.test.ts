@@ -77,11 +77,24 @@ describe("create form", () => {
   });
 
   test("an Idempotency-Key reused with a different body is IDEMPOTENCY_KEY_REUSED, and nothing is written", async () => {
-    await create(uniqueStay(loft.id), "reused");
+    const { id } = formOf(await create(uniqueStay(loft.id), "reused"));
     const before = await gateway.snapshotTables();
     const answer = await create(uniqueStay(loft.id), "reused");
     expect([answer.status, errorCodeOf(answer)]).toEqual([422, "IDEMPOTENCY_KEY_REUSED"]);
+    expect(answer.json).toMatchObject({ message: expect.stringContaining(id) });
     expect(await gateway.snapshotTables()).toEqual(before);
+  });
+
+  test("a stay rebooked with a new Idempotency-Key after its form was rejected is a new form", async () => {
+    const body = uniqueStay(loft.id);
+    const { id } = formOf(await create(body, "booked"));
+    await operator.forms.setStatus({ id, status: "REJECTED" });
+    expect((await create(body)).headers["idempotent-replayed"]).toBe("true");
+    const rebooked = await create(body, "rebooked");
+    expect(rebooked.headers).not.toHaveProperty("idempotent-replayed");
+    expect(formOf(rebooked)).toMatchObject({ status: "SENT" });
+    expect(formOf(rebooked).id).not.toBe(id);
+    expect((await create(body)).text).toBe(rebooked.text);
   });
 
   test("a replay whose form was moved to a listing out of scope is RESOURCE_NOT_FOUND", async () => {

@@ -85,7 +85,7 @@ it.each([[["serve"]], [["worker"]]])(
     const database = await createTestDatabase({ empty: true });
     const early = spawnCli(args, { env: envOf(database, OTHER) });
     await early.waitForLine(/^(Listening on|Sending notifications)/);
-    expect((await migrate(database, OLD)).code).toBe(0);
+    expect(await migrate(database, OLD)).toMatchObject({ code: 0 });
     const { code, stderr } = await early.done;
     expect(code).toBe(1);
     expect(stderr).toMatch(/\nerror: The first secret in APP_SECRETS is unknown to this database\./);

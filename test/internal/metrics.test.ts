@@ -7,7 +7,7 @@ import { createMetrics, mergeSnapshots } from "../../gateway/internal/metrics.js
 import { PROCEDURES } from "../../gateway/internal/procedures.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { recordActivity } from "../../server/worker-activity.js";
+import { RETENTION_TABLES, recordActivity } from "../../server/worker-activity.js";
 import { createTestDatabase } from "../support/database.js";
 import { makeKey, makeUser, openTestServices } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
@@ -142,6 +142,7 @@ describe("metrics of one process", () => {
       "outcome",
       "state",
       "status",
+      "table",
     ]);
   });
 
@@ -163,8 +164,9 @@ describe("metrics of workers", () => {
   const heartbeat = (sends: boolean) => `guest_forms_worker_heartbeat_age_seconds{sends="${sends}"}`;
   const LONGEST_WAIT = "guest_forms_notifications_longest_wait_seconds";
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
+  const deleted = (table: string) => `guest_forms_retention_deleted_rows_total{table="${table}"}`;
 
-  test("any gateway reports attempts, the longest wait, heartbeats and the last retention run of all workers, and metrics.md lists every metric", async () => {
+  test("any gateway reports attempts, the longest wait, heartbeats, the last retention run and the rows it deleted of all workers, and metrics.md lists every metric", async () => {
     // With REDIS_URL, because guest_forms_redis_up is absent without.
     const { gateway, url } = await startInternalGateway({ REDIS_URL: await unusedRedisUrl() });
     const services = await gateway.services();
@@ -180,10 +182,12 @@ describe("metrics of workers", () => {
       false,
     ]);
     expect(before.get(LONGEST_WAIT)).toBe(0);
+    expect(before.get(deleted("audit_entries"))).toBe(0);
 
     for (let guests = 1; guests <= 3; guests++)
       await holder.create({ ...holder.body, numberOfGuests: guests });
     await services.db.pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
+    await services.db.pool.query("UPDATE audit_entries SET at = '2020-01-01' WHERE action = 'form.created'");
     await startTestWorker(services);
     await expect.poll(async () => (await scrape(url)).get(heartbeat(false))).toBeLessThan(60);
     const waiting = await scrape(url);
@@ -207,6 +211,7 @@ describe("metrics of workers", () => {
     expect(after.get(heartbeat(true))).toBeLessThan(60);
     expect(after.get(LONGEST_WAIT)).toBe(0);
     expect(after.get(RETENTION)).toBeGreaterThan(began - 60);
+    expect(RETENTION_TABLES.map((table) => after.get(deleted(table)))).toEqual([3, 0, 0]);
     expect(after.get('guest_forms_notifications{state="failed"}')).toBe(1);
 
     const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");

@@ -29,31 +29,44 @@ interface Batch {
   extra?: string | string[] | undefined;
 }
 
+/** A receiver of traces, and a gateway that sends its traces there. */
+async function startTracedGateway(env: Record<string, string> = {}) {
+  const bodies: Buffer[] = [];
+  const batches: Batch[] = [];
+  const receiver = createServer(async (req, res) => {
+    const { method, url, headers } = req;
+    bodies.push(await buffer(req));
+    batches.push({ method, url, type: headers["content-type"], extra: headers["x-extra"] });
+    res.setHeader("Content-Type", "application/x-protobuf").end();
+  }).listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  const { port } = receiver.address() as AddressInfo;
+  const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, ...env };
+  // OpenTelemetry reads its settings from the environment.
+  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+  const { url, gateway } = await startInternalGateway(settings).finally(() => vi.unstubAllEnvs());
+  /** Stops the gateway, and returns what it has sent. */
+  const stop = async () => {
+    await gateway.stop();
+    receiver.close();
+    return { batches, bytes: Buffer.concat(bodies) };
+  };
+  return { url, gateway, stop };
+}
+
 describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   const traceId = randomBytes(16).toString("hex");
-  const batches: Batch[] = [];
+  let batches: Batch[];
   let bytes: Buffer;
   let ids: string[];
   let secrets: string[];
 
   beforeAll(async () => {
-    const bodies: Buffer[] = [];
-    const receiver = createServer(async (req, res) => {
-      const { method, url, headers } = req;
-      bodies.push(await buffer(req));
-      batches.push({ method, url, type: headers["content-type"], extra: headers["x-extra"] });
-      res.setHeader("Content-Type", "application/x-protobuf").end();
-    }).listen(0, "127.0.0.1");
-    await once(receiver, "listening");
-    const settings = {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`,
+    const { url, gateway, stop } = await startTracedGateway({
       OTEL_EXPORTER_OTLP_HEADERS: "x-extra=yes",
       OTEL_SERVICE_NAME: "forms-of-the-test",
       OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test-stage",
-    };
-    // OpenTelemetry reads its settings from the environment.
-    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-    const { url, gateway } = await startInternalGateway(settings).finally(() => vi.unstubAllEnvs());
+    });
     const { userId, key, keyId } = await gateway.addKeyHolder();
     const listing = await makeListing(await gateway.services(), userId);
     const { status, headers } = await gateway.request({
@@ -68,12 +81,10 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
     });
     expect(status).toBe(201);
     await createInternalClient(url).users.get.query({ id: userId });
-    await gateway.stop();
-    receiver.close();
+    ({ batches, bytes } = await stop());
     const call = gateway.log.find(({ operation }) => operation === "users.get");
     ids = [headers["x-correlation-id"] ?? "", keyId, String(call?.correlationId)];
     secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
-    bytes = Buffer.concat(bodies);
   });
 
   test("spans are exported by OTLP over HTTP, with the headers and resource attributes of the OTEL_* settings", () => {
@@ -99,6 +110,23 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   test("spans have no key, token, email address or value of a statement", () => {
     for (const secret of secrets) expect(bytes.includes(secret), secret).toBe(false);
   });
+});
+
+test.each([
+  ["by default, a request whose client asks for no trace is traced", {}, "00", true],
+  [
+    "with a ratio of 0, a request whose client asks for a trace is not",
+    { OTEL_TRACES_SAMPLER_ARG: "0" },
+    "01",
+    false,
+  ],
+])("clients do not decide which requests are traced: %s", async (_, env, flags, isTraced) => {
+  const { gateway, stop } = await startTracedGateway(env);
+  const traceId = randomBytes(16).toString("hex");
+  const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-${flags}` };
+  expect((await gateway.request({ path: "/v1/listings", headers })).status).toBe(401);
+  const { bytes } = await stop();
+  expect(bytes.includes(Buffer.from(traceId, "hex"))).toBe(isTraced);
 });
 
 test("an unreachable receiver fails no request and is logged once", async () => {

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -10,6 +10,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { freePort } from "../support/network.js";
 import { type RunningProcess, spawnNode } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 const names = await migrationNames();
 
@@ -76,6 +77,23 @@ describe("a database with migrations that this version does not know", () => {
     );
     expect(await pending(url)).toEqual([names.at(-1)]);
   });
+});
+
+test("if the script of any pending migration is invalid, migrate reports it before it changes anything", async () => {
+  const { url } = await createTestDatabase();
+  const invalid = "20990101000001_invalid";
+  const folder = await copyVersion({
+    "20990101000000_valid": "CREATE TABLE added (id int);",
+    [invalid]: "CREATE TABLE other (id int); COMMIT; CREATE TABLE another (id int);",
+  });
+  const { code, stderr } = await migrateInProcess(url, folder).done;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    new RegExp(`Cannot migrate the database \\w+ at \\S+: migration ${invalid} is invalid:`),
+  );
+  expect(await rows(url, "SELECT to_regclass('added') AS added")).toEqual([{ added: null }]);
+  const recorded = await rows(url, "SELECT migration_name AS name FROM _prisma_migrations ORDER BY name");
+  expect(recorded).toEqual(names.map((name) => ({ name })));
 });
 
 test("`options` in the database URL do not override the migration's settings", async () => {
@@ -204,9 +222,22 @@ test("finished_at is recorded in UTC, even if the database has another time zone
   expect(await rows(url, recent)).toEqual([{ recent: true }]);
 });
 
-function migrateInProcess(url: string): RunningProcess {
+/** Copies the built service and adds migrations, by name. Returns the folder. */
+async function copyVersion(migrations: Record<string, string>): Promise<string> {
+  const folder = await makeTempFolder("version");
+  for (const path of ["package.json", "dist", "prisma/schema.prisma", "prisma/migrations"])
+    await cp(join(packageRoot(), path), join(folder, path), { recursive: true });
+  await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
+  for (const [name, sql] of Object.entries(migrations)) {
+    await mkdir(join(folder, "prisma/migrations", name));
+    await writeFile(join(folder, "prisma/migrations", name, "migration.sql"), sql);
+  }
+  return folder;
+}
+
+function migrateInProcess(url: string, folder = packageRoot()): RunningProcess {
   const script = `
-    import { migrate } from ${JSON.stringify(join(packageRoot(), "dist/prisma/migrate.js"))};
+    import { migrate } from ${JSON.stringify(join(folder, "dist/prisma/migrate.js"))};
     console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { storeSecret: true, onProgress: console.log })));
   `;
   return spawnNode(["--input-type=module", "--eval", script]);

@@ -106,6 +106,6 @@ describe("the examples", { timeout: 90_000 }, () => {
       await advice(errorEnvelope(400, "VALIDATION_ERROR", {}, { errors: [{ field: "a", issue: "b" }] })),
     ).toContain("a: b");
     expect(await advice(respondWith(404, "<p>"))).toContain("perhaps from a proxy");
-    expect(await advice(resetBeforeProcessing)).toContain("Retry with the same idempotencyKey");
+    expect(await advice(resetBeforeProcessing)).toContain("Repeat the same call");
   });
 });

@@ -53,10 +53,11 @@ const SAMPLES: Record<string, { before?: string; after: string }> = {
       const names = ["name", "message", "status", "code", "correlationId", "errors"];
       assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(error))), names);`,
   },
-  "Retries and timeouts 1": {
+  "Repeat, rebook or change 1": {
     before: "const booking = { id: 7 };",
     after: `const again = client.forms.create(input, { idempotencyKey: "booking-7" }).withResponse();
-      assert.equal((await again).replayed, true);`,
+      assert.equal((await again).replayed, true);
+      assert.equal((await client.forms.retrieve(id)).numberOfGuests, 3);`,
   },
   "Multiple keys 1": {
     before: "const host = { apiKey: process.env.READ_ONLY_KEY! };",

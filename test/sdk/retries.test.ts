@@ -20,11 +20,12 @@ import { rejection, useGateway } from "./setup.js";
 const context = useGateway();
 
 describe("a create makes exactly one form", () => {
-  /** Expects one new form, and that all requests had one Idempotency-Key and one body. */
+  /** Expects one new form, and that all requests had one body and no Idempotency-Key. */
   async function expectOneForm(before: FormV1[], form: FormV1) {
     expect((await context.forms()).slice(before.length)).toEqual([form]);
     const sent = context.proxy.requests.map(({ headers, body }) => `${headers["idempotency-key"]} ${body}`);
     expect(new Set(sent).size).toBe(1);
+    expect(sent[0]).toMatch(/^undefined /);
   }
 
   test.each(RETRIED_FAULTS)("a retried create makes exactly one form despite %s", async (_, fault) => {
@@ -42,21 +43,33 @@ describe("a create makes exactly one form", () => {
     expect(context.proxy.requests.length).toBeGreaterThan(8);
   });
 
-  test("each create has a new Idempotency-Key, or the caller's, with which a failed create can be repeated", async () => {
+  test("a create has no Idempotency-Key unless the caller gives one, and replays its form even after an update", async () => {
     const client = context.client({ maxRetries: 0 });
     const before = await context.forms();
-    await client.forms.create(context.uniqueStay());
-    await client.forms.create(context.uniqueStay());
     const stay = context.uniqueStay();
-    context.proxy.injectNext(resetAfterProcessing);
-    await rejection(client.forms.create(stay, { idempotencyKey: "row 17" }));
-    const repeated = await client.forms.create(stay, { idempotencyKey: "row 17" }).withResponse();
-    expect(repeated.replayed).toBe(true);
+    const form = await client.forms.create(stay);
+    await client.forms.update(form.id, { ...stay, numberOfGuests: 3 });
+    const repeated = await client.forms.create(stay).withResponse();
+    expect([repeated.replayed, repeated.data.id]).toEqual([true, form.id]);
+    await client.forms.create(stay, { idempotencyKey: "second stay" });
     const keys = context.proxy.requests.map(({ headers }) => headers["idempotency-key"]);
-    expect(keys.slice(2)).toEqual(["row 17", "row 17"]);
-    expect(new Set(keys).size).toBe(3);
-    expect((await context.forms()).length - before.length).toBe(3);
+    expect(keys).toEqual([undefined, undefined, undefined, "second stay"]);
+    expect((await context.forms()).length - before.length).toBe(2);
   });
+
+  test.each([undefined, "row 17"])(
+    "a create that failed with the Idempotency-Key %s can be repeated with it",
+    async (idempotencyKey) => {
+      const client = context.client({ maxRetries: 0 });
+      const before = await context.forms();
+      const stay = context.uniqueStay();
+      context.proxy.injectNext(resetAfterProcessing);
+      await rejection(client.forms.create(stay, { idempotencyKey }));
+      const repeated = await client.forms.create(stay, { idempotencyKey }).withResponse();
+      expect(repeated.replayed).toBe(true);
+      expect((await context.forms()).slice(before.length)).toEqual([repeated.data]);
+    },
+  );
 
   test("updates and reads are retried", async () => {
     const client = context.client();

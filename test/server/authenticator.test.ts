@@ -18,6 +18,18 @@ afterEach(() => {
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
+/** Replaces the monotonic clock by one that is ahead by what the returned function adds. */
+function useAdvancingClock() {
+  const now = performance.now.bind(performance);
+  let advancedMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + advancedMs);
+  return async (ms: number) => {
+    advancedMs += ms;
+    // lru-cache keeps a reading of the clock for 1 ms.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+}
+
 /** CRC-32 (IEEE 802.3) bit by bit, independent of zlib. */
 function crc(text: string): number {
   let rest = ~0;
@@ -139,19 +151,38 @@ describe("authentication", () => {
 
   test("a key in constant use is looked up once per second, not once per use", async () => {
     const { key } = await makeKey(services, userId);
-    const now = performance.now.bind(performance);
-    let advancedMs = 0;
-    vi.spyOn(performance, "now").mockImplementation(() => now() + advancedMs);
+    const advanceClock = useAdvancingClock();
     const querySpy = vi.spyOn(services.db, "query");
     const authenticate = keyAuthenticator(services);
     for (let uses = 1; uses <= 100; uses++) {
       await authenticate(key);
-      advancedMs += 95;
-      // lru-cache keeps a reading of the clock for 1 ms.
-      await new Promise((resolve) => setTimeout(resolve, 2));
+      await advanceClock(95);
     }
     expect(querySpy.mock.calls.length).toBeGreaterThanOrEqual(10);
     expect(querySpy.mock.calls.length).toBeLessThanOrEqual(12);
+  });
+
+  test("requests that share a slow look-up do not rely on what it read more than 0.9 s before", async () => {
+    const { id, key } = await makeKey(services, userId);
+    const advanceClock = useAdvancingClock();
+    const { query } = services.db;
+    const authenticate = keyAuthenticator(services);
+    let joined: ReturnType<typeof authenticate>[] = [];
+    const querySpy = vi.spyOn(services.db, "query");
+    const lookUps = () => querySpy.mock.calls.filter(([name]) => name === "key").length;
+    querySpy.mockImplementationOnce(async (...statement) => {
+      const rows = await query(...statement);
+      await asOperator(services).keys.revoke({ id });
+      await advanceClock(800);
+      joined = Array.from({ length: 20 }, () => authenticate(key));
+      expect(lookUps()).toBe(1);
+      await advanceClock(1000);
+      return rows as never;
+    });
+    // It began before the revocation, as its own look-up did.
+    expect(await authenticate(key)).toMatchObject({ keyId: id });
+    expect(new Set(await Promise.all(joined))).toEqual(new Set([null]));
+    expect(lookUps()).toBe(2);
   });
 
   test("a key is rejected from its expiry on, even if it is cached", async () => {
@@ -204,15 +235,11 @@ describe("lastUsedAt", () => {
 
   test("is written at most once per minute and key", async () => {
     const start = Date.now();
-    const now = performance.now.bind(performance);
-    let advancedMs = 0;
-    vi.spyOn(performance, "now").mockImplementation(() => now() + advancedMs);
+    const advanceMonotonic = useAdvancingClock();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
-    const advanceClock = async (ms: number) => {
-      advancedMs += ms;
-      vi.setSystemTime(start + advancedMs);
-      // lru-cache keeps a reading of the clock for 1 ms.
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    const advanceClock = (ms: number) => {
+      vi.setSystemTime(Date.now() + ms);
+      return advanceMonotonic(ms);
     };
     const { id, key } = await makeKey(services, userId);
     const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");

@@ -6,6 +6,7 @@ import {
   asUser,
   catchErrorCode,
   catchRejectedFields,
+  catchServiceError,
   makeForm,
   openTestServices,
   setRole,
@@ -49,23 +50,28 @@ describe("a membership that ends while a write waits", () => {
   });
 
   test.each(ENDS)(
-    "%s: a waiting update of the form or move to the listing gets RESOURCE_NOT_FOUND",
+    "%s: a waiting update or change of the form gets RESOURCE_NOT_FOUND for the form, a waiting move to the listing for the listing",
     async (_, sql) => {
       const owner = await makeListingOwner(services);
       const other = await owner.addListing();
-      const [onListing, onOther] = [await owner.addForm(), await owner.addForm({ listingId: other.id })];
+      const [updated, changed] = [await owner.addForm(), await owner.addForm()];
+      const moved = await owner.addForm({ listingId: other.id });
       const { forms } = owner;
       const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
       const calls = [
-        catchErrorCode(forms.update({ id: onListing.id, ...fixedStay(owner.listingId) })),
-        catchErrorCode(forms.update({ id: onOther.id, ...fixedStay(owner.listingId) })),
+        catchServiceError(forms.update({ id: updated.id, ...fixedStay(owner.listingId) })),
+        catchServiceError(forms.setStatus({ id: changed.id, status: "REGISTERED" })),
+        catchServiceError(forms.update({ id: moved.id, ...fixedStay(owner.listingId) })),
       ];
-      await waitForBlocked(services, 2);
+      await waitForBlocked(services, 3);
       await lock.commit();
-      expect(await Promise.all(calls)).toEqual(["RESOURCE_NOT_FOUND", "RESOURCE_NOT_FOUND"]);
+      const notFound = (resource: string) => ({
+        serviceCode: "RESOURCE_NOT_FOUND",
+        message: expect.stringContaining(`no such ${resource},`),
+      });
+      expect(await Promise.all(calls)).toMatchObject(["form", "form", "listing"].map(notFound));
       await setRole(services, owner.listingId, owner.userId, "OWNER");
-      expect(await forms.get({ id: onListing.id })).toEqual(onListing);
-      expect(await forms.get({ id: onOther.id })).toEqual(onOther);
+      for (const form of [updated, changed, moved]) expect(await forms.get({ id: form.id })).toEqual(form);
     },
   );
 

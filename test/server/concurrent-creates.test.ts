@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import {
+  asOperator,
   catchErrorCode,
   catchServiceError,
   openTestServices,
@@ -8,10 +10,20 @@ import {
   TEST_SECRET,
   withSecrets,
 } from "../support/factories.js";
-import { makeListingOwner, ONE_FORM } from "../support/listing-owner.js";
+import { type ListingOwner, makeListingOwner, ONE_FORM } from "../support/listing-owner.js";
 import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
 
 const OLD_SECRET = "an-older-secret-for-tests-of-more-than-32-characters";
+
+/** Ids of the advisory locks on bodies and Idempotency-Keys that these backends hold or wait for. */
+async function readLockIds({ db }: Services, pids: number[], granted: boolean): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT DISTINCT ((classid::bigint << 32) | objid::bigint)::text AS id FROM pg_locks
+     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = ANY($1) AND granted = $2`,
+    [pids, granted],
+  );
+  return rows.map(({ id }) => id);
+}
 
 // In the second step of a rotation, processes disagree on the newest secret: they store other fingerprints for equal bodies,
 // and only their locks keep one from creating a form beside the other's.
@@ -46,29 +58,37 @@ describe.each([
       expect(await owner.countRows()).toEqual(ONE_FORM);
     });
 
-    test("equal creates with one, many or no Idempotency-Key make one form, and every key is bound to it", async () => {
+    test("equal creates with one, many or no Idempotency-Key make one form, and 10 of the keys are bound to it", async () => {
       const owner = await makeListingOwner(services);
-      const keys = times(30, (index) => [undefined, "one", `key ${index}`][index % 3]);
+      const keys = times(45, (index) => [undefined, "one", `key ${index}`][index % 3]);
       const results = await Promise.all(
         keys.map((key, index) => owner.create(owner.body, key, index % 2 ? second : services)),
       );
       expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(results.map(({ form }) => form.id)).size).toBe(1);
-      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 11 });
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 10 });
     });
 
-    test("after an update, 20 concurrent creates with one new Idempotency-Key make one second form", async () => {
-      const owner = await makeListingOwner(services);
-      const { form } = await owner.create(owner.body);
-      await owner.forms.update({ id: form.id, ...owner.body, numberOfGuests: 9 });
-      const results = await Promise.all(
-        times(20, (index) => owner.create(owner.body, "again", index % 2 ? second : services)),
-      );
-      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
-      expect(results[0]?.form.id).not.toBe(form.id);
-      expect((await owner.countRows()).forms).toBe(2);
-    });
+    test.each<[string, (owner: ListingOwner, id: string) => Promise<unknown>]>([
+      ["an update", (owner, id) => owner.forms.update({ id, ...owner.body, numberOfGuests: 9 })],
+      ["a rejection", (_, id) => asOperator(services).forms.setStatus({ id, status: "REJECTED" })],
+    ])(
+      "after %s, 20 concurrent creates with two new Idempotency-Keys make one second form",
+      async (_, change) => {
+        const owner = await makeListingOwner(services);
+        const { form } = await owner.create(owner.body);
+        await change(owner, form.id);
+        const results = await Promise.all(
+          times(20, (index) =>
+            owner.create(owner.body, `key ${index % 2}`, index % 4 < 2 ? services : second),
+          ),
+        );
+        expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+        expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
+        expect(results[0]?.form.id).not.toBe(form.id);
+        expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
+      },
+    );
   });
 
   describe("concurrent creates with the same Idempotency-Key", () => {
@@ -155,14 +175,81 @@ describe.each([
       const lock = await holdLock(services, LOCK_USERS, [[owner.userId, other.userId]]);
       const calls = [owner.create(owner.body, "k"), other.create(owner.body, "k", second)];
       const pids = await waitForBlocked(services, 2);
-      const { rows } = await services.db.pool.query(
-        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = ANY($1)",
-        [pids],
-      );
-      expect(rows).toHaveLength(0);
+      expect(await readLockIds(services, pids, false)).toEqual([]);
       await lock.commit();
       const results = await Promise.all(calls);
       expect(results.map(({ replayed }) => replayed)).toEqual([false, false]);
     });
+  });
+});
+
+describe("the locks of equal creates", () => {
+  let services: Services;
+
+  beforeAll(async () => {
+    services = await openTestServices();
+  });
+
+  test.each([
+    ["before and after the new secret is announced", [OLD_SECRET], [OLD_SECRET, TEST_SECRET]],
+    ["before and after the new secret is used", [OLD_SECRET, TEST_SECRET], [TEST_SECRET, OLD_SECRET]],
+    ["before and after the old secret is removed", [TEST_SECRET, OLD_SECRET], [TEST_SECRET]],
+    ["before the new secret is announced and after it is used", [OLD_SECRET], [TEST_SECRET, OLD_SECRET]],
+  ])("processes %s in a rotation wait for each other and replay", async (_, firstSecrets, secondSecrets) => {
+    const owner = await makeListingOwner(services);
+    const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+    const first = owner.create(owner.body, undefined, withSecrets(services, ...firstSecrets));
+    await waitForBlocked(services, 1);
+    const second = owner.create(owner.body, undefined, withSecrets(services, ...secondSecrets));
+    const pids = await waitForBlocked(services, 2);
+    expect(await readLockIds(services, pids, false)).toHaveLength(1);
+    await lock.commit();
+    expect(await second).toEqual({ form: (await first).form, replayed: true });
+  });
+
+  test("processes with the same secrets in another order take the locks in the same order", async () => {
+    const owner = await makeListingOwner(services);
+    const both = withSecrets(services, OLD_SECRET, TEST_SECRET);
+    const reversed = withSecrets(services, TEST_SECRET, OLD_SECRET);
+    const users = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+    const first = owner.create(owner.body, undefined, both);
+    const ids = await readLockIds(services, await waitForBlocked(services, 1), true);
+    expect(ids).toHaveLength(2);
+    await users.commit();
+    await first;
+    const held = await holdLock(services, "SELECT pg_advisory_xact_lock(unnest($1::bigint[]))", [ids]);
+    const creates = [both, reversed].map((on) => owner.create(owner.body, undefined, on));
+    const waiting = await readLockIds(services, await waitForBlocked(services, 2), false);
+    expect(waiting).toHaveLength(1);
+    await held.commit();
+    expect((await Promise.all(creates)).map(({ replayed }) => replayed)).toEqual([true, true]);
+  });
+
+  test("the ids cannot be computed from the body: another secret gives other ids", async () => {
+    const owner = await makeListingOwner(services);
+    const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+    const creates = [TEST_SECRET, OLD_SECRET].map((secret) =>
+      owner.create(owner.body, undefined, withSecrets(services, secret)),
+    );
+    const pids = await waitForBlocked(services, 2);
+    expect(await readLockIds(services, pids, true)).toHaveLength(2);
+    expect(await readLockIds(services, pids, false)).toEqual([]);
+    await lock.commit();
+    await Promise.all(creates);
+  });
+
+  test("a create overtaken by a process with other lock ids, such as one of another version, is retried and replays", async () => {
+    const owner = await makeListingOwner(services);
+    const form = await owner.addForm();
+    const [fingerprint] = fingerprints(services.keyring.fingerprint, canonicalBody(owner.body));
+    const overtaking = await holdLock(
+      services,
+      "UPDATE creations SET fingerprint = $2, current_fingerprint = $2 WHERE form_id = $1",
+      [form.id, fingerprint],
+    );
+    const create = owner.create(owner.body);
+    await waitForBlocked(services, 1);
+    await overtaking.commit();
+    expect(await create).toEqual({ form, replayed: true });
   });
 });

@@ -27,6 +27,9 @@ describe("unset settings", () => {
       LOG_LEVEL: "info",
       SMTP_TIMEOUT_SECONDS: 120,
       RETENTION_DAYS: 90,
+      AUDIT_RETENTION_DAYS: 730,
+      NOTIFICATION_RETENTION_DAYS: 90,
+      IDEMPOTENCY_KEY_RETENTION_DAYS: 90,
     });
     for (const name of [
       "DATABASE_URL",
@@ -64,6 +67,8 @@ describe("valid settings", () => {
     ["OTEL_SDK_DISABLED", "true", true],
     ["OTEL_SDK_DISABLED", "TRUE", true],
     ["OTEL_SDK_DISABLED", "False", false],
+    ["OTEL_TRACES_SAMPLER_ARG", "0", 0],
+    ["OTEL_TRACES_SAMPLER_ARG", ".25", 0.25],
     ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
     ["REDIS_URL", "rediss://cache.example", "rediss://cache.example"],
     [
@@ -101,6 +106,7 @@ describe("invalid settings", () => {
     ]),
     ["OTEL_SDK_DISABLED", "yes", "true or false"],
     ["OTEL_SDK_DISABLED", "1", "true or false"],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5", "a number from 0 to 1"],
     ["DATABASE_POOL_SIZE", "0", "an integer from 1 to 1000"],
     ["DATABASE_STATEMENT_TIMEOUT_MS", "10", "an integer from 50 to 600000"],
     ["RATE_LIMIT_MAX", "many", "an integer from 1 to 1000000000"],

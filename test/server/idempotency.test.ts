@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
+import { ERRORS } from "../../server/errors.js";
 import {
   asOperator,
   catchErrorCode,
+  catchServiceError,
   createFormWithOutcome,
   keyPrincipal,
   makeKey,
@@ -100,6 +102,20 @@ describe("an Idempotency-Key reused with another body", () => {
     expect((await owner.create(other, "another")).replayed, "the body was not bound").toBe(false);
     await expectReused();
     expect(await catchErrorCode(owner.create(owner.body, "another"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+
+  test("the error names the form that the key belongs to and the update of it, unless the form is out of scope", async () => {
+    const owner = await makeListingOwner(services);
+    const second = await owner.addListing();
+    const { form } = await owner.create(owner.body, "k");
+    const other = { ...owner.body, listingId: second.id };
+    const readMessage = async () => (await catchServiceError(owner.create(other, "k"))).message;
+    expect(await readMessage()).toContain(`belongs to form ${form.id}`);
+    expect(await readMessage()).toContain(`PUT /v1/forms/${form.id}`);
+    for (const role of ["READER", "NONE"] as const) {
+      await setRole(services, owner.listingId, owner.userId, role);
+      expect(await readMessage()).toBe(ERRORS.IDEMPOTENCY_KEY_REUSED.message);
+    }
   });
 
   test("keys that differ in case or spaces are different keys", async () => {

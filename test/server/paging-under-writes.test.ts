@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Services } from "../../server/context.js";
 import { MARK_IN_FLIGHT } from "../../server/forms/in-flight-creates.js";
@@ -133,6 +134,26 @@ describe("a create in flight", () => {
     const { items, nextCursor } = await page;
     expect(items).toEqual([form]);
     expect((await forms.list({ cursor: nextCursor ?? "" })).items).toEqual(next);
+  });
+
+  test("that does not end lets 200 pages wait with at most 25 reads of pg_locks per second, and delays no page without nextCursor", async () => {
+    const owner = await makeListingOwner(services);
+    const hung = await holdLock(services, `SELECT ${MARK_IN_FLIGHT}`);
+    const created = [await owner.addForm(), await owner.addForm()];
+    const { forms } = asUser(reader, owner.userId);
+    const query = vi.spyOn(reader.db, "query");
+    onTestFinished(() => query.mockRestore());
+    const countQueries = (name: string) => query.mock.calls.filter(([called]) => called === name).length;
+    const pages = Array.from({ length: 200 }, () => forms.list({ limit: 1 }));
+    await expect.poll(() => countQueries("forms"), { interval: 5 }).toBe(200);
+    expect((await forms.list({})).items).toEqual(created);
+    const before = countQueries("in-flight-creates");
+    await sleep(500);
+    const scans = countQueries("in-flight-creates") - before;
+    expect(scans).toBeGreaterThan(2);
+    expect(scans).toBeLessThanOrEqual(13);
+    await hung.commit();
+    for (const { items } of await Promise.all(pages)) expect(items).toEqual(created.slice(0, 1));
   });
 
   test("that takes too long makes the page fail with 503 and retryAfter", async () => {

@@ -9,6 +9,7 @@ import { longestWait } from "../../server/notifications/list.js";
 import { openQueue } from "../../server/notifications/queue.js";
 import { eraseDueEmails } from "../../server/people/retention.js";
 import { actAs } from "../../server/people/store.js";
+import { deleteOldRows } from "../../server/retention.js";
 import { appRouter } from "../../server/router.js";
 import { startWorker } from "../../server/worker.js";
 import { readActivity } from "../../server/worker-activity.js";
@@ -66,7 +67,8 @@ async function fillTables(plain: Services): Promise<void> {
      INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
        SELECT f.id, u.id, decode(md5(f.id::text), 'hex'), decode(md5(f.id::text), 'hex'), '{}'
        FROM forms f, (SELECT id FROM users LIMIT 1) u;
-     INSERT INTO idempotency_keys (holder_id, key, form_id) SELECT holder_id, form_id::text, form_id FROM creations;
+     INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+       SELECT holder_id, form_id::text, form_id, now() FROM creations;
      INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
        SELECT 'system', 'form.created', id, gen_random_uuid(), '{}' FROM forms;
      INSERT INTO notifications (kind, form_id, state, sent_at, next_attempt_at)
@@ -75,6 +77,10 @@ async function fillTables(plain: Services): Promise<void> {
        SELECT 'form.created', id, 'failed', NULL FROM forms LIMIT 3000;
      INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
+     UPDATE audit_entries SET at = '2020-01-01' WHERE id < 1000;
+     UPDATE notifications SET sent_at = '2020-01-01', created_at = '2020-01-01' WHERE form_id::text LIKE '1%';
+     UPDATE idempotency_keys SET retention_starts_at = '2020-01-01' WHERE key LIKE '1%';
+     UPDATE idempotency_keys SET retention_starts_at = NULL WHERE key LIKE '2%';
      ANALYZE`,
   );
 }
@@ -212,6 +218,7 @@ async function runBackgroundWork(services: Services): Promise<void> {
     [due],
   );
   await eraseDueEmails(services, log);
+  await deleteOldRows(services, log, new AbortController().signal);
 }
 
 /** Names of the prepared statements in `server/`. */

@@ -78,7 +78,7 @@ describe("after an update of the form", () => {
     expect((await owner.create(owner.body)).form.id).toBe(ids[2]);
   });
 
-  test("a form that is unchanged, was changed back to the body, or whose update omitted the address is replayed for a new key, whatever its status", async () => {
+  test("a form that is unchanged, was changed back to the body, or whose update omitted the address is replayed for a new key until it has ended", async () => {
     const owner = await makeListingOwner(services);
     const first = await owner.create(owner.body);
     const update = (fields: Partial<FormBody>) =>
@@ -92,8 +92,10 @@ describe("after an update of the form", () => {
     await expectReplay("changed back");
     await update({ guestEmail: undefined });
     await expectReplay("without an address");
-    await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
-    await expectReplay("another status");
+    for (const status of ["COMPLETED", "ACCEPTED", "VALIDATED", "ARCHIVED", "SENT"]) {
+      await asOperator(services).forms.setStatus({ id: first.form.id, status, force: true });
+      await expectReplay(status);
+    }
     await update({ guestEmail: "other@example.com" });
     expect((await owner.create(owner.body, "another address")).replayed).toBe(false);
   });
@@ -121,6 +123,65 @@ describe("after an update of the form", () => {
     const fresh = asUser(services, owner.userId, { idempotencyKey: "fresh" });
     await fresh.forms.update({ id: first.form.id, ...fixedStay(owner.listingId) });
     expect((await owner.create({ ...owner.body, numberOfGuests: 5 }, "fresh")).replayed).toBe(false);
+  });
+});
+
+describe("a rebooked stay", () => {
+  test.each(["REJECTED", "INVALIDATED", "CHECKED_OUT"])(
+    "once the form is %s, a new Idempotency-Key creates a new form with its own email, which equal requests then replay",
+    async (status) => {
+      const owner = await makeListingOwner(services);
+      const first = await owner.create(owner.body, "first");
+      await asOperator(services).forms.setStatus({ id: first.form.id, status });
+      expect(await owner.create(owner.body), "without a key").toEqual({ form: first.form, replayed: true });
+      const second = await owner.create(owner.body, "second");
+      expect(second).toMatchObject({ replayed: false, form: { status: "SENT" } });
+      expect(second.form.id).not.toBe(first.form.id);
+      expect(second.form.publicId).not.toBe(first.form.publicId);
+      const results = { first, second };
+      for (const [key, of] of [
+        [undefined, "second"],
+        ["second", "second"],
+        ["first", "first"],
+        ["third", "second"],
+        ["third", "second"],
+      ] as const) {
+        expect(await owner.create(owner.body, key)).toEqual({ form: results[of].form, replayed: true });
+      }
+      // Two creates and the status change are audited.
+      expect(await owner.countRows()).toEqual({
+        forms: 2,
+        creations: 2,
+        notifications: 2,
+        keys: 3,
+        audit: 3,
+      });
+    },
+  );
+
+  test("an Idempotency-Key that replayed the form before it ended still replays it", async () => {
+    const owner = await makeListingOwner(services);
+    const first = await owner.create(owner.body);
+    await owner.create(owner.body, "bound");
+    await asOperator(services).forms.setStatus({ id: first.form.id, status: "REJECTED" });
+    expect(await owner.create(owner.body, "bound")).toEqual({ form: first.form, replayed: true });
+  });
+
+  test("each ended form can be followed by another, and the listing's rules apply to it", async () => {
+    const owner = await makeListingOwner(services);
+    const ids = [];
+    for (const key of ["a", "b", "c"]) {
+      const { form, replayed } = await owner.create(owner.body, key);
+      expect(replayed).toBe(false);
+      ids.push(form.id);
+      await asOperator(services).forms.setStatus({ id: form.id, status: "REJECTED" });
+    }
+    for (const [index, key] of ["a", "b", "c"].entries()) {
+      expect((await owner.create(owner.body, key)).form.id).toBe(ids[index]);
+    }
+    await services.db.pool.query("UPDATE listings SET active = false WHERE id = $1", [owner.listingId]);
+    expect(await catchErrorCode(owner.create(owner.body, "d"))).toBe("VALIDATION_ERROR");
+    expect((await owner.create(owner.body)).form.id).toBe(ids[2]);
   });
 });
 

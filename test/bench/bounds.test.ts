@@ -1,0 +1,174 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import {
+  assertSameNode,
+  type CpuFigures,
+  compareWithRecorded,
+  MAX_GROWTH,
+  MAX_OTHER_LOAD,
+  OPERATIONS,
+  readRecorded,
+  recordRatios,
+} from "./check-regression.js";
+import { reportTargets } from "./compare-servers.js";
+import { isLatencyBounded, isMemoryBounded } from "./growth.js";
+import type { Figures, Ratios, Result } from "./measure.js";
+import { benchFolder } from "./results.js";
+import { type Modes, runMode } from "./run-mode.js";
+
+describe("the exit code of the benchmark", () => {
+  const unexpected = async () => {
+    throw new Error("another mode ran");
+  };
+  const modes: Modes = {
+    ...{ compare: unexpected, check: unexpected, growth: unexpected },
+    ...{ plot: unexpected, profile: unexpected, saturation: unexpected },
+    storage: unexpected,
+  };
+
+  test.each([
+    ["0 if the bounds are met", true, 0],
+    ["1 if a bound is missed", false, 1],
+    ["0 for a measurement without bounds", undefined, 0],
+  ])("is %s", async (_, outcome, code) => {
+    for (const mode of ["check", "growth", "plot", "profile", "saturation", "storage"] as const)
+      expect(await runMode([`--${mode}`], { ...modes, [mode]: async () => outcome })).toBe(code);
+    expect(await runMode([], { ...modes, compare: async () => outcome })).toBe(code);
+    expect(await runMode(["--record"], { ...modes, check: async () => outcome })).toBe(code);
+  });
+
+  test("is 1, with the reason, if the command line or the measurement fails", async () => {
+    const run = (...args: string[]) =>
+      promisify(execFile)(process.execPath, [join(benchFolder(), "run.mjs"), ...args], {
+        env: { PATH: process.env.PATH, BENCH_DATABASE_URL: "postgres://127.0.0.1:1/none" },
+      });
+    await expect(run("--rounds", "0")).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("--rounds must be a positive integer"),
+    });
+    await expect(run("--growth")).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("ECONNREFUSED"),
+    });
+    expect((await run("--help")).stdout).toContain("--record");
+  });
+});
+
+describe("the check of CPU time per request", () => {
+  const LIMIT: CpuFigures = { cpu: 2, postgresCpu: 1 };
+  const ratios = Object.fromEntries(OPERATIONS.map((id) => [id, LIMIT]));
+  /** Measures these figures of one operation in turn, and the recorded ones of the others. */
+  const measuring =
+    (...figures: Partial<CpuFigures>[]) =>
+    async (id: string) =>
+      id === "create" ? { ...LIMIT, ...figures.shift() } : LIMIT;
+
+  test("has a recorded ratio for every operation, and allows at most 1.3 times that", async () => {
+    const recorded = await readRecorded();
+    expect(Object.keys(recorded.ratios)).toEqual(OPERATIONS);
+    for (const { cpu, postgresCpu } of Object.values(recorded.ratios))
+      expect(Math.min(cpu, postgresCpu)).toBeGreaterThan(0);
+    expect(MAX_GROWTH).toBe(1.3);
+  });
+
+  test.each([
+    ["is met at 1.3 times the recorded ratios", [{ cpu: 2.6, postgresCpu: 1.3 }], true],
+    ["is missed if the CPU time of the service is above it three times", Array(3).fill({ cpu: 2.61 }), false],
+    ["is missed if the CPU time of Postgres is", Array(3).fill({ postgresCpu: 1.31 }), false],
+    ["is met if the third measurement is within it", [{ cpu: 9 }, { postgresCpu: 9 }, {}], true],
+    ["is missed by what could not be measured", Array(3).fill({ postgresCpu: Number.NaN }), false],
+  ])("%s", async (_, figures, isMet) =>
+    expect(await compareWithRecorded({ ratios }, measuring(...figures))).toBe(isMet),
+  );
+
+  test("fails if an operation has no recorded ratio", async () => {
+    const { create: _, ...others } = ratios;
+    await expect(compareWithRecorded({ ratios: others }, measuring())).rejects.toThrow("has no create");
+  });
+
+  test("is for the major version of Node.js that recorded", () => {
+    assertSameNode({ node: "20" }, "20.20.2");
+    expect(() => assertSameNode({ node: "20" }, "24.21.0")).toThrow(
+      /is for Node\.js 20, and this is 24\.21\.0/,
+    );
+    expect(() => assertSameNode({ node: "2" }, "20.20.2")).toThrow();
+  });
+});
+
+describe("recording CPU time per request", () => {
+  const quiet = async () => MAX_OTHER_LOAD;
+
+  test("takes the median of each ratio of five runs", async () => {
+    const runs = [2, 9, 2.2, 1.9, 2.1];
+    let calls = 0;
+    const measureOperation = async () => {
+      const cpu = runs[Math.floor(calls++ / OPERATIONS.length)] ?? Number.NaN;
+      return { cpu, postgresCpu: 1 / cpu };
+    };
+    const recorded = await recordRatios(measureOperation, quiet);
+    expect(recorded).toEqual(
+      Object.fromEntries(OPERATIONS.map((id) => [id, { cpu: 2.1, postgresCpu: 0.48 }])),
+    );
+    expect(calls).toBe(runs.length * OPERATIONS.length);
+  });
+
+  test.each([0, 1, 5])("fails if other processes use the machine after %d runs", async (busyAfter) => {
+    let checks = 0;
+    const measureLoad = async () => (checks++ === busyAfter ? 0.5 : 0);
+    const recording = recordRatios(async () => ({ cpu: 2, postgresCpu: 1 }), measureLoad);
+    await expect(recording).rejects.toThrow("The machine is not quiet: other processes use 0.50 cores.");
+  });
+});
+
+describe("the targets relative to the peers", () => {
+  const figures: Figures = {
+    ...{ requestsPerSecond: 1_000, p50: 1, p99: 2, p999: 3 },
+    ...{ cpu: 100, postgresCpu: 50, allocated: 1_000, survived: 0.01 },
+  };
+  const met: Ratios = { requestsPerSecond: 1, p50: 1, p99: 1, p999: 1, cpu: 1 };
+  const resultOf = (id: string, toL: Partial<Ratios>, service: Partial<Figures> = {}): Result => ({
+    ...{ id, title: id },
+    servers: { service: { ...figures, ...service }, L: figures },
+    relativeTo: { L: { ...met, ...toL }, "L+": met },
+  });
+  const FULL = { forms: 1_000_000, quick: false };
+
+  test("are met if every figure is within them", () => {
+    const results = [resultOf("fetch-form", {}), resultOf("list-10", {}), resultOf("live-hour", {})];
+    expect(reportTargets(results, FULL)).toBe(true);
+  });
+
+  test.each([
+    ["requests per second", [resultOf("fetch-form", { requestsPerSecond: 0.84 })]],
+    ["p99", [resultOf("list-10", { p99: 1.51 })]],
+    ["p99.9", [resultOf("list-10", { p999: 2.01 })]],
+    ["survived allocations", [resultOf("list-10", {}, { survived: 0.03 })]],
+    ["live data", [resultOf("list-10", {}), resultOf("live-hour", {}, { requestsPerSecond: 900 })]],
+    ["a figure that was not measured", [{ ...resultOf("list-10", {}), relativeTo: {} }]],
+  ])("are missed because of %s, and only reported with fewer forms or --quick", (_, results) => {
+    expect(reportTargets(results, FULL)).toBe(false);
+    expect(reportTargets(results, { ...FULL, quick: true })).toBe(true);
+    expect(reportTargets(results, { ...FULL, forms: 999_999 })).toBe(true);
+  });
+});
+
+describe("the bounds of --growth", () => {
+  test.each([
+    [1.5, true],
+    [1.51, false],
+    [Number.NaN, false],
+  ])("latency that grew by %d is within them: %s", (growth, isMet) =>
+    expect(isLatencyBounded({ growth })).toBe(isMet),
+  );
+
+  test.each([
+    ["that grows in the first quarter only", true, [100, 200, 330, 330, 330, 340, 330, 340]],
+    ["that grows by a tenth after the second quarter", true, [330, 330, 330, 330, 350, 350, 363, 363]],
+    ["that keeps growing", false, [330, 330, 340, 340, 360, 360, 380, 380]],
+    ["of less than two minutes", false, [330, 330, 330]],
+  ])("memory %s is within them: %s", (_, isMet, sizes) =>
+    expect(isMemoryBounded(sizes.map((residentMiB) => ({ residentMiB })))).toBe(isMet),
+  );
+});

@@ -1,0 +1,166 @@
+import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { FORM_STATUSES } from "../../server/forms/status.js";
+import { makeTempFolder, runTool } from "../support/run-tool.js";
+import { TSC } from "./sdk.js";
+
+const TOOL = `
+  import { createTRPCClient, httpLink, TRPCClientError } from "@trpc/client";
+  import type { AppRouter } from "guest-forms/router";
+
+  const client = createTRPCClient<AppRouter>({ links: [httpLink({ url: "http://127.0.0.1:3001/trpc" })] });
+  const form = await client.forms.get.query({ id: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" });
+  const status: ${FORM_STATUSES.map((status) => `"${status}"`).join(" | ")} = form.status;
+  const guests: number | null = form.numberOfGuests;
+  const next: string | null = (await client.listings.list.query({ limit: 10 })).nextCursor;
+  await client.forms.setParty.mutate({ id: form.id, numberOfPets: null });
+  await client.listings.update.mutate({ id: form.listingId, title: "New" });
+  const [entry] = await client.audit.trail.query({ subjectId: form.id });
+  const at: string | undefined = entry?.at;
+  try {
+    await client.users.create.mutate({ email: "a@example.com" });
+  } catch (error) {
+    if (error instanceof TRPCClientError) {
+      const data = (error as TRPCClientError<AppRouter>).data;
+      const code: "VALIDATION_ERROR" | string | undefined = data?.serviceCode;
+      const field: string | undefined = data?.errors?.[0]?.field;
+      const id: string | undefined = data?.correlationId;
+      console.log(code, field, id);
+    }
+  }
+  console.log(status, guests, next, at);
+`;
+
+const IN_PROCESS = `
+  import { createCaller, openServices, readSettings, ServiceError } from "guest-forms/caller";
+
+  const { services, close } = await openServices(readSettings(), { warn() {} });
+  const { forms } = createCaller(services, { kind: "user", userId: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" });
+  try {
+    const form = await forms.get({ id: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" });
+    const guests: number | null = form.numberOfGuests;
+  } catch (error) {
+    if (error instanceof ServiceError && error.serviceCode === "VALIDATION_ERROR") {
+      const field: string | undefined = error.errors?.[0]?.field;
+    }
+  }
+  await close();
+`;
+
+const MISTAKES: [name: string, line: string, message: RegExp][] = [
+  ["a misspelled procedure", "client.forms.gett.query({ id: form.id });", /'gett' does not exist/],
+  ["a missing field", "client.users.create.mutate({});", /'email' is missing/],
+  ["an unknown field", "client.forms.get.query({ id: form.id, more: 1 });", /'more' does not exist/],
+  [
+    "a wrong type",
+    "client.forms.setParty.mutate({ id: form.id, numberOfPets: '1' });",
+    /not assignable to type/,
+  ],
+  ["an unknown field of a response", "form.guestEmail;", /'guestEmail' does not exist/],
+  // The status is a union of the known ones, not just any text.
+  ["an unknown status", "if (form.status === 'LOST') form.id;", /'"LOST"' have no overlap/],
+];
+
+/** What a tool sees of the released types. */
+const SEEN = [
+  "inferRouterInputs<AppRouter>",
+  "inferRouterOutputs<AppRouter>",
+  "{ [Noun in keyof Caller]: Caller[Noun][keyof Caller[Noun]] }[keyof Caller]",
+  "Principal",
+  "Services",
+  "typeof openServices",
+  "typeof readSettings",
+];
+
+const ROWS = `
+  import type { inferRouterInputs, inferRouterOutputs } from "@trpc/server";
+  import type { AppRouter } from "guest-forms/router";
+  import { openServices, readSettings, type Caller, type Principal, type Services } from "guest-forms/caller";
+
+  type IsAny<T> = 0 extends 1 & T ? true : false;
+  /** "has any" if T is or contains any. */
+  type Check<T> = true extends HasAny<T> ? "has any" : "typed";
+  type HasAny<T, Depth extends 0[] = []> =
+    IsAny<T> extends true ? true
+    : Depth["length"] extends 8 ? false
+    : T extends (...args: infer Args) => infer Result ? HasAny<[Args, Awaited<Result>], [...Depth, 0]>
+    : T extends readonly (infer Item)[] ? HasAny<Item, [...Depth, 0]>
+    : T extends object ? { [Key in keyof T]-?: HasAny<T[Key], [...Depth, 0]> }[keyof T]
+    : false;
+  const detected: Check<[{ list: () => Promise<{ row: any }[]> }]> = "has any";
+  ${SEEN.map(
+    (type, n) => `
+  const typed${n}: Check<${type}> = "typed";
+  // @ts-expect-error: if a module is missing, the types that need it accept everything.
+  const resolved${n}: Check<${type}> = 0;`,
+  ).join("")}
+  console.log([detected, ${SEEN.map((_, n) => `typed${n}, resolved${n}`)}]);
+`;
+
+/** The page's command that installs the release, for the one in `tarball`. */
+async function installCommand(tarball: string): Promise<string> {
+  const page = await readFile(join(packageRoot(), "gateway/docs/internal-tools.md"), "utf8");
+  const line = /^npm install .*guest-forms-[\d.]+tgz.*$/m.exec(page)?.[0] ?? "";
+  return line.replace(/\S*guest-forms-[\d.]+tgz/, tarball);
+}
+
+/** Output of the compiler, by file. */
+const errors = new Map<string, string>();
+
+beforeAll(async () => {
+  const folder = await makeTempFolder("consumer");
+  const run = (command: string, ...args: string[]) => promisify(execFile)(command, args, { cwd: folder });
+  await run(process.execPath, join(packageRoot(), "gateway/dev/pack.mjs"), folder);
+  const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
+  const mistakes = MISTAKES.map(([, line], n) => [`mistake-${n}.ts`, `${TOOL}\n  ${line}`] as const);
+  const compilerOptions = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    module: "nodenext",
+    target: "es2022",
+    lib: ["es2022", "dom", "esnext.disposable"],
+    types: [],
+    noEmit: true,
+    skipLibCheck: false,
+  };
+  const files = {
+    "package.json": '{ "name": "tool", "private": true, "type": "module" }',
+    "tsconfig.json": JSON.stringify({ compilerOptions, include: ["*.ts"] }),
+    "tool.ts": TOOL,
+    "in-process.ts": IN_PROCESS,
+    "rows.ts": ROWS,
+    ...Object.fromEntries(mistakes),
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  await run("sh", "-euc", `${await installCommand(`./${tarball}`)} --no-audit --no-fund`);
+  const output = await runTool(process.execPath, [TSC, "-p", folder, "--pretty", "false"], 60);
+  let file = "";
+  for (const line of output.split("\n").filter(Boolean)) {
+    const path = /^(\S+?)\(\d+,\d+\): /.exec(line)?.[1];
+    // Relative to the working directory: the project's own files by name, those of packages by path.
+    if (path) file = path.includes("/node_modules/") ? path : basename(path);
+    errors.set(file, `${errors.get(file) ?? ""}${line}\n`);
+  }
+});
+
+describe("in a project that has only the packed release and tRPC's client", () => {
+  test("a tool that imports only types, and a program that calls the core in process, compile in strict mode without skipLibCheck", () => {
+    expect([...errors].filter(([file]) => !file.startsWith("mistake-"))).toEqual([]);
+  });
+
+  test("no input, output, setting or service of the released types is or contains `any`", () => {
+    expect(errors.get("rows.ts")).toBeUndefined();
+  });
+
+  test.each(MISTAKES.map((mistake, n) => [...mistake, n] as const))(
+    "%s is a compiler error",
+    (_name, _line, message, n) => {
+      expect(errors.get(`mistake-${n}.ts`)).toMatch(message);
+    },
+  );
+});

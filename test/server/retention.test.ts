@@ -1,0 +1,315 @@
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Services } from "../../server/context.js";
+import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
+import { RETENTION_TABLES, readActivity } from "../../server/worker-activity.js";
+import { asOperator, catchErrorCode, openTestServices } from "../support/factories.js";
+import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
+import { commandEnv, startTestWorker } from "../support/mail-server.js";
+import { spawnCli } from "../support/processes.js";
+
+type Table = (typeof RETENTION_TABLES)[number];
+
+const BATCH_ROWS = 500;
+
+let services: Services;
+let owner: ListingOwner;
+
+beforeAll(async () => {
+  services = await openTestServices();
+});
+
+beforeEach(async () => {
+  await services.db.pool.query("TRUNCATE forms, audit_entries, worker_activity CASCADE");
+  owner = await makeListingOwner(services);
+});
+
+/** Runs SQL and returns the first column. */
+async function run(sql: string, values: unknown[] = []): Promise<unknown[]> {
+  const { rows } = await services.db.pool.query({ text: sql, values, rowMode: "array" });
+  return rows.map(([value]) => value);
+}
+
+const countOf = async (table: Table) => Number((await run(`SELECT count(*) FROM ${table}`))[0]);
+
+const countRows = () => Promise.all(RETENTION_TABLES.map(countOf));
+
+/** Number of deleted rows by table, as counted for the metrics. */
+async function countDeleted(): Promise<number[]> {
+  const activity = await readActivity(services.db);
+  return RETENTION_TABLES.map((table) => activity.get(`deleted.${table}`)?.count ?? 0);
+}
+
+/** Starts a worker with these settings, and waits for the end of its first run. Returns its log. */
+async function runWorker(env: Record<string, string> = {}) {
+  const log = await startTestWorker(await openTestServices({ DATABASE_URL: services.db.url, ...env }));
+  const runs = async () => (await readActivity(services.db)).get("retention.run")?.count ?? 0;
+  const before = await runs();
+  await expect.poll(runs, { timeout: 20_000 }).toBeGreaterThan(before);
+  return log;
+}
+
+const INSERT_OLD: Record<Table, string> = {
+  audit_entries: `INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
+    SELECT now() - $2 * interval '1 day', 'system', 'old', $1, gen_random_uuid() FROM generate_series(1, $3)`,
+  notifications: `INSERT INTO notifications (kind, form_id, state, sent_at, next_attempt_at, created_at)
+    SELECT 'form.created', $1, 'sent', at, NULL, at
+    FROM generate_series(1, $3), (SELECT now() - $2 * interval '1 day') AS of (at)`,
+  idempotency_keys: `INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+    SELECT holder_id, 'old ' || n, $1, now() - $2 * interval '1 day' FROM generate_series(1, $3) n, creations
+    WHERE form_id = $1`,
+};
+
+/** Adds rows of this age to the tables, by default more than a batch of each. */
+async function insertOld({ count = BATCH_ROWS + 200, days = 800, tables = [...RETENTION_TABLES] } = {}) {
+  const { form } = await owner.create(owner.body);
+  for (const table of tables) await run(INSERT_OLD[table], [form.id, days, count]);
+  return form;
+}
+
+/** Blocks the batches of this table at their end, when they have deleted their rows. */
+async function blockBatches(table: Table) {
+  await run("INSERT INTO worker_activity VALUES ($1, 0, now())", [`deleted.${table}`]);
+  return holdLock(services, "SELECT FROM worker_activity WHERE name = $1 FOR UPDATE", [`deleted.${table}`]);
+}
+
+describe("the worker deletes", () => {
+  test("audit entries older than AUDIT_RETENTION_DAYS, and no younger ones", async () => {
+    const { form } = await owner.create(owner.body);
+    await run(`INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
+      SELECT now() - age::interval, 'system', age, gen_random_uuid(), gen_random_uuid()
+      FROM unnest('{1 day, 731 days, 9 days 1 hour, 10 days 1 hour, 729 days}'::text[]) age`);
+    const left = () => run("SELECT action FROM audit_entries WHERE action LIKE '%day%' ORDER BY id");
+    await runWorker();
+    expect(await left()).toEqual(["1 day", "9 days 1 hour", "10 days 1 hour", "729 days"]);
+    await runWorker({ AUDIT_RETENTION_DAYS: "10" });
+    expect(await left()).toEqual(["1 day", "9 days 1 hour"]);
+    const trail = await asOperator(services).audit.trail({ subjectId: form.id });
+    expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
+  });
+
+  const PAST = "2020-01-01T00:00:00Z";
+  const FUTURE = "2100-01-01T00:00:00Z";
+
+  test.each([
+    ["a sent one, by when it was sent", "sent", "100 days", "91 days", FUTURE, false],
+    ["a sent one, not earlier", "sent", "100 days", "89 days", FUTURE, true],
+    ["a failed one, by its last attempt", "failed", "91 days", null, PAST, false],
+    ["a failed one, not earlier", "failed", "89 days", null, PAST, true],
+    ["a failed one, not before 90 days after check-out", "failed", "3000 days", null, FUTURE, true],
+    ["not a waiting one", "waiting", "3000 days", null, PAST, true],
+    ["not a retrying one", "retrying", "3000 days", null, PAST, true],
+    ["not a running one", "running", "3000 days", null, PAST, true],
+  ])(
+    "of the notifications older than NOTIFICATION_RETENTION_DAYS %s",
+    async (_, state, age, sent, out, stays) => {
+      const { form } = await owner.create({ ...owner.body, guestEmail: null });
+      await run("UPDATE forms SET check_out_date = $2 WHERE id = $1", [form.id, out]);
+      await run(
+        `INSERT INTO notifications (kind, form_id, state, created_at, heartbeat_at, sent_at, next_attempt_at)
+       VALUES ('other', $1, $2, now() - interval '9 years', now() - $3::interval, now() - $4::interval, now() + interval '1 year')`,
+        [form.id, state, age, sent],
+      );
+      await runWorker();
+      expect(await countOf("notifications")).toBe(stays ? 1 : 0);
+    },
+  );
+
+  test("Idempotency-Keys IDEMPOTENCY_KEY_RETENTION_DAYS after the check-out they were first sent with, and no earlier; an equal body is then a replay", async () => {
+    const day = 86_400_000;
+    const stayUntil = (ms: number) => ({
+      ...owner.body,
+      checkInDate: PAST,
+      checkOutDate: new Date(ms).toISOString(),
+    });
+    const [future, late] = [stayUntil(Date.now() + day), stayUntil(Date.now() - 1000 * day)];
+    const first = await owner.create(future, "future");
+    await owner.create(future, "replay");
+    await owner.create(late, "late");
+    const keys = () => run("SELECT key FROM idempotency_keys ORDER BY key");
+    // The form's own dates do not count.
+    await run("UPDATE forms SET check_out_date = $1", [PAST]);
+    const passDays = (days: number) =>
+      run("UPDATE idempotency_keys SET retention_starts_at = retention_starts_at - $1 * interval '1 day'", [
+        days,
+      ]);
+    await passDays(89);
+    await runWorker();
+    expect(await keys(), "a key for a stay that is over is kept from its first use").toEqual([
+      ...["future", "late", "replay"],
+    ]);
+    await passDays(1.5);
+    await runWorker();
+    expect(await keys()).toEqual(["future", "replay"]);
+    await passDays(1);
+    await runWorker();
+    expect(await keys()).toEqual([]);
+    for (const key of ["future", undefined, "another"]) {
+      expect(await owner.create(future, key)).toEqual({ form: first.form, replayed: true });
+    }
+    // A retry whose key is forgotten cannot be told from a rebooking.
+    await run("UPDATE forms SET status = 'CHECKED_OUT'");
+    expect((await owner.create(late, "late")).replayed, "90 days after check-out").toBe(true);
+    expect((await owner.create(future, "rebooked")).replayed, "before").toBe(false);
+    const other = { ...future, numberOfGuests: 9 };
+    expect((await owner.create(other, "replay")).replayed, "counts as never used").toBe(false);
+  });
+
+  test("Idempotency-Keys that a version before bound, by the check-out they were first sent with, but not before they were counted", async () => {
+    const { body } = owner;
+    await owner.create(body, "future");
+    await owner.create({ ...body, checkInDate: PAST, checkOutDate: "2020-01-08T00:00:00Z" }, "past");
+    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
+    await runWorker();
+    expect(
+      await run(`SELECT key || ' ' || CASE WHEN retention_starts_at <= now() THEN 'from now' ELSE
+        to_char(retention_starts_at, 'YYYY-MM-DD') END FROM idempotency_keys ORDER BY key`),
+    ).toEqual([`future ${body.checkOutDate.slice(0, 10)}`, "past from now"]);
+    const before = await countRows();
+    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
+    await insertOld({ tables: ["idempotency_keys"] });
+    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
+    await runWorker({ IDEMPOTENCY_KEY_RETENTION_DAYS: "0" });
+    expect(await run("SELECT DISTINCT retention_starts_at FROM idempotency_keys")).toEqual([null]);
+    await runWorker();
+    expect(await run("SELECT count(*)::int FROM idempotency_keys WHERE retention_starts_at IS NULL")).toEqual(
+      [0],
+    );
+    expect(await countOf("idempotency_keys")).toBe((before[2] ?? 0) + BATCH_ROWS + 200);
+  });
+
+  test("nothing from a table whose retention is 0", async () => {
+    await insertOld({ count: 3, days: 30_000 });
+    const before = await countRows();
+    const settings = [
+      "AUDIT_RETENTION_DAYS",
+      "NOTIFICATION_RETENTION_DAYS",
+      "IDEMPOTENCY_KEY_RETENTION_DAYS",
+    ] as const;
+    await runWorker(Object.fromEntries(settings.map((name) => [name, "0"])));
+    expect(await countRows()).toEqual(before);
+    expect(await countDeleted()).toEqual([0, 0, 0]);
+    await runWorker();
+    expect(await countDeleted()).toEqual([3, 3, 3]);
+  });
+
+  test("at most 500 rows per statement, until none is due, and counts and logs them", async () => {
+    await insertOld({ count: 2 * BATCH_ROWS + 7 });
+    await run("CREATE TABLE batch_sizes (of text, rows int)");
+    await run(`CREATE FUNCTION record_batch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO batch_sizes SELECT TG_TABLE_NAME, count(*) FROM gone HAVING count(*) > 0;
+      RETURN NULL; END $$`);
+    onTestFinished(async () => {
+      await run("DROP FUNCTION record_batch CASCADE");
+      await run("DROP TABLE batch_sizes");
+    });
+    for (const table of RETENTION_TABLES) {
+      await run(`CREATE TRIGGER record AFTER DELETE ON ${table} REFERENCING OLD TABLE AS gone
+        FOR EACH STATEMENT EXECUTE FUNCTION record_batch()`);
+    }
+    const log = await runWorker();
+    for (const table of RETENTION_TABLES) {
+      const sizes = (await run("SELECT rows FROM batch_sizes WHERE of = $1", [table])).map(Number);
+      // Young audit entries come first, and are read but not deleted.
+      expect(sizes).toHaveLength(3);
+      expect(Math.max(...sizes)).toBe(BATCH_ROWS);
+      expect(log).toContainEqual({
+        level: "info",
+        facts: { table, rows: 2 * BATCH_ROWS + 7 },
+        message: "rows past their retention were deleted",
+      });
+    }
+    expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 2 * BATCH_ROWS + 7));
+  });
+
+  test("each row once if two workers start at once, one batch at a time", async () => {
+    await insertOld({ count: 3 * BATCH_ROWS });
+    const lock = await blockBatches("audit_entries");
+    const logs = [await startTestWorker(services), await startTestWorker(services)];
+    await waitForBlocked(services, 1);
+    // The other worker has found that it is not its turn, and has ended its run.
+    await expect.poll(async () => (await readActivity(services.db)).get("retention.run")?.count).toBe(1);
+    await waitForBlocked(services, 1);
+    await lock.rollback();
+    await expect.poll(async () => (await readActivity(services.db)).get("retention.run")?.count).toBe(2);
+    expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 3 * BATCH_ROWS));
+    expect(logs.flat().filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  test("a batch completely or not at all if it is killed; the next worker deletes the rest", async () => {
+    await insertOld();
+    const young = (await countRows()).map((count) => count - BATCH_ROWS - 200);
+    const lock = await blockBatches("notifications");
+    const killed = spawnCli(["worker"], { env: commandEnv(services) });
+    await waitForBlocked(services, 1);
+    await killed.stop("SIGKILL");
+    await lock.rollback();
+    const backends =
+      "SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'guest-forms' AND state = 'active'";
+    await expect.poll(() => run(`${backends} AND pid <> pg_backend_pid()`)).toEqual([0]);
+    const deleted = await countDeleted();
+    expect(deleted[0], "the table before").toBe(BATCH_ROWS + 200);
+    expect([0, BATCH_ROWS]).toContain(deleted[1]);
+    const counted = deleted.map((count, index) => (young[index] ?? 0) + BATCH_ROWS + 200 - count);
+    expect(await countRows()).toEqual(counted);
+    await runWorker();
+    expect(await countRows()).toEqual(young);
+    expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => BATCH_ROWS + 200));
+  });
+
+  test.each(RETENTION_TABLES)("rows of %s while no request waits", async (table) => {
+    const form = await insertOld();
+    const lock = await blockBatches(table);
+    await startTestWorker(services);
+    await waitForBlocked(services, 1);
+    for (const key of ["old 1", "new", undefined]) {
+      expect(await owner.create(owner.body, key)).toEqual({ form, replayed: true });
+    }
+    const other = { ...owner.body, numberOfGuests: 9 };
+    expect(await catchErrorCode(owner.create(other, "old 2"))).toBe("IDEMPOTENCY_KEY_REUSED");
+    const created = await owner.create({ ...other, guestEmail: "other@example.com" }, "newer");
+    expect(created.replayed).toBe(false);
+    await owner.forms.update({ id: form.id, ...other });
+    await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
+    expect((await owner.forms.list({})).items).toHaveLength(2);
+    expect(await waitForBlocked(services, 1), "the batch has not ended meanwhile").toHaveLength(1);
+    await lock.rollback();
+    await expect.poll(countDeleted).toEqual(RETENTION_TABLES.map(() => BATCH_ROWS + 200));
+  });
+
+  test("no notification that an operator retries at the same time", async () => {
+    const { form } = await owner.create(owner.body);
+    await run("UPDATE forms SET check_out_date = $1, guest_email = NULL", [PAST]);
+    const [id] = await run(
+      "UPDATE notifications SET state = 'failed', created_at = $1, next_attempt_at = NULL RETURNING id::text",
+      [PAST],
+    );
+    const retry = await holdLock(
+      services,
+      "UPDATE notifications SET state = 'waiting', next_attempt_at = now() + interval '1 day' WHERE id = $1",
+      [id],
+    );
+    await runWorker();
+    await retry.commit();
+    await runWorker();
+    expect(await run("SELECT state::text FROM notifications WHERE form_id = $1", [form.id])).toEqual([
+      "waiting",
+    ]);
+  });
+});
+
+describe("replays with new Idempotency-Keys", () => {
+  test("store at most 10 keys per form; a request with another one is replayed, and the key remains unused", async () => {
+    const { body } = owner;
+    const { form } = await owner.create(body, "0");
+    for (let key = 1; key < MAX_KEYS_PER_FORM + 5; key++) {
+      expect(await owner.create(body, `${key}`)).toEqual({ form, replayed: true });
+    }
+    expect(await countOf("idempotency_keys")).toBe(10);
+    const other = { ...body, numberOfGuests: 9 };
+    expect(await catchErrorCode(owner.create(other, "9"))).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect((await owner.create(other, "10")).replayed).toBe(false);
+    expect(await catchErrorCode(owner.create(body, "10"))).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect((await owner.create(body, "0")).form).toEqual(form);
+  });
+});
