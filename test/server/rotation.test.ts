@@ -146,8 +146,8 @@ describe("secrets.reencrypt", () => {
     const creates: Create[] = [];
     for (let n = 0; n < 250; n++) creates.push(await create());
     const first = await asOperator(rotating).secrets.reencrypt({});
-    expect(first).toMatchObject({ addresses: 200, creates: 200, next: expect.any(String) });
-    expect(await reencrypt()).toEqual({ addresses: 50, creates: 50 });
+    expect(first).toMatchObject({ addresses: 100, creates: 100, next: expect.any(String) });
+    expect(await reencrypt()).toEqual({ addresses: 150, creates: 150 });
     const read = async () =>
       (await services.db.pool.query("SELECT forms.xmin::text, * FROM forms JOIN creations ON form_id = id"))
         .rows;
