@@ -6,8 +6,8 @@ import { type Keyring, seal, tryOpen } from "../secrets.js";
 import { NIL_UUID, parseInstant } from "../values.js";
 import type { Renewed } from "./schema.js";
 
-/** Forms per transaction. */
-const BATCH = 200;
+/** Forms per transaction. Updates of these forms wait for it. */
+const BATCH = 100;
 
 type Stay = Pick<StoredAnswer, "listingId" | "checkInDate" | "checkOutDate" | "numberOfGuests">;
 

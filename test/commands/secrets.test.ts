@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { secretsCheck } from "../../gateway/doctor/secrets.js";
+import { readSettings } from "../../server/config.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "../support/database.js";
 import { asUser, makeListing, makeUser, openTestServices } from "../support/factories.js";
-import { runCli } from "../support/processes.js";
 import { runInProcess } from "../support/run-in-process.js";
 import { runSql } from "../support/run-sql.js";
 import { fixedStay } from "../support/stays.js";
@@ -21,10 +22,9 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
     expect(outcome).toMatchObject({ code: 0, stdout: expect.not.stringMatching(NEVER) });
     return outcome.stdout;
   };
-  const secretsCheckOf = async (secrets: string) => {
-    const { stdout } = await runCli(["doctor", "--json"], { env: envWith(secrets) });
-    const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
-    return checks.find(({ name }) => name === "secrets");
+  const doctorOn = (secrets: string) => {
+    const context = { settings: readSettings(envWith(secrets)), env: {}, processes: 1, worker: true };
+    return secretsCheck.run(context, old.db);
   };
 
   const old = await openTestServices(envWith(OLD));
@@ -47,7 +47,7 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
     ],
     unreadable: 0,
   });
-  expect(await secretsCheckOf(NEW)).toMatchObject({
+  expect(await doctorOn(NEW)).toMatchObject({
     status: "warning",
     message: expect.stringContaining(`APP_SECRETS lacks the secret ${id}, which may still be needed`),
   });
@@ -60,11 +60,11 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
   expect(printed).toContain(
     `\nSecret ${id} is needed until ${toChange.checkOutDate}: these creates cannot be renewed.`,
   );
-  expect(await secretsCheckOf(NEW)).toMatchObject({
+  expect(await doctorOn(NEW)).toMatchObject({
     status: "warning",
     message: expect.stringContaining(`which is needed until ${toChange.checkOutDate}`),
   });
-  expect(await secretsCheckOf(`${NEW},${OLD}`)).toMatchObject({ status: "ok" });
+  expect(await doctorOn(`${NEW},${OLD}`)).toMatchObject({ status: "ok" });
   const stale = await runInProcess(["secrets", "reencrypt"], envWith(`${OLD},${NEW}`));
   expect(stale).toEqual({
     code: 2,
@@ -85,7 +85,7 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
     ],
   });
 
-  expect(await secretsCheckOf(NEW)).toMatchObject({ status: "ok" });
+  expect(await doctorOn(NEW)).toMatchObject({ status: "ok" });
   const last = asUser(await openTestServices(envWith(NEW)), userId);
   expect(await last.forms.create(body)).toEqual(created);
   expect(JSON.parse(await run(NEW, "people", "erase", "guest@example.com", "--json"))).toMatchObject({

@@ -4,9 +4,11 @@ import type { Caller } from "../../server/caller.js";
 import type { Services } from "../../server/context.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { registerMigratedSecrets } from "../../server/secret-checks.js";
+import { seal } from "../../server/secrets.js";
 import { createTestDatabase } from "../support/database.js";
 import { asOperator, asUser, openTestServices } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { runSql } from "../support/run-sql.js";
 import { fixedStay } from "../support/stays.js";
 
@@ -144,8 +146,8 @@ describe("secrets.reencrypt", () => {
     const creates: Create[] = [];
     for (let n = 0; n < 250; n++) creates.push(await create());
     const first = await asOperator(rotating).secrets.reencrypt({});
-    expect(first).toMatchObject({ addresses: 200, creates: 200, next: expect.any(String) });
-    expect(await reencrypt()).toEqual({ addresses: 50, creates: 50 });
+    expect(first).toMatchObject({ addresses: 100, creates: 100, next: expect.any(String) });
+    expect(await reencrypt()).toEqual({ addresses: 150, creates: 150 });
     const read = async () =>
       (await services.db.pool.query("SELECT forms.xmin::text, * FROM forms JOIN creations ON form_id = id"))
         .rows;
@@ -182,6 +184,39 @@ describe("secrets.reencrypt", () => {
       "SELECT holder_id, fingerprint FROM creations GROUP BY 1, 2 HAVING count(*) > 1",
     );
     expect(rows).toEqual([]);
+  });
+
+  test("keeps what changed after it has read it: an erased address stays erased, and a new address is not replaced", async () => {
+    const [erased, changed] = [await create(), await create()];
+    const lock = await holdLock(services, "SELECT FROM forms FOR UPDATE");
+    const renewing = reencrypt();
+    await waitForBlocked(services, 1);
+    await lock.client.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [erased.form.id]);
+    const address = seal(rotated.keyring.email, "other@example.com", changed.form.id);
+    await lock.client.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [changed.form.id, address]);
+    await lock.commit();
+    expect(await renewing).toEqual({ addresses: 0, creates: 0 });
+    const { rows } = await services.db.pool.query("SELECT id, guest_email FROM forms ORDER BY guest_email");
+    expect(rows).toEqual([
+      { id: changed.form.id, guest_email: address },
+      { id: erased.form.id, guest_email: null },
+    ]);
+  });
+
+  test("keeps which of several equal creates replays without a key, and which with its own", async () => {
+    const first = await create();
+    const { body } = first;
+    let newest = first.form;
+    for (let n = 0; n < 6; n++) {
+      await owner.forms.update({ id: newest.id, ...stay() });
+      newest = (await owner.create(body, `newer ${n}`)).form;
+    }
+    expect(newest.id).not.toBe(first.form.id);
+    expect(await reencrypt()).toMatchObject({ creates: 7 });
+    expect(await owner.create(body, undefined, rotated)).toEqual({ form: newest, replayed: true });
+    expect(await owner.create(body, "newer 5", rotated)).toEqual({ form: newest, replayed: true });
+    const ownKey = `key of ${body.numberOfGuests}`;
+    expect(await owner.create(body, ownKey, rotated)).toEqual({ form: first.form, replayed: true });
   });
 
   test("keeps the newer of two equal creates as the one to replay, if the old secret was removed too early", async () => {
