@@ -4,7 +4,7 @@ import type { Store } from "express-rate-limit";
 import helmet from "helmet";
 import type { Logger } from "pino";
 import type { Services } from "../server/context.js";
-import { ServiceError } from "../server/errors.js";
+import { ServiceError, unavailable } from "../server/errors.js";
 import { assertCanWrite } from "../server/trpc.js";
 import { documentation } from "./docs/documentation.js";
 import { authenticate } from "./http/authenticate.js";
@@ -122,11 +122,7 @@ const rejectWhileDraining =
   (_req, res, next) => {
     if (lifecycle.stage !== "draining") return next();
     res.setHeader("Connection", "close");
-    throw new ServiceError("INTERNAL_ERROR", {
-      status: 503,
-      retryAfter: 1,
-      message: "This instance is shutting down. Retry the request.",
-    });
+    throw unavailable({ message: "This instance is shutting down. Retry the request." });
   };
 
 /** Rejects a request that would only wait behind too many others of its key holder, before it costs more. */

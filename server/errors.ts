@@ -106,6 +106,15 @@ export const notFound = (resource?: "form" | "listing") =>
     resource && { message: `There is no such ${resource}, or you have no access to it: check its id.` },
   );
 
+/** A 503. `Retry-After` is 1 to 3 seconds at random, so that clients rejected together do not return together. */
+export const unavailable = (options: Pick<ServiceErrorOptions, "message" | "cause">) =>
+  new ServiceError("INTERNAL_ERROR", {
+    status: 503,
+    retryAfter: 1 + Math.floor(Math.random() * 3),
+    message: "The service is briefly unavailable.",
+    ...options,
+  });
+
 /** Returns a VALIDATION_ERROR with one entry per field: the first error of each. */
 export function invalid(fieldErrors: FieldError[], options: { status?: number } = {}): ServiceError {
   const seen = new Set<string>();

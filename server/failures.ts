@@ -1,5 +1,5 @@
 import { type ErrorFacts, factsOf } from "./error-facts.js";
-import { ServiceError } from "./errors.js";
+import { ServiceError, unavailable } from "./errors.js";
 
 /** Retry a conflict at once and an outage later; a fault is a bug. */
 export type Failure = "conflict" | "unavailable" | "fault";
@@ -58,17 +58,9 @@ export const needsOperator = (error: unknown): boolean =>
     (fact) => fact.codes.some((code) => NEEDS_OPERATOR.test(code)) || isAboutConnecting(fact),
   );
 
-/** Seconds after which a client should retry while the database cannot be reached. */
-const RETRY_AFTER_SECONDS = 1;
-
 /** Converts any error to a ServiceError. The original becomes `cause`, for the log. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (classify(error) === "fault") return new ServiceError("INTERNAL_ERROR", { cause: error });
-  return new ServiceError("INTERNAL_ERROR", {
-    status: 503,
-    retryAfter: RETRY_AFTER_SECONDS,
-    message: "The service is briefly unavailable.",
-    cause: error,
-  });
+  return unavailable({ cause: error });
 }

@@ -1,5 +1,5 @@
 import type { Db } from "./db.js";
-import { ServiceError } from "./errors.js";
+import { type ServiceError, unavailable } from "./errors.js";
 import type { StopSignal } from "./failures.js";
 
 /** The database as the calls of one key holder use it. */
@@ -13,7 +13,6 @@ interface Holder {
 
 /** Work that may wait, per connection of a key holder. A key holder with more in the queue is rejected at once. */
 const WAITING_PER_CONNECTION = 100;
-const RETRY_AFTER_SECONDS = 1;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -92,9 +91,7 @@ export class HolderLimit {
 
   #rejection(): ServiceError {
     this.onRejected();
-    return new ServiceError("INTERNAL_ERROR", {
-      status: 503,
-      retryAfter: RETRY_AFTER_SECONDS,
+    return unavailable({
       message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
     });
   }

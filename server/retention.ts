@@ -9,7 +9,7 @@ import {
 } from "./batches.js";
 import type { Services } from "./context.js";
 import type { Sql } from "./db.js";
-import { dateKeys, deleteOldKeys } from "./forms/idempotency.js";
+import { dateKeys, deleteOldKeys } from "./forms/idempotency-key-retention.js";
 import type { RETENTION_TABLES } from "./worker-activity.js";
 
 // Reads the oldest entries by id, because ids are issued in the order of time: an index on the time would cost each create

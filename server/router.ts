@@ -5,6 +5,7 @@ import { listingsRouter } from "./listings/router.js";
 import { notificationsRouter } from "./notifications/router.js";
 import { onboardingRouter } from "./onboarding/router.js";
 import { membersRouter, peopleRouter, usersRouter } from "./people/router.js";
+import { secretsRouter } from "./rotation/router.js";
 import { router } from "./trpc.js";
 
 /**
@@ -21,6 +22,7 @@ export const appRouter = router({
   keys: keysRouter,
   notifications: notificationsRouter,
   audit: auditRouter,
+  secrets: secretsRouter,
 });
 
 export type AppRouter = typeof appRouter;

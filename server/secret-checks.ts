@@ -1,7 +1,8 @@
 import { MIGRATE } from "../prisma/advisory-locks.js";
 import type { Queryable } from "../prisma/migrate.js";
 import type { Db } from "./db.js";
-import { deriveKey } from "./secrets.js";
+import { invalid } from "./errors.js";
+import { checkValue, secretId } from "./secrets.js";
 
 /** The configured APP_SECRETS do not match this database. */
 export class SecretsRejected extends Error {
@@ -28,12 +29,16 @@ const REGISTER = `
     CASE WHEN $2::boolean THEN coalesce(excluded.newest_since, secret_checks.newest_since)
     ELSE coalesce(secret_checks.newest_since, excluded.newest_since) END`;
 
+/** Without this, `doctor` would ask for a secret that is lost. */
+const GIVE_UP_OTHERS = `
+  UPDATE secret_checks SET needed_until = CASE WHEN encode(value, 'hex') <> ALL ($1::text[]) THEN now() END`;
+
 /**
  * Throws SecretsRejected if the secrets, newest first, do not match this database. Returns false without a check if the
  * database knows no secret or has not been migrated.
  */
 export async function checkSecrets(database: Queryable, configured: readonly string[]): Promise<boolean> {
-  const known = await undefinedIfTableMissing(database.query(READ));
+  const known = await undefinedIfMissing(database.query(READ));
   if (!known) return false;
   check(known.rows as RegisteredSecret[], checkValues(configured));
   return known.rows.length > 0;
@@ -45,7 +50,7 @@ export async function checkSecrets(database: Queryable, configured: readonly str
  */
 export async function registerSecrets(db: Db, configured: readonly string[]): Promise<boolean> {
   const listed = checkValues(configured);
-  const known = await undefinedIfTableMissing(db.query<RegisteredSecret>("secret-checks", READ, []));
+  const known = await undefinedIfMissing(db.query<RegisteredSecret>("secret-checks", READ, []));
   if (!known) return false;
   check(known, listed);
   if (isRegistered(known, listed)) return true;
@@ -70,20 +75,49 @@ export async function registerMigratedSecrets(
   const listed = checkValues(configured);
   if (!acceptNewest) check((await session.query(READ)).rows as RegisteredSecret[], listed);
   await session.query(REGISTER, [listed, acceptNewest]);
+  if (acceptNewest) await session.query(GIVE_UP_OTHERS, [listed]);
 }
 
-const UNDEFINED_TABLE = "42P01";
+/** Throws VALIDATION_ERROR if the first of these secrets is an older one than the one in use. */
+export async function assertNewestInUse(db: Db, [newest]: readonly string[]): Promise<void> {
+  const [inUse] = await db.query<RegisteredSecret>("secret-checks", READ, []);
+  if (!inUse || secretId(inUse.value) === newest) return;
+  throw invalid([
+    { field: "APP_SECRETS", issue: "must have the secret first that other processes have first" },
+  ]);
+}
 
-const undefinedIfTableMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
+const READ_NEEDED = `
+  SELECT encode(value, 'hex') AS value, needed_until AS "neededUntil" FROM secret_checks
+  WHERE newest_since IS NOT NULL AND (needed_until IS NULL OR needed_until > now())
+  ORDER BY needed_until DESC`;
+
+/**
+ * Secrets that were in use, are no longer listed, and may still be needed, the longest needed first. `neededUntil` is null if
+ * it was not counted, or has no end.
+ */
+export async function findDroppedSecrets(
+  database: Queryable,
+  configured: readonly string[],
+): Promise<{ id: string; neededUntil: Date | null }[]> {
+  const needed = await undefinedIfMissing(database.query(READ_NEEDED));
+  const listed = checkValues(configured);
+  return ((needed?.rows ?? []) as { value: string; neededUntil: Date | null }[])
+    .filter(({ value }) => !listed.includes(value))
+    .map(({ value, neededUntil }) => ({ id: secretId(value), neededUntil }));
+}
+
+/** Codes for tables and columns that do not exist: the database has not been migrated. */
+const UNDEFINED = ["42P01", "42703"];
+
+const undefinedIfMissing = <Answer>(query: Promise<Answer>): Promise<Answer | undefined> =>
   query.catch((error: { code?: string }) => {
-    if (error.code !== UNDEFINED_TABLE) throw error;
+    if (!UNDEFINED.includes(error.code ?? "")) throw error;
     return undefined;
   });
 
 /** Check values reveal nothing about the secrets or the keys derived for other purposes. */
-const checkValues = (secrets: readonly string[]) => [
-  ...new Set(secrets.map((secret) => deriveKey(secret, "check").export().toString("hex"))),
-];
+const checkValues = (secrets: readonly string[]) => [...new Set(secrets.map(checkValue))];
 
 const isRegistered = (known: readonly RegisteredSecret[], listed: readonly string[]) =>
   listed.every((wanted, index) =>

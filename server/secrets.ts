@@ -16,24 +16,39 @@ export type Keys = readonly [KeyObject, ...KeyObject[]];
 
 /** The keys derived from the root secrets by HKDF-SHA-256, 32 bytes each. */
 export interface Keyring {
+  /** Ids of the secrets, for people and to tell by which one data was made. They reveal nothing about the secrets. */
+  ids: readonly [string, ...string[]];
   cursor: Keys;
   fingerprint: Keys;
   email: Keys;
   erasure: Keys;
 }
 
+type Purpose = Exclude<keyof Keyring, "ids"> | "check";
+
 /** Derives the key of a root secret for one purpose. */
-export const deriveKey = (secret: string, purpose: keyof Keyring | "check"): KeyObject =>
+export const deriveKey = (secret: string, purpose: Purpose): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync("sha256", secret, "guest-forms", purpose, 32)));
 
+/** The value by which a database recognizes a secret, in hex. */
+export const checkValue = (secret: string): string => deriveKey(secret, "check").export().toString("hex");
+
+const ID_LENGTH = 8;
+
+/** The id of the secret with this check value. */
+export const secretId = (check: string): string => check.slice(0, ID_LENGTH);
+
 export function deriveKeyring(secrets: readonly string[]): Keyring {
-  const derive = (purpose: keyof Keyring): Keys => {
-    const [first, ...rest] = secrets.map((secret) => deriveKey(secret, purpose));
-    if (!first)
-      throw new Error("There is no application secret. Set APP_SECRETS or run `guest-forms migrate`.");
-    return [first, ...rest];
-  };
+  const [newest, ...others] = secrets;
+  if (newest === undefined)
+    throw new Error("There is no application secret. Set APP_SECRETS or run `guest-forms migrate`.");
+  const ofEach = <Value>(value: (secret: string) => Value): readonly [Value, ...Value[]] => [
+    value(newest),
+    ...others.map(value),
+  ];
+  const derive = (purpose: Purpose): Keys => ofEach((secret) => deriveKey(secret, purpose));
   return {
+    ids: ofEach((secret) => secretId(checkValue(secret))),
     cursor: derive("cursor"),
     fingerprint: derive("fingerprint"),
     email: derive("email"),
@@ -70,19 +85,30 @@ export function seal(keys: Keys, text: string, boundTo: string): Buffer {
 }
 
 /** Decrypts the result of `seal` with whichever key fits. Throws if none does. */
-export function open(keys: Keys, sealed: Uint8Array, boundTo: string): string {
+export const open = (keys: Keys, sealed: Uint8Array, boundTo: string): string => {
+  const opened = tryOpen(keys, sealed, boundTo);
+  if (!opened) throw new Error("None of the application's secrets can decrypt this value.");
+  return opened.text;
+};
+
+/** As `open`, with the position of the key that fits; undefined if none does. */
+export function tryOpen(
+  keys: Keys,
+  sealed: Uint8Array,
+  boundTo: string,
+): { text: string; position: number } | undefined {
   const box = Buffer.from(sealed);
   const iv = box.subarray(1, 1 + IV_BYTES);
   const tag = box.subarray(1 + IV_BYTES, 1 + IV_BYTES + TAG_BYTES);
-  for (const key of keys) {
-    const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
-    decipher.setAAD(Buffer.from(boundTo)).setAuthTag(tag);
+  for (const [position, key] of keys.entries()) {
     try {
+      const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
+      decipher.setAAD(Buffer.from(boundTo)).setAuthTag(tag);
       const opened = decipher.update(box.subarray(1 + IV_BYTES + TAG_BYTES));
-      return Buffer.concat([opened, decipher.final()]).toString("utf8");
+      return { text: Buffer.concat([opened, decipher.final()]).toString("utf8"), position };
     } catch {
       // Try the next key.
     }
   }
-  throw new Error("None of the application's secrets can decrypt this value.");
+  return undefined;
 }

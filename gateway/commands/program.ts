@@ -12,6 +12,7 @@ import { addMembers } from "./members.js";
 import { addMigrate } from "./migrate.js";
 import { addNotifications } from "./notifications.js";
 import { addPeople } from "./people.js";
+import { addSecrets } from "./secrets.js";
 import { addServe } from "./serve.js";
 import { addTrace } from "./trace.js";
 import { addUsers } from "./users.js";
@@ -52,6 +53,7 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addForms(program);
   addNotifications(program);
   addPeople(program);
+  addSecrets(program);
   addTrace(program);
   return program;
 }

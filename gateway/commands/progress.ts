@@ -6,18 +6,20 @@ type Output = Pick<NodeJS.WriteStream, "write" | "isTTY">;
 export class Progress {
   done = 0;
   readonly total: number;
+  private readonly unit: string;
   private readonly output: Output;
   private drawn = "";
 
-  constructor(total: number, output: Output = process.stderr) {
+  constructor(total: number, output: Output = process.stderr, unit = "rows") {
     this.total = total;
+    this.unit = unit;
     this.output = output;
   }
 
   add(count: number): void {
     this.done += count;
     const bar = "#".repeat(Math.floor((WIDTH * this.done) / this.total)).padEnd(WIDTH, ".");
-    this.draw(`[${bar}] ${this.done} of ${this.total} rows`);
+    this.draw(`[${bar}] ${this.done} of ${this.total} ${this.unit}`);
   }
 
   /** Removes the bar. */

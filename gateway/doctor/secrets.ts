@@ -1,5 +1,5 @@
-import { checkSecrets } from "../../server/secret-checks.js";
-import { type DatabaseCheck, failed, ok, warning } from "./check.js";
+import { checkSecrets, findDroppedSecrets } from "../../server/secret-checks.js";
+import { type CheckResult, type DatabaseCheck, failed, ok, warning } from "./check.js";
 
 export const secretsCheck: DatabaseCheck = {
   name: "secrets",
@@ -7,6 +7,8 @@ export const secretsCheck: DatabaseCheck = {
     const isKnown = await checkSecrets(db.pool, settings.APP_SECRETS ?? []);
     const hasStored = (await db.prisma.storedSecret.count()) > 0;
     if (settings.APP_SECRETS) {
+      const [dropped] = await findDroppedSecrets(db.pool, settings.APP_SECRETS);
+      if (dropped) return warnAboutDropped(dropped);
       return isKnown || !hasStored
         ? ok(isKnown ? "The database knows APP_SECRETS." : "The next start registers APP_SECRETS.")
         : warning(
@@ -20,3 +22,10 @@ export const secretsCheck: DatabaseCheck = {
     return settings.NODE_ENV === "production" ? warning(`${stored} Set APP_SECRETS.`) : ok(stored);
   },
 };
+
+const warnAboutDropped = ({ id, neededUntil }: { id: string; neededUntil: Date | null }): CheckResult =>
+  warning(
+    neededUntil
+      ? `APP_SECRETS lacks the secret ${id}, which is needed until ${neededUntil.toISOString()}: list it behind the newest one until then.`
+      : `APP_SECRETS lacks the secret ${id}, which may still be needed: list it behind the newest one, and run \`guest-forms secrets reencrypt\`.`,
+  );

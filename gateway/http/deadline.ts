@@ -1,7 +1,7 @@
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
-import { ServiceError } from "../../server/errors.js";
+import { unavailable } from "../../server/errors.js";
 import { type StopSignal, Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
@@ -60,13 +60,7 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
   };
 }
 
-const timeoutError = () =>
-  new ServiceError("INTERNAL_ERROR", {
-    status: 503,
-    retryAfter: 1,
-    message: "The service is briefly unavailable.",
-    cause: new Error("the request took too long"),
-  });
+const timeoutError = () => unavailable({ cause: new Error("the request took too long") });
 
 /** Skips the remaining handlers if the deadline has already sent a response. */
 export const stopIfAnswered: RequestHandler = (_req, res, next) => {

@@ -13,8 +13,13 @@ export function retryAfterSeconds(headers: ResponseHeaders): number | undefined 
   return waitMs >= 0 ? Math.ceil(waitMs / 1000) : undefined;
 }
 
-/** Delay after a failed attempt (counted from 1): `Retry-After`, or exponential backoff with full jitter. */
-export const retryDelayMs = (attempt: number, retryAfter: number | undefined): number =>
-  retryAfter
-    ? retryAfter * 1000
-    : Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (attempt - 1));
+/**
+ * Delay after a failed attempt (counted from 1): `Retry-After` and up to a quarter more at random, so that clients do not
+ * return together, or exponential backoff with full jitter. The added time is at most half of what is left until the
+ * deadline after `Retry-After`.
+ */
+export function retryDelayMs(attempt: number, retryAfter: number | undefined, remainingMs: number): number {
+  if (!retryAfter) return Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (attempt - 1));
+  const earliestMs = retryAfter * 1000;
+  return earliestMs + Math.random() * Math.max(0, Math.min(earliestMs / 4, (remainingMs - earliestMs) / 2));
+}

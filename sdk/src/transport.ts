@@ -113,8 +113,10 @@ export class Transport {
         if ("response" in outcome) return outcome.response;
         lastFailure = outcome;
         const { error, retryable } = outcome;
-        const delay = retryDelayMs(attempt, error instanceof ApiError ? error.retryAfter : undefined);
-        if (!retryable || attempt > maxRetries || delay >= deadline.remainingMs()) throw error;
+        const retryAfter = error instanceof ApiError ? error.retryAfter : undefined;
+        const remainingMs = deadline.remainingMs();
+        const delay = retryDelayMs(attempt, retryAfter, remainingMs);
+        if (!retryable || attempt > maxRetries || delay >= remainingMs) throw error;
         defaults.log.write("warn", `retrying ${label}`, {
           attempt,
           delay: Math.round(delay),

@@ -1,5 +1,4 @@
 import { createHmac, hash, type KeyObject } from "node:crypto";
-import { BATCH_ROWS, type Batch, batchOf, countDeleted, NO_OTHER_BATCH, oneRow } from "../batches.js";
 import type { Settings } from "../config.js";
 import type { Sql, SqlTransaction } from "../db.js";
 import { ServiceError } from "../errors.js";
@@ -45,6 +44,18 @@ export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffe
     Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
   const [first, ...rest] = keys;
   return [sign(first), ...rest.map(sign)];
+}
+
+/** Returns the fingerprint of the same body by the newest key. Undefined if `stored` is of none of these bodies. */
+export function renewFingerprint(
+  keys: Keys,
+  stored: Uint8Array,
+  bodies: readonly CanonicalBody[],
+): Buffer | undefined {
+  const same = bodies
+    .map((body) => fingerprints(keys, body))
+    .find((all) => all.some((one) => one.equals(stored)));
+  return same?.[0];
 }
 
 export interface CreateRequest {
@@ -137,11 +148,13 @@ export function findOriginal(
   if (byKey && !byKey.hasEqualBody) throw keyReused(byKey);
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
-  const isNewKey = key !== undefined && (days === 0 || Date.now() < checkOutDate + days * DAY_MS);
+  const keptUntil = days === 0 ? Infinity : checkOutDate + (24 * days - 1) * HOUR_MS;
+  const isNewKey = key !== undefined && Date.now() < keptUntil;
   return isNewKey && isReplaceable ? undefined : byBody;
 }
 
-const DAY_MS = 86_400_000;
+/** Also the difference that the clocks of the process and the database may have. */
+const HOUR_MS = 3_600_000;
 
 const keyReused = ({ formId, isInScope }: EarlierCreate) =>
   new ServiceError(
@@ -197,35 +210,19 @@ export async function releaseFingerprint(tx: Sql, { formId }: EarlierCreate): Pr
   await tx.query("release-fingerprint", RELEASE, [formId]);
 }
 
-// Keys bound by a version without the column. `greatest` ignores null.
-const DATE_KEYS = `
-  WITH dated AS (
-    UPDATE idempotency_keys k
-    SET retention_starts_at = greatest((
-      SELECT (c.answer ->> 'checkOutDate')::timestamptz FROM creations c WHERE c.form_id = k.form_id), now())
-    WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM idempotency_keys WHERE retention_starts_at IS NULL AND ${NO_OTHER_BATCH} LIMIT ${BATCH_ROWS}))
-    RETURNING true
-  )
-  SELECT count(*)::int AS rows FROM dated`;
+// If a create with an equal body was made while the old secret was not listed, that one stays the one to replay.
+const RENEW = `
+  UPDATE creations c SET fingerprint = $2::bytea, secret_id = $3::text, current_fingerprint =
+    CASE WHEN c.current_fingerprint IS NOT NULL AND NOT EXISTS (
+      SELECT FROM creations o
+      WHERE o.holder_id = c.holder_id AND o.current_fingerprint = $2::bytea AND o.form_id <> c.form_id
+    ) THEN $2::bytea END
+  WHERE c.form_id = $1::uuid`;
 
-/** Sets when the retention of a batch of keys starts, if a version before this one has bound them. */
-export async function dateKeys(db: Sql): Promise<Batch> {
-  return oneRow(await db.query<Batch>("date-keys", DATE_KEYS, []));
-}
-
-const DELETE_KEYS = `
-  WITH due AS MATERIALIZED (
-    SELECT ctid, retention_starts_at AS position FROM idempotency_keys
-    WHERE retention_starts_at < now() - make_interval(days => $1::int) AND retention_starts_at >= $2::timestamptz
-      AND ${NO_OTHER_BATCH}
-    ORDER BY retention_starts_at LIMIT ${BATCH_ROWS} FOR UPDATE SKIP LOCKED
-  ), gone AS (
-    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT ctid FROM due)) RETURNING true
-  ), counted AS (${countDeleted("idempotency_keys", "gone")})
-  ${batchOf("due")}`;
-
-/** Deletes a batch of keys whose retention started `days` ago, from this time on. */
-export async function deleteOldKeys(db: Sql, days: number, from: string): Promise<Batch> {
-  return oneRow(await db.query<Batch>("delete-old-keys", DELETE_KEYS, [days, from]));
+/** Stores the same body's fingerprint made with another secret. */
+export async function renewCreation(
+  sql: Sql,
+  { formId, fingerprint, secretId }: { formId: string; fingerprint: Uint8Array; secretId: string },
+): Promise<void> {
+  await sql.query("renew-creation", RENEW, [formId, fingerprint, secretId]);
 }

@@ -171,8 +171,8 @@ const INSERT = `
     FROM in_flight
     RETURNING ${FORM_COLUMNS}
   ), creation AS (
-    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
-    VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb)
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
+    VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb, $15::text)
   ), notification AS (
     ${enqueueFormCreated("SELECT $1::uuid, $4::timestamptz, $14::uuid WHERE $9::bytea IS NOT NULL AND $5::timestamptz > now()")}
   )
@@ -184,7 +184,7 @@ export interface NewForm extends FormState {
 }
 
 /** The response to a create, stored for its replays. `createdAt` is stored with the form. */
-export type Answer = Omit<FormRow, "createdAt">;
+type Answer = Omit<FormRow, "createdAt">;
 
 /** A stored response, possibly older than some of the fields. */
 export type StoredAnswer = Partial<Answer> & Pick<FormRow, "id" | "listingId" | "publicId" | "status">;
@@ -195,6 +195,14 @@ const NULL_FIELDS = nullFields(formV1);
 export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
   projectForm({ ...NULL_FIELDS, ...answer, createdAt });
 
+interface NewCreation {
+  holderId: string;
+  answer: Answer;
+  correlationId: string;
+  /** Id of the secret of the fingerprint. */
+  secretId: string;
+}
+
 /**
  * Inserts a form, its create request with the stored response, and a notification if there is an email address and the stay
  * is not over.
@@ -202,9 +210,9 @@ export const restoreForm = (answer: StoredAnswer, createdAt: string): FormV1 =>
 export async function insertForm(
   sql: Sql,
   { id, publicId, ...state }: NewForm,
-  { holderId, answer, correlationId }: { holderId: string; answer: Answer; correlationId: string },
+  { holderId, answer, correlationId, secretId }: NewCreation,
 ): Promise<FormV1> {
-  const creation = [holderId, JSON.stringify(answer), correlationId];
+  const creation = [holderId, JSON.stringify(answer), correlationId, secretId];
   return projectWritten(
     await sql.query<FormRow>("insert-form", INSERT, [id, ...stateValues(state), publicId, ...creation]),
   );
@@ -234,4 +242,18 @@ const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
 /** Erases the guests' email addresses of forms that the transaction has locked. */
 export async function eraseGuestEmails(tx: Sql | Transaction, ids: string[]): Promise<void> {
   await queryIn(tx, "erase-guest-emails", ERASE, [ids]);
+}
+
+const RENEW = `
+  UPDATE forms f SET guest_email = renewed.guest_email, fingerprint = renewed.fingerprint
+  FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed(id, guest_email, fingerprint) WHERE f.id = renewed.id`;
+
+/** Stores the same addresses and fingerprints made with another secret, for forms that the transaction has locked. */
+export async function renewForms(
+  sql: Sql,
+  forms: readonly ({ id: string } & Pick<FormState, "guestEmail" | "fingerprint">)[],
+): Promise<void> {
+  const emails = forms.map(({ guestEmail }) => guestEmail);
+  const fingerprints = forms.map(({ fingerprint }) => fingerprint);
+  await sql.query("renew-forms", RENEW, [forms.map(({ id }) => id), emails, fingerprints]);
 }

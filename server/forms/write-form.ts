@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import { audit } from "../audit.js";
 import type { InAppContext, ScopedContext } from "../context.js";
-import { type Keys, open, seal } from "../secrets.js";
+import { seal, tryOpen } from "../secrets.js";
 import {
   bindKey,
   type CanonicalBody,
@@ -65,7 +65,12 @@ export function createForm(
       insertForm(
         tx,
         { ...answer, guestEmail, fingerprint },
-        { holderId: request.holderId, answer, correlationId: context.correlationId },
+        {
+          holderId: request.holderId,
+          answer,
+          correlationId: context.correlationId,
+          secretId: services.keyring.ids[0],
+        },
       ),
       bindKey(tx, request, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
@@ -88,7 +93,8 @@ export function updateFormStay(context: ScopedContext, id: string, input: FormBo
 
     checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const guestEmail = body.guestEmail ?? openStoredEmail(keyring.email, stored.guestEmail, id);
+    const guestEmail =
+      body.guestEmail ?? (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
     const [form] = await Promise.all([
       updateForm(tx, id, {
@@ -150,12 +156,3 @@ const stayOf = (body: CanonicalBody) =>
     checkOutDate: new Date(body.checkOutDate).toISOString(),
     numberOfGuests: body.numberOfGuests,
   }) satisfies Partial<FormState>;
-
-/** Decrypts the stored address; null if there is none or no secret can decrypt it. */
-function openStoredEmail(keys: Keys, sealed: Uint8Array | null, id: string): string | null {
-  try {
-    return sealed && open(keys, sealed, id);
-  } catch {
-    return null;
-  }
-}

@@ -4,7 +4,8 @@ import { type Db, queryIn, type Transaction } from "../db.js";
 import { waitForInFlightWrites } from "../forms/in-flight-writes.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelNotifications } from "../notifications/cancel.js";
-import { type Keys, open } from "../secrets.js";
+import { type Keys, tryOpen } from "../secrets.js";
+import { NIL_UUID } from "../values.js";
 import { hashAddress } from "./address-hash.js";
 import { storeErasures } from "./erasures.js";
 import type { Erased, ErasureCounts } from "./schema.js";
@@ -65,6 +66,17 @@ interface Sealed {
   createdMs: number;
 }
 
+/** All forms that have an address, in batches. */
+export async function* readStoredAddresses(db: Db): AsyncGenerator<Sealed[]> {
+  let last = NIL_UUID;
+  for (let isFull = true; isFull; ) {
+    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
+    yield rows;
+    isFull = rows.length === BATCH;
+    last = rows.at(-1)?.id ?? last;
+  }
+}
+
 /** Whether to erase this address, which is in lower case, from a form created at this time. */
 type IsErased = (address: string, createdMs: number) => boolean;
 
@@ -116,13 +128,7 @@ export async function eraseWhere(
   };
 
   const start = await readStart(db);
-  let last = "00000000-0000-0000-0000-000000000000";
-  for (let isFull = true; isFull; ) {
-    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
-    await eraseFrom(rows);
-    isFull = rows.length === BATCH;
-    last = rows.at(-1)?.id ?? last;
-  }
+  for await (const rows of readStoredAddresses(db)) await eraseFrom(rows);
   let { horizon } = start;
   for (let hasFound = true; hasFound; ) {
     await waitForInFlightWrites(db);
@@ -155,10 +161,5 @@ const matches = ({ createdMs }: Sealed, address: string | undefined, isErased: I
   address !== undefined && isErased(address, createdMs);
 
 /** Decrypts and lower-cases the address; undefined if no secret can decrypt it. */
-function addressOf({ id, guest_email }: Sealed, keys: Keys): string | undefined {
-  try {
-    return open(keys, guest_email, id).toLowerCase();
-  } catch {
-    return undefined;
-  }
-}
+const addressOf = ({ id, guest_email }: Sealed, keys: Keys): string | undefined =>
+  tryOpen(keys, guest_email, id)?.text.toLowerCase();

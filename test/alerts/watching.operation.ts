@@ -10,7 +10,7 @@ import { describeWithBinary, findCommand } from "../support/describe-with-binary
 import { createRedis, type ExternalServer } from "../support/external-server.js";
 import { startLoad } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
-import { operatingBlock, runScript } from "../support/operating-page.js";
+import { operatingBlock, runFromPage, runScript } from "../support/operating-page.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { readQueries } from "./dashboard.js";
 import { type Prometheus, startPrometheus } from "./prometheus.js";
@@ -47,14 +47,14 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
 
     /** Runs the block of gateway/docs/operating.md that contains `text` in the test's folders. */
     const runBlock = async (text: string) => {
-      const { stdout } = await runScript(operatingBlock(text), {
-        env: { INTERNAL_TOKEN: TOKEN },
-        replace: {
-          "/etc/prometheus": folder,
-          "/opt/guest-forms": packageRoot(),
-          "http://127.0.0.1:3001": watched.url,
-        },
-      });
+      const replace = {
+        "/etc/prometheus": folder,
+        "/opt/guest-forms": packageRoot(),
+        "http://127.0.0.1:3001": watched.url,
+      };
+      const { stdout } = await runFromPage(operatingBlock(text), (script) =>
+        runScript(script, { env: { INTERNAL_TOKEN: TOKEN }, replace }),
+      );
       return stdout;
     };
 

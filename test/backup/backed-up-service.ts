@@ -15,7 +15,7 @@ import {
 import { type GatewayProcess, startGatewayProcess } from "../support/gateway-processes.js";
 import { AS_POSTGRES, type InstalledPostgres } from "../support/installed-postgres.js";
 import { mailEnv, startMailServer } from "../support/mail-server.js";
-import { operatingBlock, operatingInline, runScript } from "../support/operating-page.js";
+import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
 import { type RunningProcess, runCli, spawnCli } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
@@ -114,7 +114,7 @@ export class BackedUpService {
 
   /** Runs the block of gateway/docs/operating.md that contains `text`, changed by `edit`, and returns its output. */
   runBlock(text: string, { edit = (block: string) => block } = {}): Promise<string> {
-    return this.#runOnPage(edit(operatingBlock(text)));
+    return runFromPage(operatingBlock(text), (script) => this.#runOnMachine(edit(script)));
   }
 
   /** Replaces the date of a backup's name in a command of the page by that of the backup that was made. */
@@ -127,11 +127,11 @@ export class BackedUpService {
 
   /** Runs the inline command of gateway/docs/operating.md that contains `text`. */
   runInline(text: string): Promise<string> {
-    return this.#runOnPage(operatingInline(text));
+    return runFromPage(operatingInline(text), (script) => this.#runOnMachine(script));
   }
 
   // Commands of PostgreSQL run as the user who owns it. Folders of the page are below a temporary one.
-  async #runOnPage(script: string): Promise<string> {
+  async #runOnMachine(script: string): Promise<string> {
     const { folder, port, binFolder } = this.#postgres;
     const isOwn = script.startsWith("guest-forms");
     const { stdout } = await runScript(script, {

@@ -38,7 +38,9 @@ describe("people erase", () => {
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^forms: +0$/m) });
   });
 
-  test("exits with 1 and says what to do if addresses could not be checked, unless that is allowed; prints the record in any case", async () => {
+  test("exits with 1 and says what to do if addresses could not be checked, unless that is allowed; prints the record in any case", {
+    timeout: 180_000,
+  }, async () => {
     await storeUnreadable(1);
     const args = ["people", "erase", "guest@example.com", "--json"];
     const one = await runCli(args, { env: commandEnv(services) });
@@ -146,7 +148,9 @@ describe("people erasures and people reapply", () => {
     expect(rows).toHaveLength(1);
   });
 
-  test("reapply exits with 1 and says what to do if it could not check an address or a record, unless that is allowed", async () => {
+  test("reapply exits with 1 and says what to do if it could not check an address or a record, unless that is allowed", {
+    timeout: 180_000,
+  }, async () => {
     const other = withSecrets(services, "another-secret-of-at-least-32-characters");
     const record = await asOperator(other).people.erase({ email: "guest@example.com" });
     await services.db.pool.query("TRUNCATE erasures");

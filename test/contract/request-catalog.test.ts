@@ -4,6 +4,7 @@ import document from "../../gateway/openapi/openapi.json" with { type: "json" };
 import { ERRORS, type ErrorCode } from "../../server/errors.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, setRole } from "../support/factories.js";
+import { writeFixtures } from "../support/form-write-guard.js";
 import { startTestGateway } from "../support/gateway.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
 import { authentication } from "./catalog/authentication.js";
@@ -88,14 +89,13 @@ beforeAll(async () => {
     [ID.otherHolderForm, ID.otherHolderListing],
     [ID.readerForm, ID.readerListing],
   ]) {
-    await db.prisma.form.create({
-      data: {
-        id: String(id),
-        publicId: randomPublicId(),
-        listingId: String(listingId),
-        fingerprint: Buffer.alloc(32),
-      },
-    });
+    const data = {
+      id: String(id),
+      publicId: randomPublicId(),
+      listingId: String(listingId),
+      fingerprint: Buffer.alloc(32),
+    };
+    await writeFixtures(db, (tx) => tx.form.create({ data }));
   }
   rows = await gateway.snapshotTables();
 });

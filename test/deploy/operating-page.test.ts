@@ -1,71 +1,84 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings } from "../../server/config.js";
-import { operatingBlock, operatingInline, readCommands } from "../support/operating-page.js";
+import {
+  findNotRun,
+  NEVER_RUN,
+  type PageCommand,
+  readCommands,
+  runFromPage,
+  runScript,
+} from "../support/operating-page.js";
+import { runCli } from "../support/processes.js";
+import { type Run, readRuns } from "../support/ran-commands.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
-// Every command of gateway/docs/operating.md is run by a test. Tests that run blocks and inline code of the page, with
-// test/support/operating-page.ts, are found by their calls. Name the test of any other command in RUN_ELSEWHERE.
+describe("a command of operating.md counts as run by a test", () => {
+  const block = "psql -c 'SELECT 1'\nguest-forms migrate\n";
+  const inBlock = (text: string): PageCommand => ({ text, source: block, isInline: false });
+  const inline = (text: string): PageCommand => ({ text, source: text, isInline: true });
+  const migrate = inBlock("guest-forms migrate");
 
-const folder = join(packageRoot(), "test");
-const read = (path: string) => readFileSync(join(folder, path), "utf8");
-const CALL = /\b(?:operating|run|start|export)(Block|Inline)\(\s*"([^"]+)"/g;
+  test.each<[string, PageCommand, Run[], boolean]>([
+    ["if its block ran", migrate, [{ source: block }], true],
+    [
+      "not if the same command ran in other words, without the block",
+      migrate,
+      [{ command: migrate.text }],
+      false,
+    ],
+    ["not if another block ran", migrate, [{ source: "guest-forms migrate\n" }], false],
+    ["if the inline code ran", inline("guest-forms doctor"), [{ source: "guest-forms doctor" }], true],
+    ["if the inline code is run in a block", inline("guest-forms migrate"), [{ source: block }], true],
+    [
+      "if a test ran it with values and further arguments",
+      inline("guest-forms notifications retry ID"),
+      [{ command: "guest-forms notifications retry 7 --json" }],
+      true,
+    ],
+    [
+      "not if a test ran it without its option",
+      inline("guest-forms migrate --accept-new-secret"),
+      [{ command: "guest-forms migrate" }],
+      false,
+    ],
+    [
+      "not if the value is missing",
+      inline("guest-forms trace ID"),
+      [{ command: "guest-forms trace" }],
+      false,
+    ],
+    ["not if nothing ran", inline("guest-forms doctor"), [], false],
+  ])("%s", (_, command, runs, isRun) => {
+    const commands = [inBlock("psql -c 'SELECT 1'"), migrate, command];
+    expect(findNotRun(commands, runs).includes(command)).toBe(!isRun);
+  });
 
-/** Commands that a test runs in its own words: how they start, the test's file, and what that file has for it. */
-const RUN_ELSEWHERE: [command: string, file: string, evidence: string][] = [
-  ["npm ci && npm run release", "release/image.release.ts", "engines"],
-  ["guest-forms members remove", "faults/large-listing.fault.ts", '"members", "remove"'],
-  ["guest-forms migrate --accept-new-secret", "gateway/secret-checks.test.ts", '"--accept-new-secret"'],
-  ["guest-forms notifications retry ID", "commands/erase-and-retry.test.ts", '"notifications", "retry"'],
-  ["guest-forms serve --workers auto", "fleet/workers.fleet.ts", '"--workers"'],
-];
+  test("not if it failed", async () => {
+    vi.stubEnv("CI_RESULTS", await makeTempFolder("results"));
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    await runFromPage("echo 1; true", runScript);
+    await expect(runFromPage("false; echo 2", runScript)).rejects.toThrow();
+    await runCli(["--help"]);
+    await runCli(["no-such-command"]);
+    expect(readRuns()).toEqual([{ source: "echo 1; true" }, { command: "guest-forms --help" }]);
+  });
+});
 
-/** Commands that no test can run, and the test of the files that they use. */
-const NOT_RUN: [command: string, reason: string, file: string][] = [
-  ["docker compose", "needs a container engine that can download images", "deploy/containers.test.ts"],
-  ["systemctl", "needs systemd as the first process", "deploy/systemd.test.ts"],
-];
-
-/** The blocks and inline commands that tests run from the page. */
-function sourcesRun(): Set<string> {
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
-    path.endsWith(".ts"),
-  );
-  return new Set(
-    files.flatMap((path) =>
-      [...read(path).matchAll(CALL)].map(([, kind, text = ""]) =>
-        kind === "Block" ? operatingBlock(text) : operatingInline(text),
-      ),
-    ),
-  );
-}
-
-test("every command of operating.md is run by a test, except those that need systemd or a container engine", () => {
-  const sources = sourcesRun();
-  const commands = readCommands();
-  expect(commands.length).toBeGreaterThan(40);
-  const fromPage = commands.filter(({ source }) => sources.has(source)).map(({ text }) => text);
-  const isRun = ({ text, source, isInline }: (typeof commands)[number]) =>
-    sources.has(source) ||
-    // Names a command that is run with its arguments.
-    (isInline && fromPage.some((line) => `${line} `.startsWith(`${text} `))) ||
-    [...RUN_ELSEWHERE, ...NOT_RUN].some(([start]) => text.startsWith(start));
-  const missing = commands.filter((command) => !isRun(command)).map(({ text }) => text);
+test("every command that no test can run is on the page, with its reason", () => {
+  const starts = NEVER_RUN.map(({ start }) => start);
+  const isListed = ({ text }: PageCommand) => starts.some((start) => text.startsWith(start));
   expect(
-    missing,
-    "run them with test/support/operating-page.ts, or name their test in RUN_ELSEWHERE",
-  ).toEqual([]);
-});
-
-test.each(RUN_ELSEWHERE)("%s is run in test/%s", (command, file, evidence) => {
-  expect(readCommands().some(({ text }) => text.startsWith(command))).toBe(true);
-  expect(read(file)).toContain(evidence);
-});
-
-test.each(NOT_RUN)("%s (%s) is on the page, and its files are tested in test/%s", (command, _, file) => {
-  expect(readCommands().some(({ text }) => text.startsWith(command))).toBe(true);
-  expect(read(file)).toMatch(/compose\.yaml|guest-forms\.service/);
+    new Set(
+      readCommands()
+        .filter(isListed)
+        .map(({ text }) => text.split(" ")[0]),
+    ),
+  ).toEqual(new Set(starts.map((start) => start.split(" ")[0])));
 });
 
 /** The cells of a row of a table, without the thousands separators. */

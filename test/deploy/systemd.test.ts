@@ -1,11 +1,11 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings, settingsSchema } from "../../server/config.js";
-import { operatingBlock } from "../support/operating-page.js";
+import { operatingBlock, runFromPage, runScript } from "../support/operating-page.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
 const unit = read("deploy/guest-forms.service");
@@ -61,10 +61,11 @@ test.skipIf(!canVerify)("systemd rates the unit's exposure at 2.0 of 10 or less"
   expect(status, stdout).toBe(0);
 });
 
-test("guest-forms.env has valid settings, and all that operating.md sets", () => {
+test("guest-forms.env has valid settings, and all that operating.md sets", async () => {
   const file = join(packageRoot(), "deploy/guest-forms.env");
-  const script = operatingBlock(". /etc/guest-forms.env").replace("/etc/guest-forms.env", file);
-  const output = execFileSync("sh", ["-euc", `${script}\nenv -0`], { encoding: "utf8", env: {} });
+  const { stdout: output } = await runFromPage(operatingBlock(". /etc/guest-forms.env"), (script) =>
+    runScript(`${script}\nenv -0`, { replace: { "/etc/guest-forms.env": file } }),
+  );
   const entries = output.split("\0").flatMap((entry) => {
     const [name = "", ...text] = entry.split("=");
     return name in settingsSchema.shape ? [[name, text.join("=")]] : [];

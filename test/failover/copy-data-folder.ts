@@ -1,4 +1,5 @@
 import pg from "pg";
+import { runFromPage } from "../support/operating-page.js";
 import { COPY_PRIMARY } from "./operating-page.js";
 import { type PostgresServer, REPLICATION_PASSWORD } from "./postgres-server.js";
 
@@ -8,7 +9,9 @@ const SHOWN_SOURCE = "host=10.0.0.21";
 export async function copyDataFolder(primary: PostgresServer, standby: PostgresServer): Promise<void> {
   const source = `host=127.0.0.1 port=${primary.port}`;
   if (hasBaseBackup(standby))
-    await standby.run(COPY_PRIMARY.replace(SHOWN_SOURCE, source), { PGPASSWORD: REPLICATION_PASSWORD });
+    await runFromPage(COPY_PRIMARY, (script) =>
+      standby.run(script.replace(SHOWN_SOURCE, source), { PGPASSWORD: REPLICATION_PASSWORD }),
+    );
   else await copyLikeBaseBackup(primary, standby, source);
 }
 

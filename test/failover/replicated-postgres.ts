@@ -5,6 +5,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { ExternalServer } from "../support/external-server.js";
 import { restartablePort } from "../support/network.js";
+import { runFromPage } from "../support/operating-page.js";
 import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { copyDataFolder } from "./copy-data-folder.js";
@@ -70,14 +71,14 @@ export class ReplicatedPostgres {
     await copyDataFolder(primary, standby);
     await standby.start();
     await waitForReplication(primary, { state: "streaming" });
-    await primary.run(MAKE_SYNCHRONOUS);
+    await runFromPage(MAKE_SYNCHRONOUS, (script) => primary.run(script));
     await waitForReplication(primary, { state: "streaming", sync_state: "sync" });
   }
 
   /** Promotes the standby; the roles are swapped. Returns `performance.now()` when the promotion is complete. */
   async promoteStandby(): Promise<number> {
     const { primary, standby } = this;
-    await standby.run(PROMOTE);
+    await runFromPage(PROMOTE, (script) => standby.run(script));
     const promotedAt = performance.now();
     [this.primary, this.standby] = [standby, primary];
     return promotedAt;
@@ -85,13 +86,13 @@ export class ReplicatedPostgres {
 
   /** Makes the old primary, which is down, the synchronous standby of the new one. */
   async rebuildStandby(): Promise<void> {
-    await this.standby.run(DELETE_DATA);
+    await runFromPage(DELETE_DATA, (script) => this.standby.run(script));
     await this.attachStandby();
   }
 
   /** Continues with the primary alone. */
   async continueWithoutStandby(): Promise<void> {
-    await this.primary.run(CONTINUE_WITHOUT_STANDBY);
+    await runFromPage(CONTINUE_WITHOUT_STANDBY, (script) => this.primary.run(script));
   }
 
   async remove(): Promise<void> {

@@ -49,7 +49,7 @@ test("a request that waits for a connection and then for a lock gets 503 within 
   const took = performance.now() - began;
   for (const answer of answers) {
     expect([answer.status, errorCodeOf(answer)]).toEqual([503, "INTERNAL_ERROR"]);
-    expect(answer.headers["retry-after"]).toBe("1");
+    expect(answer.headers["retry-after"]).toMatch(/^[123]$/);
   }
   expect(took, "milliseconds of both").toBeLessThan(2 * WAIT_MS - 200);
   await blocker.query("ROLLBACK");

@@ -3,6 +3,7 @@ import type { FormV1 } from "../../server/forms/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
 import type { Page } from "../../server/paging.js";
 import { asOperator, makeForm, makeListing, setRole } from "../support/factories.js";
+import { writeFixtures } from "../support/form-write-guard.js";
 import { type HttpRequest, type KeyHolder, startTestGateway } from "../support/gateway.js";
 import { FORM_FIELDS } from "../support/public-fields.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
@@ -216,7 +217,7 @@ describe("lists", () => {
       createdAt: new Date(Date.UTC(2026, 0, 1 + (n % 7))),
       fingerprint: Buffer.alloc(32),
     }));
-    await services.db.prisma.form.createMany({ data });
+    await writeFixtures(services.db, (tx) => tx.form.createMany({ data }));
     const stored = await services.db.prisma.form.findMany({
       where: { listingId: { in: listings.map(({ id }) => id) } },
       orderBy: [{ createdAt: "asc" }, { id: "asc" }],

@@ -1,12 +1,16 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { sendRequest } from "../support/http-client.js";
 import { type MailServer, recipientsOf, startMailServer } from "../support/mail-server.js";
-import { operatingBlock } from "../support/operating-page.js";
+import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
+import { runSql } from "../support/run-sql.js";
+import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
+import { makeCleanClone } from "./clean-clone.js";
 import { OperatorMachine } from "./operator-machine.js";
 
 const DATABASE_URL = "postgres://user:password@host:5432/guest_forms";
@@ -48,7 +52,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
 
   test("migrates and starts the service", async () => {
     machine.env.PORT = "0";
-    const service = machine.startBlock("guest-forms serve", "guest-forms serve");
+    const service = machine.start(operatingBlock("guest-forms serve"), "guest-forms serve");
     const [, address = ""] = await service.waitForLine(/"url":"(http:[^"]+)"/);
     url = address;
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -102,10 +106,35 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(await machine.runInline("guest-forms import hosts.csv")).toMatch(/^memberships +0 +0 +2$/m);
   });
 
-  test("looks at the migrations of a new version, and runs them", async () => {
-    machine.replace["guest-forms-0.2.0"] = "guest-forms-0.1.0";
+  test("looks at the migration of a new version, and runs it while the old version serves", async () => {
+    const locks = "-- Locks: forms ACCESS EXCLUSIVE";
+    const sql = 'ALTER TABLE "forms" ADD COLUMN "note" TEXT';
+    const name = "20990101000000_note";
+    await machine.addVersion("0.2.0", { name, sql: `${locks}\n${sql};\n` });
     const output = await machine.runBlock("migrate --dry-run");
-    expect(output).toBe("The database is already up to date.\n".repeat(2));
+    expect(output).toBe(`-- Migration ${name}\n\n${locks}\n${sql};\nApplied ${name}.\n`);
+    const added = "SELECT count(*)::int AS n FROM information_schema.columns WHERE column_name = 'note'";
+    expect(await runSql(machine.env.DATABASE_URL ?? "", added)).toEqual([{ n: 1 }]);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  });
+
+  test("runs one process per core", async () => {
+    const command = operatingInline("guest-forms serve --workers auto");
+    const service = machine.start(command, command);
+    await service.waitForLine(/"url":"(http:[^"]+)"/);
+    const listening = () => service.stderr.split('"msg":"listening"').length - 1;
+    await expect.poll(listening).toBe(availableParallelism());
+    expect((await service.stop()).code).toBe(0);
+  });
+
+  test("builds the release in a clean checkout", { timeout: 600_000 }, async () => {
+    const folder = await makeTempFolder("checkout");
+    await makeCleanClone(folder);
+    const { HOME = "" } = process.env;
+    await runFromPage(operatingBlock("npm run release"), (script) =>
+      runScript(script, { cwd: folder, env: { HOME }, binFolders: [dirname(process.execPath)] }),
+    );
+    expect(await readdir(folder)).toContain("guest-forms-0.1.0.tgz");
   });
 
   test("lists the erasures", async () => {

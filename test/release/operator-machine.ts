@@ -1,10 +1,10 @@
 import { execFile, spawn } from "node:child_process";
-import { chmod, mkdir, readdir } from "node:fs/promises";
+import { chmod, cp, mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "../support/after-file.js";
-import { operatingBlock, operatingInline, runScript } from "../support/operating-page.js";
+import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
 import { RunningProcess } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
 
@@ -36,11 +36,12 @@ export class OperatorMachine {
   }
 
   /** Runs the block of the page that contains `text`, and returns its output. */
-  runBlock = async (text: string): Promise<string> => (await this.#run(operatingBlock(text))).stdout;
+  runBlock = async (text: string): Promise<string> =>
+    (await runFromPage(operatingBlock(text), (script) => this.#run(script))).stdout;
 
   /** Runs the inline command that is or contains `text`, with its placeholders replaced. */
   runInline = async (text: string, replace: Record<string, string> = {}): Promise<string> =>
-    (await this.#run(operatingInline(text), replace)).stdout;
+    (await runFromPage(operatingInline(text), (script) => this.#run(script, replace))).stdout;
 
   #run(script: string, replace: Record<string, string> = {}) {
     return runScript(script, {
@@ -57,19 +58,36 @@ export class OperatorMachine {
 
   /** Keeps the variables that the block sets for later commands. */
   async exportBlock(text: string): Promise<void> {
-    const { stdout } = await this.#run(`${operatingBlock(text)}\nenv -0`);
+    const { stdout } = await runFromPage(operatingBlock(text), (script) => this.#run(`${script}\nenv -0`));
     const variables = stdout.split("\0").map((entry) => [entry.split("=", 1)[0], entry.replace(/^\w+=/, "")]);
     this.env = Object.fromEntries(variables.filter(([name]) => name && !["PATH", "PWD", "_"].includes(name)));
   }
 
-  /** Starts a block whose last command is `command`, which runs until it is stopped. */
-  startBlock(text: string, command: string): RunningProcess {
-    const script = operatingBlock(text).replace(command, `exec ${command}`);
+  /** Starts a block or inline code of the page whose last command is `command`, which runs until it is stopped. */
+  start(source: string, command: string): RunningProcess {
+    const script = source.replace(command, `exec ${command}`);
     const PATH = [...this.#binFolders, process.env.PATH].join(":");
     const child = spawn("sh", ["-euc", script], { cwd: this.folder, env: { ...this.env, PATH } });
     const running = new RunningProcess(child);
     afterFile(() => running.stopOrKill());
+    const succeeded = async () => {
+      const { code, stderr } = await running.done;
+      if (code !== 0) throw new Error(`${command} exited with ${code}: ${stderr}`);
+    };
+    runFromPage(source, succeeded).catch(() => {});
     return running;
+  }
+
+  /** Unpacks a later version as its page describes: the installed one, with one more migration. */
+  async addVersion(version: string, migration: { name: string; sql: string }): Promise<void> {
+    const installed = await this.installed();
+    const next = join(this.folder, `opt/guest-forms-${version}`);
+    const packages = join(installed, "node_modules");
+    await cp(installed, next, { recursive: true, filter: (path) => path !== packages });
+    await symlink(packages, join(next, "node_modules"));
+    const folder = join(next, "prisma/migrations", migration.name);
+    await mkdir(folder);
+    await writeFile(join(folder, "migration.sql"), migration.sql);
   }
 
   /** The folder of the release. */

@@ -172,6 +172,32 @@ describe("retry delays", () => {
     expect(delays).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
+  test.each([
+    ["up to a quarter longer", 60_000, 5000],
+    ["by at most half of the time left until the deadline", 4_500, 4250],
+  ])(
+    "the delay after Retry-After is never shorter, and at random longer: %s",
+    async (_, timeout, longest) => {
+      vi.useFakeTimers();
+      const random = vi.spyOn(Math, "random");
+      const delays: unknown[] = [];
+      const response = new Response("{}", { status: 503, headers: { "retry-after": "4" } });
+      const client = context.client({
+        fetch: async () => response.clone(),
+        timeout,
+        maxRetries: 1,
+        logger: { debug: () => {}, warn: (_, fields) => delays.push(fields.delay) },
+      });
+      for (const value of [0, 0.999999]) {
+        random.mockReturnValue(value);
+        const failing = rejection(client.listings.list());
+        await vi.runAllTimersAsync();
+        expect(await failing).toMatchObject({ status: 503 });
+      }
+      expect(delays).toEqual([4000, longest]);
+    },
+  );
+
   test("bodies of retried responses are read, so that connections are reused", {
     timeout: 60_000,
   }, async () => {

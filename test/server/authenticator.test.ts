@@ -18,13 +18,12 @@ afterEach(() => {
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Replaces the monotonic clock by one that is ahead by what the returned function adds. */
-function useAdvancingClock() {
-  const now = performance.now.bind(performance);
-  let advancedMs = 0;
-  vi.spyOn(performance, "now").mockImplementation(() => now() + advancedMs);
+/** Replaces the monotonic clock by one that stands still, except when the returned function advances it. */
+function useStandingClock() {
+  let nowMs = performance.now();
+  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
   return async (ms: number) => {
-    advancedMs += ms;
+    nowMs += ms;
     // lru-cache keeps a reading of the clock for 1 ms.
     await new Promise((resolve) => setTimeout(resolve, 5));
   };
@@ -151,7 +150,7 @@ describe("authentication", () => {
 
   test("a key in constant use is looked up once per second, not once per use", async () => {
     const { key } = await makeKey(services, userId);
-    const advanceClock = useAdvancingClock();
+    const advanceClock = useStandingClock();
     const querySpy = vi.spyOn(services.db, "query");
     const authenticate = keyAuthenticator(services);
     for (let uses = 1; uses <= 100; uses++) {
@@ -164,7 +163,7 @@ describe("authentication", () => {
 
   test("requests that share a slow look-up do not rely on what it read more than 0.9 s before", async () => {
     const { id, key } = await makeKey(services, userId);
-    const advanceClock = useAdvancingClock();
+    const advanceClock = useStandingClock();
     const { query } = services.db;
     const authenticate = keyAuthenticator(services);
     let joined: ReturnType<typeof authenticate>[] = [];
@@ -235,10 +234,13 @@ describe("lastUsedAt", () => {
 
   test("is written at most once per minute and key", async () => {
     const start = Date.now();
-    const advanceMonotonic = useAdvancingClock();
+    const advanceMonotonic = useStandingClock();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
+    let advancedMs = 0;
     const advanceClock = (ms: number) => {
-      vi.setSystemTime(Date.now() + ms);
+      advancedMs += ms;
+      // `expect.poll` advances the fake Date, too.
+      vi.setSystemTime(start + advancedMs);
       return advanceMonotonic(ms);
     };
     const { id, key } = await makeKey(services, userId);

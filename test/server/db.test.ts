@@ -58,7 +58,7 @@ describe("transaction()", () => {
       }),
     );
     expect(attempts).toBe(4);
-    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
   });
 
   test("is not retried after other failures", async () => {
@@ -113,7 +113,7 @@ describe("sqlTransaction()", () => {
 
   test("gives up after repeated conflicts with 503 and retryAfter", async () => {
     const error = await catchError(db.sqlTransaction(() => Promise.reject(conflict("again"))));
-    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(toServiceError(error)).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
   });
 
   test("sends no statement after BEGIN has failed, even if the work continues", async () => {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import type pg from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Db, openDb, type Transaction } from "../../server/db.js";
 import { ServiceError } from "../../server/errors.js";
 import { classify, needsOperator, toServiceError } from "../../server/failures.js";
@@ -281,7 +281,7 @@ test("toServiceError() returns 503 with retryAfter or 500, and keeps the cause o
   const lost = await catchError(db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())::text`);
   const broken = await catchError(db.prisma.$queryRaw`SELECT * FROM no_such_table`);
   for (const [cause, status, retryAfter] of [
-    [lost, 503, 1],
+    [lost, 503, expect.any(Number)],
     [broken, 500, undefined],
   ]) {
     const error = toServiceError(cause);
@@ -290,4 +290,14 @@ test("toServiceError() returns 503 with retryAfter or 500, and keeps the cause o
   }
   const serviceError = new ServiceError("RESOURCE_NOT_FOUND");
   expect(toServiceError(serviceError)).toBe(serviceError);
+});
+
+test("a 503 asks clients to return after 1, 2 or 3 seconds at random", () => {
+  const random = vi.spyOn(Math, "random");
+  onTestFinished(() => random.mockRestore());
+  const seconds = [0, 0.34, 0.67, 0.999999].map((value) => {
+    random.mockReturnValue(value);
+    return toServiceError(Object.assign(new Error(), { code: "ECONNREFUSED" })).retryAfter;
+  });
+  expect(seconds).toEqual([1, 2, 3, 3]);
 });

@@ -90,7 +90,7 @@ describe("while a listing is locked", () => {
     const { forms } = await owner.countRows();
     const began = performance.now();
     const error = await catchServiceError(makeForm(impatient, owner.userId, owner.listingId));
-    expect(error).toMatchObject({ ...BUSY, retryAfter: 1 });
+    expect(error).toMatchObject({ ...BUSY, retryAfter: expect.any(Number) });
     expect(performance.now() - began).toBeGreaterThan(TIMEOUT_MS - 10);
     await lock.commit();
     await Promise.all(creates);

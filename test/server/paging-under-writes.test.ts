@@ -158,7 +158,11 @@ describe("a create in flight", () => {
 
   test("that takes too long makes the page fail with 503 and retryAfter", async () => {
     const { lock, late, page } = await startBlockedCreate();
-    await expect(page).rejects.toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503, retryAfter: 1 });
+    await expect(page).rejects.toMatchObject({
+      serviceCode: "INTERNAL_ERROR",
+      status: 503,
+      retryAfter: expect.any(Number),
+    });
     await lock.commit();
     await late;
   });

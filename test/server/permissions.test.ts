@@ -59,6 +59,8 @@ const REQUIRED_ACCESS: Record<string, "reading" | "writing" | "inApp" | "operati
   "notifications.retry": "operating",
   "audit.trail": "operating",
   "audit.trace": "operating",
+  "secrets.status": "operating",
+  "secrets.reencrypt": "operating",
 };
 
 let services: Services;

@@ -246,12 +246,12 @@ describe("a write whose deadline has passed", () => {
     const caller = asUser(services, owner.userId, expired);
     expect(await catchServiceError(caller.forms.create(owner.body))).toMatchObject({
       status: 503,
-      retryAfter: 1,
+      retryAfter: expect.any(Number),
     });
     expect(await owner.countRows()).toEqual(NO_ROWS);
     const { form } = await owner.create(owner.body);
     const update = caller.forms.update({ id: form.id, ...fixedStay(owner.listingId, { numberOfGuests: 4 }) });
-    expect(await catchServiceError(update)).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(await catchServiceError(update)).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
     expect(await owner.forms.get({ id: form.id })).toEqual(form);
   });
 
@@ -266,7 +266,7 @@ describe("a write whose deadline has passed", () => {
     await waitForBlocked(services, 1);
     deadline.abort(new Unavailable("too late"));
     await lock.commit();
-    expect(await late).toMatchObject({ status: 503, retryAfter: 1 });
+    expect(await late).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
     expect(await owner.forms.get({ id: form.id })).toEqual(form);
   });
 });

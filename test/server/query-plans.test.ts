@@ -19,7 +19,14 @@ import {
   makeUserWithForms,
   readAllPages,
 } from "../support/bulk.js";
-import { asOperator, asUser, catchErrorCode, makeKey, openTestServices } from "../support/factories.js";
+import {
+  asOperator,
+  asUser,
+  catchErrorCode,
+  makeKey,
+  openTestServices,
+  TEST_SECRET,
+} from "../support/factories.js";
 import {
   type PlanNode,
   planNodes,
@@ -154,10 +161,23 @@ async function callProcedures(services: Services): Promise<string[]> {
   await catchErrorCode(operator.notifications.retry({ id: "999999999" }));
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
+  const rotated = await rotateSecrets(services);
+  const after = `${form.id.slice(0, 8)}-0000-0000-0000-000000000000`;
+  await recordCalls(asOperator(rotated)).secrets.reencrypt({ after });
   const { erasedAt, addressHash } = await operator.people.erase({ email: "guest@example.com" });
   await operator.people.erasures({ since: erasedAt });
   await operator.people.reapply({ records: [{ erasedAt, addressHash }] });
+  await recordCalls(asOperator(rotated)).secrets.status({});
   return called;
+}
+
+/** Opens the services of a process with a newer secret. */
+async function rotateSecrets({ db }: Services): Promise<Services> {
+  const secret = "n".repeat(32);
+  const open = (...secrets: string[]) =>
+    openTestServices({ DATABASE_URL: db.url, APP_SECRETS: secrets.join() });
+  await open(TEST_SECRET, secret);
+  return open(secret, TEST_SECRET);
 }
 
 const WORKER_TIMEOUT = { timeout: 30_000, interval: 20 };
@@ -227,6 +247,8 @@ const ALLOWED = [
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.
   "changed-addresses: forms_email_due_idx",
+  // Counts the creates of all stays to come, for the operator.
+  "creates-by-secret: Seq Scan on forms",
   // Read all unsent notifications, which are few compared to those sent.
   "list-notifications: notifications_unsent_idx",
   "list-notifications-in-state: notifications_unsent_idx",

@@ -147,7 +147,7 @@ describe("the worker deletes", () => {
     for (const key of ["future", undefined, "another"]) {
       expect(await owner.create(future, key)).toEqual({ form: first.form, replayed: true });
     }
-    // A retry whose key is forgotten cannot be told from a rebooking.
+    // A retry whose key is forgotten cannot be told from a rebooked stay.
     await run("UPDATE forms SET status = 'CHECKED_OUT'");
     expect((await owner.create(late, "late")).replayed, "90 days after check-out").toBe(true);
     expect((await owner.create(future, "rebooked")).replayed, "before").toBe(false);

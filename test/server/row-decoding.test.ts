@@ -4,6 +4,7 @@ import { beforeAll, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
 import { projectStatus } from "../../server/forms/queries.js";
 import { asUser, openTestServices } from "../support/factories.js";
+import { writeFixtures } from "../support/form-write-guard.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 
 // Prepared SQL reads rows without Prisma's client. Both must read the same values.
@@ -61,10 +62,9 @@ test("a form is returned as stored without its address and fingerprint, for all 
   });
   await fc.assert(
     fc.asyncProperty(columns, async ({ publicId, ...data }) => {
-      const { guestEmail, fingerprint, ...row } = await services.db.prisma.form.update({
-        where: { id: formId },
-        data: { ...data, publicId: publicId + randomUUID() },
-      });
+      const { guestEmail, fingerprint, ...row } = await writeFixtures(services.db, (tx) =>
+        tx.form.update({ where: { id: formId }, data: { ...data, publicId: publicId + randomUUID() } }),
+      );
       const stored = { ...toJson(row), status: projectStatus(row.status) };
       const caller = asUser(services, userId);
       expect(await caller.forms.get({ id: formId })).toEqual(stored);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { removeEmbedded, startEmbedded } from "../../gateway/dev/embedded.js";
 import { migrate } from "../../prisma/migrate.js";
+import { installFormWriteGuard } from "./form-write-guard.js";
 import { runSql } from "./run-sql.js";
 
 declare module "vitest" {
@@ -31,6 +32,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const url = new URL(server.url);
     url.pathname = template;
     await migrate(url.href, { storeSecret: true });
+    await installFormWriteGuard(url.href);
     // Postgres clones a database only while nothing is connected to it.
     await runSql(server.url, `ALTER DATABASE "${template}" WITH ALLOW_CONNECTIONS false`);
   } catch (error) {

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
+import { type Run, recordRun } from "./ran-commands.js";
 
 const page = readFileSync(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
 
@@ -38,7 +39,17 @@ function findOne(all: string[], text: string): string {
   return found;
 }
 
-interface PageCommand {
+/** Runs code of the page. If it succeeds, its commands count as run by a test. */
+export async function runFromPage<Result>(
+  source: string,
+  run: (source: string) => Promise<Result>,
+): Promise<Result> {
+  const result = await run(source);
+  recordRun({ source });
+  return result;
+}
+
+export interface PageCommand {
   text: string;
   isInline: boolean;
   /** The block or inline code that it is part of. */
@@ -65,6 +76,40 @@ const linesOf = (script: string): string[] =>
     .split("\n")
     .map((line) => line.replace(/(^|\s)#\s.*$/, "").trim())
     .filter((line) => line !== "" && !/^\w+=\S*$/.test(line));
+
+/** Commands of the page that CI cannot run, by how they start. */
+export const NEVER_RUN = [
+  {
+    start: "docker compose",
+    reason:
+      "needs a container engine that can download images; test/deploy/containers.test.ts checks compose.yaml",
+  },
+  {
+    start: "systemctl",
+    reason: "needs systemd as the first process; test/deploy/systemd.test.ts checks the unit",
+  },
+];
+
+/**
+ * Returns the commands that no test has run: those of a block must have run from the page. Inline code may also name a
+ * command that ran in other words: with further arguments, or with values for its PLACEHOLDERS.
+ */
+export function findNotRun(commands: PageCommand[], runs: Run[]): PageCommand[] {
+  const sources = new Set(runs.flatMap((run) => ("source" in run ? run.source : [])));
+  const ran = [
+    ...commands.filter(({ source }) => sources.has(source)).map(({ text }) => text),
+    ...runs.flatMap((run) => ("command" in run ? run.command : [])),
+  ].map((text) => text.split(" "));
+  const isNamed = (text: string) => {
+    const words = text.split(" ");
+    const matches = (word: string, index: number, line: string[]) =>
+      word === line[index] || (/^[A-Z]+$/.test(word) && line[index] !== undefined);
+    return ran.some((line) => words.every((word, index) => matches(word, index, line)));
+  };
+  return commands.filter(
+    ({ text, source, isInline }) => !sources.has(source) && !(isInline && isNamed(text)),
+  );
+}
 
 export interface ScriptOptions {
   /** Environment variables, besides PATH. */

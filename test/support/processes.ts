@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "./after-file.js";
+import { recordRun } from "./ran-commands.js";
 
 export interface ProcessResult {
   stdout: string;
@@ -21,7 +22,12 @@ export interface SpawnOptions {
 
 /** Starts `guest-forms` with these arguments. It is stopped after the test file. */
 export function spawnCli(args: string[], options: SpawnOptions = {}): RunningProcess {
-  return spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], options);
+  const running = spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], options);
+  running.done.then(
+    ({ code }) => code === 0 && recordRun({ command: ["guest-forms", ...args].join(" ") }),
+    () => {},
+  );
+  return running;
 }
 
 /** Runs `guest-forms` with these arguments until it exits. */

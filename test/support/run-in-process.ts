@@ -3,6 +3,7 @@ import { vi } from "vitest";
 import { explain } from "../../gateway/commands/failure.js";
 import { buildProgram } from "../../gateway/commands/program.js";
 import { describeUsage } from "../../gateway/commands/usage.js";
+import { recordRun } from "./ran-commands.js";
 
 export interface Outcome {
   stdout: string;
@@ -22,6 +23,7 @@ export async function runInProcess(args: string[], env: Record<string, string>):
   const program = buildProgram();
   try {
     await program.parseAsync(args, { from: "user" });
+    recordRun({ command: ["guest-forms", ...args].join(" ") });
     return { stdout, code: 0, message: "" };
   } catch (error) {
     if (error instanceof CommanderError) {

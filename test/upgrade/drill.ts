@@ -6,19 +6,19 @@ import { countStatuses, Traffic } from "../faults/postgres-traffic.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { TEST_SECRET } from "../support/factories.js";
-import { slowestMs } from "../support/http-client.js";
 import { startMailServer } from "../support/mail-server.js";
 import { runSql } from "../support/run-sql.js";
 import { seededRandom } from "../support/statistics.js";
+import { findDelay, type SlowestRequests, slowestByWindow } from "./delay.js";
 import { UpgradableFleet } from "./fleet.js";
 import type { Version } from "./versions.js";
 
 const FORMS = 200_000;
 const REQUESTS_PER_SECOND = 40;
-/** How much longer the slowest request may take because of the upgrade. */
-const MAX_DELAY_MS = 500;
 /** Time in which a state is observed under load. */
 const WATCH_MS = 2_500;
+/** Drills, if requests were delayed: other load on the machine delays them in some, an upgrade in each. */
+const MAX_ATTEMPTS = 3;
 const MIX = { create: 3, repeat: 2, update: 1, list: 3, fetch: 3, listing: 1 };
 
 export interface UpgradeDrill {
@@ -41,14 +41,26 @@ interface Holder {
  * Migrates a database of 200,000 forms under load, replaces all processes by those of `to`, and goes back. Asserts that no
  * request fails or becomes slow, no form is lost or doubled, replays are exact, and every guest gets one email.
  */
-export async function drillUpgrade({
+export async function drillUpgrade(drill: UpgradeDrill): Promise<void> {
+  let delay: string | undefined;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    delay = findDelay(await runDrill(drill));
+    if (!delay) return;
+    console.info(delay);
+  }
+  expect.fail(delay);
+}
+
+/** Returns the slowest requests of the upgrade and of quiet periods that together are as long. */
+async function runDrill({
   haproxy,
   from,
   to,
   ignoredField,
   whenUpgraded,
-}: UpgradeDrill): Promise<void> {
-  const { url } = await createTestDatabase({ empty: true });
+}: UpgradeDrill): Promise<SlowestRequests> {
+  const database = await createTestDatabase({ empty: true });
+  const { url } = database;
   const env = {
     DATABASE_URL: url,
     DATABASE_POOL_SIZE: "5",
@@ -75,25 +87,30 @@ export async function drillUpgrade({
 
   traffic.start();
   await sleep(WATCH_MS);
-  const warm = traffic.samples.length;
+  const quietFrom = performance.now();
   await sleep(WATCH_MS);
-  const before = traffic.samples.length;
+  const upgradeFrom = performance.now();
   const applied = await migrateDuringBackup(to, env);
-  const migrated = traffic.samples.length;
   await replaceBy(to);
   await whenUpgraded?.(fleet, holder, traffic);
   await sleep(WATCH_MS);
-  const upgraded = traffic.samples.length;
   await replaceBy(from);
   await sleep(WATCH_MS);
+  const upgradeUntil = performance.now();
+  const quietMs = upgradeUntil - upgradeFrom - (upgradeFrom - quietFrom);
+  await sleep(quietMs);
   await traffic.stop();
 
-  const slowest = (begin: number, end?: number) => Math.round(slowestMs(traffic.samples.slice(begin, end)));
+  const inWindows = (begin: number, end: number) =>
+    slowestByWindow(traffic.samples, { begin, end, windowMs: WATCH_MS });
+  const slowest: SlowestRequests = {
+    upgrade: inWindows(upgradeFrom, upgradeUntil),
+    quiet: [...inWindows(quietFrom, upgradeFrom), ...inWindows(upgradeUntil, upgradeUntil + quietMs)],
+  };
   console.info(
     `${from.name} to ${to.name} (${applied.length} migrations) and back: ${traffic.samples.length} responses ` +
-      `${JSON.stringify(countStatuses(traffic.samples))}, ${traffic.creates.length} creates; slowest ms before ` +
-      `${slowest(warm, before)}, migration ${slowest(before, migrated)}, upgrade ${slowest(migrated, upgraded)}, ` +
-      `back ${slowest(upgraded)}`,
+      `${JSON.stringify(countStatuses(traffic.samples))}, ${traffic.creates.length} creates; slowest ms in windows of ` +
+      `${WATCH_MS} ms: upgrade ${slowest.upgrade.map(Math.round)}, quiet ${slowest.quiet.map(Math.round)}`,
   );
   const failures = traffic.samples.filter(({ status }) => status !== 200 && status !== 201);
   expect([...traffic.violations, ...failures]).toEqual([]);
@@ -106,7 +123,12 @@ export async function drillUpgrade({
     .poll(() => runSql(url, "SELECT state FROM notifications WHERE state <> 'sent'"), { timeout: 60_000 })
     .toEqual([]);
   expect(mailServer.received).toHaveLength(traffic.creates.filter(({ body }) => body.guestEmail).length);
-  expect(slowest(before) - slowest(warm, before), "ms that the upgrade adds").toBeLessThan(MAX_DELAY_MS);
+  // Another attempt must have the machine for itself.
+  traffic.close();
+  await fleet.stop();
+  await mailServer.close();
+  await database.drop();
+  return slowest;
 }
 
 /** Migrates while a transaction holds all tables as pg_dump does, which the migration must wait for. */

@@ -56,6 +56,12 @@ export class UpgradableFleet {
     await this.#startWorker(version);
   }
 
+  /** Kills the gateways and the worker. */
+  async stop(): Promise<void> {
+    const processes = [...this.#gateways.map(({ process }) => process), this.#worker];
+    await Promise.all(processes.map((process) => process?.stop("SIGKILL")));
+  }
+
   async #startGateway(index: number, version: Version): Promise<void> {
     const settings = { HOST: HOSTS[index] ?? "", PORT: String(this.#ports[index]), TRUST_PROXY: "1" };
     // A draining gateway waits for the idle connections of HAProxy.

@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { instantOut, uuid } from "../values.js";
+
+export const statusInput = z.strictObject({});
+
+/** What needs a secret. */
+const secretUse = z.object({
+  /** Null: creates of a version that did not note their secret. */
+  id: z.string().nullable(),
+  /** In APP_SECRETS, from 1, the newest; null if it is not listed. */
+  position: z.int().nullable(),
+  /** Addresses encrypted with it. */
+  addresses: z.int(),
+  /** Creates whose retries are recognized with it, and whose stay is not over. */
+  creates: z.int(),
+  /** End of the last of these stays. */
+  until: instantOut.nullable(),
+});
+
+export type SecretUse = z.infer<typeof secretUse>;
+
+/** `unreadable`: addresses that no listed secret can decrypt. */
+export const secretsStatus = z.object({ secrets: z.array(secretUse), unreadable: z.int() });
+
+export type SecretsStatus = z.infer<typeof secretsStatus>;
+
+/** `after`: the last form of the batch before. */
+export const reencryptInput = z.strictObject({ after: uuid.optional() });
+
+/** `next`: `after` of the next batch, null after the last one. The others count what was renewed. */
+export const renewed = z.object({ addresses: z.int(), creates: z.int(), next: z.guid().nullable() });
+
+export type Renewed = z.infer<typeof renewed>;

@@ -1,0 +1,74 @@
+import type { Context } from "../context.js";
+import type { Db } from "../db.js";
+import { readStoredAddresses } from "../people/erase.js";
+import { assertNewestInUse } from "../secret-checks.js";
+import { secretId, tryOpen } from "../secrets.js";
+import type { SecretsStatus, SecretUse } from "./schema.js";
+
+const COUNT_CREATES = `
+  SELECT c.secret_id AS id, count(*)::int AS creates, max(f.check_out_date) AS until
+  FROM creations c JOIN forms f ON f.id = c.form_id
+  WHERE f.check_out_date > now() GROUP BY c.secret_id ORDER BY c.secret_id`;
+
+/** Counts what needs each secret that is listed or still needed, and stores until when. */
+export async function countUses({ services: { db, keyring } }: Context): Promise<SecretsStatus> {
+  await assertNewestInUse(db, keyring.ids);
+  const addresses = keyring.ids.map(() => 0);
+  let unreadable = 0;
+  for await (const rows of readStoredAddresses(db)) {
+    for (const { id, guest_email } of rows) {
+      const opened = tryOpen(keyring.email, guest_email, id);
+      if (opened) addresses[opened.position] = (addresses[opened.position] ?? 0) + 1;
+      else unreadable++;
+    }
+  }
+  const creates = await db.longTransaction((tx) =>
+    tx.query<Pick<SecretUse, "id" | "creates" | "until">>("creates-by-secret", COUNT_CREATES, []),
+  );
+  const ofSecret = (id: string) => creates.find((use) => use.id === id) ?? { id, creates: 0, until: null };
+  const secrets = [
+    ...keyring.ids.map((id, index) => ({
+      ...ofSecret(id),
+      position: index + 1,
+      addresses: addresses[index] ?? 0,
+    })),
+    ...creates
+      .filter(({ id }) => id === null || !keyring.ids.includes(id))
+      .map((use) => ({ ...use, position: null, addresses: 0 })),
+  ];
+  await storeNeeds(db, { secrets, unreadable });
+  return { secrets, unreadable };
+}
+
+const READ = "SELECT encode(value, 'hex') AS value FROM secret_checks WHERE newest_since IS NOT NULL";
+
+// A secret that was never the newest has made nothing yet.
+const STORE = `
+  UPDATE secret_checks s SET needed_until = CASE WHEN NOT has_addresses THEN coalesce(until, now()) END
+  FROM unnest($1::text[], $2::boolean[], $3::timestamptz[]) AS use(value, has_addresses, until)
+  WHERE s.value = decode(use.value, 'hex')`;
+
+/** Stores until when the older secrets are needed, so that `doctor` knows it without them. */
+async function storeNeeds(db: Db, { secrets, unreadable }: SecretsStatus): Promise<void> {
+  const [newest] = secrets;
+  const registered = await db.query<{ value: string }>("registered-secrets", READ, []);
+  const older = registered.map(({ value }) => value).filter((value) => secretId(value) !== newest?.id);
+  const needs = older.map((value) => {
+    const use = secrets.find(({ id }) => id === secretId(value));
+    const unknown = secrets.find(({ id }) => id === null);
+    return {
+      // An address that cannot be read may be of any secret that is not listed.
+      hasAddresses: use?.position ? use.addresses > 0 : unreadable > 0,
+      until:
+        [use?.until, unknown?.until]
+          .filter((until) => typeof until === "string")
+          .toSorted()
+          .at(-1) ?? null,
+    };
+  });
+  await db.query("store-needs", STORE, [
+    older,
+    needs.map(({ hasAddresses }) => hasAddresses),
+    needs.map(({ until }) => until),
+  ]);
+}
