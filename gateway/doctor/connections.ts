@@ -29,6 +29,8 @@ export async function countConnections(
 
 const ADVICE = "lower DATABASE_POOL_SIZE, raise max_connections, or use PgBouncer";
 
+const SHARE_ADVICE = "lower DATABASE_CONNECTIONS_PER_HOLDER to half of DATABASE_POOL_SIZE or less";
+
 export const TOO_MANY_CONNECTIONS = `the processes may need more connections than Postgres allows: ${ADVICE}`;
 
 export const connectionsCheck: DatabaseCheck = {
@@ -37,6 +39,10 @@ export const connectionsCheck: DatabaseCheck = {
     const { needed, allowed } = await countConnections(db, settings, { processes, worker });
     const limit = Number.isFinite(allowed) ? `, Postgres allows ${allowed}` : " to the pooler";
     const summary = `${processes} ${processes === 1 ? "process opens" : "processes open"} at most ${needed} connections${limit}`;
-    return needed > allowed ? warning(`${summary}: ${ADVICE}.`) : ok(`${summary}.`);
+    if (needed > allowed) return warning(`${summary}: ${ADVICE}.`);
+    const { DATABASE_CONNECTIONS_PER_HOLDER: share, DATABASE_POOL_SIZE: size } = settings;
+    return 2 * share > size
+      ? warning(`One key holder may use ${share} of the ${size} connections of a process: ${SHARE_ADVICE}.`)
+      : ok(`${summary}.`);
   },
 };

@@ -98,13 +98,24 @@ interface EarlierCreate {
   status: string;
   /** Whether its form is on a listing in scope. */
   isInScope: boolean;
+  /** Whether as many keys as are stored are bound to its form: a key that is not stored may have been used with it. */
+  hasAllKeys: boolean;
   answer: StoredAnswer;
   createdAt: string;
 }
 
+/** Further keys are not stored: otherwise replays with new keys would add rows without end. */
+export const MAX_KEYS_PER_FORM = 10;
+
+/** SQL condition: the form has as many keys as are stored. */
+const hasAllKeys = (formId: string) => `(
+  SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = ${formId} LIMIT ${MAX_KEYS_PER_FORM}) AS bound
+) = ${MAX_KEYS_PER_FORM}`;
+
 // A scalar subquery, because with EXISTS the planner may hash the whole scope.
 const EARLIER = `c.form_id AS "formId", c.fingerprint = ANY($3::bytea[]) AS "hasEqualBody",
-  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt", coalesce((
+  f.fingerprint = ANY($3::bytea[]) AS "isUnchanged", f.status, c.answer, f.created_at AS "createdAt",
+  ${hasAllKeys("c.form_id")} AS "hasAllKeys", coalesce((
     SELECT true FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = f.listing_id), false) AS "isInScope"`;
 
 const FIND_EARLIER = `
@@ -137,8 +148,8 @@ export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promi
 
 /**
  * Returns the create that the request replays, if any. Throws IDEMPOTENCY_KEY_REUSED if its key is bound to another body. A
- * new key with the body of a form that was updated since, or has ended, is a new create, unless the keys of such a stay may
- * have been deleted: then the key may have been used before (gateway/docs/contract.md#idempotency).
+ * new key with the body of a form that was updated since, or has ended, is a new create, unless it may have been used before
+ * and not be stored any more, or not at all (gateway/docs/contract.md#idempotency).
  */
 export function findOriginal(
   { key, checkOutDate }: CreateRequest,
@@ -149,7 +160,7 @@ export function findOriginal(
   if (byKey) return byKey;
   const isReplaceable = byBody && (!byBody.isUnchanged || ENDED_STATUSES.includes(byBody.status));
   const keptUntil = days === 0 ? Infinity : checkOutDate + (24 * days - 1) * HOUR_MS;
-  const isNewKey = key !== undefined && Date.now() < keptUntil;
+  const isNewKey = key !== undefined && !byBody?.hasAllKeys && Date.now() < keptUntil;
   return isNewKey && isReplaceable ? undefined : byBody;
 }
 
@@ -183,15 +194,10 @@ export async function replay(
   return restoreForm(answer, createdAt);
 }
 
-/** Further keys are not stored: otherwise replays with new keys would add rows without end. */
-export const MAX_KEYS_PER_FORM = 10;
-
 const BIND = `
   INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
   SELECT $1::uuid, $2::text, $3::uuid, greatest($4::timestamptz, now())
-  WHERE (
-    SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE form_id = $3::uuid LIMIT ${MAX_KEYS_PER_FORM}) AS bound
-  ) < ${MAX_KEYS_PER_FORM}`;
+  WHERE NOT ${hasAllKeys("$3::uuid")}`;
 
 /** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
 export async function bindKey(

@@ -155,7 +155,7 @@ describe("doctor", () => {
     expect((await runChecks(production)).secrets).toMatch(/^failed: There is no secret/);
   });
 
-  test("more connections of all processes than Postgres allows are a warning", async () => {
+  test("more connections of all processes than Postgres allows are a warning, and so is a key holder's share of more than half", async () => {
     const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
     expect((await runChecks(sizes)).connections).toMatch(
       /^ok: 1 process opens at most 26 connections, Postgres allows \d+\.$/,
@@ -165,6 +165,11 @@ describe("doctor", () => {
     );
     expect((await runChecks(sizes, { processes: 400 })).connections).toMatch(
       /^warning: 400 processes open at most 10400 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
+    );
+    const large = { ...sizes, DATABASE_CONNECTIONS_PER_HOLDER: "11" };
+    expect((await runChecks(large)).connections).toBe(
+      "warning: One key holder may use 11 of the 20 connections of a process: lower DATABASE_CONNECTIONS_PER_HOLDER to " +
+        "half of DATABASE_POOL_SIZE or less.",
     );
     const { rows } = await sql("SELECT current_database() AS name");
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT 24`);

@@ -47,7 +47,7 @@ describe.each<[name: string, args: string[], secrets: Record<string, string>]>([
         ? []
         : [expect.objectContaining({ msg: expect.stringMatching(/^APP_SECRETS is not set: /) })]),
       expect.objectContaining({ setting: "RATE_LIMIT_MX", meant: "RATE_LIMIT_MAX" }),
-      expect.objectContaining({ needed: args.length > 0 ? 1800 : 900, allowed: expect.any(Number) }),
+      expect.objectContaining({ needed: args.length > 0 ? 1802 : 901, allowed: expect.any(Number) }),
     ]);
   });
 });

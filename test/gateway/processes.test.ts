@@ -147,8 +147,8 @@ describe("serve and worker", TIMEOUT, () => {
     // Before any other message about the database.
     expect(serve.stderr.split("\n")[0]).toMatch(/migrations are pending: run `guest-forms migrate`/);
     expect((await fetch(`${address}/readyz`)).status).toBe(503);
-    expect(await runInProcess(["migrate"], env)).toMatchObject({ code: 0 });
-    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect(await runInProcess(["migrate"], env)).toMatchObject({ code: 0, message: "" });
+    await expect.poll(async () => (await fetch(`${address}/readyz`)).status).toBe(200);
     const worker = spawnCli(["worker"], { env });
     await worker.waitForLine(/^Sending notifications/);
     for (const running of [serve, worker])

@@ -139,7 +139,7 @@ test("an index whose migration was killed while it was built is completed by the
   // As an operator would do whose migration seems to hang.
   await rows(
     url,
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms migrate'",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms migrate' AND datname = current_database()",
   );
   await blocker.query("COMMIT");
   await blocker.end();

@@ -92,7 +92,7 @@ describe("secrets.reencrypt", () => {
       await create(),
       await create(),
     ];
-    await update(moved, { ...moved.body, checkOutDate: "2030-01-01T10:00:00Z", guestEmail: undefined });
+    await update(moved, { ...moved.body, checkOutDate: "2056-01-01T10:00:00Z", guestEmail: undefined });
     await update(changedBack, stay("other@example.com"));
     await update(changedBack, changedBack.body);
     // A row of a version that did not store the secret.
@@ -131,11 +131,11 @@ describe("secrets.reencrypt", () => {
       "UPDATE forms SET check_in_date = '2020-01-01', check_out_date = '2020-01-02' WHERE id = $1",
       [over.form.id],
     );
-    await services.db.pool.query("UPDATE forms SET check_out_date = '2031-01-01' WHERE id = $1", [
+    await services.db.pool.query("UPDATE forms SET check_out_date = '2056-01-01' WHERE id = $1", [
       changed.form.id,
     ]);
     expect(await reencrypt()).toEqual({ addresses: 2, creates: 0 });
-    expect(await needsOf(2)).toMatchObject({ addresses: 0, creates: 2, until: "2031-01-01T00:00:00.000Z" });
+    expect(await needsOf(2)).toMatchObject({ addresses: 0, creates: 2, until: "2056-01-01T00:00:00.000Z" });
     for (const { body, form } of [changed, erased]) {
       expect(await owner.create(body, undefined, rotating)).toEqual({ form, replayed: true });
     }

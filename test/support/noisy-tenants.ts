@@ -143,6 +143,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
     `the process carries ${carried.toFixed()} requests/s; of ${count} sent at ${((1000 * count) / noise.sendMs).toFixed()}/s by one key holder ` +
       `${noise.ok} were served; ${timesMs.length} of ${OTHERS} others: median ${quantile(timesMs, 0.5).toFixed()} ms, p99 ${p99.toFixed()} ms`,
   );
+  expect(noise.sendMs, "the load was sent at the rate intended").toBeLessThan(1_200 * SATURATED_SECONDS);
   expect(Object.fromEntries(outcomes)).toEqual({ 200: timesMs.length });
   expect(p99).toBeLessThan(MAX_SATURATED_P99_MS);
 }
