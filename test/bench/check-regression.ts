@@ -36,7 +36,7 @@ export const MAX_GROWTH = 1.3;
 /** An operation has grown if it exceeds its limit in each of these measurements: other load can raise a ratio, for a while. */
 const MEASUREMENTS = 3;
 /** The medians of these runs are recorded. */
-const RECORDED_RUNS = 5;
+const RECORDED_RUNS = 3;
 /** Other processes on a quiet machine use less than this share of one core. */
 export const MAX_OTHER_LOAD = 0.1;
 const QUIET_CHECK_MS = 3_000;

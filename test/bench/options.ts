@@ -32,7 +32,7 @@ Compares the service with the reference servers L, L+ and T. Fails if a target i
   --name NAME      write results to test/bench/results/NAME.json (default latest)
 Other measurements:
   --check          compare CPU time per request relative to L with recorded.json, as in CI
-  --record         write recorded.json, the medians of five runs; fails unless the machine is quiet
+  --record         write recorded.json, the medians of three runs; fails unless the machine is quiet
   --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
   --minutes N      minutes of load for the memory of --growth (default 20)
   --plot           draw gateway/docs/latency.svg: latency against load
