@@ -42,9 +42,9 @@ async function countDeleted(): Promise<number[]> {
 
 /** Starts a worker with these settings, and waits for the end of its first run. Returns its log. */
 async function runWorker(env: Record<string, string> = {}) {
-  const log = await startTestWorker(await openTestServices({ DATABASE_URL: services.db.url, ...env }));
   const runs = async () => (await readActivity(services.db)).get("retention.run")?.count ?? 0;
   const before = await runs();
+  const log = await startTestWorker(await openTestServices({ DATABASE_URL: services.db.url, ...env }));
   await expect.poll(runs, { timeout: 20_000 }).toBeGreaterThan(before);
   return log;
 }
