@@ -39,6 +39,11 @@ export class HolderLimit {
     return this.#waiting;
   }
 
+  /** Whether work of this key holder waits for its turn. */
+  isWaiting(holderId: string): boolean {
+    return (this.#holders.get(holderId)?.waiting.size ?? 0) > 0;
+  }
+
   /** Throws a 503 if so much work of this key holder waits that more would only time out. */
   assertHasRoom(holderId: string): void {
     const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
