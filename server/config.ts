@@ -42,7 +42,7 @@ export const settingsSchema = z.object({
     ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
     "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
-      "WORKER_CONCURRENCY + 2 more.",
+      "WORKER_CONCURRENCY + 3 more.",
   ),
   DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 4).describe(
     "Maximum number of these connections that the requests of one key holder use at a time. The others wait for their " +

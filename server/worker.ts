@@ -11,8 +11,8 @@ import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
 import { recordActivity } from "./worker-activity.js";
 
-/** Connections of a worker for heartbeats and for the retention, besides those for sending. */
-export const WORKER_EXTRA_CONNECTIONS = 2;
+/** Connections of a worker for heartbeats, for the retention and for expiry, besides those for sending. */
+export const WORKER_EXTRA_CONNECTIONS = 3;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
 /** A frozen Postgres must not block shutdown. */

@@ -27,5 +27,5 @@ const warnAboutDropped = ({ id, neededUntil }: { id: string; neededUntil: Date |
   warning(
     neededUntil
       ? `APP_SECRETS lacks the secret ${id}, which is needed until ${neededUntil.toISOString()}: list it behind the newest one until then.`
-      : `APP_SECRETS lacks the secret ${id}, which may still be needed: list it behind the newest one, and run \`guest-forms secrets reencrypt\`.`,
+      : `APP_SECRETS lacks the secret ${id}, which may still be needed: run \`guest-forms secrets reencrypt\`, with it listed behind the newest one if you still have it.`,
   );

@@ -23,8 +23,7 @@ const HEARTBEATS_BEFORE_TAKEOVER = 3;
 
 /**
  * Sends notifications until stopped, WORKER_CONCURRENCY at a time; without a mailer they wait. Expires them with and without
- * one. `stop` waits up to
- * DRAIN_SECONDS for those being sent. Delivery is at least once: a message is sent twice if its worker crashes, stops or
+ * one. `stop` waits up to DRAIN_SECONDS for those being sent. Delivery is at least once: a message is sent twice if its worker crashes, stops or
  * loses the database for 20 seconds after the mail server accepted it and before that is recorded.
  */
 export function startSending(

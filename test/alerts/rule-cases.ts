@@ -159,19 +159,6 @@ export const RULE_CASES: Record<string, RuleCases> = {
       { case: "the gateway is not scraped", series: {} },
     ],
   },
-  GuestFormsHolderLimited: {
-    fires: [
-      {
-        case: "requests of a key holder are rejected for five minutes",
-        series: { guest_forms_holder_rejections_total: "0x9 0+5x240" },
-        fromMinute: 15,
-      },
-    ],
-    silent: [
-      { case: "some are rejected once", series: { guest_forms_holder_rejections_total: "0x9 50x240" } },
-      { case: "requests wait", series: { guest_forms_holder_waiting_requests: "9x240" } },
-    ],
-  },
   GuestFormsPoolExhausted: {
     fires: [
       {
@@ -189,6 +176,19 @@ export const RULE_CASES: Record<string, RuleCases> = {
         case: "all connections are busy",
         series: { 'guest_forms_pool_connections{state="busy"}': "10x240" },
       },
+    ],
+  },
+  GuestFormsHolderLimited: {
+    fires: [
+      {
+        case: "requests of a key holder are rejected for five minutes",
+        series: { guest_forms_holder_rejections_total: "0x9 0+5x240" },
+        fromMinute: 16,
+      },
+    ],
+    silent: [
+      { case: "some are rejected once", series: { guest_forms_holder_rejections_total: "0x9 50x240" } },
+      { case: "requests wait", series: { guest_forms_holder_waiting_requests: "9x240" } },
     ],
   },
   GuestFormsRedisUnreachable: {

@@ -158,13 +158,13 @@ describe("doctor", () => {
   test("more connections of all processes than Postgres allows are a warning, and so is a key holder's share of more than half", async () => {
     const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
     expect((await runChecks(sizes)).connections).toMatch(
-      /^ok: 1 process opens at most 26 connections, Postgres allows \d+\.$/,
+      /^ok: 1 process opens at most 27 connections, Postgres allows \d+\.$/,
     );
     expect((await runChecks(sizes, { processes: 2, worker: false })).connections).toMatch(
       /^ok: 2 processes open at most 42 connections, Postgres allows \d+\.$/,
     );
     expect((await runChecks(sizes, { processes: 400 })).connections).toMatch(
-      /^warning: 400 processes open at most 10400 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
+      /^warning: 400 processes open at most 10800 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
     );
     const large = { ...sizes, DATABASE_CONNECTIONS_PER_HOLDER: "11" };
     expect((await runChecks(large)).connections).toBe(
@@ -174,7 +174,7 @@ describe("doctor", () => {
     const { rows } = await sql("SELECT current_database() AS name");
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT 24`);
     expect((await runChecks(sizes)).connections).toMatch(
-      /^warning: 1 process opens at most 26 connections, Postgres allows 24: /,
+      /^warning: 1 process opens at most 27 connections, Postgres allows 24: /,
     );
     await sql(`ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT -1`);
   });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings } from "../../server/config.js";
+import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
 import {
   findNotRun,
   NEVER_RUN,
@@ -102,7 +103,9 @@ test("the sizes are those of performance.md, and what follows from them", () => 
   const { DATABASE_POOL_SIZE, WORKER_CONCURRENCY } = readSettings({});
   const processes = numbersOf("operating.md", "gateway processes for them");
   expect(numbersOf("operating.md", "connections of these processes")).toEqual(
-    processes.map((count) => count * (DATABASE_POOL_SIZE + WORKER_CONCURRENCY + 2)),
+    processes.map(
+      (count) => count * (DATABASE_POOL_SIZE + 1 + WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS),
+    ),
   );
   expect(numbersOf("operating.md", "memory of these processes, GB")).toEqual(
     processes.map((count) => Math.round(count * 3.55) / 10),

@@ -98,6 +98,10 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(await statusOf(rotated)).toBe(200);
   });
 
+  test("renews what older secrets encrypted, as at the end of a rotation", async () => {
+    expect(await machine.runBlock("guest-forms secrets reencrypt")).toMatch(/address/i);
+  });
+
   test("imports a file, after a check, and exports it", async () => {
     await writeFile(join(machine.folder, "hosts.csv"), operatingBlock("type,externalId"));
     expect(await machine.runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");

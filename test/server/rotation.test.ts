@@ -68,7 +68,7 @@ async function reencrypt(on = rotating) {
   return counts;
 }
 
-/** Expects that a process with only the new secret replays these creates, with their key, a new one and without one. */
+/** Expects that a process with only the new secret replays these creates, with their key and without one. */
 async function expectReplays(creates: Create[]): Promise<void> {
   for (const { body, form } of creates) {
     for (const key of [`key of ${body.numberOfGuests}`, undefined]) {
@@ -270,7 +270,7 @@ describe("doctor", () => {
     await create();
     const warning = expect.objectContaining({
       status: "warning",
-      message: `APP_SECRETS lacks the secret ${services.keyring.ids[0]}, which may still be needed: list it behind the newest one, and run \`guest-forms secrets reencrypt\`.`,
+      message: `APP_SECRETS lacks the secret ${services.keyring.ids[0]}, which may still be needed: run \`guest-forms secrets reencrypt\`, with it listed behind the newest one if you still have it.`,
     });
     expect(await doctor()).toEqual(warning);
     await asOperator(rotating).secrets.status({});

@@ -103,7 +103,7 @@ export function findNotRun(commands: PageCommand[], runs: Run[]): PageCommand[] 
   const isNamed = (text: string) => {
     const words = text.split(" ");
     const matches = (word: string, index: number, line: string[]) =>
-      word === line[index] || (/^[A-Z]+$/.test(word) && line[index] !== undefined);
+      word === line[index] || (/^[A-Z]+$/.test(word) && /^[^-]/.test(line[index] ?? ""));
     return ran.some((line) => words.every((word, index) => matches(word, index, line)));
   };
   return commands.filter(

@@ -26,7 +26,7 @@ const FILL = `
   COMMIT;
   VACUUM ANALYZE forms;`;
 
-it(`the migration for a nullable field locks ${FORMS} forms for at most ${MAX_LOCK_MS} ms`, async () => {
+it(`the migration for a nullable field locks ${FORMS} forms for a median of at most ${MAX_LOCK_MS} ms`, async () => {
   const { url } = await createTestDatabase();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
