@@ -1,5 +1,5 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
-import express, { type Express, type NextFunction, type RequestHandler } from "express";
+import express, { type Express, type RequestHandler } from "express";
 import type { Store } from "express-rate-limit";
 import helmet from "helmet";
 import type { Logger } from "pino";
@@ -125,26 +125,11 @@ const rejectWhileDraining =
     throw unavailable({ message: "This instance is shutting down. Retry the request." });
   };
 
-/** Requests that begin in one turn of the event loop, of key holders whose other requests are waiting. */
-const PER_TURN = 4;
-
-/**
- * Rejects a request that would only wait behind too many others of its key holder, before it costs more. If fewer are
- * waiting, it begins in a later turn of the event loop: requests that arrive by the hundred block nobody else meanwhile.
- */
-function takeTurns({ holderLimit }: Services): RequestHandler {
-  const queue: NextFunction[] = [];
-  const begin = () => {
-    for (const next of queue.splice(0, PER_TURN)) next();
-    if (queue.length > 0) setImmediate(begin);
-  };
-  return (_req, res, next) => {
-    const { userId } = res.locals.principal;
-    holderLimit.assertHasRoom(userId);
-    if (!holderLimit.isWaiting(userId)) return next();
-    if (queue.push(next) === 1) setImmediate(begin);
-  };
-}
+/** Lets the requests of a key holder begin in turns, and rejects those that would wait behind too many others. */
+const takeTurns =
+  ({ holderLimit }: Services): RequestHandler =>
+  (_req, res, next) =>
+    holderLimit.begin(res.locals.principal.userId, next);
 
 /** Sets the operation, for logs, metrics and traces. */
 const setOperation =

@@ -13,6 +13,8 @@ interface Holder {
 
 /** Work that may wait, per connection of a key holder. A key holder with more in the queue is rejected at once. */
 const WAITING_PER_CONNECTION = 100;
+/** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
+const ARRIVALS_PER_TURN = 4;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -23,6 +25,9 @@ export class HolderLimit {
   readonly #max: number;
   readonly #timeoutMs: number;
   readonly #holders = new Map<string, Holder>();
+  readonly #arrivals: { holderId: string; request: () => void }[] = [];
+  /** Number of `#arrivals` by key holder. */
+  readonly #arriving = new Map<string, number>();
   #waiting = 0;
 
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
@@ -39,14 +44,31 @@ export class HolderLimit {
     return this.#waiting;
   }
 
-  /** Whether work of this key holder waits for its turn. */
-  isWaiting(holderId: string): boolean {
-    return (this.#holders.get(holderId)?.waiting.size ?? 0) > 0;
+  /**
+   * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits,
+   * so that requests that arrive by the hundred block nobody else meanwhile. Throws a 503 if so much waits that the request
+   * would only time out.
+   */
+  begin(holderId: string, request: () => void): void {
+    const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
+    const arriving = this.#arriving.get(holderId) ?? 0;
+    this.#assertRoom(waiting + arriving);
+    if (waiting + arriving === 0) return request();
+    this.#arriving.set(holderId, arriving + 1);
+    if (this.#arrivals.push({ holderId, request }) === 1) setImmediate(this.#beginArrivals);
   }
 
-  /** Throws a 503 if so much work of this key holder waits that more would only time out. */
-  assertHasRoom(holderId: string): void {
-    const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
+  readonly #beginArrivals = (): void => {
+    for (const { holderId, request } of this.#arrivals.splice(0, ARRIVALS_PER_TURN)) {
+      const others = (this.#arriving.get(holderId) ?? 1) - 1;
+      if (others > 0) this.#arriving.set(holderId, others);
+      else this.#arriving.delete(holderId);
+      request();
+    }
+    if (this.#arrivals.length > 0) setImmediate(this.#beginArrivals);
+  };
+
+  #assertRoom(waiting: number): void {
     if (waiting >= this.#max * WAITING_PER_CONNECTION) throw this.#rejection();
   }
 
@@ -66,7 +88,7 @@ export class HolderLimit {
     }
     if (holder.running < this.#max) holder.running++;
     else {
-      this.assertHasRoom(holderId);
+      this.#assertRoom(holder.waiting.size);
       await this.#waitForTurn(holder);
     }
     try {

@@ -20,13 +20,10 @@ const whileListingIsLocked = () =>
   it("while a listing is locked for 10 s and its owner sends 60 creates per second to it, which succeed or get 503", () =>
     floodLockedListing(url, fixture.services));
 
-const whileListsArrive = () =>
-  it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
-
 describe("other key holders' requests and health checks of the same process take less than 100 ms (p99), and none fails", () => {
   beforeAll(() => start());
   whileListingIsLocked();
-  whileListsArrive();
+  it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
 });
 
 describe("at twice the load that a process carries, of which one of 50 key holders sends 90 %", () => {
@@ -48,5 +45,4 @@ describe("with a synchronous standby that applies commits 10 ms late, and commit
     await start(primary.url);
   });
   whileListingIsLocked();
-  whileListsArrive();
 });

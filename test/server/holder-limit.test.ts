@@ -104,10 +104,32 @@ describe("while a listing is locked", () => {
     const creates = startCreates(PER_HOLDER + MAX_WAITING);
     await expect.poll(() => services.holderLimit.waiting).toBe(MAX_WAITING);
     expect(await catchServiceError(owner.forms.list({}))).toMatchObject(BUSY);
-    expect(() => services.holderLimit.assertHasRoom(owner.userId)).toThrow(BUSY.message);
+    const started: string[] = [];
+    const begin = (id: string) => services.holderLimit.begin(id, () => started.push(id));
+    expect(() => begin(owner.userId)).toThrow(BUSY.message);
     const { id: otherId } = await makeUser(services);
-    services.holderLimit.assertHasRoom(otherId);
+    begin(otherId);
+    expect(started).toEqual([otherId]);
     expect(rejections).toBe(2);
+    await lock.commit();
+    await Promise.all(creates);
+  });
+
+  test("requests that arrive while work of their key holder waits begin four per turn of the event loop, and others at once", async () => {
+    const lock = await holdLock(services, LOCK_LISTING, [owner.listingId]);
+    const creates = startCreates(PER_HOLDER + 1);
+    await expect.poll(() => services.holderLimit.waiting).toBe(1);
+    let started = 0;
+    const begin = (id: string) => services.holderLimit.begin(id, () => started++);
+    for (let n = 0; n < MAX_WAITING - 1; n++) begin(owner.userId);
+    expect(() => begin(owner.userId)).toThrow(BUSY.message);
+    expect(started).toBe(0);
+    begin("another");
+    expect(started).toBe(1);
+    for (let turn = 0; turn < 5; turn++) {
+      expect(started).toBe(1 + 4 * turn);
+      await new Promise(setImmediate);
+    }
     await lock.commit();
     await Promise.all(creates);
   });
