@@ -53,7 +53,10 @@ export class HolderLimit {
     const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
     const arriving = this.#arriving.get(holderId) ?? 0;
     this.#assertRoom(waiting + arriving);
-    if (waiting + arriving === 0) return request();
+    if (waiting + arriving === 0) {
+      request();
+      return;
+    }
     this.#arriving.set(holderId, arriving + 1);
     if (this.#arrivals.push({ holderId, request }) === 1) setImmediate(this.#beginArrivals);
   }
