@@ -50,7 +50,7 @@ export default defineConfig({
       suite("pgbouncer", {
         ...ONE_FILE_AT_A_TIME,
         env: { TZ: "Asia/Kolkata" },
-        testTimeout: 60 * SECOND_MS,
+        testTimeout: 180 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,
       }),
       // Fault injection: `npm run faults` runs all rounds, `.ci/faults` a tenth.
