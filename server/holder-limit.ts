@@ -5,16 +5,28 @@ import type { StopSignal } from "./failures.js";
 /** The database as the calls of one key holder use it. */
 export type HolderDb = Pick<Db, "query" | "sqlTransaction">;
 
+/** Work that waits for its turn. */
+interface Waiter {
+  /** When it has waited too long, by `performance.now()`. */
+  until: number;
+  start(): void;
+  reject(error: ServiceError): void;
+}
+
 /** What one key holder has at the database, and the work that waits for its turn, in order of arrival. */
 interface Holder {
   running: number;
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<Waiter>;
+  /** Whether `#expire` is scheduled. */
+  isExpiring: boolean;
 }
 
 /** Work that may wait, per connection of a key holder. A key holder with more in the queue is rejected at once. */
 const WAITING_PER_CONNECTION = 100;
 /** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
 const ARRIVALS_PER_TURN = 4;
+/** Work per key holder that is rejected in one turn of the event loop because it has waited too long. */
+const TIMEOUTS_PER_TURN = 16;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -86,7 +98,7 @@ export class HolderLimit {
   async #run<Result>(holderId: string, signal: StopSignal, work: () => Promise<Result>): Promise<Result> {
     let holder = this.#holders.get(holderId);
     if (!holder) {
-      holder = { running: 0, waiting: new Set() };
+      holder = { running: 0, waiting: new Set(), isExpiring: false };
       this.#holders.set(holderId, holder);
     }
     if (holder.running < this.#max) holder.running++;
@@ -103,21 +115,37 @@ export class HolderLimit {
   }
 
   /** Resolves when another work of the key holder has passed its turn on. Rejects with a 503 after the timeout. */
-  #waitForTurn({ waiting }: Holder): Promise<void> {
+  #waitForTurn(holder: Holder): Promise<void> {
     this.#waiting++;
     return new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        waiting.delete(start);
-        reject(this.#rejection());
-      }, this.#timeoutMs);
-      const start = () => {
-        clearTimeout(timer);
-        waiting.delete(start);
-        resolve();
-      };
-      waiting.add(start);
+      holder.waiting.add({ until: performance.now() + this.#timeoutMs, start: resolve, reject });
+      if (holder.isExpiring) return;
+      holder.isExpiring = true;
+      this.#expire(holder);
     }).finally(() => this.#waiting--);
   }
+
+  /**
+   * Rejects what has waited too long, and schedules itself until nothing waits. A few per turn of the event loop, because
+   * requests that arrived together also time out together.
+   */
+  readonly #expire = (holder: Holder): void => {
+    const now = performance.now();
+    let remaining = TIMEOUTS_PER_TURN;
+    for (const waiter of holder.waiting) {
+      if (waiter.until > now) {
+        setTimeout(this.#expire, waiter.until - now, holder).unref();
+        return;
+      }
+      if (remaining-- === 0) {
+        setImmediate(this.#expire, holder);
+        return;
+      }
+      holder.waiting.delete(waiter);
+      waiter.reject(this.#rejection());
+    }
+    holder.isExpiring = false;
+  };
 
   #rejection(): ServiceError {
     this.onRejected();
@@ -128,7 +156,9 @@ export class HolderLimit {
 
   #passTurn(holderId: string, holder: Holder): void {
     const [next] = holder.waiting;
-    if (next) next();
-    else if (--holder.running === 0) this.#holders.delete(holderId);
+    if (next) {
+      holder.waiting.delete(next);
+      next.start();
+    } else if (--holder.running === 0) this.#holders.delete(holderId);
   }
 }

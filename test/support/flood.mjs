@@ -1,20 +1,27 @@
-// Sends one request many times over keep-alive connections, as raw bytes, so that it uses little CPU time itself. It does not
-// wait for responses; a connection pipelines its requests. Reads its task from the first argument, and prints the number of
-// responses by status once all have arrived.
+// Sends one request many times over keep-alive connections, as raw bytes, so that it uses little CPU time itself. As with usual
+// clients, a connection has one request at a time; a request that is due waits if all are in use. Reads its task from the first
+// argument, and prints the number of responses by status once all have arrived.
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** `perSecond` null: all at once. */
 const { port, path, key, count, perSecond, connections } = JSON.parse(process.argv[2]);
 
-const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`;
-const statuses = {};
-let received = 0;
+const request = (path) => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+let statuses = {};
 let withoutRetryAfter = 0;
+const idle = [];
+let awaited = 0;
 let onComplete;
-const complete = new Promise((resolve) => {
-  onComplete = resolve;
-});
+
+/** Resolves when this many responses have arrived. */
+function arrivalOf(responses) {
+  awaited = responses;
+  statuses = {};
+  return new Promise((resolve) => {
+    onComplete = resolve;
+  });
+}
 
 function open() {
   const socket = connect(port, "127.0.0.1");
@@ -28,8 +35,9 @@ function open() {
       const status = head.slice(9, 12);
       statuses[status] = (statuses[status] ?? 0) + 1;
       if (status !== "200" && !/^retry-after: [1-9]/im.test(head)) withoutRetryAfter++;
-      if (++received === count) onComplete();
       text = text.slice(next);
+      idle.push(socket);
+      if (--awaited === 0) onComplete();
     }
   });
   return new Promise((resolve) => {
@@ -38,10 +46,16 @@ function open() {
 }
 
 const sockets = await Promise.all(Array.from({ length: connections }, open));
+// Node accepts one connection per turn of its event loop: wait until it has accepted all.
+const accepted = arrivalOf(connections);
+for (const socket of sockets) socket.write(request("/livez"));
+await accepted;
+
+const complete = arrivalOf(count);
 const began = performance.now();
 for (let sent = 0; sent < count; ) {
   const due = perSecond === null ? count : Math.min(count, ((performance.now() - began) * perSecond) / 1000);
-  for (; sent < due; sent++) sockets[sent % connections].write(request);
+  for (; sent < due && idle.length > 0; sent++) idle.shift().write(request(path));
   await sleep(5);
 }
 const sendMs = performance.now() - began;

@@ -8,14 +8,7 @@ import type { TimedResponse } from "./http-client.js";
 import { holdLock } from "./locks.js";
 import { spawnNode } from "./processes.js";
 import { quantile } from "./statistics.js";
-import {
-  assertNotDelayed,
-  countServed,
-  expectUndisturbed,
-  makeTenant,
-  startNeighbor,
-  type Tenant,
-} from "./tenants.js";
+import { countServed, expectUndisturbed, makeTenant, startNeighbor, type Tenant, warmUp } from "./tenants.js";
 
 // What a key holder may do in one process without other key holders noticing. The service is a gateway at `url`, with default
 // settings; `services` is another process on its database.
@@ -40,6 +33,7 @@ export async function floodWhile<Result>(
   services: Services,
   { noisy, neighbor, work, maxMs }: NoisyWork<Result>,
 ): Promise<Result> {
+  await warmUp(url, [noisy, neighbor]);
   const traffic = await startNeighbor(url, services, neighbor);
   const creates: Promise<TimedResponse>[] = [];
   let isDone = false;
@@ -64,8 +58,8 @@ export async function floodWhile<Result>(
 /** The listing is locked for 10 s, as a change of its members locks it. */
 export async function floodLockedListing(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
-  const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [noisy.listingId]);
   const work = async () => {
+    const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [noisy.listingId]);
     await sleep(LOCKED_MS);
     await lock.commit();
   };
@@ -105,7 +99,7 @@ const LISTS = 200;
 /** A key holder sends 200 lists at once, ten times. */
 export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
-  for (let n = 0; n < 50; n++) await noisy.create(url);
+  await warmUp(url, [noisy, neighbor]);
   const traffic = await startNeighbor(url, services, neighbor);
   const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
   for (let round = 0; round < 10; round++) {
@@ -116,7 +110,7 @@ export async function sendListsAtOnce(url: string, services: Services): Promise<
 }
 
 const OTHERS = 49;
-const SATURATED_SECONDS = 10;
+const SATURATED_SECONDS = 20;
 const MAX_SATURATED_P99_MS = 500;
 
 /**
@@ -127,7 +121,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
   const noisy = await makeTenant(services);
   const others = await Promise.all(Array.from({ length: OTHERS }, () => makeTenant(services)));
   const path = "/v1/forms?limit=50";
-  for (let n = 0; n < 50; n++) await noisy.create(url);
+  await warmUp(url, [noisy]);
   for (const other of others) for (let n = 0; n < 2; n++) await other.create(url);
   // No page waits for recent creates.
   await sleep(1000 * (services.settings.LIST_SETTLE_SECONDS + 1));
@@ -143,7 +137,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
   });
   const perSecond = 1.8 * carried;
   const count = Math.round(perSecond * SATURATED_SECONDS);
-  const noise = await flood(url, noisy, { path, count, perSecond, connections: 200 });
+  const noise = await flood(url, noisy, { path, count, perSecond, connections: 600 });
   const { timesMs, outcomes } = await traffic.stop();
   const p99 = quantile(timesMs, 0.99);
   console.info(
@@ -152,5 +146,5 @@ export async function saturate(url: string, services: Services): Promise<void> {
   );
   expect(noise.sendMs, "the load was sent at the rate intended").toBeLessThan(1_200 * SATURATED_SECONDS);
   expect(Object.fromEntries(outcomes)).toEqual({ 200: timesMs.length });
-  assertNotDelayed("the others", p99, MAX_SATURATED_P99_MS);
+  expect(p99, "p99 of the others").toBeLessThan(MAX_SATURATED_P99_MS);
 }
