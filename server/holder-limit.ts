@@ -13,17 +13,25 @@ interface Waiter {
   reject(error: ServiceError): void;
 }
 
-/** What one key holder has at the database, and the work that waits for its turn, in order of arrival. */
+/** Begins a request, or ends it with an error. */
+type BeginRequest = (error?: ServiceError) => void;
+
+/** What one key holder has in this process. */
 interface Holder {
+  readonly id: string;
+  /** Statements and transactions at the database. */
   running: number;
+  /** Work that waits for its turn at the database, in order of arrival. */
   readonly waiting: Set<Waiter>;
+  /** Requests that have not begun, in order of arrival. */
+  readonly arrivals: BeginRequest[];
   /** Whether `#expire` is scheduled. */
   isExpiring: boolean;
 }
 
-/** Work that may wait, per connection of a key holder. A key holder with more in the queue is rejected at once. */
+/** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
-/** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
+/** Requests that begin or are rejected in one turn of the event loop, of key holders whose other work waits. */
 const ARRIVALS_PER_TURN = 4;
 /** Work per key holder that is rejected in one turn of the event loop because it has waited too long. */
 const TIMEOUTS_PER_TURN = 16;
@@ -35,11 +43,11 @@ const TIMEOUTS_PER_TURN = 16;
  */
 export class HolderLimit {
   readonly #max: number;
+  readonly #maxWaiting: number;
   readonly #timeoutMs: number;
   readonly #holders = new Map<string, Holder>();
-  readonly #arrivals: { holderId: string; request: () => void }[] = [];
-  /** Number of `#arrivals` by key holder. */
-  readonly #arriving = new Map<string, number>();
+  /** Those whose requests begin in turns, one request each before the next of the same. */
+  readonly #arriving = new Set<Holder>();
   #waiting = 0;
 
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
@@ -48,6 +56,7 @@ export class HolderLimit {
   /** `max`: statements and transactions per key holder. `timeoutMs`: how long one may wait for its turn. */
   constructor(max: number, timeoutMs: number) {
     this.#max = max;
+    this.#maxWaiting = max * WAITING_PER_CONNECTION;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -57,35 +66,32 @@ export class HolderLimit {
   }
 
   /**
-   * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits,
-   * so that requests that arrive by the hundred block nobody else meanwhile. Throws a 503 if so much waits that the request
-   * would only time out.
+   * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits.
+   * So hundreds that arrive at once, or are rejected and return, leave most of each turn to others. Passes a 503 if so much
+   * waits that the request would only time out.
    */
-  begin(holderId: string, request: () => void): void {
-    const waiting = this.#holders.get(holderId)?.waiting.size ?? 0;
-    const arriving = this.#arriving.get(holderId) ?? 0;
-    this.#assertRoom(waiting + arriving);
-    if (waiting + arriving === 0) {
-      request();
-      return;
+  begin(holderId: string, request: BeginRequest): void {
+    const holder = this.#holders.get(holderId);
+    if (!holder || (holder.waiting.size === 0 && holder.arrivals.length === 0)) request();
+    else {
+      holder.arrivals.push(request);
+      if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
+      this.#arriving.add(holder);
     }
-    this.#arriving.set(holderId, arriving + 1);
-    if (this.#arrivals.push({ holderId, request }) === 1) setImmediate(this.#beginArrivals);
   }
 
   readonly #beginArrivals = (): void => {
-    for (const { holderId, request } of this.#arrivals.splice(0, ARRIVALS_PER_TURN)) {
-      const others = (this.#arriving.get(holderId) ?? 1) - 1;
-      if (others > 0) this.#arriving.set(holderId, others);
-      else this.#arriving.delete(holderId);
-      request();
+    for (let n = 0; n < ARRIVALS_PER_TURN; n++) {
+      const [holder] = this.#arriving;
+      const request = holder?.arrivals.shift();
+      if (!holder || !request) break;
+      this.#arriving.delete(holder);
+      if (holder.arrivals.length > 0) this.#arriving.add(holder);
+      else this.#forgetIfIdle(holder);
+      request(holder.waiting.size < this.#maxWaiting ? undefined : this.#rejection());
     }
-    if (this.#arrivals.length > 0) setImmediate(this.#beginArrivals);
+    if (this.#arriving.size > 0) setImmediate(this.#beginArrivals);
   };
-
-  #assertRoom(waiting: number): void {
-    if (waiting >= this.#max * WAITING_PER_CONNECTION) throw this.#rejection();
-  }
 
   /** Returns `db` for the work of one key holder. After `signal` aborts, no work is started. */
   bound(db: HolderDb, holderId: string, signal: StopSignal): HolderDb {
@@ -98,19 +104,17 @@ export class HolderLimit {
   async #run<Result>(holderId: string, signal: StopSignal, work: () => Promise<Result>): Promise<Result> {
     let holder = this.#holders.get(holderId);
     if (!holder) {
-      holder = { running: 0, waiting: new Set(), isExpiring: false };
+      holder = { id: holderId, running: 0, waiting: new Set(), arrivals: [], isExpiring: false };
       this.#holders.set(holderId, holder);
     }
     if (holder.running < this.#max) holder.running++;
-    else {
-      this.#assertRoom(holder.waiting.size);
-      await this.#waitForTurn(holder);
-    }
+    else if (holder.waiting.size < this.#maxWaiting) await this.#waitForTurn(holder);
+    else throw this.#rejection();
     try {
       signal.throwIfAborted();
       return await work();
     } finally {
-      this.#passTurn(holderId, holder);
+      this.#passTurn(holder);
     }
   }
 
@@ -154,11 +158,18 @@ export class HolderLimit {
     });
   }
 
-  #passTurn(holderId: string, holder: Holder): void {
+  #passTurn(holder: Holder): void {
     const [next] = holder.waiting;
     if (next) {
       holder.waiting.delete(next);
       next.start();
-    } else if (--holder.running === 0) this.#holders.delete(holderId);
+      return;
+    }
+    holder.running--;
+    this.#forgetIfIdle(holder);
+  }
+
+  #forgetIfIdle({ id, running, arrivals }: Holder): void {
+    if (running === 0 && arrivals.length === 0) this.#holders.delete(id);
   }
 }

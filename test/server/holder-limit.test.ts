@@ -104,31 +104,32 @@ describe("while a listing is locked", () => {
     const creates = startCreates(PER_HOLDER + MAX_WAITING);
     await expect.poll(() => services.holderLimit.waiting).toBe(MAX_WAITING);
     expect(await catchServiceError(owner.forms.list({}))).toMatchObject(BUSY);
-    const started: string[] = [];
-    const begin = (id: string) => services.holderLimit.begin(id, () => started.push(id));
-    expect(() => begin(owner.userId)).toThrow(BUSY.message);
-    const { id: otherId } = await makeUser(services);
-    begin(otherId);
-    expect(started).toEqual([otherId]);
+    const begin = (id: string) => new Promise<unknown>((resolve) => services.holderLimit.begin(id, resolve));
+    expect(await begin(owner.userId)).toMatchObject(BUSY);
+    expect(await begin((await makeUser(services)).id)).toBeUndefined();
     expect(rejections).toBe(2);
     await lock.commit();
     await Promise.all(creates);
   });
 
-  test("requests that arrive while work of their key holder waits begin four per turn of the event loop, and others at once", async () => {
-    const lock = await holdLock(services, LOCK_LISTING, [owner.listingId]);
-    const creates = startCreates(PER_HOLDER + 1);
-    await expect.poll(() => services.holderLimit.waiting).toBe(1);
-    let started = 0;
-    const begin = (id: string) => services.holderLimit.begin(id, () => started++);
-    for (let n = 0; n < MAX_WAITING - 1; n++) begin(owner.userId);
-    expect(() => begin(owner.userId)).toThrow(BUSY.message);
-    expect(started).toBe(0);
+  test("requests that arrive while work of their key holders waits begin four per turn of the event loop, one key holder after the other, and others at once", async () => {
+    const second = await makeListingOwner(services);
+    const lock = await holdLock(services, "SELECT FROM listings FOR UPDATE", []);
+    const creates = [owner, second].flatMap(({ userId, listingId }) =>
+      Array.from({ length: PER_HOLDER + 1 }, () => makeForm(services, userId, listingId)),
+    );
+    await expect.poll(() => services.holderLimit.waiting).toBe(2);
+    const started: string[] = [];
+    const begin = (id: string) => services.holderLimit.begin(id, () => started.push(id));
+    for (let n = 0; n < 9; n++) begin(owner.userId);
+    for (let n = 0; n < 3; n++) begin(second.userId);
+    expect(started).toEqual([]);
     begin("another");
-    expect(started).toBe(1);
-    for (let turn = 0; turn < 5; turn++) {
-      expect(started).toBe(1 + 4 * turn);
+    expect(started.splice(0)).toEqual(["another"]);
+    const [a, b] = [owner.userId, second.userId];
+    for (const turn of [[a, b, a, b], [a, b, a, a], [a, a, a, a], []]) {
       await new Promise(setImmediate);
+      expect(started.splice(0)).toEqual(turn);
     }
     await lock.commit();
     await Promise.all(creates);

@@ -1,10 +1,10 @@
 // Sends one request many times over keep-alive connections, as raw bytes, so that it uses little CPU time itself. As with usual
-// clients, a connection has one request at a time; a request that is due waits if all are in use. Reads its task from the first
+// clients, a connection has one request at a time; a request that is due waits while all are in use. Reads its task from the first
 // argument, and prints the number of responses by status once all have arrived.
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `perSecond` null: all at once. */
+/** `perSecond` null: all at once. Otherwise what is not sent after the time that this takes is not sent at all. */
 const { port, path, key, count, perSecond, connections } = JSON.parse(process.argv[2]);
 
 const request = (path) => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`;
@@ -53,12 +53,18 @@ await accepted;
 
 const complete = arrivalOf(count);
 const began = performance.now();
-for (let sent = 0; sent < count; ) {
+const endAt = perSecond === null ? Number.POSITIVE_INFINITY : began + (1000 * count) / perSecond;
+let sent = 0;
+let isExhausted = false;
+while (sent < count && performance.now() < endAt) {
   const due = perSecond === null ? count : Math.min(count, ((performance.now() - began) * perSecond) / 1000);
   for (; sent < due && idle.length > 0; sent++) idle.shift().write(request(path));
+  isExhausted ||= sent < due;
   await sleep(5);
 }
-const sendMs = performance.now() - began;
-await complete;
+awaited -= count - sent;
+if (awaited > 0) await complete;
 for (const socket of sockets) socket.destroy();
-console.log(JSON.stringify({ statuses, withoutRetryAfter, sendMs, totalMs: performance.now() - began }));
+console.log(
+  JSON.stringify({ sent, isExhausted, statuses, withoutRetryAfter, totalMs: performance.now() - began }),
+);
