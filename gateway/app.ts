@@ -11,7 +11,7 @@ import { authenticate } from "./http/authenticate.js";
 import { readBody } from "./http/body.js";
 import { bridge } from "./http/bridge.js";
 import { allowOrigins, answerPreflight } from "./http/cors.js";
-import { enforceTimeout, stopIfAnswered } from "./http/deadline.js";
+import { enforceTimeout, isAnswered, stopIfAnswered } from "./http/deadline.js";
 import { sendEnvelope } from "./http/envelope.js";
 import { health, type Lifecycle } from "./http/health.js";
 import "./http/locals.js";
@@ -129,7 +129,7 @@ const rejectWhileDraining =
 const takeTurns =
   ({ holderLimit }: Services): RequestHandler =>
   (_req, res, next) =>
-    holderLimit.begin(res.locals.principal.userId, next);
+    holderLimit.begin(res.locals.principal.userId, { begin: next, isOver: () => isAnswered(res) });
 
 /** Sets the operation, for logs, metrics and traces. */
 const setOperation =

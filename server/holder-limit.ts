@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { Db } from "./db.js";
 import { type ServiceError, unavailable } from "./errors.js";
 import type { StopSignal } from "./failures.js";
@@ -13,8 +14,18 @@ interface Waiter {
   reject(error: ServiceError): void;
 }
 
-/** Begins a request, or ends it with an error. */
-type BeginRequest = (error?: ServiceError) => void;
+/** A request that has not begun. */
+export interface Arrival {
+  /** Begins the request, or ends it with an error. */
+  begin(error?: ServiceError): void;
+  /** Whether nobody waits for its response any more. */
+  isOver(): boolean;
+}
+
+interface QueuedArrival extends Arrival {
+  /** When it has waited too long, by `performance.now()`. */
+  until: number;
+}
 
 /** What one key holder has in this process. */
 interface Holder {
@@ -24,17 +35,19 @@ interface Holder {
   /** Work that waits for its turn at the database, in order of arrival. */
   readonly waiting: Set<Waiter>;
   /** Requests that have not begun, in order of arrival. */
-  readonly arrivals: BeginRequest[];
+  readonly arrivals: QueuedArrival[];
   /** Whether `#expire` is scheduled. */
   isExpiring: boolean;
 }
 
 /** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
-/** Requests that begin or are rejected in one turn of the event loop, of key holders whose other work waits. */
+/** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
 const ARRIVALS_PER_TURN = 4;
-/** Work per key holder that is rejected in one turn of the event loop because it has waited too long. */
-const TIMEOUTS_PER_TURN = 16;
+/** Requests that are rejected in one turn of the event loop: those that arrived together also time out together. */
+const REJECTIONS_PER_TURN = 16;
+/** The part of the timeout that a request may wait before it begins, so that it can then still wait for its turn. */
+const ARRIVAL_SHARE = 1 / 4;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -49,6 +62,7 @@ export class HolderLimit {
   /** Those whose requests begin in turns, one request each before the next of the same. */
   readonly #arriving = new Set<Holder>();
   #waiting = 0;
+  #arrived = 0;
 
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
   onRejected: () => void = () => {};
@@ -60,35 +74,53 @@ export class HolderLimit {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Statements and transactions that wait for their turn. */
+  /** Statements and transactions that wait for their turn, and requests that have not begun. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#waiting + this.#arrived;
   }
 
   /**
    * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits.
-   * So hundreds that arrive at once, or are rejected and return, leave most of each turn to others. Passes a 503 if so much
+   * So hundreds that arrive at once, or are rejected and sent again, leave most of each turn to others. Passes a 503 if so much
    * waits that the request would only time out.
    */
-  begin(holderId: string, request: BeginRequest): void {
+  begin(holderId: string, arrival: Arrival): void {
     const holder = this.#holders.get(holderId);
-    if (!holder || (holder.waiting.size === 0 && holder.arrivals.length === 0)) request();
-    else {
-      holder.arrivals.push(request);
-      if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
-      this.#arriving.add(holder);
+    if (!holder || (holder.waiting.size === 0 && holder.arrivals.length === 0)) {
+      arrival.begin();
+      return;
     }
+    if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
+    this.#arriving.add(holder);
+    this.#arrived++;
+    holder.arrivals.push({
+      until: performance.now() + this.#timeoutMs * ARRIVAL_SHARE,
+      isOver: () => arrival.isOver(),
+      // Otherwise it would run in the context (the trace) of the request that scheduled the turn.
+      begin: AsyncResource.bind((error?: ServiceError) => arrival.begin(error)),
+    });
   }
 
   readonly #beginArrivals = (): void => {
-    for (let n = 0; n < ARRIVALS_PER_TURN; n++) {
+    const now = performance.now();
+    let begun = 0;
+    let rejected = 0;
+    while (begun < ARRIVALS_PER_TURN && rejected < REJECTIONS_PER_TURN) {
       const [holder] = this.#arriving;
-      const request = holder?.arrivals.shift();
-      if (!holder || !request) break;
+      const arrival = holder?.arrivals.shift();
+      if (!holder || !arrival) break;
+      this.#arrived--;
       this.#arriving.delete(holder);
       if (holder.arrivals.length > 0) this.#arriving.add(holder);
       else this.#forgetIfIdle(holder);
-      request(holder.waiting.size < this.#maxWaiting ? undefined : this.#rejection());
+      if (arrival.isOver()) continue;
+      if (arrival.until > now && holder.waiting.size < this.#maxWaiting) {
+        begun++;
+        arrival.begin();
+      } else {
+        rejected++;
+        arrival.begin(this.#rejection());
+      }
     }
     if (this.#arriving.size > 0) setImmediate(this.#beginArrivals);
   };
@@ -130,12 +162,11 @@ export class HolderLimit {
   }
 
   /**
-   * Rejects what has waited too long, and schedules itself until nothing waits. A few per turn of the event loop, because
-   * requests that arrived together also time out together.
+   * Rejects what has waited too long, a few per turn of the event loop, and schedules itself until nothing waits.
    */
   readonly #expire = (holder: Holder): void => {
     const now = performance.now();
-    let remaining = TIMEOUTS_PER_TURN;
+    let remaining = REJECTIONS_PER_TURN;
     for (const waiter of holder.waiting) {
       if (waiter.until > now) {
         setTimeout(this.#expire, waiter.until - now, holder).unref();

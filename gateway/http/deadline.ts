@@ -1,4 +1,4 @@
-import type { RequestHandler } from "express";
+import type { RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { unavailable } from "../../server/errors.js";
@@ -52,7 +52,7 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
   const sendError = sendEnvelope(log);
   return (req, res, next) => {
     const deadline = new Deadline(timeoutMs, () => {
-      if (!res.headersSent && !res.destroyed) sendError(timeoutError(), req, res, next);
+      if (!isAnswered(res)) sendError(timeoutError(), req, res, next);
     });
     res.locals.deadline = deadline;
     deadline.start();
@@ -62,7 +62,10 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
 
 const timeoutError = () => unavailable({ cause: new Error("the request took too long") });
 
-/** Skips the remaining handlers if the deadline has already sent a response. */
+/** Whether the deadline has already sent a response, or the client has disconnected. */
+export const isAnswered = (res: Response): boolean => res.headersSent || res.destroyed;
+
+/** Skips the remaining handlers if nobody waits for their response. */
 export const stopIfAnswered: RequestHandler = (_req, res, next) => {
-  if (!res.headersSent) next();
+  if (!isAnswered(res)) next();
 };

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CREATING_FORM } from "../../prisma/advisory-locks.js";
 import type { Sql } from "../db.js";
@@ -48,6 +49,8 @@ interface Waiter {
 export class InFlightCreates {
   readonly #sql: Sql;
   readonly #waiters = new Set<Waiter>();
+  /** Its scans belong to no page, and so to the trace of none. */
+  readonly #context = new AsyncResource("InFlightCreates");
   #isPolling = false;
 
   constructor(sql: Sql) {
@@ -61,7 +64,7 @@ export class InFlightCreates {
   wait(signal: StopSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.add({ since: performance.now(), signal, awaited: undefined, resolve, reject });
-      if (!this.#isPolling) void this.#poll();
+      if (!this.#isPolling) void this.#context.runInAsyncScope(() => this.#poll());
     });
   }
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Services } from "../../server/context.js";
@@ -36,6 +37,14 @@ beforeAll(async () => {
 /** Starts creates of the owner, which wait for the lock on their listing. */
 const startCreates = (count: number, on = services) =>
   Array.from({ length: count }, () => makeForm(on, owner.userId, owner.listingId));
+
+/** Starts lists of the owner in the impatient process. They resolve with their errors. */
+const startLists = (count: number) =>
+  Array.from({ length: count }, () => catchServiceError(asUser(impatient, owner.userId).forms.list({})));
+
+/** Begins a request. Resolves once it has begun, or with the error that rejects it. */
+const begin = (holderId: string, { on = services, isOver = () => false as boolean } = {}) =>
+  new Promise<unknown>((resolve) => on.holderLimit.begin(holderId, { begin: resolve, isOver }));
 
 describe("while a listing is locked", () => {
   test("its owner's creates use at most DATABASE_CONNECTIONS_PER_HOLDER connections, and the others wait", async () => {
@@ -104,7 +113,6 @@ describe("while a listing is locked", () => {
     const creates = startCreates(PER_HOLDER + MAX_WAITING);
     await expect.poll(() => services.holderLimit.waiting).toBe(MAX_WAITING);
     expect(await catchServiceError(owner.forms.list({}))).toMatchObject(BUSY);
-    const begin = (id: string) => new Promise<unknown>((resolve) => services.holderLimit.begin(id, resolve));
     expect(await begin(owner.userId)).toMatchObject(BUSY);
     expect(await begin((await makeUser(services)).id)).toBeUndefined();
     expect(rejections).toBe(2);
@@ -120,17 +128,60 @@ describe("while a listing is locked", () => {
     );
     await expect.poll(() => services.holderLimit.waiting).toBe(2);
     const started: string[] = [];
-    const begin = (id: string) => services.holderLimit.begin(id, () => started.push(id));
-    for (let n = 0; n < 9; n++) begin(owner.userId);
-    for (let n = 0; n < 3; n++) begin(second.userId);
+    const arrive = (id: string) =>
+      services.holderLimit.begin(id, { begin: () => started.push(id), isOver: () => false });
+    for (let n = 0; n < 9; n++) arrive(owner.userId);
+    for (let n = 0; n < 3; n++) arrive(second.userId);
     expect(started).toEqual([]);
-    begin("another");
+    arrive("another");
     expect(started.splice(0)).toEqual(["another"]);
     const [a, b] = [owner.userId, second.userId];
     for (const turn of [[a, b, a, b], [a, b, a, a], [a, a, a, a], []]) {
       await new Promise(setImmediate);
       expect(started.splice(0)).toEqual(turn);
     }
+    await lock.commit();
+    await Promise.all(creates);
+  });
+
+  test("requests that time out together all get 503, and so do those that have not begun after a quarter of that time", async () => {
+    const lock = await holdLock(services, LOCK_LISTING, [owner.listingId]);
+    const creates = startCreates(PER_HOLDER, impatient);
+    await waitForBlocked(services, PER_HOLDER);
+    const lists = startLists(100);
+    await expect.poll(() => impatient.holderLimit.waiting).toBe(100);
+    const began = performance.now();
+    const arrivals = Array.from({ length: 100 }, () => begin(owner.userId, { on: impatient }));
+    // Blocks the event loop for so long that none can begin in time.
+    while (performance.now() - began < TIMEOUT_MS / 2);
+    for (const error of await Promise.all(arrivals)) expect(error).toMatchObject(BUSY);
+    for (const error of await Promise.all(lists)) expect(error).toMatchObject(BUSY);
+    expect(impatient.holderLimit.waiting).toBe(0);
+    await lock.commit();
+    await Promise.all(creates);
+  });
+
+  test("a request that nobody waits for any more does not begin", async () => {
+    const lock = await holdLock(services, LOCK_LISTING, [owner.listingId]);
+    const creates = startCreates(PER_HOLDER + 1);
+    await expect.poll(() => services.holderLimit.waiting).toBe(1);
+    const begun: string[] = [];
+    void begin(owner.userId, { isOver: () => true }).then(() => begun.push("over"));
+    await begin(owner.userId).then(() => begun.push("awaited"));
+    expect(begun).toEqual(["awaited"]);
+    await lock.commit();
+    await Promise.all(creates);
+  });
+
+  test("requests that begin in turns keep their own async context, and so their own trace", async () => {
+    const lock = await holdLock(services, LOCK_LISTING, [owner.listingId]);
+    const creates = startCreates(PER_HOLDER + 1);
+    await expect.poll(() => services.holderLimit.waiting).toBe(1);
+    const context = new AsyncLocalStorage<number>();
+    const seen: unknown[] = [];
+    const arrival = { begin: () => seen.push(context.getStore()), isOver: () => false };
+    for (const n of [1, 2, 3]) context.run(n, () => services.holderLimit.begin(owner.userId, arrival));
+    await expect.poll(() => seen).toEqual([1, 2, 3]);
     await lock.commit();
     await Promise.all(creates);
   });
