@@ -50,8 +50,8 @@ function addErase(people: Command): void {
     .addHelpText(
       "after",
       notes(`
-The address is matched case-insensitively, also in forms that are created or changed while the command runs. The forms
-are kept, and the erasure is audited. Prints how many forms had the address, how many notifications were deleted, and
+The address is matched case-insensitively, also in forms that are created or changed while the command runs; if they keep
+coming, it fails, and can be run again. The forms are kept, and the erasure is audited. Prints how many forms had the address, how many notifications were deleted, and
 how many stored addresses could not be checked. Also prints a record, the time at which the erasure began and a hash of
 the address: keep it outside the database, because \`people reapply\` needs it after a restore. A notification that is
 being sent may still arrive. Users (hosts and key holders) are not affected.

@@ -1,6 +1,7 @@
 import { audit } from "../audit.js";
 import type { Context } from "../context.js";
 import { type Db, queryIn, type Transaction } from "../db.js";
+import { unavailable } from "../errors.js";
 import { waitForInFlightWrites } from "../forms/in-flight-writes.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelNotifications } from "../notifications/cancel.js";
@@ -12,6 +13,9 @@ import type { Erased, ErasureCounts } from "./schema.js";
 
 /** Forms per transaction and per read. */
 export const BATCH = 200;
+
+/** Checks of what has changed since the check before. Each ends soon, so more find only what somebody keeps writing. */
+const MAX_CHECKS = 10;
 
 /** Why an address is erased: "restore" repeats an erasure after the database was restored. */
 type Reason = "retention" | "request" | "restore";
@@ -77,6 +81,9 @@ export async function* readStoredAddresses(db: Db): AsyncGenerator<Sealed[]> {
   }
 }
 
+const STILL_WRITTEN =
+  "The erasure is not complete: forms with addresses to erase are still being created or changed. Run it again.";
+
 /** Whether to erase this address, which is in lower case, from a form created at this time. */
 type IsErased = (address: string, createdMs: number) => boolean;
 
@@ -100,7 +107,7 @@ export async function erasePerson(context: Context, email: string): Promise<Eras
 /**
  * Erases addresses from all forms, also from those created or changed while it runs. Decrypts all stored addresses in
  * batches, because encrypted ones cannot be searched. Then waits for writes in flight, checks what has changed since, and
- * repeats this until it finds nothing to erase.
+ * repeats this until it finds nothing to erase. Throws if somebody keeps writing what it erases.
  */
 export async function eraseWhere(
   context: Context,
@@ -130,7 +137,8 @@ export async function eraseWhere(
   const start = await readStart(db);
   for await (const rows of readStoredAddresses(db)) await eraseFrom(rows);
   let { horizon } = start;
-  for (let hasFound = true; hasFound; ) {
+  for (let check = 1, hasFound = true; hasFound; check++) {
+    if (check > MAX_CHECKS) throw unavailable({ message: STILL_WRITTEN });
     await waitForInFlightWrites(db);
     const since = horizon;
     ({ horizon } = await readStart(db));

@@ -5,10 +5,14 @@ import { assertNewestInUse } from "../secret-checks.js";
 import { secretId, tryOpen } from "../secrets.js";
 import type { SecretsStatus, SecretUse } from "./schema.js";
 
+// A create can be sent again until its own stay ends, also if an update has moved the form's.
 const COUNT_CREATES = `
-  SELECT c.secret_id AS id, count(*)::int AS creates, max(f.check_out_date) AS until
-  FROM creations c JOIN forms f ON f.id = c.form_id
-  WHERE f.check_out_date > now() GROUP BY c.secret_id ORDER BY c.secret_id`;
+  SELECT id, count(*)::int AS creates, max(until) AS until
+  FROM (
+    SELECT c.secret_id AS id, greatest(f.check_out_date, (c.answer ->> 'checkOutDate')::timestamptz) AS until
+    FROM creations c JOIN forms f ON f.id = c.form_id
+  ) AS uses
+  WHERE until > now() GROUP BY id ORDER BY id`;
 
 /** Counts what needs each secret that is listed or still needed, and stores until when. */
 export async function countUses({ services: { db, keyring } }: Context): Promise<SecretsStatus> {

@@ -7,6 +7,7 @@ import {
   asUser,
   catchErrorCode,
   catchRejectedFields,
+  catchServiceError,
   listNotifications,
   makeUser,
   openTestServices,
@@ -247,6 +248,21 @@ describe("people.erase: on a guest's request, an address", () => {
       expect(await formsWithAddress()).toEqual([]);
     },
   );
+
+  test("that somebody keeps writing makes the erasure fail; run again, it erases the rest", async () => {
+    const longTransaction: Services["db"]["longTransaction"] = async (work) => {
+      await create();
+      return services.db.longTransaction(work);
+    };
+    const interrupted = { ...services, db: { ...services.db, longTransaction } };
+    const before = await asOperator(services).people.erasures({});
+    const error = await catchServiceError(asOperator(interrupted).people.erase({ email: ADDRESS }));
+    expect(error.message).toMatch(/not complete.* Run it again/);
+    expect(await asOperator(services).people.erasures({})).toEqual(before);
+    await create();
+    expect(await asOperator(services).people.erase({ email: ADDRESS })).toMatchObject({ forms: 1 });
+    expect(await formsWithAddress()).toEqual([]);
+  });
 
   /** Waits until a connection's last statement starts with this text, regardless of its whitespace. */
   async function waitForStatement(start: string): Promise<void> {

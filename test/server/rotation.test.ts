@@ -131,6 +131,10 @@ describe("secrets.reencrypt", () => {
       "UPDATE forms SET check_in_date = '2020-01-01', check_out_date = '2020-01-02' WHERE id = $1",
       [over.form.id],
     );
+    await services.db.pool.query(
+      `UPDATE creations SET answer = jsonb_set(answer, '{checkOutDate}', '"2020-01-02T00:00:00.000Z"') WHERE form_id = $1`,
+      [over.form.id],
+    );
     await services.db.pool.query("UPDATE forms SET check_out_date = '2056-01-01' WHERE id = $1", [
       changed.form.id,
     ]);
@@ -257,6 +261,19 @@ describe("secrets.status", () => {
       expect(secret).not.toContain(oldId);
       expect(JSON.stringify(status)).not.toContain(secret);
     }
+  });
+
+  test("counts a create until its own stay ends, also if an update has moved the form to an earlier one", async () => {
+    const created = await create();
+    await update(created, {
+      ...created.body,
+      guestEmail: "other@example.com",
+      checkInDate: "2020-01-01T15:00:00Z",
+      checkOutDate: "2020-01-02T11:00:00Z",
+    });
+    await reencrypt();
+    const { secrets } = await asOperator(rotating).secrets.status({});
+    expect(secrets[1]).toMatchObject({ addresses: 0, creates: 1, until: created.form.checkOutDate });
   });
 });
 

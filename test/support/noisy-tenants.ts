@@ -143,7 +143,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
     `the process carries ${carried.toFixed()} requests/s; of ${count} due at ${perSecond.toFixed()}/s by one key holder, ${noise.sent} were ` +
       `sent and ${noise.ok} served; ${timesMs.length} of ${OTHERS} others: median ${quantile(timesMs, 0.5).toFixed()} ms, p99 ${p99.toFixed()} ms`,
   );
-  expect(noise.isExhausted, "all connections of the key holder were in use").toBe(true);
+  expect(noise.sent, "requests sent by the key holder at the intended rate").toBeGreaterThan(0.9 * count);
   expect(Object.fromEntries(outcomes)).toEqual({ 200: timesMs.length });
   expect(p99, "p99 of the others").toBeLessThan(MAX_SATURATED_P99_MS);
 }

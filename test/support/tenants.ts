@@ -56,13 +56,20 @@ interface Seen {
 }
 
 /**
- * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate. The lists are of forms created just
- * now. `stop` returns what it has seen of each.
+ * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate. One kind of list follows the
+ * creates. `stop` returns what it has seen of each.
  */
 export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
   const { id } = await makeForm(services, tenant.userId, tenant.listingId);
+  let cursor = "";
+  /** The page after the last one: its forms are recent, so it may wait for creates in flight. */
+  const listNext = async () => {
+    const response = await tenant.send(url, `/v1/forms?limit=1${cursor && `&cursor=${cursor}`}`);
+    cursor = (response.json as { nextCursor?: string }).nextCursor ?? cursor;
+    return response;
+  };
   const kinds: Record<string, () => Promise<TimedResponse>> = {
-    list: () => tenant.send(url, "/v1/forms?limit=1"),
+    list: listNext,
     "list of a listing": () => tenant.send(url, `/v1/forms?limit=1&listingId=${tenant.listingId}`),
     fetch: () => tenant.send(url, `/v1/forms/${id}`),
     create: () => tenant.create(url),
