@@ -5,8 +5,8 @@ import { startInternal } from "./app.js";
 import { collectWorkerMetrics } from "./fleet-metrics.js";
 import { createMetrics } from "./metrics.js";
 
-/** Small, because only a few tools call at a time, and the workers need the connections. */
-const POOL_SIZE = 3;
+/** Few connections, because only a few tools call at a time, and the workers need them. A user gets one. */
+const POOL = { DATABASE_POOL_SIZE: 3, DATABASE_CONNECTIONS_PER_HOLDER: 1 };
 
 /** Runs in the primary: opens the internal port for all workers. Does nothing if INTERNAL_TOKEN is unset. */
 export async function startFleetInternal(
@@ -15,10 +15,11 @@ export async function startFleetInternal(
 ): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   if (!settings.INTERNAL_TOKEN) return undefined;
   const metrics = createMetrics();
-  const { services, close } = await openServices({ ...settings, DATABASE_POOL_SIZE: POOL_SIZE }, log, {
+  const { services, close } = await openServices({ ...settings, ...POOL }, log, {
     onFailure: metrics.onDatabaseError,
   });
   metrics.watchPool(services.db.pool);
+  metrics.watchHolders(services.holderLimit);
   try {
     const internal = await startInternal({ services, log, metrics, readOthers: collectWorkerMetrics() });
     return internal && { url: internal.url, stop: () => internal.stop().finally(close) };
