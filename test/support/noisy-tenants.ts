@@ -69,7 +69,9 @@ export async function floodLockedListing(url: string, services: Services): Promi
 interface Flood {
   path: string;
   count: number;
-  /** Default: all at once. */
+  /** Default: one. */
+  bursts?: number;
+  /** Default: all of a burst at once. */
   perSecond?: number;
   connections: number;
 }
@@ -77,33 +79,30 @@ interface Flood {
 /** Sends requests of this tenant from another process. Asserts that each response is 200, or 503 with `Retry-After`. */
 async function flood(url: string, { key }: Tenant, task: Flood) {
   const port = Number(new URL(url).port);
-  const args = JSON.stringify({ perSecond: null, ...task, port, key });
+  const args = JSON.stringify({ bursts: 1, perSecond: null, ...task, port, key });
   const { stdout, stderr } = await spawnNode([FLOOD, args]).done;
   expect(stderr).toBe("");
-  const { sent, isExhausted, statuses, withoutRetryAfter, totalMs } = JSON.parse(stdout) as {
+  const { sent, statuses, withoutRetryAfter, fastestMs } = JSON.parse(stdout) as {
     sent: number;
-    isExhausted: boolean;
     statuses: Record<string, number>;
     withoutRetryAfter: number;
-    totalMs: number;
+    fastestMs: number;
   };
   const { 200: ok = 0, 503: unavailable = 0 } = statuses;
   expect({ answered: ok + unavailable, withoutRetryAfter }).toEqual({ answered: sent, withoutRetryAfter: 0 });
-  return { sent, isExhausted, ok, totalMs };
+  return { sent, ok, fastestMs };
 }
 
 const LISTS = 200;
+const BURSTS = 30;
 
-/** A key holder sends 200 lists at once, ten times. */
+/** A key holder sends 200 lists at once, again and again. */
 export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
   await warmUp(url, [noisy, neighbor]);
   const traffic = await startNeighbor(url, services, neighbor);
-  const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
-  for (let round = 0; round < 10; round++) {
-    expect((await flood(url, noisy, task)).ok).toBe(LISTS);
-    await sleep(500);
-  }
+  const task = { path: "/v1/forms", count: LISTS, bursts: BURSTS, connections: LISTS };
+  expect((await flood(url, noisy, task)).ok).toBe(LISTS * BURSTS);
   expectUndisturbed(`${LISTS} lists at once`, await traffic.stop(), MAX_P99_MS);
 }
 
@@ -113,8 +112,8 @@ const SATURATED_SECONDS = 20;
 const MAX_SATURATED_P99_MS = 500;
 
 /**
- * Requests are due at twice the rate that the process carries: one key holder sends 90 % of them, as fast as 2,000 connections
- * allow, and 49 others the rest. The requests are pages of 50 forms.
+ * Requests are due at twice the rate that the process carries: one key holder sends 90 % of them, over 2,000 connections,
+ * and 49 others the rest. The requests are pages of 50 forms.
  */
 export async function saturate(url: string, services: Services): Promise<void> {
   const noisy = await makeTenant(services);
@@ -124,11 +123,9 @@ export async function saturate(url: string, services: Services): Promise<void> {
   for (const other of others) for (let n = 0; n < 2; n++) await other.create(url);
   // No page waits for recent creates.
   await sleep(1000 * (services.settings.LIST_SETTLE_SECONDS + 1));
-  let carried = 0;
-  for (let n = 0; n < 10; n++) {
-    const { ok, totalMs } = await flood(url, noisy, { path, count: 400, connections: 100 });
-    carried = Math.max(carried, (1000 * ok) / totalMs);
-  }
+  const burst = 400;
+  const { fastestMs } = await flood(url, noisy, { path, count: burst, bursts: 10, connections: 100 });
+  const carried = (1000 * burst) / fastestMs;
   let next = 0;
   const traffic = startConstantRateLoad(0.2 * carried, () => {
     const other = others[next++ % OTHERS] as Tenant;
