@@ -76,6 +76,11 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
     "UPDATE forms SET check_in_date = '2020-01-01', check_out_date = '2020-01-02' WHERE id = $1",
     [toChange.id],
   );
+  await runSql(
+    url,
+    `UPDATE creations SET answer = jsonb_set(answer, '{checkOutDate}', '"2020-01-02T00:00:00.000Z"') WHERE form_id = $1`,
+    [toChange.id],
+  );
   const again = JSON.parse(await run(`${NEW},${OLD}`, "secrets", "reencrypt", "--json"));
   expect(again).toMatchObject({
     renewed: { addresses: 0, creates: 0 },
