@@ -8,9 +8,15 @@ import { reconnect, startPooledDatabase } from "./pooled-database.js";
 /** As gateway/docs/operating.md says: at least the connections of all processes. */
 const SESSIONS = 20;
 
+/**
+ * More than in isolation.fault.ts: without prepared statements, Postgres parses and plans each one, so the creates that waited
+ * for the lock use all of two cores for a moment when it ends.
+ */
+const MAX_LOCKED_P99_MS = 300;
+
 describeWithBinary(
   "pgbouncer",
-  "behind PgBouncer, other key holders' requests and health checks take less than 100 ms (p99), and none fails",
+  "behind PgBouncer, no request of other key holders fails, and 99 % take less than the stated time",
   (binary) => {
     let fixture: Fixture;
     let url: string;
@@ -28,9 +34,9 @@ describeWithBinary(
       ({ url } = await startGatewayProcess(fixture.env));
     });
 
-    it("while a listing is locked for 10 s and its owner sends 60 creates per second to it", () =>
-      floodLockedListing(url, fixture.services));
+    it("300 ms while a listing is locked for 10 s and its owner sends 60 creates per second to it", () =>
+      floodLockedListing(url, fixture.services, MAX_LOCKED_P99_MS));
 
-    it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
+    it("100 ms while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
   },
 );

@@ -56,14 +56,14 @@ export async function floodWhile<Result>(
 }
 
 /** The listing is locked for 10 s, as a change of its members locks it. */
-export async function floodLockedListing(url: string, services: Services): Promise<void> {
+export async function floodLockedListing(url: string, services: Services, maxMs = MAX_P99_MS): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
   const work = async () => {
     const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [noisy.listingId]);
     await sleep(LOCKED_MS);
     await lock.commit();
   };
-  await floodWhile(url, services, { noisy, neighbor, work, maxMs: MAX_P99_MS });
+  await floodWhile(url, services, { noisy, neighbor, work, maxMs });
 }
 
 interface Flood {
