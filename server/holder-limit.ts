@@ -22,9 +22,12 @@ export interface Arrival {
   isOver(): boolean;
 }
 
-interface QueuedArrival extends Arrival {
+interface QueuedArrival {
+  readonly arrival: Arrival;
+  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
+  readonly context: AsyncResource;
   /** When it has waited too long, by `performance.now()`. */
-  until: number;
+  readonly until: number;
 }
 
 /** What one key holder has in this process. */
@@ -93,12 +96,8 @@ export class HolderLimit {
     if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
     this.#arriving.add(holder);
     this.#arrived++;
-    holder.arrivals.push({
-      until: performance.now() + this.#timeoutMs * ARRIVAL_SHARE,
-      isOver: () => arrival.isOver(),
-      // Otherwise it would run in the context (the trace) of the request that scheduled the turn.
-      begin: AsyncResource.bind((error?: ServiceError) => arrival.begin(error)),
-    });
+    const until = performance.now() + this.#timeoutMs * ARRIVAL_SHARE;
+    holder.arrivals.push({ arrival, context: new AsyncResource("Arrival"), until });
   }
 
   readonly #beginArrivals = (): void => {
@@ -107,20 +106,19 @@ export class HolderLimit {
     let rejected = 0;
     while (begun < ARRIVALS_PER_TURN && rejected < REJECTIONS_PER_TURN) {
       const [holder] = this.#arriving;
-      const arrival = holder?.arrivals.shift();
-      if (!holder || !arrival) break;
+      const next = holder?.arrivals.shift();
+      if (!holder || !next) break;
       this.#arrived--;
       this.#arriving.delete(holder);
       if (holder.arrivals.length > 0) this.#arriving.add(holder);
       else this.#forgetIfIdle(holder);
+      const { arrival, context, until } = next;
       if (arrival.isOver()) continue;
-      if (arrival.until > now && holder.waiting.size < this.#maxWaiting) {
-        begun++;
-        arrival.begin();
-      } else {
-        rejected++;
-        arrival.begin(this.#rejection());
-      }
+      const isRejected = until <= now || holder.waiting.size >= this.#maxWaiting;
+      if (isRejected) rejected++;
+      else begun++;
+      const error = isRejected ? this.#rejection() : undefined;
+      context.runInAsyncScope(() => arrival.begin(error));
     }
     if (this.#arriving.size > 0) setImmediate(this.#beginArrivals);
   };
