@@ -17,9 +17,7 @@ if (!report?.metadata) {
   process.exitCode = AUDIT === "required" ? 1 : 0;
 } else {
   const { vulnerabilities, dependencies } = report.metadata;
-  const serious = Object.values(report.vulnerabilities).filter(({ severity }) =>
-    /^(high|critical)$/.test(severity),
-  );
+  const serious = Object.values(report.vulnerabilities).filter(({ severity }) => /^(high|critical)$/.test(severity));
   for (const { name, severity, range } of serious) console.log(`${severity}: ${name} ${range}`);
   console.log(
     `Audited ${dependencies.total} dependencies: ${serious.length} of high or critical severity, ${vulnerabilities.total} in all.`,

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
+import { describeUsage } from "./cli/usage.js";
 import { buildProgram } from "./commands/program.js";
-import { describeUsage } from "./commands/usage.js";
 
 const USAGE_EXIT_CODE = 2;
 
@@ -15,13 +15,10 @@ async function main(): Promise<number> {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       const message = describeUsage(program, process.argv.slice(2), error);
-      report(
-        { code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to list them." },
-        message,
-      );
+      report({ code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to list them." }, message);
       return USAGE_EXIT_CODE;
     }
-    const { explain } = await import("./commands/failure.js");
+    const { explain } = await import("./cli/failure.js");
     const { message, exitCode, details } = explain(error);
     report({ code: "COMMAND_FAILED", message, ...details }, message);
     return exitCode;

@@ -6,8 +6,7 @@ import { fileURLToPath } from "node:url";
 export function packageRoot(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     const manifest = join(folder, "package.json");
-    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, "utf8")).name === "guest-forms")
-      return folder;
+    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, "utf8")).name === "guest-forms") return folder;
     if (folder === dirname(folder)) throw new Error("Cannot find the package.json of guest-forms.");
   }
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type pg from "pg";
-import type { Script } from "./script.js";
+import pg from "pg";
 
 export interface RunOptions {
   /** Milliseconds to keep trying while other transactions hold locks. */
@@ -18,8 +17,7 @@ const REPORT_MS = 10_000;
  * requests queue behind it, and pauses in between so that they catch up.
  */
 export async function retryLockTimeouts<Result>(
-  session: pg.Pool,
-  isLockTimeout: (error: unknown) => boolean,
+  session: pg.ClientBase,
   run: () => Promise<Result>,
   { lockWaitMs, onProgress }: RunOptions,
 ): Promise<Result> {
@@ -41,6 +39,10 @@ export async function retryLockTimeouts<Result>(
   }
 }
 
+const LOCK_NOT_AVAILABLE = "55P03";
+
+const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
+
 const OLDEST_TRANSACTION = `
   SELECT pid, application_name AS application, extract(epoch FROM clock_timestamp() - xact_start)::int AS seconds
   FROM pg_stat_activity
@@ -51,46 +53,49 @@ const OLDEST_TRANSACTION = `
  * Describes the transaction that has been open for longest, which probably holds the lock, as a further sentence. Empty if
  * this role sees none.
  */
-async function describeOldestTransaction(session: pg.Pool): Promise<string> {
-  const { rows } = await session.query<{ pid: number; application: string; seconds: number }>(
-    OLDEST_TRANSACTION,
-  );
+async function describeOldestTransaction(session: pg.ClientBase): Promise<string> {
+  const { rows } = await session.query<{ pid: number; application: string; seconds: number }>(OLDEST_TRANSACTION);
   const [oldest] = rows;
   if (!oldest) return "";
   const name = oldest.application || "unnamed";
   return ` The oldest transaction is open for ${oldest.seconds} s: process ${oldest.pid} of Postgres (${name}).`;
 }
 
+// Without comments before it. An index without a name (ON) is not one that can be found again.
+const CONCURRENT_INDEX =
+  /^(?:\s|--.*\n)*(CREATE|DROP)\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?:IF (?:NOT )?EXISTS\s+)?"?((?!ON\b)\w+)/i;
+
 /**
- * Builds or drops an index outside a transaction. It can be repeated after a crash: a valid index is kept, and an invalid
- * one, which an interrupted build leaves behind, is dropped first. The wait for locks is unlimited, because requests do not
- * queue behind it.
+ * Runs a script that builds or drops an index outside a transaction, and returns true; returns false for any other. It can be
+ * repeated after a crash: a valid index is kept, and an invalid one, which an interrupted build leaves behind, is dropped
+ * first. The wait for locks is unlimited, because requests do not queue behind it.
  */
 export async function runConcurrently(
-  session: pg.Pool,
-  { action, index }: Extract<Script, { kind: "concurrent" }>,
-  run: () => Promise<unknown>,
+  session: pg.ClientBase,
+  sql: string,
   onProgress: RunOptions["onProgress"],
-): Promise<void> {
+): Promise<boolean> {
+  const [, action, index] = CONCURRENT_INDEX.exec(sql) ?? [];
+  if (!action) return false;
+  const isCreate = action.toUpperCase() === "CREATE";
   const { rows } = await session.query<{ isValid: boolean }>(
     'SELECT indisvalid AS "isValid" FROM pg_index WHERE indexrelid = to_regclass($1)',
     [`"${index}"`],
   );
   const [found] = rows;
-  if (action === "create" ? found?.isValid : !found) return;
+  if (isCreate ? found?.isValid : !found) return true;
+  const drop = `DROP INDEX CONCURRENTLY IF EXISTS "${index}"`;
   await session.query("SET lock_timeout = 0");
   try {
-    if (action === "create") await session.query(dropIndex(index));
-    onProgress(
-      `${action === "create" ? "Building" : "Dropping"} the index ${index}, which waits for open transactions.${await describeOldestTransaction(session)}`,
-    );
-    await run().catch(async (error) => {
-      if (action === "create") await session.query(dropIndex(index)).catch(() => {});
+    if (isCreate) await session.query(drop);
+    const oldest = await describeOldestTransaction(session);
+    onProgress(`${isCreate ? "Building" : "Dropping"} the index ${index}, which waits for open transactions.${oldest}`);
+    await session.query(sql).catch(async (error) => {
+      if (isCreate) await session.query(drop).catch(() => {});
       throw error;
     });
   } finally {
     await session.query("RESET lock_timeout").catch(() => {});
   }
+  return true;
 }
-
-const dropIndex = (index: string) => `DROP INDEX CONCURRENTLY IF EXISTS "${index}"`;

@@ -1,5 +1,4 @@
 import pg from "pg";
-import { withOptions } from "./session-options.js";
 
 /** Set in every session to detect a pooler, which drops it. Session locks do not work through a pooler. */
 export const SESSION_MARKER = "guest_forms.session";
@@ -22,11 +21,10 @@ const SETTINGS = {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A pool of exactly one connection, so its session holds a lock until all work is done. This includes a statement that still
- * runs after the client was killed: the server finishes it before it releases the lock. A lost connection is not reopened.
+ * A pool of exactly one connection. A lock of its session is held until all work is done. This includes a statement that
+ * still runs after the client was killed: the server finishes it before it releases the lock.
  */
 export function openSession(connectionString: string): pg.Pool {
-  let opened = false;
   const session = new pg.Pool({
     ...withOptions(connectionString, SETTINGS),
     max: 1,
@@ -34,33 +32,39 @@ export function openSession(connectionString: string): pg.Pool {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: "guest-forms migrate",
-    verify(_client, done) {
-      done(opened ? new Error("the connection was lost") : undefined);
-      opened = true;
-    },
   });
   // The next query rejects. Without listeners, losing the connection would crash the process.
   session.on("error", () => {});
   session.on("connect", (client) => client.on("error", () => {}));
-  // pg's `Pool.query` closes the connection after any error, such as a missing table.
-  const query = async (...args: [pg.QueryArrayConfig]) => {
-    const client = await session.connect();
-    try {
-      return mapCharTypes(await client.query(...args));
-    } finally {
-      client.release();
-    }
-  };
-  return Object.assign(session, { query });
+  return session;
 }
 
-/** Postgres's internal type "char" is unknown to Prisma's adapter; its array type is supported. */
-const CHAR = 18;
-const CHAR_ARRAY = 1002;
+/**
+ * Returns pg's connection string and start-up options. In pg, `options` in the URL replace the `options` property, so both
+ * are merged; `settings` come last and win.
+ */
+export function withOptions(url: string, settings: Record<string, string>) {
+  const address = URL.canParse(url) ? new URL(url) : undefined;
+  const given = address?.searchParams.get("options") ?? "";
+  if (given) address?.searchParams.delete("options");
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
+  return {
+    connectionString: given && address ? address.href : url,
+    options: [given, ...options].join(" ").trim(),
+  };
+}
 
-function mapCharTypes<Result extends pg.QueryArrayResult>(result: Result): Result {
-  for (const field of result.fields ?? []) {
-    if (field.dataTypeID === CHAR) field.dataTypeID = CHAR_ARRAY;
-  }
-  return result;
+/** Oldest major version covered by the tests. The migrations use SQL-standard function bodies, which need 14. */
+export const MIN_POSTGRES = 15;
+
+const VERSION =
+  "SELECT current_setting('server_version') AS text, current_setting('server_version_num')::int AS number";
+
+/** Throws if the server is older than MIN_POSTGRES. */
+export async function assertSupportedServer(database: {
+  query(text: string): Promise<{ rows: unknown[] }>;
+}): Promise<void> {
+  const [version] = (await database.query(VERSION)).rows as { text: string; number: number }[];
+  if (!version || version.number >= MIN_POSTGRES * 10_000) return;
+  throw new Error(`PostgreSQL ${version.text} is too old: guest-forms needs ${MIN_POSTGRES} or newer.`);
 }

@@ -1,5 +1,5 @@
-import type { Context } from "./context.js";
-import { queryIn, type Sql, type Transaction } from "./db.js";
+import type { Context } from "./access/context.js";
+import { queryIn, type Sql, type Transaction } from "./database/db.js";
 
 type Details = Record<string, string | number | boolean | null | string[]>;
 
@@ -15,35 +15,19 @@ export const auditBySystemSql = (action: string, rows: string) => `
   FROM (${rows}) AS entry (subject_id, correlation_id, details)`;
 
 /**
- * Writes one audit entry per subject. Call it in the transaction of the change. `details` must contain only ids and field
- * names, never personal data.
+ * Writes one audit entry per subject. Call it in the transaction of the change. `details`, the same for all subjects or one
+ * each, must contain only ids and field names, never personal data.
  */
-export const audit = (
-  tx: Sql | Transaction,
-  by: Pick<Context, "principal" | "correlationId">,
-  action: string,
-  subjects: string | readonly string[],
-  details: Details = {},
-): Promise<void> =>
-  auditEach(
-    tx,
-    by,
-    action,
-    (typeof subjects === "string" ? [subjects] : subjects).map((subjectId) => ({ subjectId, details })),
-  );
-
-/** The same with details of their own for each subject. */
-export async function auditEach(
+export async function audit(
   tx: Sql | Transaction,
   { principal, correlationId }: Pick<Context, "principal" | "correlationId">,
   action: string,
-  entries: readonly { subjectId: string; details: Details }[],
+  subjects: string | readonly string[],
+  details: Details | Details[] = {},
 ): Promise<void> {
-  const actorId =
-    principal?.kind === "key" ? principal.keyId : principal?.kind === "user" ? principal.userId : null;
-  const ids = entries.map(({ subjectId }) => subjectId);
-  const details = entries.map((entry) => JSON.stringify(entry.details));
   const actor = principal?.kind ?? "system";
-  const values = [actor, actorId, action, ids, correlationId, details];
-  await queryIn(tx, "audit", INSERT, values);
+  const actorId = principal?.kind === "key" ? principal.keyId : principal?.kind === "user" ? principal.userId : null;
+  const ids = [subjects].flat();
+  const texts = (Array.isArray(details) ? details : ids.map(() => details)).map((each) => JSON.stringify(each));
+  await queryIn(tx, "audit", INSERT, [actor, actorId, action, ids, correlationId, texts]);
 }

@@ -1,19 +1,19 @@
+import { type CallOptions, createContext, type Log, type Principal, type Services } from "./access/context.js";
 import type { Settings } from "./config.js";
-import { type CallOptions, createContext, type Principal, type Services } from "./context.js";
 import { appRouter } from "./router.js";
 import { openServices as open } from "./services.js";
 import { createCallerFactory } from "./trpc.js";
 import { isUuid } from "./values.js";
 
+export type { CallOptions, Principal, Services } from "./access/context.js";
 // Everything a program needs to call the core in process.
 export { readSettings } from "./config.js";
-export type { CallOptions, Principal, Services } from "./context.js";
 export { ServiceError } from "./errors.js";
 
 /** See `openServices` in `services.ts`. */
 export const openServices: (
   settings: Settings,
-  log: { warn(facts: object, message: string): void },
+  log: Pick<Log, "warn">,
 ) => Promise<{ services: Services; close(): Promise<void> }> = open;
 
 const factory = createCallerFactory(appRouter);

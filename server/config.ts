@@ -16,6 +16,8 @@ const url = (schemes: string[]) =>
     .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)))
     .meta({ allowed: `a URL such as ${schemes[0]}://…`, secret: true });
 
+const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
+
 const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
 
 /**
@@ -45,24 +47,17 @@ export const settingsSchema = z.object({
       "WORKER_CONCURRENCY + 3 more.",
   ),
   DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 4).describe(
-    "Maximum number of these connections that the requests of one key holder use at a time. The others wait for their " +
-      "turn, so a key holder whose requests wait, for example for a locked listing, delays nobody else.",
+    "Maximum number of database connections per process that the requests of one key holder use at a time. The others " +
+      "wait for their turn, so a key holder whose requests wait, for example for a locked listing, delays nobody else.",
   ),
   DATABASE_CONNECT_TIMEOUT_MS: integer(50, 60_000, 2_300).describe(
     "Milliseconds a request may wait for its key holder's turn, and for a connection. Then it gets a 503.",
   ),
-  DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe(
-    "Milliseconds that a statement may run.",
-  ),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(50, 600_000, 1_800).describe("Milliseconds that a statement may run."),
   DATABASE_LOCK_TIMEOUT_MS: integer(50, 600_000, 1_700).describe(
     "Milliseconds a statement may wait for a lock. Also limits how long equal creates wait for each other.",
   ),
-  HOST: z
-    .string()
-    .min(1)
-    .default("127.0.0.1")
-    .meta({ allowed: "a host name or IP address" })
-    .describe("Address to listen on."),
+  HOST: host.describe("Address to listen on."),
   PORT: integer(0, 65_535, 3000).describe("Port to listen on; 0 picks a free one."),
   INTERNAL_TOKEN: z
     .string()
@@ -73,12 +68,7 @@ export const settingsSchema = z.object({
       "Bearer token of the internal port (tRPC and Prometheus metrics). It grants full operator access. Unset: the " +
         "internal port is not opened.",
     ),
-  INTERNAL_HOST: z
-    .string()
-    .min(1)
-    .default("127.0.0.1")
-    .meta({ allowed: "a host name or IP address" })
-    .describe("Address that the internal port listens on."),
+  INTERNAL_HOST: host.describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
   APP_SECRETS: z
     .string()
@@ -90,11 +80,10 @@ export const settingsSchema = z.object({
       secret: true,
     })
     .describe(
-      "Root secrets for cursors, fingerprints and encrypted email addresses. The first is used; the others are still " +
-        "accepted. Generate one with `openssl rand -base64 48` and set it on all processes: a process with a secret " +
-        "that the database does not know refuses to start. To rotate, list the new secret second on all processes, " +
-        "restart them, then put it first. If the database was migrated without APP_SECRETS, stop all processes before " +
-        "you set it: they only know the secret stored in the database.",
+      "Root secrets for cursors, fingerprints and encrypted email addresses. Required, except by `dev`, which keeps one " +
+        "in .data/ if unset. The first is used; the others are still accepted. Generate one with `openssl rand -base64 48` " +
+        "and set it on all processes: a process with a secret that the database does not know refuses to start. To rotate, " +
+        "list the new secret second on all processes, restart them, then put it first.",
     ),
   SMTP_URL: url(["smtp", "smtps"])
     .optional()
@@ -165,9 +154,7 @@ export const settingsSchema = z.object({
   DRAIN_DELAY_SECONDS: integer(0, 600, 0).describe(
     "Seconds that a stopping process keeps serving while /readyz answers 503, so load balancers stop routing to it.",
   ),
-  DRAIN_SECONDS: integer(0, 600, 10).describe(
-    "Seconds that running requests have to finish when a process stops.",
-  ),
+  DRAIN_SECONDS: integer(0, 600, 10).describe("Seconds that running requests have to finish when a process stops."),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(["http", "https"])
     .optional()
     .describe(

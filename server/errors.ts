@@ -3,40 +3,72 @@ import type { z } from "zod";
 
 type TrpcCode = ConstructorParameters<typeof TRPCError>[0]["code"];
 
+export interface ErrorEntry {
+  status: number;
+  trpc: TrpcCode;
+  /** Default message. */
+  message: string;
+  /** When a request gets it, for the documents. */
+  condition: string;
+  /** Whether to retry, for the documents. */
+  retry: string;
+  /** Other statuses with this code, and when a request gets them. */
+  also?: Record<number, string>;
+}
+
 /**
- * Every error code with its HTTP status and default message. The gateway, the OpenAPI document and the SDK's error classes
- * derive from this table.
+ * Every error code. The gateway, the OpenAPI document, the contract and the SDK's error classes derive from this table.
  */
 export const ERRORS = {
   UNAUTHENTICATED: {
     status: 401,
     trpc: "UNAUTHORIZED",
     message: "The API key is missing, malformed, unknown, revoked or expired. Send a valid key.",
+    condition:
+      "The key is missing, malformed, unknown, revoked, expired or sent twice. With `WWW-Authenticate: Bearer`.",
+    retry: "no",
   },
   FORBIDDEN: {
     status: 403,
     trpc: "FORBIDDEN",
     message: "This key is read-only. Use a read-write key.",
+    condition: "Create or update with a read-only key",
+    retry: "no",
   },
   RESOURCE_NOT_FOUND: {
     status: 404,
     trpc: "NOT_FOUND",
     message: "The resource does not exist, or you have no access to it.",
+    condition: "The form or listing does not exist or is out of scope; the path is unknown",
+    retry: "no",
+    also: { 405: "The path does not support the method. With `Allow`." },
   },
   INVALID_CURSOR: {
     status: 400,
     trpc: "BAD_REQUEST",
     message: "Invalid cursor. Use a `nextCursor` returned by this endpoint with the same filters.",
+    condition: "See [Lists](#lists)",
+    retry: "from the first page",
   },
   VALIDATION_ERROR: {
     status: 400,
     trpc: "BAD_REQUEST",
     message: "The request is not valid: see errors.",
+    condition: "A property, parameter or header is wrong, or the request is not well-formed HTTP",
+    retry: "after you fix it",
+    also: {
+      408: "The request did not arrive in time; field `request`",
+      415: "The content type, charset or encoding of the body is not supported",
+      417: "The request has an unsupported `Expect`; field `request`",
+      431: "The headers are too large; field `request`",
+    },
   },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     trpc: "PAYLOAD_TOO_LARGE",
     message: "The request body is too large.",
+    condition: "The body exceeds a limit in [Request bodies](#request-bodies)",
+    retry: "no",
   },
   IDEMPOTENCY_KEY_REUSED: {
     status: 422,
@@ -44,18 +76,29 @@ export const ERRORS = {
     message:
       "This Idempotency-Key was already used with a different request body. To change a form, update it with PUT. For " +
       "another booking, send that booking's own key.",
+    condition: "See [Idempotency](#idempotency)",
+    retry: "no: `PUT` the change",
   },
   RATE_LIMITED: {
     status: 429,
     trpc: "TOO_MANY_REQUESTS",
     message: "Too many requests. Wait the number of seconds in Retry-After, then retry.",
+    condition: "See [Rate limits](#rate-limits). With `Retry-After`.",
+    retry: "after `Retry-After`",
   },
   INTERNAL_ERROR: {
     status: 500,
     trpc: "INTERNAL_SERVER_ERROR",
     message: "Internal error. Retry later; if it persists, report the correlationId.",
+    condition: "An error in the service",
+    retry: "yes",
+    also: {
+      503:
+        "The database is unavailable or slow, the process is shutting down, or too many requests of the key's holder are in " +
+        "progress (see [Rate limits](#rate-limits)). With `Retry-After`.",
+    },
   },
-} as const satisfies Record<string, { status: number; trpc: TrpcCode; message: string }>;
+} as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
@@ -94,8 +137,7 @@ export class ServiceError extends TRPCError {
     this.serviceCode = serviceCode;
     this.status = options.status ?? known.status;
     this.errors = options.errors;
-    this.retryAfter =
-      options.retryAfter === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfter));
+    this.retryAfter = options.retryAfter === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfter));
   }
 }
 

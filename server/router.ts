@@ -1,12 +1,14 @@
 import { auditRouter } from "./audit-trail/router.js";
+import { peopleRouter } from "./erasure/router.js";
 import { formsRouter } from "./forms/router.js";
 import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
+import { membersRouter } from "./memberships/router.js";
 import { notificationsRouter } from "./notifications/router.js";
 import { onboardingRouter } from "./onboarding/router.js";
-import { membersRouter, peopleRouter, usersRouter } from "./people/router.js";
 import { secretsRouter } from "./rotation/router.js";
 import { router } from "./trpc.js";
+import { usersRouter } from "./users/router.js";
 
 /**
  * Every procedure of the service. Those with `openapi` metadata are the public operations. The others are for the

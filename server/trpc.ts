@@ -8,9 +8,9 @@ import type {
   Principal,
   ScopedPrincipal,
   Services,
-} from "./context.js";
+} from "./access/context.js";
+import { toServiceError } from "./database/failures.js";
 import { type ErrorCode, fieldErrorsOf, invalid, ServiceError } from "./errors.js";
-import { toServiceError } from "./failures.js";
 
 /**
  * The metadata that trpc-to-openapi reads. Its own type would make users of these types compile its adapters for frameworks
@@ -46,11 +46,11 @@ export type RestMeta = {
 type Meta = RestMeta | { openapi?: never };
 
 /** Correlation ids of errors that occurred before the context was created. */
-const orphans = new WeakMap<TRPCError, string>();
+const correlationIdsByError = new WeakMap<TRPCError, string>();
 
 /** Sets the correlation id of an error that has no context. */
-export const correlateOrphan = (error: TRPCError, correlationId: string) =>
-  void orphans.set(error, correlationId);
+export const setCorrelationId = (error: TRPCError, correlationId: string) =>
+  void correlationIdsByError.set(error, correlationId);
 
 const t = initTRPC
   .context<Context>()
@@ -66,7 +66,7 @@ const t = initTRPC
           httpStatus: status,
           serviceCode,
           errors,
-          correlationId: ctx?.correlationId ?? orphans.get(error),
+          correlationId: ctx?.correlationId ?? correlationIdsByError.get(error),
         },
       };
     },
@@ -75,8 +75,7 @@ const t = initTRPC
 /** Converts tRPC's errors to ServiceErrors. Their own texts are not exposed. */
 export function fromTrpcError(error: TRPCError): ServiceError {
   if (error instanceof ServiceError) return error;
-  if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError)
-    return invalid(fieldErrorsOf(error.cause));
+  if (error.code === "BAD_REQUEST" && error.cause instanceof ZodError) return invalid(fieldErrorsOf(error.cause));
   switch (error.code) {
     case "NOT_FOUND":
       return new ServiceError("RESOURCE_NOT_FOUND", { message: "There is no such procedure." });

@@ -18,8 +18,7 @@ export const resourceId = z
   .meta({ format: "uuid" });
 
 const INSTANT =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
-const MIN_INSTANT_MS = 0;
+  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
@@ -27,34 +26,23 @@ const MAX_INSTANT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
  * undefined if it is malformed, not a real date or outside 1970..9999 in UTC.
  */
 export function parseInstant(text: string): number | undefined {
-  const match = INSTANT.exec(text);
-  if (!match) return undefined;
-  const part = (index: number) => Number(match[index] ?? 0);
-  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(part) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const [offsetHours, offsetMinutes] = [part(9), part(10)];
-  if (hour > 23 || minute > 59 || second > 59 || offsetHours > 23 || offsetMinutes > 59) return undefined;
-  const millisecond = Number((match[7] ?? "").padEnd(3, "0").slice(0, 3));
-  const local = new Date(0);
-  local.setUTCFullYear(year, month - 1, day);
-  if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
-  local.setUTCHours(hour, minute, second, millisecond);
-  const sign = match[8] === "-" ? -1 : 1;
-  const instant = local.getTime() - sign * (offsetHours * 60 + offsetMinutes) * 60_000;
-  return instant >= MIN_INSTANT_MS && instant <= MAX_INSTANT_MS ? instant : undefined;
+  const [, day] = INSTANT.exec(text) ?? [];
+  // Date.parse turns 31 February into 3 March.
+  if (!day || !new Date(`${day}T00:00Z`).toISOString().startsWith(day)) return undefined;
+  const milliseconds = Date.parse(text);
+  return milliseconds >= 0 && milliseconds <= MAX_INSTANT_MS ? milliseconds : undefined;
 }
 
-/** An instant in an input. It stays text, so that all callers send the same type. */
+const NOT_AN_INSTANT = "must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z";
+
+/** An instant in an input: all callers send text. */
 export const instant = z
   .string({ error: expected("an ISO 8601 instant") })
-  .refine((text) => parseInstant(text) !== undefined, {
-    error: "must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z",
+  .transform((text, { addIssue }) => {
+    const instant = parseInstant(text);
+    if (instant !== undefined) return new Date(instant);
+    addIssue(NOT_AN_INSTANT);
+    return z.NEVER;
   })
   .meta({ format: "date-time", maxLength: 35 });
 
@@ -138,8 +126,10 @@ export function canonicalEmail(address: string): string {
   return address.slice(0, at) + address.slice(at).toLowerCase();
 }
 
+type Required<Given> = { [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name] };
+
 /** Returns the properties that are not undefined; null is kept. */
-export function omitUndefined<Given extends object>(given: Given) {
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Name in keyof Given]?: Exclude<Given[Name], undefined> };
-}
+export const omitUndefined = <Given extends object>(given: Given) =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Required<Given> & {
+    [Name in keyof Given]?: Exclude<Given[Name], undefined>;
+  };

@@ -1,15 +1,13 @@
+import type { Log, Services } from "./access/context.js";
+import { recordActivity } from "./background/activity.js";
+import { repeat } from "./background/repeat.js";
 import type { Settings } from "./config.js";
-import type { Services } from "./context.js";
-import { type DbHooks, openDb } from "./db.js";
-import type { Log } from "./log.js";
+import { type DbHooks, openDb } from "./database/db.js";
+import { eraseDueEmails } from "./erasure/erase.js";
 import { type Mailer, smtpMailer } from "./notifications/mailer.js";
 import { startSending } from "./notifications/worker.js";
-import { eraseDueEmails } from "./people/retention.js";
-import { repeat } from "./repeat.js";
 import { deleteOldRows } from "./retention.js";
-import { dbSettings } from "./services.js";
 import { waitAtMost } from "./timeout.js";
-import { recordActivity } from "./worker-activity.js";
 
 /** Connections of a worker for heartbeats, for the retention and for expiry, besides those for sending. */
 export const WORKER_EXTRA_CONNECTIONS = 3;
@@ -40,7 +38,7 @@ export async function startWorker(
   const { settings } = services;
   // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
   const db = openDb(
-    { ...dbSettings(settings), poolSize: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
+    { ...settings, DATABASE_POOL_SIZE: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
       onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
       onFailure: onDatabaseError,

@@ -2,11 +2,7 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./dist/schema.js";
 
-const {
-  GUEST_FORMS_BASE_URL: baseUrl = "",
-  GUEST_FORMS_API_KEY: key = "",
-  LISTING_ID: listingId = "",
-} = process.env;
+const { GUEST_FORMS_BASE_URL: baseUrl = "", GUEST_FORMS_API_KEY: key = "", LISTING_ID: listingId = "" } = process.env;
 const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
 
 const body: components["schemas"]["FormInput"] = {

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import type { DevOptions } from "./dev-action.js";
-import { notes } from "./help.js";
-import { withJson } from "./print.js";
+import { notes } from "../cli/help.js";
+import { withJson } from "../cli/print.js";
+import { settingsNotes } from "../cli/settings-help.js";
+import type { DevOptions } from "../run/dev.js";
 import { withAddress } from "./serve.js";
-import { settingsNotes } from "./settings-help.js";
 
 export function addDev(program: Command): void {
   withAddress(withJson(program.command("dev")))
@@ -22,7 +22,7 @@ Example:
     )
     .addHelpText("after", settingsNotes)
     .action(async (options: DevOptions, command: Command) => {
-      const { dev } = await import("./dev-action.js");
+      const { dev } = await import("../run/dev.js");
       await dev(options, command);
     });
 }

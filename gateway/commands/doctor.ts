@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
-import type { DoctorOptions } from "./doctor-action.js";
-import { notes } from "./help.js";
-import { withJson } from "./print.js";
-import { DATABASE_HELP } from "./run.js";
-import { parseWholeNumber } from "./values.js";
+import { DATABASE_HELP } from "../cli/data-command.js";
+import { notes } from "../cli/help.js";
+import { withJson } from "../cli/print.js";
+import { parseWholeNumber } from "../cli/values.js";
+import type { DoctorOptions } from "./actions/doctor.js";
 
 export function addDoctor(program: Command): void {
   withJson(program.command("doctor"))
@@ -22,7 +22,7 @@ Example:
   guest-forms doctor --processes 8`),
     )
     .action(async (options: DoctorOptions, command: Command) => {
-      const { doctor } = await import("./doctor-action.js");
+      const { doctor } = await import("./actions/doctor.js");
       await doctor(options, command);
     });
 }

@@ -1,25 +1,23 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { addDataCommand } from "../cli/data-command.js";
+import { formatTable } from "../cli/print.js";
 import { FORMATS, type Format, formatOf } from "../rows/format.js";
-import { notes } from "./help.js";
-import type { ImportSummary } from "./import-action.js";
-import { formatTable } from "./print.js";
-import { addDataCommand, callCore } from "./run.js";
+import type { ImportSummary } from "./actions/import.js";
 
 interface ImportOptions {
+  file: string;
   format?: Format;
   dryRun?: boolean;
 }
 
-export function addImport(program: Command): void {
-  addDataCommand(program, "import <file>")
-    .description("create and update users, listings and memberships from a file")
-    .addOption(
+export const addImport = (program: Command): Command =>
+  addDataCommand(program, "import <file>", {
+    description: "create and update users, listings and memberships from a file",
+    options: [
       new Option("--format <format>", "format of the file (default: its extension)").choices(FORMATS),
-    )
-    .option("--dry-run", "check the file and count what an import would do, but write nothing")
-    .addHelpText(
-      "after",
-      notes(`
+      new Option("--dry-run", "check the file and count what an import would do, but write nothing"),
+    ],
+    help: `
 The file is CSV with a header, or NDJSON (one JSON object per line), in UTF-8. Use - for standard input. Each row has a
 type, which decides its other fields:
 
@@ -33,18 +31,18 @@ If any row is invalid, nothing is written and every error is printed with its li
 that exist are updated if they differ. Nothing is deleted.
 
 Example:
-  guest-forms import hosts.csv --dry-run`),
-    )
-    .action((file: string, { format = formatOf(file), dryRun = false }: ImportOptions, command: Command) => {
-      if (!format) throw new InvalidArgumentError("The file is neither .csv nor .ndjson: add --format.");
-      return callCore(command, {
-        call: async (core) => {
-          const { importFile } = await import("./import-action.js");
-          return importFile(core, file, { format, dryRun });
-        },
-        text: formatSummary,
-      });
-    });
+  guest-forms import hosts.csv --dry-run`,
+    check: (given: ImportOptions) => void formatOfImport(given),
+    call: async (core, given: ImportOptions) => {
+      const { importFile } = await import("./actions/import.js");
+      return importFile(core, given.file, { format: formatOfImport(given), dryRun: given.dryRun ?? false });
+    },
+    text: formatSummary,
+  });
+
+function formatOfImport({ file, format = formatOf(file) }: ImportOptions): Format {
+  if (!format) throw new InvalidArgumentError("The file is neither .csv nor .ndjson: add --format.");
+  return format;
 }
 
 function formatSummary({ dryRun, ...counts }: ImportSummary): string {

@@ -1,14 +1,66 @@
 import { type Command, Option } from "commander";
-import { notes } from "./help.js";
-import { formatPage, type PageOptions, withPages } from "./pages.js";
-import { formatRecord, formatTable } from "./print.js";
-import { addDataCommand, callCore } from "./run.js";
-import { parseDuration, toKebabCase } from "./values.js";
+import { addDataCommand, addListCommand, required } from "../cli/data-command.js";
+import { formatRecord, formatTable } from "../cli/print.js";
+import { parseDuration, toKebabCase } from "../cli/values.js";
 
 const MODES = { "read-write": "READ_WRITE", "read-only": "READ_ONLY" } as const;
 
 const NO_KEY = "There is no key with this id.";
-const SHOWN_ONCE_NOTICE = "Save the key now: it is not shown again.";
+
+export function addKeys(program: Command): void {
+  const keys = program
+    .command("keys")
+    .description("API keys; a key's scope is the listings on which its holder is an owner or writer");
+  addDataCommand(keys, "issue", {
+    description: "issue a key to a user; it is shown only once",
+    options: [
+      required("--user <user>", "key holder: id or email address of a user"),
+      required("--mode <mode>", "read-only keys cannot create or update forms").choices(Object.keys(MODES)),
+      new Option("--label <text>", "what the key is used for, at most 100 characters (default: none)"),
+      new Option(
+        "--expires-at <instant>",
+        "ISO 8601 instant with seconds and an offset, such as 2030-01-31T00:00:00Z (default: never)",
+      ),
+    ],
+    help: 'Example:\n  guest-forms keys issue --user host@example.com --mode read-only --label "channel manager"',
+    call: async (core, { user, mode, ...key }: IssueOptions, findUser) =>
+      withReadableMode(await core.keys.issue({ ...key, userId: await findUser("--user", user), mode: MODES[mode] })),
+    text: formatNewKey,
+  });
+  addListCommand(keys, "list", {
+    description: "list keys, oldest first, including revoked and expired ones, without their secrets",
+    options: [new Option("--user <user>", "only keys of this user; an id or email address (default: all)")],
+    call: async (core, { user, ...page }: { user?: string }, findUser) => {
+      const { items, nextCursor } = await core.keys.list({ ...page, userId: await findUser("--user", user) });
+      return { items: items.map(withReadableMode), nextCursor };
+    },
+    table: (items) =>
+      formatTable(
+        items,
+        ["id", "userId", "prefix", "mode", "label", "createdAt", "expiresAt", "revokedAt", "lastUsedAt"],
+        "There are no keys.",
+      ),
+  });
+  addDataCommand(keys, "revoke <id>", {
+    description: "revoke a key permanently; takes effect on every process within a second",
+    call: async (core, { id }: { id: string }) => withReadableMode(await core.keys.revoke({ id })),
+    notFound: NO_KEY,
+  });
+  addDataCommand(keys, "rotate <id>", {
+    description: "replace a key; the old one keeps working for a grace period",
+    options: [
+      new Option("--grace <span>", "how long the old key keeps working: a number with s, m, h or d, at most 365d")
+        .argParser(parseDuration)
+        .default(86_400, "24h"),
+    ],
+    help: "Example:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d",
+    call: async (core, { id, grace }: { id: string; grace: number }) =>
+      withReadableMode(await core.keys.rotate({ id, graceSeconds: grace })),
+    text: formatNewKey,
+    optionNames: { id: "ID", graceSeconds: "--grace" },
+    notFound: NO_KEY,
+  });
+}
 
 interface IssueOptions {
   user: string;
@@ -17,124 +69,6 @@ interface IssueOptions {
   expiresAt?: string;
 }
 
-export function addKeys(program: Command): void {
-  const keys = program
-    .command("keys")
-    .description("API keys; a key's scope is the listings on which its holder is an owner or writer");
-  addIssue(keys);
-  addList(keys);
-  addRevoke(keys);
-  addRotate(keys);
-}
+const formatNewKey = (key: object) => `${formatRecord(key)}\n\nSave the key now: it is not shown again.`;
 
-function addIssue(keys: Command): void {
-  addDataCommand(keys, "issue")
-    .description("issue a key to a user; it is shown only once")
-    .requiredOption("--user <user>", "key holder: id or email address of a user (required)")
-    .addOption(
-      new Option("--mode <mode>", "read-only keys cannot create or update forms (required)")
-        .choices(Object.keys(MODES))
-        .makeOptionMandatory(),
-    )
-    .option("--label <text>", "what the key is used for, at most 100 characters (default: none)")
-    .option(
-      "--expires-at <instant>",
-      "ISO 8601 instant with seconds and an offset, such as 2030-01-31T00:00:00Z (default: never)",
-    )
-    .addHelpText(
-      "after",
-      notes(
-        '\nExample:\n  guest-forms keys issue --user host@example.com --mode read-only --label "channel manager"',
-      ),
-    )
-    .action((options: IssueOptions, command: Command) =>
-      callCore(command, {
-        call: async (core, findUser) =>
-          withReadableMode(
-            await core.keys.issue({
-              userId: await findUser("--user", options.user),
-              mode: MODES[options.mode],
-              label: options.label,
-              expiresAt: options.expiresAt,
-            }),
-          ),
-        text: (key) => `${formatRecord(key)}\n\n${SHOWN_ONCE_NOTICE}`,
-      }),
-    );
-}
-
-function addList(keys: Command): void {
-  withPages(addDataCommand(keys, "list"))
-    .description("list keys, oldest first, including revoked and expired ones, without their secrets")
-    .option("--user <user>", "only keys of this user; an id or email address (default: all)")
-    .action(({ user, limit, after }: PageOptions & { user?: string }, command: Command) =>
-      callCore(command, {
-        call: async (core, findUser) => {
-          const userId = user && (await findUser("--user", user));
-          const page = await core.keys.list({ userId, limit, cursor: after });
-          return { ...page, items: page.items.map(withReadableMode) };
-        },
-        text: (page) =>
-          formatPage(
-            formatTable(
-              page.items,
-              [
-                "id",
-                "userId",
-                "prefix",
-                "mode",
-                "label",
-                "createdAt",
-                "expiresAt",
-                "revokedAt",
-                "lastUsedAt",
-              ],
-              "There are no keys.",
-            ),
-            page,
-          ),
-      }),
-    );
-}
-
-function addRevoke(keys: Command): void {
-  addDataCommand(keys, "revoke <id>")
-    .description("revoke a key permanently; takes effect on every process within a second")
-    .action((id: string, _options: object, command: Command) =>
-      callCore(command, {
-        call: async (core) => withReadableMode(await core.keys.revoke({ id })),
-        text: formatRecord,
-        notFound: NO_KEY,
-      }),
-    );
-}
-
-function addRotate(keys: Command): void {
-  addDataCommand(keys, "rotate <id>")
-    .description("replace a key; the old one keeps working for a grace period")
-    .addOption(
-      new Option(
-        "--grace <span>",
-        "how long the old key keeps working: a number with s, m, h or d, at most 365d",
-      )
-        .argParser(parseDuration)
-        .default(86_400, "24h"),
-    )
-    .addHelpText(
-      "after",
-      notes("\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d"),
-    )
-    .action((id: string, { grace }: { grace: number }, command: Command) =>
-      callCore(command, {
-        call: async (core) => withReadableMode(await core.keys.rotate({ id, graceSeconds: grace })),
-        text: (key) => `${formatRecord(key)}\n\n${SHOWN_ONCE_NOTICE}`,
-        options: { id: "ID", graceSeconds: "--grace" },
-        notFound: NO_KEY,
-      }),
-    );
-}
-
-const withReadableMode = <Key extends { mode: string }>(key: Key) => ({
-  ...key,
-  mode: toKebabCase(key.mode),
-});
+const withReadableMode = <Key extends { mode: string }>(key: Key) => ({ ...key, mode: toKebabCase(key.mode) });

@@ -1,23 +1,18 @@
 import type { Command } from "commander";
 import type { PendingMigration } from "../../prisma/migrate.js";
-import { formatLocks } from "../../prisma/script.js";
-import { notes } from "./help.js";
-import { print, withJson } from "./print.js";
+import { notes } from "../cli/help.js";
+import { print, withJson } from "../cli/print.js";
 
 export function addMigrate(program: Command): void {
   withJson(program.command("migrate"))
     .description("migrate the database to the current schema")
-    .option(
-      "--accept-new-secret",
-      "use the first of APP_SECRETS even if the previous secret is lost (see below)",
-    )
+    .option("--accept-new-secret", "use the first of APP_SECRETS even if the previous secret is lost (see below)")
     .option("--dry-run", "print the SQL of the pending migrations and their locks, and change nothing")
     .addHelpText(
       "after",
       notes(`
-Requires DATABASE_URL. Safe to run concurrently and repeatedly. If APP_SECRETS is unset, it stores a random secret in
-the database. Fails if migrations are pending and another version has migrated the database, or if the database does not
-know APP_SECRETS.
+Requires DATABASE_URL and APP_SECRETS. Safe to run concurrently and repeatedly. Fails if migrations are pending and
+another version has migrated the database, or if the database does not know APP_SECRETS.
 
 Requests continue during a migration. It waits at most 0.2 s for a lock at a time, for up to 10 minutes; to build an
 index, until all open transactions have ended. After a crash or a failure, run it again.
@@ -26,17 +21,13 @@ index, until all open transactions have ended. After a crash or a failure, run i
 signed with it are invalid, and retries of creates made with it create second forms.`),
     )
     .action(async (options: { acceptNewSecret?: boolean; dryRun?: boolean }, command: Command) => {
-      const { readSettingsWithDatabase } = await import("./environment.js");
-      const { CommandFailure } = await import("./failure.js");
-      const { planDatabase, prepareDatabase } = await import("./prepare-database.js");
+      const { readSettingsWithDatabase } = await import("../cli/environment.js");
+      const { planDatabase, prepareDatabase } = await import("../run/prepare-database.js");
       const report = (line: string) => void process.stderr.write(`${line}\n`);
       const settings = readSettingsWithDatabase();
       if (options.dryRun) {
         const pending = await planDatabase(settings, options);
         return print(command, { pending }, formatPlan(pending));
-      }
-      if (options.acceptNewSecret && !settings.APP_SECRETS) {
-        throw new CommandFailure("--accept-new-secret: APP_SECRETS is not set.", 2);
       }
       const { applied } = await prepareDatabase(settings, report, options);
       const text = applied.length > 0 ? `Applied ${applied.join(", ")}.` : UP_TO_DATE;
@@ -48,12 +39,5 @@ const UP_TO_DATE = "The database is already up to date.";
 
 function formatPlan(pending: PendingMigration[]): string {
   if (pending.length === 0) return UP_TO_DATE;
-  return pending
-    .map(({ name, statements }) => {
-      const sql = statements.map((each) => `${formatLocks(each.locks) || NO_LOCKS}\n${each.sql};`);
-      return [`-- Migration ${name}`, ...sql].join("\n\n");
-    })
-    .join("\n\n");
+  return pending.map(({ name, sql }) => `-- Migration ${name}\n\n${sql.trim()}`).join("\n\n");
 }
-
-const NO_LOCKS = "-- Locks: no existing table";

@@ -1,10 +1,10 @@
-import { createRequire } from "node:module";
 import { Command } from "commander";
+import { notes } from "../cli/help.js";
+import { PACKAGE } from "../process/package.js";
 import { addDev } from "./dev.js";
 import { addDoctor } from "./doctor.js";
 import { addExport } from "./export.js";
 import { addForms } from "./forms.js";
-import { notes } from "./help.js";
 import { addImport } from "./import.js";
 import { addKeys } from "./keys.js";
 import { addListings } from "./listings.js";
@@ -20,17 +20,15 @@ import { addWorker } from "./worker.js";
 
 /** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
-  const { version, description } = createRequire(import.meta.url)("guest-forms/package.json");
   const program = new Command("guest-forms")
-    .description(description)
-    .version(version, "--version", "print the version")
+    .description(PACKAGE.description)
+    .version(PACKAGE.version, "--version", "print the version")
     .helpOption("-h, --help", "print help for the command")
     .exitOverride()
     // Options after a subcommand belong to it: `notifications` and `notifications retry` both take --json.
     .enablePositionalOptions()
     // cli.ts prints errors.
     .configureOutput({ outputError: () => {} })
-    .showSuggestionAfterError(false)
     .addHelpText(
       "after",
       notes(`

@@ -1,23 +1,15 @@
 import type { Command } from "commander";
 import type { SecretsStatus, SecretUse } from "../../server/rotation/schema.js";
-import { notes } from "./help.js";
-import { formatTable } from "./print.js";
-import { addDataCommand, callCore } from "./run.js";
+import { addDataCommand } from "../cli/data-command.js";
+import { formatTable } from "../cli/print.js";
 
-const OPTIONS = { APP_SECRETS: "APP_SECRETS" };
+const optionNames = { APP_SECRETS: "APP_SECRETS" };
 
 export function addSecrets(program: Command): void {
   const secrets = program.command("secrets").description("rotation of APP_SECRETS");
-  addStatus(secrets);
-  addReencrypt(secrets);
-}
-
-function addStatus(secrets: Command): void {
-  addDataCommand(secrets, "status")
-    .description("count what needs each secret in APP_SECRETS, and until when")
-    .addHelpText(
-      "after",
-      notes(`
+  addDataCommand(secrets, "status", {
+    description: "count what needs each secret in APP_SECRETS, and until when",
+    help: `
 Prints an id per secret, never the secret. POSITION is its place in APP_SECRETS: 1 is the newest. ADDRESSES are those
 encrypted with it. CREATES are those whose retries it recognizes and whose stay is not over; UNTIL is the end of the
 last of these stays. Secrets that APP_SECRETS does not list are shown if creates need them.
@@ -25,23 +17,14 @@ last of these stays. Secrets that APP_SECRETS does not list are shown if creates
 \`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.
 
 Example:
-  guest-forms secrets status`),
-    )
-    .action((_options: object, command: Command) =>
-      callCore(command, {
-        call: (core) => core.secrets.status({}),
-        text: (status) => formatStatus(status, "run `guest-forms secrets reencrypt` to renew what it can"),
-        options: OPTIONS,
-      }),
-    );
-}
-
-function addReencrypt(secrets: Command): void {
-  addDataCommand(secrets, "reencrypt")
-    .description("renew what older secrets encrypted and fingerprinted, with the newest one")
-    .addHelpText(
-      "after",
-      notes(`
+  guest-forms secrets status`,
+    call: (core) => core.secrets.status({}),
+    text: (status) => formatStatus(status, "run `guest-forms secrets reencrypt` to renew what it can"),
+    optionNames,
+  });
+  addDataCommand(secrets, "reencrypt", {
+    description: "renew what older secrets encrypted and fingerprinted, with the newest one",
+    help: `
 Encrypts all addresses, and fingerprints all creates whose body is known, with the first secret in APP_SECRETS. Run it
 when all processes use that secret as their first. They may keep running. Works in small batches: if it is interrupted,
 or if processes still used an older secret, run it again.
@@ -50,24 +33,20 @@ The body of a create is unknown once its address was changed or erased. Retries 
 until the stay is over. Then prints what \`secrets status\` prints.
 
 Example:
-  guest-forms secrets reencrypt`),
-    )
-    .action((_options: object, command: Command) =>
-      callCore(command, {
-        call: async (core) => {
-          const { reencryptAll } = await import("./reencrypt-action.js");
-          return { ...(await reencryptAll(core)), ...(await core.secrets.status({})) };
-        },
-        text: ({ renewed, ...status }) =>
-          `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
-        options: OPTIONS,
-      }),
-    );
+  guest-forms secrets reencrypt`,
+    call: async (core) => {
+      const { reencryptAll } = await import("./actions/reencrypt.js");
+      return { ...(await reencryptAll(core)), ...(await core.secrets.status({})) };
+    },
+    text: ({ renewed, ...status }) =>
+      `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
+    optionNames,
+  });
 }
 
 /** `ofCreates`: what to say about creates that need an older secret. */
 function formatStatus({ secrets, unreadable }: SecretsStatus, ofCreates: string): string {
-  const rows = secrets.map((use) => ({ ...use, secret: use.id ?? "unknown" }));
+  const rows = secrets.map((use) => ({ ...use, secret: use.id }));
   const [, ...older] = secrets.filter(({ position }) => position !== null);
   const others = secrets.filter(({ position }) => position === null);
   return [
@@ -75,8 +54,7 @@ function formatStatus({ secrets, unreadable }: SecretsStatus, ofCreates: string)
     "",
     ...older.map((use) => describeListed(use, ofCreates)),
     ...others.map(
-      ({ id, creates, until }) =>
-        `${creates} creates until ${until} need ${id ? `secret ${id}, which APP_SECRETS lacks` : "a secret that is unknown"}.`,
+      ({ id, creates, until }) => `${creates} creates until ${until} need secret ${id}, which APP_SECRETS lacks.`,
     ),
     ...(unreadable > 0
       ? [

@@ -1,10 +1,9 @@
-import { availableParallelism } from "node:os";
-import { type Command, InvalidArgumentError } from "commander";
-import { notes } from "./help.js";
-import { withJson } from "./print.js";
-import type { ServeOptions } from "./serve-action.js";
-import { settingsNotes } from "./settings-help.js";
-import { parsePort } from "./values.js";
+import type { Command } from "commander";
+import { notes } from "../cli/help.js";
+import { withJson } from "../cli/print.js";
+import { settingsNotes } from "../cli/settings-help.js";
+import { parsePort } from "../cli/values.js";
+import type { ServeOptions } from "../run/serve.js";
 
 /** Adds `--port` and `--host`, the options of commands that listen. */
 export const withAddress = (command: Command): Command =>
@@ -16,36 +15,20 @@ export function addServe(program: Command): void {
   withAddress(withJson(program.command("serve")))
     .description("run the service: the gateway and the notification worker")
     .option("--no-worker", "run only the gateway; `guest-forms worker` sends notifications")
-    .option(
-      "--workers <number>",
-      "number of processes that share the port, or auto for one per CPU core; crashed processes are replaced (default: one process, not replaced)",
-      parseWorkers,
-    )
     .addHelpText(
       "after",
       notes(`
-Requires DATABASE_URL and a database prepared by \`guest-forms migrate\`. SIGTERM and SIGINT stop it gracefully: it keeps
-serving for DRAIN_DELAY_SECONDS, then stops accepting requests and lets running ones finish (at most DRAIN_SECONDS).
-Without --workers, SIGHUP does the same; with --workers, it replaces the processes one by one without rejecting
-requests. Each process has its own connection pool and, without REDIS_URL, its own rate limits.
+Requires DATABASE_URL, APP_SECRETS and a database prepared by \`guest-forms migrate\`. SIGTERM, SIGINT and SIGHUP stop it
+gracefully: it keeps serving for DRAIN_DELAY_SECONDS, then stops accepting requests and lets running ones finish (at most
+DRAIN_SECONDS). To use more than one CPU core, run several processes behind a load balancer. Each has its own connection
+pool and, without REDIS_URL, its own rate limits.
 
 Example:
   DATABASE_URL=postgres://user:password@localhost/guest_forms guest-forms serve --port 8080`),
     )
     .addHelpText("after", settingsNotes)
     .action(async (options: ServeOptions, command: Command) => {
-      const { serve } = await import("./serve-action.js");
+      const { serve } = await import("../run/serve.js");
       await serve(options, command);
     });
-}
-
-const MAX_WORKERS = 256;
-
-function parseWorkers(text: string): number {
-  if (text === "auto") return availableParallelism();
-  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (number < 1 || number > MAX_WORKERS) {
-    throw new InvalidArgumentError(`It must be auto or an integer from 1 to ${MAX_WORKERS}.`);
-  }
-  return number;
 }

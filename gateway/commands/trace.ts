@@ -1,33 +1,25 @@
 import type { Command } from "commander";
-import { notes } from "./help.js";
-import { formatTable } from "./print.js";
-import { addDataCommand, callCore } from "./run.js";
+import { addDataCommand } from "../cli/data-command.js";
+import { formatTable } from "../cli/print.js";
 
-export function addTrace(program: Command): void {
-  addDataCommand(program, "trace <id>")
-    .description("show what the request with this correlation id changed")
-    .addHelpText(
-      "after",
-      notes(`
+export const addTrace = (program: Command): Command =>
+  addDataCommand(program, "trace <id>", {
+    description: "show what the request with this correlation id changed",
+    help: `
 ID is the correlationId of an error or the X-Correlation-Id of any response. Every log line of the request, including
 reads and rejected requests, has it in the field correlationId.
 
 Example:
-  guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f`),
-    )
-    .action((id: string, _options: object, command: Command) =>
-      callCore(command, {
-        call: (core) => core.audit.trace({ correlationId: id }),
-        text: ({ correlationId, logField, entries }) =>
-          [
-            formatTable(
-              entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
-              ["at", "action", "subjectId", "actor", "actorId", "userId", "details"],
-              "No changes recorded for this correlation id.",
-            ),
-            `\nTo find its log lines, search for "${logField}":"${correlationId}".`,
-          ].join("\n"),
-        options: { correlationId: "ID" },
-      }),
-    );
-}
+  guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f`,
+    call: (core, { id }: { id: string }) => core.audit.trace({ correlationId: id }),
+    text: ({ correlationId, logField, entries }) =>
+      [
+        formatTable(
+          entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
+          ["at", "action", "subjectId", "actor", "actorId", "userId", "details"],
+          "No changes recorded for this correlation id.",
+        ),
+        `\nTo find its log lines, search for "${logField}":"${correlationId}".`,
+      ].join("\n"),
+    optionNames: { correlationId: "ID" },
+  });

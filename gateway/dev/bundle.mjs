@@ -12,7 +12,7 @@ const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "ut
 rmSync(join(root, "dist/bundled"), { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: root,
-  entryPoints: ["dist/prisma/client/client.js", "dist/gateway/openapi/library.js"],
+  entryPoints: ["dist/prisma/client/client.js", "dist/gateway/operations/library.js"],
   outbase: "dist",
   outdir: "dist",
   allowOverwrite: true,
@@ -33,9 +33,7 @@ const { metafile } = await build({
 });
 
 const bundled = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
-const folders = new Set(
-  bundled.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
-);
+const folders = new Set(bundled.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
 writeFileSync(join(root, "dist/LICENSES"), [...folders].sort().map(licenseText).join("\n"));
 
 function licenseText(folder) {

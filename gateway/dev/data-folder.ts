@@ -1,12 +1,16 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SavedDemo } from "./demo.js";
 
-/** Where `dev` keeps its database, demo keys and database URL. */
+/** Where `dev` keeps its database, demo keys, database URL and application secret. */
 const dataFolder = () => join(process.cwd(), ".data");
 
 /** Holds the URL of the embedded database while `dev` runs, for the other commands. */
-export const databaseUrlFile = () => join(dataFolder(), "database-url");
+const databaseUrlFile = () => join(dataFolder(), "database-url");
+
+/** Holds the APP_SECRETS of `dev`, for the other commands too. */
+const appSecretFile = () => join(dataFolder(), "app-secret");
 
 const demoFile = () => join(dataFolder(), "demo.json");
 
@@ -25,9 +29,7 @@ export const removeDemo = () => rmSync(demoFile(), { force: true });
 export function readDemo(): Partial<SavedDemo> {
   try {
     return Object.fromEntries(
-      Object.entries(JSON.parse(readFileSync(demoFile(), "utf8"))).filter(
-        ([, part]) => typeof part === "string",
-      ),
+      Object.entries(JSON.parse(readFileSync(demoFile(), "utf8"))).filter(([, part]) => typeof part === "string"),
     );
   } catch {
     return {};
@@ -39,6 +41,29 @@ export const saveDemo = (demo: SavedDemo) => writePrivately(demoFile(), `${JSON.
 export const saveDatabaseUrl = (url: string) => writePrivately(databaseUrlFile(), `${url}\n`);
 
 export const removeDatabaseUrl = () => rmSync(databaseUrlFile(), { force: true });
+
+export const readDatabaseUrl = (): string | undefined => readOwnFile(databaseUrlFile());
+
+export const readAppSecret = (): string | undefined => readOwnFile(appSecretFile());
+
+/** Returns the saved application secret; makes one if there is none. */
+export function ensureAppSecret(): string {
+  const saved = readAppSecret();
+  if (saved) return saved;
+  const secret = randomBytes(32).toString("base64url");
+  writePrivately(appSecretFile(), `${secret}\n`);
+  return secret;
+}
+
+/** Ignores another user's file: commands must not use that user's database. */
+function readOwnFile(path: string): string | undefined {
+  try {
+    if (process.getuid && statSync(path).uid !== process.getuid()) return undefined;
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 // Atomic, and never readable by other users.
 function writePrivately(path: string, text: string): void {

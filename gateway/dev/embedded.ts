@@ -55,8 +55,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   }
 }
 
-const CANNOT_CHANGE_USER =
-  "PostgreSQL refuses to run as root, and this process cannot run it as another user";
+const CANNOT_CHANGE_USER = "PostgreSQL refuses to run as root, and this process cannot run it as another user";
 
 /** Deletes a database, if there is one. Throws if it is in use. */
 export async function removeEmbedded(dataDir: string): Promise<void> {
@@ -74,7 +73,7 @@ const NOT_DURABLE = { fsync: "off", synchronous_commit: "off", full_page_writes:
  * Starts a background process that reads standard input, then execs Postgres. If standard input ends without a line, the
  * parent has died, and the background process stops Postgres.
  */
-export const WITH_LIFELINE = `exec 3<&0
+const WITH_LIFELINE = `exec 3<&0
 ( { read -r line <&3 || kill -INT $$; } >/dev/null 2>&1 & )
 exec "$@" 3<&- </dev/null`;
 

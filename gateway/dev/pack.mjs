@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const draft = mkdtempSync(join(tmpdir(), "guest-forms-release-"));
+// `npm run migration` needs development dependencies.
+const filter = (path) => path !== join(root, "dist/gateway/dev/migration");
 const npm = (...words) =>
   execFileSync("npm", words, { cwd: draft, stdio: "inherit", shell: process.platform === "win32" });
 
@@ -16,7 +18,7 @@ try {
     readFileSync(join(root, "package.json"), "utf8"),
   );
   for (const path of [...manifest.files, "README.md", "LICENSE", "package-lock.json"]) {
-    if (path !== "npm-shrinkwrap.json") cpSync(join(root, path), join(draft, path), { recursive: true });
+    if (path !== "npm-shrinkwrap.json") cpSync(join(root, path), join(draft, path), { recursive: true, filter });
   }
   writeFileSync(join(draft, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   // Removes development dependencies from the lock file and keeps all other versions.

@@ -6,13 +6,7 @@ export const terminalMailer = (print: (text: string) => void): Mailer => ({
   from: "Guest forms <no-reply@example.com>",
   formUrlTemplate: "https://your-app.example.com/register/{publicId}",
   async send({ from, subject, text }, to) {
-    const lines = [
-      `From: ${from}`,
-      `To: ${maskEmail(to)}`,
-      `Subject: ${subject}`,
-      "",
-      ...`${text}`.split("\n"),
-    ];
+    const lines = [`From: ${from}`, `To: ${maskEmail(to)}`, `Subject: ${subject}`, "", ...`${text}`.split("\n")];
     print(`\nNotification, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
   },
 });

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { type RequestHandler, Router } from "express";
 import { notFound } from "../../server/errors.js";
-import { serveAt } from "../http/serve-at.js";
+import { serveAt } from "../http/methods.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
-import { VERSION } from "../openapi/version.js";
+import { PACKAGE } from "../process/package.js";
 import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
 import { layout, PAGE_POLICY, type Site } from "./layout.js";
 import type { OpenApiDocument } from "./openapi-types.js";
@@ -18,7 +18,7 @@ const PAGE_HEADERS = { ...REVALIDATE, "Content-Security-Policy": PAGE_POLICY };
 /** Serves `/docs` and the pages below it, `/llms.txt` and `/openapi.json`. Everything is built once, at the start. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
-  const printed = printDocument(buildDocument(VERSION));
+  const printed = printDocument(buildDocument(PACKAGE.version));
   const document: OpenApiDocument = JSON.parse(printed);
   const pages = buildPages(document, PROSE);
   const index = textAsset("json", JSON.stringify(searchIndex(pages)));
@@ -27,8 +27,7 @@ export function documentation(): RequestHandler {
   for (const page of pages) {
     serveAt(router, page.path, sendAsset(textAsset("html", layout(site, page).text), PAGE_HEADERS));
     serveAt(router, `${page.path}/`, (_req, res) => res.redirect(308, page.path));
-    if (page.markdown)
-      serveAt(router, `${page.path}.md`, sendAsset(textAsset("md", page.markdown), REVALIDATE));
+    if (page.markdown) serveAt(router, `${page.path}.md`, sendAsset(textAsset("md", page.markdown), REVALIDATE));
   }
   serveAt(router, "/llms.txt", sendAsset(textAsset("txt", llmsText(document, PROSE, pages)), REVALIDATE));
   serveAt(router, "/openapi.json", sendAsset(textAsset("json", printed), REVALIDATE));
@@ -41,8 +40,7 @@ function serveFiles(router: Router, files: Record<string, Asset>): string {
   const hash = createHash("sha256");
   for (const { gzipped } of Object.values(files)) hash.update(gzipped);
   const folder = `/docs/${hash.digest("hex").slice(0, 16)}`;
-  for (const [name, asset] of Object.entries(files))
-    serveAt(router, `${folder}/${name}`, sendAsset(asset, IMMUTABLE));
+  for (const [name, asset] of Object.entries(files)) serveAt(router, `${folder}/${name}`, sendAsset(asset, IMMUTABLE));
   return folder;
 }
 

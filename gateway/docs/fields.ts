@@ -19,12 +19,7 @@ export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
   }));
 
 /** A list of parameters, body fields or headers under a heading; nothing if there are none. */
-export const fieldList = (
-  markdown: Markdown,
-  title: string,
-  fields: readonly Field[],
-  marksRequired = true,
-) =>
+export const fieldList = (markdown: Markdown, title: string, fields: readonly Field[], marksRequired = true) =>
   fields.length > 0 &&
   html`<h4>${title}</h4>
 <dl class="fields">${fields.map(({ name, schema, description, required }) => {

@@ -18,8 +18,7 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-export const escapeHtml = (text: string) =>
-  text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
 function print(value: Value): string {
   if (value === undefined || value === false) return "";

@@ -81,8 +81,7 @@ const navigationEntry = ({ path, title, sections }: Page, current: Page): Html =
   html`<ul>${sections
     .filter(({ level }) => level > 1)
     .map(
-      (section) =>
-        html`<li class="level-${section.level}"><a href="${path}#${section.id}">${section.title}</a></li>`,
+      (section) => html`<li class="level-${section.level}"><a href="${path}#${section.id}">${section.title}</a></li>`,
     )}</ul>`
 }`;
 

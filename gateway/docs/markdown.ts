@@ -28,6 +28,8 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
         depth === 1
           ? html`<h1>${text}</h1>`.text
           : html`<h${depth} id="${slug(text)}"><a href="#${slug(text)}">${text}</a></h${depth}>`.text,
+      // The marks of generated parts.
+      html: () => "",
       code: ({ text, lang }) => codeBlock(text, lang ?? "").text,
       codespan({ text }) {
         const code = `<code>${escapeHtml(text)}</code>`;
@@ -61,7 +63,7 @@ function sectionsOf(tokens: readonly Token[]): Section[] {
     if (token.type === "heading") {
       const { depth: level, text: title } = token;
       sections.push({ id: level === 1 ? "" : slug(title), title, level, text: "" });
-    } else if (current) current.text += ` ${plain(token.raw)}`;
+    } else if (current && token.type !== "html") current.text += ` ${plain(token.raw)}`;
   }
   return sections;
 }

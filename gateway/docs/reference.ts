@@ -14,10 +14,7 @@ import {
 import { keyField, tryForm } from "./try-form.js";
 
 /** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
-export function buildReference(
-  document: OpenApiDocument,
-  markdown: Markdown,
-): { content: Html; sections: Section[] } {
+export function buildReference(document: OpenApiDocument, markdown: Markdown): { content: Html; sections: Section[] } {
   const groups = groupsOf(document);
   const content = html`<h1>API reference</h1>
 <p>${document.info.summary} All paths are relative to the address of this server. Requests and responses are JSON.
@@ -80,10 +77,7 @@ function bodyOf({ components }: OpenApiDocument, { operation }: Endpoint): Schem
   return schema.$ref ? (components.schemas[nameOf(schema.$ref)] ?? {}) : schema;
 }
 
-function errorsOf(
-  { components }: OpenApiDocument,
-  { operation }: Endpoint,
-): { status: string; code: string }[] {
+function errorsOf({ components }: OpenApiDocument, { operation }: Endpoint): { status: string; code: string }[] {
   return Object.entries(operation.responses).flatMap(([status, { $ref }]) => {
     const response = $ref ? components.responses[nameOf($ref)] : undefined;
     const codes = Object.keys(response?.content?.["application/json"]?.examples ?? {});
@@ -149,9 +143,7 @@ function ownHeaders({ components }: OpenApiDocument, response: Response | undefi
   return Object.entries(response?.headers ?? {})
     .filter(([name]) => !["X-Correlation-Id", "RateLimit", "RateLimit-Policy"].includes(name))
     .map(([name, header]) => {
-      const { schema = {}, description } = header.$ref
-        ? (components.headers[nameOf(header.$ref)] ?? {})
-        : header;
+      const { schema = {}, description } = header.$ref ? (components.headers[nameOf(header.$ref)] ?? {}) : header;
       return { name, schema, description };
     });
 }
@@ -172,13 +164,7 @@ function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section
   const { method, path, title, operation } = endpoint;
   const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
   const parameters = (operation.parameters ?? []).map(asField);
-  const parts = [
-    method,
-    path,
-    operation.description,
-    words(parameters),
-    words(fieldsOf(bodyOf(document, endpoint))),
-  ];
+  const parts = [method, path, operation.description, words(parameters), words(fieldsOf(bodyOf(document, endpoint)))];
   return { id: operation.operationId, title, level: 3, text: [...parts, ...errors].join(" ") };
 }
 

@@ -1,27 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Db, openDb } from "../../server/db.js";
-import { dbSettings } from "../../server/services.js";
+import { openDb } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { explain } from "../commands/failure.js";
-import { CLOSE_TIMEOUT_SECONDS } from "../commands/start-listening.js";
-import { type Check, type CheckContext, type CheckResult, type DatabaseCheck, failed } from "./check.js";
-import { connectionsCheck } from "./connections.js";
-import { clockCheck, databaseCheck, schemaCheck } from "./database.js";
-import { mailServerCheck } from "./mail.js";
-import { notificationsCheck } from "./notifications.js";
-import { redisCheck } from "./redis.js";
-import { secretsCheck } from "./secrets.js";
-import { settingsCheck } from "./settings.js";
-
-/** Checks in the order they are printed. DATABASE_CHECKS run after `databaseCheck`. */
-const CHECKS: Check[] = [settingsCheck, mailServerCheck, redisCheck];
-const DATABASE_CHECKS: DatabaseCheck[] = [
-  schemaCheck,
-  secretsCheck,
-  connectionsCheck,
-  clockCheck,
-  notificationsCheck,
-];
+import { explain } from "../cli/failure.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
+import { CHECKS, type CheckContext, type CheckResult, checkDatabase, DATABASE_CHECKS, failed } from "./checks.js";
 
 export interface Report {
   name: string;
@@ -30,52 +12,38 @@ export interface Report {
   message: string;
 }
 
-/** Runs all checks. Takes at most twice `CHECK_TIMEOUT_SECONDS`. */
-export async function examine(context: CheckContext): Promise<Report[]> {
-  const others = Promise.all(CHECKS.map(({ name, run }) => report(name, context, async () => run(context))));
-  return [...(await examineDatabase(context)), ...(await others)];
+/** Runs all checks, or those with these names. Takes at most twice `CHECK_TIMEOUT_SECONDS`. */
+export async function examine(context: CheckContext, names?: readonly string[]): Promise<Report[]> {
+  const chosen = <Check>(checks: Record<string, Check>) =>
+    Object.entries(checks).filter(([name]) => names?.includes(name) ?? true);
+  const others = chosen(CHECKS).map(([name, check]) => report(name, context, async () => check(context)));
+  return [...(await examineDatabase(context, chosen(DATABASE_CHECKS))), ...(await Promise.all(others))];
 }
 
-async function examineDatabase(context: CheckContext): Promise<Report[]> {
-  const { settings } = context;
-  if (!settings.DATABASE_URL)
-    return [{ name: databaseCheck.name, ...failed("DATABASE_URL is not set.") }, ...skipped()];
-  const db = openDb(dbSettings(settings));
-  const run = (check: DatabaseCheck) => report(check.name, context, () => check.run(context, db));
+type DatabaseChecks = [name: string, check: typeof checkDatabase][];
+
+async function examineDatabase(context: CheckContext, checks: DatabaseChecks): Promise<Report[]> {
+  const skipped = checks.map(([name]): Report => ({ name, status: "skipped", message: "The database check failed." }));
+  if (!context.settings.DATABASE_URL) return [{ name: "database", ...failed("DATABASE_URL is not set.") }, ...skipped];
+  const db = openDb(context.settings);
+  const run = ([name, check]: DatabaseChecks[number]) => report(name, context, () => check(context, db));
   try {
-    const database = await run(databaseCheck);
-    return [
-      database,
-      ...(database.status === "ok" ? await Promise.all(DATABASE_CHECKS.map(run)) : skipped()),
-    ];
+    const database = await run(["database", checkDatabase]);
+    return [database, ...(database.status === "ok" ? await Promise.all(checks.map(run)) : skipped)];
   } finally {
-    await waitAtMost(CLOSE_TIMEOUT_SECONDS, close(db));
+    const closed = db.close().catch(() => {});
+    await waitAtMost(CLOSE_TIMEOUT_SECONDS, closed);
   }
 }
 
-const close = (db: Db) => db.close().catch(() => {});
-
-const skipped = (): Report[] =>
-  DATABASE_CHECKS.map(({ name }) => ({ name, status: "skipped", message: "The database check failed." }));
-
 const CHECK_TIMEOUT_SECONDS = 10;
 
-async function report(
-  name: string,
-  { settings }: CheckContext,
-  run: () => Promise<CheckResult>,
-): Promise<Report> {
+async function report(name: string, { settings }: CheckContext, run: () => Promise<CheckResult>): Promise<Report> {
   const done = new AbortController();
-  const timeout = sleep(
-    CHECK_TIMEOUT_SECONDS * 1000,
-    failed(`No answer within ${CHECK_TIMEOUT_SECONDS} s.`),
-    {
-      signal: done.signal,
-    },
-  );
+  const timeout = sleep(CHECK_TIMEOUT_SECONDS * 1000, failed(`No answer within ${CHECK_TIMEOUT_SECONDS} s.`), {
+    signal: done.signal,
+  });
   timeout.catch(() => {});
-  const result = run().catch((error) =>
-    failed(explain(error, { databaseUrl: settings.DATABASE_URL }).message),
-  );
+  const result = run().catch((error) => failed(explain(error, { databaseUrl: settings.DATABASE_URL }).message));
   return { name, ...(await Promise.race([result, timeout]).finally(() => done.abort())) };
 }

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler } from "express";
 import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
-import type { Services } from "../../server/context.js";
+import type { Services } from "../../server/access/context.js";
 import { ServiceError } from "../../server/errors.js";
 import { isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
 import { rejectRateLimited } from "./rate-limit.js";
@@ -9,11 +9,7 @@ import { rejectRateLimited } from "./rate-limit.js";
  * Sets the principal of a request from its API key. A well-formed key that is unknown, revoked or expired also counts
  * against the client's address: see gateway/docs/contract.md#rate-limits.
  */
-export function authenticate(
-  services: Services,
-  store: Store,
-  onLookUp?: (cached: boolean) => void,
-): RequestHandler {
+export function authenticate(services: Services, store: Store, onLookUp?: (cached: boolean) => void): RequestHandler {
   const countBadKey = rateLimit({
     windowMs: 60_000,
     limit: services.settings.BAD_KEY_LIMIT_MAX,

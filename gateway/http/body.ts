@@ -86,8 +86,7 @@ function parse(bytes: Buffer): Record<string, unknown> {
   } catch {
     throw badBody("is not valid JSON in UTF-8");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw badBody("must be a JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw badBody("must be a JSON object");
   return value as Record<string, unknown>;
 }
 

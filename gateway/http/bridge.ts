@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
-import type { Context, Services } from "../../server/context.js";
+import { type Context, createContext, type Services } from "../../server/access/context.js";
 import { type AppRouter, appRouter } from "../../server/router.js";
-import { createOpenApiNodeHttpHandler } from "../openapi/library.js";
+import { createOpenApiNodeHttpHandler } from "../operations/library.js";
+import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { readInput } from "./input.js";
-import { OPERATIONS, type Operation } from "./operations.js";
 import { sendJson } from "./request.js";
 
 /**
@@ -19,14 +19,11 @@ export function bridge(services: Services): (operation: Operation) => RequestHan
   return (operation) => async (req, res) => {
     const { correlationId, principal, deadline, body } = res.locals;
     const { values, headers } = readInput(operation, req, body);
-    const context: Context = {
-      services,
-      principal,
+    const context = createContext(services, principal, {
       correlationId,
       idempotencyKey: headers["idempotency-key"],
-      outcome: { replayed: false },
       signal: deadline,
-    };
+    });
     const call = new Call(operation, req.path, values, context);
     const reply = new Reply();
     await handle(call, reply);

@@ -1,7 +1,7 @@
 import cors from "cors";
 import type { RequestHandler } from "express";
 import type { Settings } from "../../server/config.js";
-import { OPERATIONS } from "./operations.js";
+import { OPERATIONS } from "../operations/operations.js";
 
 /** Allows browser pages of the origins in CORS_ORIGINS to call the API. By default none. */
 export function allowOrigins({ CORS_ORIGINS }: Settings): RequestHandler[] {
@@ -10,13 +10,7 @@ export function allowOrigins({ CORS_ORIGINS }: Settings): RequestHandler[] {
     cors({
       origin: CORS_ORIGINS.includes("*") ? "*" : CORS_ORIGINS,
       methods: ["GET", "HEAD", ...METHODS],
-      allowedHeaders: [
-        "Authorization",
-        "X-API-Key",
-        "Content-Type",
-        ...REQUEST_HEADERS,
-        "X-Guest-Forms-Client",
-      ],
+      allowedHeaders: ["Authorization", "X-API-Key", "Content-Type", ...REQUEST_HEADERS, "X-Guest-Forms-Client"],
       exposedHeaders: [
         "X-Correlation-Id",
         "Location",

@@ -1,8 +1,8 @@
 import type { RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
+import { type StopSignal, Unavailable } from "../../server/database/failures.js";
 import { unavailable } from "../../server/errors.js";
-import { type StopSignal, Unavailable } from "../../server/failures.js";
 import { sendEnvelope } from "./envelope.js";
 
 /** Time a request has in addition to its longest wait for the database. */

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler } from "express";
 import type { Logger } from "pino";
+import { needsOperator, toServiceError } from "../../server/database/failures.js";
 import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
-import { needsOperator, toServiceError } from "../../server/failures.js";
 import { sendJson } from "./request.js";
 
 /** The body of every error response. */

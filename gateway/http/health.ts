@@ -1,7 +1,7 @@
 import { type RequestHandler, Router } from "express";
+import { serveAt } from "./methods.js";
 import type { Readiness } from "./readiness.js";
 import { sendJson } from "./request.js";
-import { serveAt } from "./serve-at.js";
 
 /** Shutdown state of a process. */
 export interface Lifecycle {
@@ -14,11 +14,7 @@ export interface Lifecycle {
  * older than this version; otherwise 503 with the `reason`. A process that cannot send notifications is ready too, and gives
  * the reason in `notifications`.
  */
-export function health(
-  readiness: Readiness,
-  lifecycle: Lifecycle,
-  notificationsWaitReason?: string,
-): RequestHandler {
+export function health(readiness: Readiness, lifecycle: Lifecycle, notificationsWaitReason?: string): RequestHandler {
   const ready = {
     status: "ok",
     ...(notificationsWaitReason && { notifications: `waiting: ${notificationsWaitReason}` }),

@@ -1,7 +1,7 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { type FieldError, fieldErrorsOf, invalid } from "../../server/errors.js";
-import type { Operation } from "./operations.js";
+import type { Operation } from "../operations/operations.js";
 
 /** The values of a request, and the errors that its schema does not check for. */
 export interface Input {

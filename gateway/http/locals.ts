@@ -1,7 +1,7 @@
-import type { InAppPrincipal, KeyPrincipal } from "../../server/context.js";
+import type { InAppPrincipal, KeyPrincipal } from "../../server/access/context.js";
+import type { Operation } from "../operations/operations.js";
 import type { Deadline } from "./deadline.js";
 import type { Input } from "./input.js";
-import type { Operation } from "./operations.js";
 
 declare global {
   namespace Express {

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { ROUTES } from "./operations.js";
+import { ROUTES } from "../operations/operations.js";
 
 /** The path and operation that are logged. The request target is not, because it may contain secrets. */
 export interface LoggedRoute {
@@ -45,8 +45,6 @@ const MAX_SEGMENTS = 8;
 
 function maskPath(path: string): string {
   const segments = path.split("/", MAX_SEGMENTS + 2);
-  const shown = segments
-    .slice(0, MAX_SEGMENTS + 1)
-    .map((segment) => (UNMASKED.test(segment) ? segment : "*"));
+  const shown = segments.slice(0, MAX_SEGMENTS + 1).map((segment) => (UNMASKED.test(segment) ? segment : "*"));
   return [...shown, ...(segments.length > MAX_SEGMENTS + 1 ? ["…"] : [])].join("/");
 }

@@ -1,4 +1,4 @@
-import type { RequestHandler } from "express";
+import type { RequestHandler, Router } from "express";
 import { ServiceError } from "../../server/errors.js";
 
 /** Answers OPTIONS with the methods of a path. */
@@ -19,3 +19,15 @@ export const rejectMethod =
       message: "This path does not support this method: see the Allow header.",
     });
   };
+
+const READ_ONLY = "GET, HEAD, OPTIONS";
+
+/** Adds a read-only path outside `/v1`: GET and HEAD go to the handler, other methods get 405. */
+export function serveAt(router: Router, path: string, handler: RequestHandler): void {
+  router.route(path).get(handler).options(answerOptions(READ_ONLY)).all(rejectMethod(READ_ONLY));
+}
+
+export const noStore: RequestHandler = (_req, res, next) => {
+  res.setHeader("Cache-Control", "no-store");
+  next();
+};

@@ -49,9 +49,7 @@ function rateLimitHeaders({ RATE_LIMIT_MAX: quota, RATE_LIMIT_WINDOW_SECONDS: se
   return (req: Request, res: Response) => {
     if (res.headersSent) return;
     const { key, remaining, resetTime } = (req as Limited).rateLimit;
-    const secondsLeft = resetTime
-      ? Math.max(0, Math.ceil((resetTime.getTime() - Date.now()) / 1000))
-      : seconds;
+    const secondsLeft = resetTime ? Math.max(0, Math.ceil((resetTime.getTime() - Date.now()) / 1000)) : seconds;
     res.setHeader("RateLimit", `${name}; r=${remaining}; t=${secondsLeft}`);
     res.setHeader("RateLimit-Policy", policies.memo(key));
   };

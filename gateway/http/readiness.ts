@@ -1,7 +1,6 @@
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
-import { openPool } from "../../server/pool.js";
-import { dbSettings } from "../../server/services.js";
+import { openPool } from "../../server/database/pool.js";
 import { waitAtMost } from "../../server/timeout.js";
 
 /** Whether the database can serve this version. */
@@ -19,7 +18,7 @@ const SCHEMA_IS_OLD = "the database schema is older than this version: run `gues
  * load balancer. Examines it once at a time, and remembers the result for CACHED_MS, because anyone may ask.
  */
 export function openReadiness(settings: Settings, timeoutMs: number): Readiness {
-  const { pool, end } = openPool(dbSettings(settings), {
+  const { pool, end } = openPool(settings, {
     name: "guest-forms readiness",
     max: 1,
     frozenAfterMs: timeoutMs,

@@ -44,15 +44,9 @@ export class SharedStore implements Store {
     return this.#memory.increment(key);
   }
 
-  async decrement(key: string): Promise<void> {
-    if (this.#redis.isUp()) await this.#shared.decrement(key).catch(() => {});
-    else await this.#memory.decrement(key);
-  }
-
-  async resetKey(key: string): Promise<void> {
-    await this.#memory.resetKey(key);
-    if (this.#redis.isUp()) await this.#shared.resetKey(key).catch(() => {});
-  }
+  // Called only with options that are not used here.
+  decrement(): void {}
+  resetKey(): void {}
 
   shutdown(): void {
     this.#memory.shutdown();

@@ -4,19 +4,21 @@ import { getTRPCErrorShape } from "@trpc/server";
 import { createExpressMiddleware } from "@trpc/server/adapters/express";
 import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from "express";
 import type { Logger } from "pino";
-import { createContext, type Services } from "../../server/context.js";
+import { Registry } from "prom-client";
+import { createContext, type Services } from "../../server/access/context.js";
+import { toServiceError } from "../../server/database/failures.js";
 import { ERRORS, invalid, notFound, ServiceError } from "../../server/errors.js";
-import { toServiceError } from "../../server/failures.js";
-import { actAs } from "../../server/people/store.js";
 import { appRouter } from "../../server/router.js";
-import { correlateOrphan, fromTrpcError } from "../../server/trpc.js";
+import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
+import { actAs } from "../../server/users/store.js";
 import { sendEnvelope } from "../http/envelope.js";
+import { noStore } from "../http/methods.js";
 import { correlate, sendJson, withExactTarget } from "../http/request.js";
 import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
 import "../http/locals.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
-import { type Metrics, type MetricsSnapshot, mergeSnapshots } from "./metrics.js";
+import type { Metrics } from "./metrics.js";
 import { PROCEDURES } from "./procedures.js";
 
 /** Limits of one HTTP request, a call or a batch of calls. */
@@ -29,8 +31,6 @@ export interface InternalDeps {
   /** INTERNAL_TOKEN. It allows acting as the operator and as any user. */
   token: string;
   metrics: Metrics;
-  /** Reads the metrics of the other processes of this service. */
-  readOthers?: (() => Promise<MetricsSnapshot[]>) | undefined;
   /** Creates the spans of requests. */
   traceRequests?: RequestHandler | undefined;
 }
@@ -48,12 +48,7 @@ function createInternalApp(deps: InternalDeps): Express {
   app.use("/trpc", metrics.observe, ...(deps.traceRequests ? [deps.traceRequests] : []));
   app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
-    const others = deps.readOthers?.() ?? [];
-    const all = mergeSnapshots([
-      await metrics.read(),
-      ...(await others),
-      await readDatabaseMetrics(services),
-    ]);
+    const all = Registry.merge([metrics.registry, await readDatabaseMetrics(services)]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });
@@ -65,11 +60,6 @@ function createInternalApp(deps: InternalDeps): Express {
   app.use(sendEnvelope(log));
   return app;
 }
-
-const noStore: RequestHandler = (_req, res, next) => {
-  res.setHeader("Cache-Control", "no-store");
-  next();
-};
 
 const digest = (text: string) => createHash("sha256").update(text).digest();
 
@@ -122,7 +112,7 @@ function callProcedures(services: Services, log: Logger): RequestHandler {
     },
     onError: ({ error, path, req }) => {
       const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
-      correlateOrphan(error, correlationId);
+      setCorrelationId(error, correlationId);
       if (fromTrpcError(error).status < 500) return;
       const procedure = PROCEDURES.has(path ?? "") ? path : undefined;
       log.error({ correlationId, procedure, err: error.cause ?? error }, "call failed");
@@ -161,10 +151,7 @@ export async function startInternal(
 ): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
   if (!INTERNAL_TOKEN) return undefined;
-  const server = createServer(
-    SERVER_OPTIONS,
-    withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })),
-  );
+  const server = createServer(SERVER_OPTIONS, withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })));
   handleProtocolErrors(server);
   const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
   deps.log.info({ url }, "listening for internal tools");

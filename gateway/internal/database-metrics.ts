@@ -1,10 +1,10 @@
-import { Counter, Gauge, Registry } from "prom-client";
-import { createContext, type Services } from "../../server/context.js";
-import { classify } from "../../server/failures.js";
-import { countNotifications, longestWait } from "../../server/notifications/list.js";
+import { Registry } from "prom-client";
+import type { Services } from "../../server/access/context.js";
+import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
+import { classify } from "../../server/database/failures.js";
+import { readQueueFigures } from "../../server/notifications/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { RETENTION_TABLES, readActivity } from "../../server/worker-activity.js";
-import { type MetricsSnapshot, PREFIX } from "./metrics.js";
+import { metricsOf } from "./metric-factory.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
@@ -12,10 +12,10 @@ const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
 const TIMEOUT_SECONDS = 5;
 
 /**
- * The metrics read from the database. They are the same for all processes, so they are read once per scrape, not once
- * per process. While the database is unreachable it only reports that, so that the other metrics are still reported.
+ * The metrics read from the database, the same for all processes. While the database is unreachable it only reports
+ * that, so that the other metrics are still reported.
  */
-export async function readDatabaseMetrics(services: Services): Promise<MetricsSnapshot> {
+export async function readDatabaseMetrics(services: Services): Promise<Registry> {
   const registry = new Registry();
   let facts: Facts | undefined;
   let isUp = false;
@@ -26,73 +26,55 @@ export async function readDatabaseMetrics(services: Services): Promise<MetricsSn
   await waitAtMost(TIMEOUT_SECONDS, reading).catch((error) => {
     isUp = classify(error) !== "unavailable";
   });
-  new Gauge({
-    name: `${PREFIX}database_up`,
-    help: "1 if the database answers, 0 if it is unreachable",
-    registers: [registry],
-  }).set(isUp ? 1 : 0);
+  metricsOf(registry)
+    .gauge("database_up", "1 if the database answers, 0 if it is unreachable")
+    .set(isUp ? 1 : 0);
   if (facts) report(facts, registry);
-  return registry.getMetricsAsJSON();
+  return registry;
 }
 
 type Facts = Awaited<ReturnType<typeof readFacts>>;
 
 async function readFacts(services: Services) {
-  const context = createContext(services, { kind: "operator" });
-  const [counts, wait, activity] = await Promise.all([
-    countNotifications(context),
-    longestWait(context),
-    readActivity(services.db),
-  ]);
-  return { counts, wait, activity };
+  const [queue, activity] = await Promise.all([readQueueFigures(services.db), readActivity(services.db)]);
+  return { ...queue, activity };
 }
 
-function report({ counts, wait, activity }: Facts, registry: Registry): void {
-  const registers = [registry];
-  const unsent = new Gauge({
-    name: `${PREFIX}notifications`,
-    help: "Notifications not sent, by state",
-    labelNames: ["state"],
-    registers,
-  });
+function report({ counts, longestWait, activity }: Facts, registry: Registry): void {
+  const { counter, gauge } = metricsOf(registry);
+  const unsent = gauge("notifications", "Notifications not sent, by state", "state");
   for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
-  new Gauge({
-    name: `${PREFIX}notifications_longest_wait_seconds`,
-    help: "Seconds since the oldest waiting notification became due; 0 if none is due",
-    registers,
-  }).set(wait);
-  const attempts = new Counter({
-    name: `${PREFIX}notification_attempts_total`,
-    help: "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
-    labelNames: ["outcome"],
-    registers,
-  });
+  gauge(
+    "notifications_longest_wait_seconds",
+    "Seconds since the oldest waiting notification became due; 0 if none is due",
+  ).set(longestWait);
+  const attempts = counter(
+    "notification_attempts_total",
+    "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
+    "outcome",
+  );
   // Start at 0: Prometheus misses the first increase of a counter that was absent.
-  for (const outcome of OUTCOMES)
-    attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
-  const heartbeat = new Gauge({
-    name: `${PREFIX}worker_heartbeat_age_seconds`,
-    help: "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
-    labelNames: ["sends"],
-    registers,
-  });
+  for (const outcome of OUTCOMES) attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
+  const heartbeat = gauge(
+    "worker_heartbeat_age_seconds",
+    "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
+    "sends",
+  );
   for (const [sends, name] of Object.entries(WORKERS)) {
     const age = activity.get(name)?.age;
     if (age !== undefined) heartbeat.set({ sends }, age);
   }
   const retention = activity.get("retention.run");
   if (retention) {
-    new Gauge({
-      name: `${PREFIX}retention_last_run_timestamp_seconds`,
-      help: "Unix time of the end of the last retention run; absent before the first one",
-      registers,
-    }).set(retention.lastAt);
+    gauge(
+      "retention_last_run_timestamp_seconds",
+      "Unix time of the end of the last retention run; absent before the first one",
+    ).set(retention.lastAt);
   }
-  const deleted = new Counter({
-    name: `${PREFIX}retention_deleted_rows_total`,
-    help: "Rows deleted because they were past their retention, by table",
-    labelNames: ["table"],
-    registers,
-  });
+  const deleted = counter(
+    "retention_deleted_rows_total",
+    "Rows deleted because they were past their retention, by table",
+    "table",
+  );
   for (const table of RETENTION_TABLES) deleted.inc({ table }, activity.get(`deleted.${table}`)?.count ?? 0);
 }

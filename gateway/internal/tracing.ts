@@ -21,7 +21,7 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
-import type { ObserveStatement } from "../../server/db.js";
+import type { ObserveStatement } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 
 /** Spans of requests and of their statements, sent by OTLP. Loaded only if OTEL_* settings enable it. */

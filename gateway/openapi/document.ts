@@ -1,12 +1,12 @@
 import { appRouter } from "../../server/router.js";
-import { OPERATIONS, type Operation } from "../http/operations.js";
+import { generateOpenApiDocument } from "../operations/library.js";
+import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { responseExample } from "./example.js";
-import type { Json } from "./json.js";
-import { generateOpenApiDocument } from "./library.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
 import { errorResponses, responseComponents } from "./responses.js";
 import { codeSamples, sampleOf } from "./samples.js";
 import { headerComponents, successResponse } from "./success.js";
+import type { Json } from "./tidy.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
 
 /**
@@ -102,11 +102,7 @@ function completeParameter(parameter: Parameter, { fields }: Operation): void {
 }
 
 /** Moves a body's schema with a title to a component of that name. */
-function nameBody(
-  { title, ...body }: Json,
-  { rejectsUnknownFields }: Operation,
-  schemas: Record<string, Json>,
-): Json {
+function nameBody({ title, ...body }: Json, { rejectsUnknownFields }: Operation, schemas: Record<string, Json>): Json {
   const schema = rejectsUnknownFields ? { ...body, additionalProperties: false } : body;
   if (typeof title !== "string") return schema;
   schemas[title] = schema;

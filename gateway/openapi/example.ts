@@ -1,4 +1,4 @@
-import type { Json } from "./json.js";
+import type { Json } from "./tidy.js";
 
 /**
  * An example of a response body: the values that the request sends, and the examples of all other fields. Undefined if a

@@ -1,5 +1,5 @@
 import { ERRORS } from "../../server/errors.js";
-import type { Json } from "./json.js";
+import type { Json } from "./tidy.js";
 
 export const SUMMARY = "Register the guests of short-term rentals: one form per stay.";
 
@@ -17,8 +17,7 @@ const HEADERS: Record<string, Json> = {
     example: "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
   },
   RateLimit: {
-    description:
-      "Remaining quota of the key: `r` requests, `t` seconds until the window resets (IETF draft 8).",
+    description: "Remaining quota of the key: `r` requests, `t` seconds until the window resets (IETF draft 8).",
     schema: { type: "string", pattern: '^"[^"]+"; r=[0-9]+; t=[0-9]+$', maxLength: 100 },
     example: '"600-in-1min"; r=598; t=41',
   },
@@ -108,7 +107,7 @@ const ERROR: Json = {
   },
 };
 
-/** The components: those generated from the router, and those that have no schema there. */
+/** The components: generated schemas, and hand-written ones. */
 export const components = (schemas: Record<string, Json>, headers: Record<string, Json>): Json => ({
   schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
   headers: { ...HEADERS, ...headers },

@@ -1,10 +1,10 @@
 import { ERRORS, type ErrorCode } from "../../server/errors.js";
-import { OPERATIONS, type Operation } from "../http/operations.js";
-import type { Json } from "./json.js";
+import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { headerRefs } from "./parts.js";
+import type { Json } from "./tidy.js";
 
 /** Codes that any operation can return. */
-const COMMON: readonly ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];
+export const COMMON_CODES: readonly ErrorCode[] = ["UNAUTHENTICATED", "RATE_LIMITED", "INTERNAL_ERROR"];
 
 /** The error codes of one status of an operation. */
 interface ErrorResponse {
@@ -21,7 +21,7 @@ function errorsOf(operation: Operation): ErrorResponse[] {
     response.codes.push(code);
     responses.set(status, response);
   };
-  for (const code of [...operation.codes, ...COMMON]) add(ERRORS[code].status, code);
+  for (const code of [...operation.codes, ...COMMON_CODES]) add(ERRORS[code].status, code);
   if (hasBody) add(415, "VALIDATION_ERROR");
   add(503, "INTERNAL_ERROR");
   return [...responses.values()];

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Operation } from "../http/operations.js";
-import type { Json } from "./json.js";
+import type { Operation } from "../operations/operations.js";
+import type { Json } from "./tidy.js";
 
 /** The `x-codeSamples` of an operation. They use the variables GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY. */
 export function codeSamples(operation: Operation): Json[] {
@@ -67,10 +67,7 @@ const CALLS: Record<string, (args: string) => string[]> = {
     `const form = await client.forms.create(${args}, { idempotencyKey: "booking-4711" });`,
     "console.log(form.id, form.status);",
   ],
-  "forms.update": (args) => [
-    `const form = await client.forms.update(${args});`,
-    "console.log(form.checkOutDate);",
-  ],
+  "forms.update": (args) => [`const form = await client.forms.update(${args});`, "console.log(form.checkOutDate);"],
   "forms.list": () => [
     "for await (const form of client.forms.list({ limit: 20 })) {",
     "  console.log(form.id, form.checkInDate, form.status);",

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { OPERATIONS, type Operation } from "../http/operations.js";
-import type { Json } from "./json.js";
+import { EXAMPLE_FORM_ID } from "../../server/constants.js";
+import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { headerRefs } from "./parts.js";
+import type { Json } from "./tidy.js";
 
 /** The generated success response of an operation, with its real status and headers. */
 export function successResponse(operation: Operation, generated: Json): Record<string, Json> {
@@ -29,7 +30,7 @@ function headersOf({ location, responseHeaders }: Operation): Record<string, Jso
 }
 
 function locationHeader(template: string): Json {
-  const example = template.replace(/\{\w+\}/g, "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11");
+  const example = template.replace(/\{\w+\}/g, EXAMPLE_FORM_ID);
   return {
     description: "Path of the resource.",
     required: true,

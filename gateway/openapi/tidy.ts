@@ -1,4 +1,7 @@
-import type { Json } from "./json.js";
+/** A JSON object of the document. */
+export interface Json {
+  [name: string]: unknown;
+}
 
 /** Simplifies a request schema for client generators: null becomes a type, and redundant patterns are removed. */
 export const tidyRequest = (schema: unknown): Json => walk(schema, simplify) as Json;
@@ -7,8 +10,7 @@ export const tidyRequest = (schema: unknown): Json => walk(schema, simplify) as 
  * Simplifies a response schema, and allows new fields and new enumerated values. Nullable fields become optional, so that
  * generated clients accept a response without them.
  */
-export const tidyResponse = (schema: unknown): Json =>
-  walk(schema, (part) => allowAdditions(simplify(part))) as Json;
+export const tidyResponse = (schema: unknown): Json => walk(schema, (part) => allowAdditions(simplify(part))) as Json;
 
 /** Applies a change to every object of a JSON value, innermost first. */
 function walk(part: unknown, change: (schema: Json) => Json): unknown {

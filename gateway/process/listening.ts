@@ -13,6 +13,9 @@ export const SERVER_OPTIONS = {
   requireHostHeader: false,
 };
 
+/** Timeout for closing connections after the last request, so that a hung database cannot block the exit. */
+export const CLOSE_TIMEOUT_SECONDS = 2;
+
 /** Listens, and resolves with the address as a URL. Rejects if the port is in use. */
 export function listen(server: Server, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {

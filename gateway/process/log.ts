@@ -25,7 +25,7 @@ const output = { write: (line: string) => void (isClosed || standardError().writ
 
 /** Logs JSON lines on standard error. Standard output is for the output of commands. */
 export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
-  pino({ level, base: null, timestamp, hooks: { streamWrite: redactSecrets } }, output);
+  pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: redactSecrets } }, output);
 
 /** A stalled reader of the log must not block the process. */
 const FLUSH_TIMEOUT_SECONDS = 1;
@@ -33,26 +33,10 @@ const FLUSH_TIMEOUT_SECONDS = 1;
 /** Resolves when all earlier lines are written, so that the output of a command comes after them. */
 export function flushLogs(): Promise<void> {
   if (isClosed) return Promise.resolve();
-  const drained = new Promise<void>((resolve) =>
-    standardError().once("drain", resolve).once("close", resolve),
-  );
+  const drained = new Promise<void>((resolve) => standardError().once("drain", resolve).once("close", resolve));
   // An empty write emits `drain` even if nothing is buffered; `flush` does not.
   standardError().write("");
   return waitAtMost(FLUSH_TIMEOUT_SECONDS, drained);
-}
-
-let second = 0;
-let secondText = "";
-
-// Formats the date once per second, not once per line.
-function timestamp(): string {
-  const now = Date.now();
-  const milliseconds = now % 1000;
-  if (second !== now - milliseconds) {
-    second = now - milliseconds;
-    secondText = new Date(second).toISOString().slice(0, 20);
-  }
-  return `,"time":"${secondText}${String(milliseconds).padStart(3, "0")}Z"`;
 }
 
 const KEY = /grf_(rw|ro)_[0-9A-Za-z]{6,49}/g;

@@ -67,10 +67,7 @@ export function openRedis(url: string, log: Logger): Redis {
       onAttempted();
       if (isClosed) return;
       if (!isLossLogged)
-        log.warn(
-          { reason: describeLoss(reason) },
-          "Redis is unavailable: rate limits are counted in this process",
-        );
+        log.warn({ reason: describeLoss(reason) }, "Redis is unavailable: rate limits are counted in this process");
       isLossLogged = true;
       if (!wasUp) await sleep(RECONNECT_DELAY_MS, undefined, { ref: false });
     }
@@ -132,8 +129,7 @@ async function withTimeout<Result>(ms: number, work: Promise<Result>): Promise<R
 }
 
 /** Whether Redis works, and rejected only this command. */
-const isCommandError = (error: unknown) =>
-  error instanceof Error && /^(NOSCRIPT|WRONGTYPE)\b/.test(error.message);
+const isCommandError = (error: unknown) => error instanceof Error && /^(NOSCRIPT|WRONGTYPE)\b/.test(error.message);
 
 /** The first version with HELLO, which the client sends on connect. */
 const MIN_REDIS = 6;

@@ -1,7 +1,7 @@
 import { CsvError, parse } from "csv-parse/sync";
 import type { z } from "zod";
 import { type LineError, ROW_SHAPES } from "../../server/onboarding/schema.js";
-import type { FileContent } from "./file-content.js";
+import type { FileContent } from "./format.js";
 
 const SHAPES = new Map<string, Record<string, z.ZodType>>(Object.entries(ROW_SHAPES));
 
@@ -63,8 +63,7 @@ const NO_TYPE = {
 
 function headerFaults(columns: string[]): Omit<LineError, "line">[] {
   const faults = columns.flatMap((field, index) => {
-    if (!COLUMNS.includes(field))
-      return [{ field, issue: `is not a known column: use ${COLUMNS.join(", ")}` }];
+    if (!COLUMNS.includes(field)) return [{ field, issue: `is not a known column: use ${COLUMNS.join(", ")}` }];
     return columns.indexOf(field) < index ? [{ field, issue: "is there twice" }] : [];
   });
   return columns.includes("type") ? faults : [NO_TYPE, ...faults];

@@ -1,4 +1,4 @@
-import type { FileContent } from "./file-content.js";
+import type { FileContent } from "./format.js";
 
 /** Reads one JSON object per line. Blank lines are skipped. */
 export function parseNdjson(text: string): FileContent {
@@ -22,5 +22,4 @@ function parseObject(json: string): object | undefined {
   }
 }
 
-export const formatNdjson = (rows: readonly object[]): string =>
-  rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+export const formatNdjson = (rows: readonly object[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("");

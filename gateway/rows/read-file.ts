@@ -1,10 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { CommandFailure } from "../commands/failure.js";
+import { CommandFailure } from "../cli/failure.js";
 import { parseCsv } from "./csv.js";
-import type { FileContent } from "./file-content.js";
-import type { Format } from "./format.js";
+import type { FileContent, Format } from "./format.js";
 import { parseNdjson } from "./ndjson.js";
 
 /** Reads a file of rows; `-` is standard input. */

@@ -38,8 +38,7 @@ try {
 } catch (error) {
   console.error(advice(error));
   // The operator of the service finds the request by this id.
-  if (error instanceof GuestFormsError && error.correlationId)
-    console.error(`correlation: ${error.correlationId}`);
+  if (error instanceof GuestFormsError && error.correlationId) console.error(`correlation: ${error.correlationId}`);
   process.exitCode = 1;
 }
 
@@ -55,9 +54,7 @@ function advice(error) {
   if (error instanceof ResourceNotFoundError)
     return "The listing does not exist or is out of the key's scope: check the listing id.";
   if (error instanceof ValidationError) {
-    return ["Correct these fields:", ...error.errors.map(({ field, issue }) => `  ${field}: ${issue}`)].join(
-      "\n",
-    );
+    return ["Correct these fields:", ...error.errors.map(({ field, issue }) => `  ${field}: ${issue}`)].join("\n");
   }
   if (error instanceof IdempotencyKeyReusedError)
     return `This idempotencyKey belongs to another form. If the booking changed, update that form. ${error.message}`;

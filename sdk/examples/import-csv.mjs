@@ -10,13 +10,7 @@
  * the default of listingId.
  */
 import { readFile } from "node:fs/promises";
-import {
-  ForbiddenError,
-  GuestForms,
-  GuestFormsError,
-  UnauthenticatedError,
-  ValidationError,
-} from "@guest-forms/sdk";
+import { ForbiddenError, GuestForms, GuestFormsError, UnauthenticatedError, ValidationError } from "@guest-forms/sdk";
 
 const CONCURRENCY = 4;
 
@@ -84,8 +78,7 @@ async function work() {
 
 /** @param {unknown} error */
 function describeError(error) {
-  if (error instanceof ValidationError)
-    return error.errors.map(({ field, issue }) => `${field} ${issue}`).join(", ");
+  if (error instanceof ValidationError) return error.errors.map(({ field, issue }) => `${field} ${issue}`).join(", ");
   return error instanceof Error ? error.message : String(error);
 }
 

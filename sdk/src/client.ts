@@ -79,8 +79,7 @@ export class GuestForms {
     const key = options.apiKey ?? readEnv("GUEST_FORMS_API_KEY");
     const apiKey = typeof key === "function" ? key : parseApiKey(key);
     const baseUrl = parseBaseUrl(options.baseUrl ?? readEnv("GUEST_FORMS_BASE_URL"));
-    if (!options.fetch && !runtime.fetch)
-      throw new GuestFormsError("This runtime has no fetch: pass the fetch option");
+    if (!options.fetch && !runtime.fetch) throw new GuestFormsError("This runtime has no fetch: pass the fetch option");
     const transport = new Transport({
       ...options,
       apiKey,
@@ -166,9 +165,7 @@ function parseBaseUrl(baseUrl: string | undefined): string {
     throw new GuestFormsError("baseUrl must be a URL such as https://forms.example.com");
   }
   if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
-    throw new GuestFormsError(
-      "baseUrl must be http(s)://host[:port][/path], with no user, query or fragment",
-    );
+    throw new GuestFormsError("baseUrl must be http(s)://host[:port][/path], with no user, query or fragment");
   }
   return url.origin + url.pathname.replace(/(\/+v1)?\/*$/, "");
 }

@@ -1,14 +1,4 @@
-/** The codes of the error envelope that this version of the SDK has a class for. */
-export type KnownErrorCode =
-  | "UNAUTHENTICATED"
-  | "FORBIDDEN"
-  | "RESOURCE_NOT_FOUND"
-  | "INVALID_CURSOR"
-  | "VALIDATION_ERROR"
-  | "PAYLOAD_TOO_LARGE"
-  | "RATE_LIMITED"
-  | "IDEMPOTENCY_KEY_REUSED"
-  | "INTERNAL_ERROR";
+import type { KnownErrorCode } from "./schema.js";
 
 /** A code of the error envelope. Later versions of the service may add codes. */
 export type ErrorCode = KnownErrorCode | (string & {});

@@ -2,25 +2,8 @@ import { GuestFormsError } from "./errors.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, checkIdempotencyKey, sendOne } from "./resource.js";
+import { FORM_STATUSES, type FormInput, type FormStatus, type FormV1, type KnownFormStatus } from "./schema.js";
 import type { RequestOptions, Transport } from "./transport.js";
-
-/** The statuses that this version of the SDK knows. `UNKNOWN` stands for any status that the service does not list. */
-export const FORM_STATUSES = [
-  "SENT",
-  "COMPLETED",
-  "ACCEPTED",
-  "REJECTED",
-  "VALIDATED",
-  "INVALIDATED",
-  "CHECKED_OUT",
-  "UNKNOWN",
-] as const;
-
-/** A status that this version of the SDK knows. */
-export type KnownFormStatus = (typeof FORM_STATUSES)[number];
-
-/** A form's status. Later versions of the service may add values: treat unknown ones as `UNKNOWN`. */
-export type FormStatus = KnownFormStatus | (string & {});
 
 /**
  * Returns whether this version of the SDK knows the status, and narrows its type for an exhaustive `switch`.
@@ -32,47 +15,6 @@ export type FormStatus = KnownFormStatus | (string & {});
  */
 export const isKnownStatus = (status: FormStatus): status is KnownFormStatus =>
   (FORM_STATUSES as readonly string[]).includes(status);
-
-/** A guest-registration form. Fields that later versions of the service add are kept. */
-export interface FormV1 {
-  /** Id of the form (UUID). */
-  id: string;
-  /** Id of the listing that the form belongs to (UUID). */
-  listingId: string;
-  /** Random slug of the guest's link, 21 characters. Anyone who has the link can fill in the form. */
-  publicId: string | null;
-  /** Status; `SENT` for a new form. Values may be added: see {@link isKnownStatus}. */
-  status: FormStatus;
-  /** Check-in instant, ISO 8601 in UTC. */
-  checkInDate: string | null;
-  /** Check-out instant, ISO 8601 in UTC. */
-  checkOutDate: string | null;
-  /** Number of guests. */
-  numberOfGuests: number | null;
-  /** Number of vehicles; null until the host sets it. */
-  numberOfVehicles: number | null;
-  /** Number of pets; null until the host sets it. */
-  numberOfPets: number | null;
-  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
-  createdAt: string;
-}
-
-/** Input of create and update. */
-export interface FormInput {
-  /** Id of a listing in the key's scope (UUID). On update, another listing moves the form there. */
-  listingId: string;
-  /** Check-in: a `Date`, or an ISO 8601 string with seconds and an offset, such as `2026-07-01T14:00:00Z`. */
-  checkInDate: Date | string;
-  /** Check-out, after `checkInDate`: a `Date`, or a string in the same format. */
-  checkOutDate: Date | string;
-  /** Number of guests: an integer from 1 to the listing's `maxPeopleInListing`, if that is set. */
-  numberOfGuests: number;
-  /**
-   * Email address of the guest, at most 254 characters. Never returned. A create sends one email to it. On update,
-   * undefined and null keep the stored address: an update can replace it, but not remove it.
-   */
-  guestEmail?: string | null | undefined;
-}
 
 /** Options of {@link Forms.create}. */
 export interface CreateOptions extends RequestOptions {

@@ -12,7 +12,6 @@ export {
   IdempotencyKeyReusedError,
   InternalError,
   InvalidCursorError,
-  type KnownErrorCode,
   PayloadTooLargeError,
   RateLimitedError,
   ResourceNotFoundError,
@@ -21,18 +20,8 @@ export {
   UnauthenticatedError,
   ValidationError,
 } from "./errors.js";
-export {
-  type CreateOptions,
-  FORM_STATUSES,
-  type FormInput,
-  type FormListParams,
-  type FormStatus,
-  type Forms,
-  type FormV1,
-  isKnownStatus,
-  type KnownFormStatus,
-} from "./forms.js";
-export type { Listing, Listings } from "./listings.js";
+export { type CreateOptions, type FormListParams, type Forms, isKnownStatus } from "./forms.js";
+export type { Listings } from "./listings.js";
 export type { Logger, LogLevel } from "./log.js";
 export type { ArrayOptions, ListParams, Page, PagePromise } from "./page.js";
 export type { ApiPromise, WithCorrelationId, WithResponse } from "./promise.js";
@@ -45,5 +34,14 @@ export type {
   PlatformAbortSignal,
   PlatformResponse,
 } from "./runtime.js";
+export {
+  FORM_STATUSES,
+  type FormInput,
+  type FormStatus,
+  type FormV1,
+  type KnownErrorCode,
+  type KnownFormStatus,
+  type Listing,
+} from "./schema.js";
 export type { RequestOptions } from "./transport.js";
 export { VERSION } from "./version.js";

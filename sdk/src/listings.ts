@@ -1,39 +1,8 @@
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, sendOne } from "./resource.js";
+import type { Listing } from "./schema.js";
 import type { RequestOptions, Transport } from "./transport.js";
-
-/** A listing. Fields that later versions of the service add are kept. */
-export interface Listing {
-  /** Id of the listing (UUID). */
-  id: string;
-  /** Random public slug, 21 characters. */
-  publicId: string;
-  /** Title, as entered by the host. */
-  title: string;
-  /** Street and number. */
-  address: string;
-  /** City. */
-  city: string;
-  /** Country. */
-  country: string;
-  /** Postal code. */
-  zipCode: string;
-  /** District; null if not set. */
-  district: string | null;
-  /** IANA time zone identifier, such as `Europe/Lisbon`. */
-  timezone: string;
-  /** Whether forms can be created on the listing or moved to it. */
-  active: boolean;
-  /** Maximum number of guests per form; null for no limit. */
-  maxPeopleInListing: number | null;
-  /** Maximum number of vehicles per form; null for no limit. */
-  maxVehicles: number | null;
-  /** Whether pets are allowed; null if not specified. */
-  allowPets: boolean | null;
-  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
-  createdAt: string;
-}
 
 const LISTINGS = "/v1/listings";
 

@@ -161,9 +161,7 @@ export function list<T>(
     const isExpected = (body: unknown) => isObject(body) && Array.isArray(body.items);
     const { result, text } = await transport.send({ method: "GET", path, query, isExpected }, options);
     const { items, nextCursor = null } = result.data as { items: T[]; nextCursor?: string | null };
-    const page = new Page(items, nextCursor, (cursor) =>
-      list(transport, path, { ...query, cursor }, options),
-    );
+    const page = new Page(items, nextCursor, (cursor) => list(transport, path, { ...query, cursor }, options));
     return { result: { ...result, data: attachCorrelationId(page, result.response) }, text };
   });
 }

@@ -1,11 +1,5 @@
 import { GuestFormsError } from "./errors.js";
-import {
-  type ApiPromise,
-  attachCorrelationId,
-  type ParsedResponse,
-  send,
-  type WithCorrelationId,
-} from "./promise.js";
+import { type ApiPromise, attachCorrelationId, type ParsedResponse, send, type WithCorrelationId } from "./promise.js";
 import { type Call, isObject, type RequestOptions, type Transport } from "./transport.js";
 
 /**

@@ -97,8 +97,7 @@ export class Transport {
     try {
       for (; ; attempt++) {
         deadline.throwIfAborted();
-        const key =
-          typeof apiKey === "function" ? await deadline.race(resolveApiKey(apiKey)) : parseApiKey(apiKey);
+        const key = typeof apiKey === "function" ? await deadline.race(resolveApiKey(apiKey)) : parseApiKey(apiKey);
         // Do not send the key to a redirect target. Not `redirect: "error"`, which some worker runtimes lack.
         const init: FetchInit = {
           ...defaults.fetchOptions,
@@ -184,13 +183,7 @@ export class Transport {
 }
 
 /** Turns a response into a result or an error. */
-function parseResponse(
-  call: Call,
-  status: number,
-  headers: ResponseHeaders,
-  text: string,
-  key: string,
-): Outcome {
+function parseResponse(call: Call, status: number, headers: ResponseHeaders, text: string, key: string): Outcome {
   const ok = status >= 200 && status < 300;
   const json = parseJson(ok ? text : redact(text, key));
   if (ok && call.isExpected(json, status)) {
@@ -239,8 +232,7 @@ function summarize(errors: FieldError[]): string {
 
 /** The beginning of a response body, without HTML tags. */
 const excerpt = (page: string): string =>
-  truncate(page.slice(0, 5_000).replace(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, " "), 200) ||
-  "an empty body";
+  truncate(page.slice(0, 5_000).replace(/<(style|script)\b.*?<\/\1>|<[^>]*>/gis, " "), 200) || "an empty body";
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -263,15 +255,11 @@ function readHeaders(source: { forEach(visit: (value: string, name: string) => v
 }
 
 /** Merges headers by lower-case name; the last one wins. Validates them, because errors of `fetch` quote invalid values. */
-export function mergeHeaders(
-  ...layers: (Record<string, string | undefined> | undefined)[]
-): Record<string, string> {
+export function mergeHeaders(...layers: (Record<string, string | undefined> | undefined)[]): Record<string, string> {
   const merged = new Map<string, string>();
   for (const [name, value] of layers.flatMap((layer) => Object.entries(layer ?? {}))) {
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\t -~\x80-\xff]*$/.test(value ?? "")) {
-      throw new GuestFormsError(
-        `The header ${JSON.stringify(name)} contains characters that HTTP does not allow`,
-      );
+      throw new GuestFormsError(`The header ${JSON.stringify(name)} contains characters that HTTP does not allow`);
     }
     if (value === undefined) merged.delete(name.toLowerCase());
     else merged.set(name.toLowerCase(), value);
@@ -295,7 +283,5 @@ function checkTimeoutAndRetries(timeout: number, maxRetries: number): void {
 
 /** Returns the code or message of the innermost cause, such as "ECONNREFUSED". */
 function describeRootCause(error: Error & { code?: string }): string {
-  return error.cause instanceof Error
-    ? describeRootCause(error.cause)
-    : error.code || error.message || error.name;
+  return error.cause instanceof Error ? describeRootCause(error.cause) : error.code || error.message || error.name;
 }

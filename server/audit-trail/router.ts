@@ -1,17 +1,36 @@
 import { z } from "zod";
 import { operatorProcedure, router } from "../trpc.js";
-import { getTrace, listAuditEntries } from "./queries.js";
-import { auditEntry, trace, traceInput, trailInput } from "./schema.js";
+import * as schema from "./schema.js";
+
+// An entry by a key stores only the key's id, so the join adds its holder.
+const ENTRY = `
+  SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.action, e.subject_id AS "subjectId",
+    e.correlation_id AS "correlationId", e.details,
+    CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
+  FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id`;
+
+const BY_SUBJECT = `${ENTRY} WHERE e.subject_id = $1::uuid AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int`;
+const BY_CORRELATION_ID = `${ENTRY} WHERE e.correlation_id = $1::uuid ORDER BY e.id`;
+
+const MAX_ENTRY_ID = "9223372036854775807";
 
 export const auditRouter = router({
-  /** Audit entries of a form, listing, key or user, newest first. Operator. */
+  /** Audit entries of a form, listing, key or user, newest first; none if the id is unknown. Operator. */
   trail: operatorProcedure
-    .input(trailInput)
-    .output(z.array(auditEntry))
-    .query(({ ctx, input }) => listAuditEntries(ctx, input)),
-  /** Changes made by the request with this correlation id, in order. Operator. */
+    .input(schema.trailInput)
+    .output(z.array(schema.auditEntry))
+    .query(({ ctx: { services }, input: { subjectId, before = MAX_ENTRY_ID, limit } }) =>
+      services.db.query<schema.AuditEntry>("audit-of-subject", BY_SUBJECT, [subjectId, before, limit]),
+    ),
+  /**
+   * Changes made by the request with this correlation id, in order; none if it only read, failed or never happened. Operator.
+   */
   trace: operatorProcedure
-    .input(traceInput)
-    .output(trace)
-    .query(({ ctx, input }) => getTrace(ctx, input.correlationId)),
+    .input(schema.traceInput)
+    .output(schema.trace)
+    .query(async ({ ctx: { services }, input: { correlationId } }) => ({
+      correlationId,
+      logField: "correlationId" as const,
+      entries: await services.db.query<schema.AuditEntry>("audit-of-correlation", BY_CORRELATION_ID, [correlationId]),
+    })),
 });

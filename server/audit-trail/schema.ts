@@ -31,10 +31,7 @@ export const trailInput = z.strictObject({
     .regex(/^\d{1,18}$/, "must be the id of an entry")
     .optional(),
   limit: uncoerced(
-    z
-      .int("must be an integer")
-      .min(1, "must be at least 1")
-      .max(MAX_ENTRIES, `must be at most ${MAX_ENTRIES}`),
+    z.int("must be an integer").min(1, "must be at least 1").max(MAX_ENTRIES, `must be at most ${MAX_ENTRIES}`),
   ).default(100),
 });
 
@@ -46,5 +43,3 @@ export const trace = z.object({
   logField: z.literal("correlationId"),
   entries: z.array(auditEntry),
 });
-
-export type Trace = z.infer<typeof trace>;

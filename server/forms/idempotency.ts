@@ -1,12 +1,12 @@
 import { createHmac, hash, type KeyObject } from "node:crypto";
+import { membershipInScope } from "../access/scope.js";
 import type { Settings } from "../config.js";
-import type { Sql, SqlTransaction } from "../db.js";
+import type { Sql, SqlTransaction } from "../database/db.js";
 import { ServiceError } from "../errors.js";
-import { membershipInScope } from "../scope.js";
-import type { Keys } from "../secrets.js";
-import { canonicalEmail, parseInstant } from "../values.js";
+import type { Keys } from "../secrets/secrets.js";
+import { canonicalEmail } from "../values.js";
 import { restoreForm, type StoredAnswer } from "./queries.js";
-import type { FormBody, FormV1 } from "./schema.js";
+import type { FormV1, ParsedBody } from "./schema.js";
 import { ENDED_STATUSES } from "./status.js";
 
 /** A normalized create or update body; instants are milliseconds since 1970. */
@@ -18,9 +18,9 @@ export interface CanonicalBody {
   numberOfGuests: number;
 }
 
-export const canonicalBody = (body: FormBody): CanonicalBody => ({
-  checkInDate: parseInstant(body.checkInDate) ?? Number.NaN,
-  checkOutDate: parseInstant(body.checkOutDate) ?? Number.NaN,
+export const canonicalBody = (body: ParsedBody): CanonicalBody => ({
+  checkInDate: body.checkInDate.getTime(),
+  checkOutDate: body.checkOutDate.getTime(),
   guestEmail: body.guestEmail ? canonicalEmail(body.guestEmail) : null,
   listingId: body.listingId,
   numberOfGuests: body.numberOfGuests,
@@ -40,21 +40,14 @@ const VERSION = 1;
  */
 export function fingerprints(keys: Keys, body: CanonicalBody): [Buffer, ...Buffer[]] {
   const text = canonicalText(body);
-  const sign = (key: KeyObject) =>
-    Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
+  const sign = (key: KeyObject) => Buffer.concat([Buffer.of(VERSION), createHmac("sha256", key).update(text).digest()]);
   const [first, ...rest] = keys;
   return [sign(first), ...rest.map(sign)];
 }
 
 /** Returns the fingerprint of the same body by the newest key. Undefined if `stored` is of none of these bodies. */
-export function renewFingerprint(
-  keys: Keys,
-  stored: Uint8Array,
-  bodies: readonly CanonicalBody[],
-): Buffer | undefined {
-  const same = bodies
-    .map((body) => fingerprints(keys, body))
-    .find((all) => all.some((one) => one.equals(stored)));
+export function renewFingerprint(keys: Keys, stored: Uint8Array, bodies: readonly CanonicalBody[]): Buffer | undefined {
+  const same = bodies.map((body) => fingerprints(keys, body)).find((all) => all.some((one) => one.equals(stored)));
   return same?.[0];
 }
 
@@ -71,11 +64,11 @@ export interface CreateRequest {
 const LOCK = "SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock";
 
 /**
- * Serializes creates with an equal body or the same Idempotency-Key, so that each sees what the previous one committed. Locks
+ * Serializes creates with an equal body or the same Idempotency-Key, so that each finds what the previous one committed. Locks
  * the body once per secret, so that processes in different steps of a rotation exclude each other: they have one secret in
  * common. Always locks bodies in the order of their ids, and before the key, to avoid deadlocks.
  */
-export async function serializeEqualCreates(tx: Sql, request: CreateRequest): Promise<void> {
+async function serializeEqualCreates(tx: Sql, request: CreateRequest): Promise<void> {
   const { holderId, key, fingerprints } = request;
   const locks = fingerprints.map((fingerprint) => lockId([holderId, "body", fingerprint.toString("hex")]));
   locks.sort((a, b) => (a < b ? -1 : 1));
@@ -136,12 +129,13 @@ export interface EarlierCreates {
   byBody: EarlierCreate | undefined;
 }
 
+/** Waits for equal creates in flight, and then looks for those that have committed. */
 export async function findEarlierCreates(tx: Sql, request: CreateRequest): Promise<EarlierCreates> {
   const { holderId, key, fingerprints } = request;
-  const rows = await tx.query<EarlierCreate>("find-earlier-creates", FIND_EARLIER, [
-    holderId,
-    key ?? null,
-    fingerprints,
+  const values = [holderId, key ?? null, fingerprints];
+  const [, rows] = await Promise.all([
+    serializeEqualCreates(tx, request),
+    tx.query<EarlierCreate>("find-earlier-creates", FIND_EARLIER, values),
   ]);
   return { byKey: rows.find(({ isByKey }) => isByKey), byBody: rows.find(({ isByKey }) => !isByKey) };
 }
@@ -190,7 +184,7 @@ export async function replay(
       message: "You no longer have access to the form that this request created.",
     });
   }
-  await Promise.all([!isByKey && bindKey(tx, request, formId), tx.commit()]);
+  await tx.commit(!isByKey && bindKey(tx, request, formId));
   return restoreForm(answer, createdAt);
 }
 
@@ -200,11 +194,7 @@ const BIND = `
   WHERE NOT ${hasAllKeys("$3::uuid")}`;
 
 /** Binds the request's key to the form, if it has one and the form has fewer than MAX_KEYS_PER_FORM. */
-export async function bindKey(
-  tx: Sql,
-  { holderId, key, checkOutDate }: CreateRequest,
-  formId: string,
-): Promise<void> {
+export async function bindKey(tx: Sql, { holderId, key, checkOutDate }: CreateRequest, formId: string): Promise<void> {
   if (key === undefined) return;
   await tx.query("bind-key", BIND, [holderId, key, formId, new Date(checkOutDate).toISOString()]);
 }

@@ -1,12 +1,12 @@
-import type { Prisma } from "../../prisma/client/client.js";
-import type { Principal } from "../context.js";
-import { queryIn, type Sql, type Transaction } from "../db.js";
+import type { Form, Prisma } from "../../prisma/client/client.js";
+import type { Principal } from "../access/context.js";
+import { membershipInScope } from "../access/scope.js";
+import { queryIn, type Sql, type Transaction } from "../database/db.js";
+import { MARK_IN_FLIGHT, NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js";
-import type { KeysetValues } from "../paging.js";
-import { nullFields, type SqlRow, selectList } from "../resource.js";
-import { membershipInScope } from "../scope.js";
-import { MARK_IN_FLIGHT, NONE_IN_FLIGHT } from "./in-flight-creates.js";
+import type { KeysetValues } from "../resources/paging.js";
+import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
@@ -20,8 +20,7 @@ export const FORM_COLUMNS = selectList(formV1, "f");
 /** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
-const isPublic = (status: string): status is FormStatus =>
-  (FORM_STATUSES as readonly string[]).includes(status);
+const isPublic = (status: string): status is FormStatus => (FORM_STATUSES as readonly string[]).includes(status);
 
 export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
 
@@ -115,34 +114,47 @@ export async function lockListing(
   return listing;
 }
 
-/** The mutable columns of a form. */
-export interface FormState {
-  listingId: string;
-  status: string;
-  checkInDate: string | null;
-  checkOutDate: string | null;
-  numberOfGuests: number | null;
-  numberOfVehicles: number | null;
-  numberOfPets: number | null;
+/** The mutable columns of a form, and their types. */
+const STATE = {
+  listingId: "uuid",
+  status: "text",
+  checkInDate: "timestamptz",
+  checkOutDate: "timestamptz",
+  numberOfGuests: "int",
+  numberOfVehicles: "int",
+  numberOfPets: "int",
+  guestEmail: "bytea",
+  fingerprint: "bytea",
+} as const;
+
+type StateField = keyof typeof STATE;
+const STATE_FIELDS = Object.keys(STATE) as StateField[];
+
+export interface FormState extends Omit<SqlRow<Pick<Form, StateField>>, "guestEmail" | "fingerprint"> {
   /** Encrypted (`seal`). */
   guestEmail: Uint8Array | null;
   /** Fingerprint of the body that matches the current state. */
   fingerprint: Uint8Array;
 }
 
-const STATE = `f.listing_id AS "listingId", f.status, f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
-  f.number_of_guests AS "numberOfGuests", f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets",
-  f.guest_email AS "guestEmail", f.fingerprint`;
+/** SQL parameters of the mutable columns, the first of which is `$first`. */
+const stateParameters = (first: number) =>
+  Object.fromEntries(STATE_FIELDS.map((field, index) => [field, `$${first + index}::${STATE[field]}`])) as Record<
+    StateField,
+    string
+  >;
+
+const stateValues = (state: FormState) => STATE_FIELDS.map((field) => state[field]);
 
 // A scalar subquery is evaluated again if a concurrent move changed the row; a join is not.
 const LOCK_FORM = `
-  SELECT ${STATE}
+  SELECT ${columnsOf(STATE_FIELDS, "f")}
   FROM forms f
   WHERE f.id = $1::uuid
     AND (SELECT count(*) FROM memberships m WHERE ${membershipInScope("$2")} AND m.listing_id = f.listing_id) = 1
   FOR NO KEY UPDATE`;
 
-const LOCK_ANY_FORM = `SELECT ${STATE} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
+const LOCK_ANY_FORM = `SELECT ${columnsOf(STATE_FIELDS, "f")} FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
 
 /** Locks and returns the form if the principal may write to it. */
 export async function lockForm(sql: Sql, principal: Principal, id: string): Promise<FormState> {
@@ -154,27 +166,22 @@ export async function lockForm(sql: Sql, principal: Principal, id: string): Prom
   return form;
 }
 
-const stateValues = (state: FormState) => [
-  ...[state.listingId, state.status, state.checkInDate, state.checkOutDate, state.numberOfGuests],
-  ...[state.numberOfVehicles, state.numberOfPets, state.guestEmail, state.fingerprint],
-];
+const NEW = stateParameters(7);
 
 // Takes the advisory lock (in-flight-creates.ts) before `created_at` is set.
 const INSERT = `
   WITH in_flight AS MATERIALIZED (
     SELECT ${MARK_IN_FLIGHT}
   ), form AS (
-    INSERT INTO forms AS f (id, listing_id, status, check_in_date, check_out_date, number_of_guests, number_of_vehicles,
-      number_of_pets, guest_email, fingerprint, public_id)
-    SELECT $1::uuid, $2::uuid, $3::text, $4::timestamptz, $5::timestamptz, $6::int, $7::int, $8::int, $9::bytea,
-      $10::bytea, $11::text
-    FROM in_flight
+    INSERT INTO forms AS f (id, public_id, ${STATE_FIELDS.map(snakeCase)})
+    SELECT $1::uuid, $2::text, ${Object.values(NEW)} FROM in_flight
     RETURNING ${FORM_COLUMNS}
   ), creation AS (
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
-    VALUES ($1::uuid, $12::uuid, $10::bytea, $10::bytea, $13::jsonb, $15::text)
+    VALUES ($1::uuid, $3::uuid, ${NEW.fingerprint}, ${NEW.fingerprint}, $4::jsonb, $5::text)
   ), notification AS (
-    ${enqueueFormCreated("SELECT $1::uuid, $4::timestamptz, $14::uuid WHERE $9::bytea IS NOT NULL AND $5::timestamptz > now()")}
+    ${enqueueFormCreated(`SELECT $1::uuid, ${NEW.checkInDate}, $6::uuid
+      WHERE ${NEW.guestEmail} IS NOT NULL AND ${NEW.checkOutDate} > now()`)}
   )
   SELECT * FROM form`;
 
@@ -212,18 +219,17 @@ export async function insertForm(
   { id, publicId, ...state }: NewForm,
   { holderId, answer, correlationId, secretId }: NewCreation,
 ): Promise<FormV1> {
-  const creation = [holderId, JSON.stringify(answer), correlationId, secretId];
-  return projectWritten(
-    await sql.query<FormRow>("insert-form", INSERT, [id, ...stateValues(state), publicId, ...creation]),
-  );
+  const creation = [holderId, JSON.stringify(answer), secretId, correlationId];
+  const values = [id, publicId, ...creation, ...stateValues(state)];
+  return projectWritten(await sql.query<FormRow>("insert-form", INSERT, values));
 }
 
+const CHANGED = stateParameters(2);
+
 const UPDATE = `
-  WITH moved AS (${moveNotifications("$1::uuid", "$4::timestamptz")})
+  WITH moved AS (${moveNotifications("$1::uuid", CHANGED.checkInDate)})
   UPDATE forms f
-  SET listing_id = $2::uuid, status = $3::text, check_in_date = $4::timestamptz, check_out_date = $5::timestamptz,
-    number_of_guests = $6::int, number_of_vehicles = $7::int, number_of_pets = $8::int, guest_email = $9::bytea,
-    fingerprint = $10::bytea
+  SET ${STATE_FIELDS.map((field) => `${snakeCase(field)} = ${CHANGED[field]}`)}
   WHERE id = $1::uuid
   RETURNING ${FORM_COLUMNS}`;
 

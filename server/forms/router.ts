@@ -1,27 +1,18 @@
 import { z } from "zod";
+import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { invalid } from "../errors.js";
 import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { omitUndefined } from "../values.js";
-import { getAnyForm, listAllForms } from "./read-all-forms.js";
-import { getForm, listForms } from "./read-forms.js";
+import { getAnyForm, getForm, listAllForms, listForms } from "./read-forms.js";
 import { checkKnownStatus } from "./rules.js";
-import {
-  createInput,
-  formPage,
-  formV1,
-  getInput,
-  idempotencyKey,
-  idempotentReplayed,
-  listAllInput,
-  listInput,
-  setPartyInput,
-  setStatusInput,
-  updateInput,
-} from "./schema.js";
+import * as schema from "./schema.js";
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
 export const formsRouter = router({
-  /** Creates a form; equal requests are replayed (gateway/docs/contract.md#idempotency). */
+  /**
+   * Creates a form. An equal request returns the form of the first one (gateway/docs/contract.md#idempotency). Errors:
+   * RESOURCE_NOT_FOUND (listing), IDEMPOTENCY_KEY_REUSED, VALIDATION_ERROR, FORBIDDEN (read-only key).
+   */
   create: writingProcedure
     .meta({
       openapi: {
@@ -35,25 +26,18 @@ export const formsRouter = router({
           "second form and never notifies the guest twice: it returns the original response with " +
           "`Idempotent-Replayed: true`. Requests with equal bodies are one form. For an equal stay after that form was " +
           "updated, or is `REJECTED`, `INVALIDATED` or `CHECKED_OUT`, send a new `Idempotency-Key`.",
-        successDescription:
-          "The created form, or on a replay the form that an earlier equal request created.",
-        requestHeaders: z.object({ "Idempotency-Key": idempotencyKey }),
-        responseHeaders: z.object({ "Idempotent-Replayed": idempotentReplayed }),
+        successDescription: "The created form, or on a replay the form that an earlier equal request created.",
+        requestHeaders: z.object({ "Idempotency-Key": schema.idempotencyKey }),
+        responseHeaders: z.object({ "Idempotent-Replayed": schema.idempotentReplayed }),
       },
       status: 201,
       location: "/v1/forms/{id}",
-      codes: [
-        "VALIDATION_ERROR",
-        "FORBIDDEN",
-        "RESOURCE_NOT_FOUND",
-        "PAYLOAD_TOO_LARGE",
-        "IDEMPOTENCY_KEY_REUSED",
-      ],
+      codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE", "IDEMPOTENCY_KEY_REUSED"],
     })
-    .input(createInput)
-    .output(formV1)
+    .input(schema.createInput)
+    .output(schema.formV1)
     .mutation(async ({ ctx, input }) => {
-      const key = idempotencyKey.safeParse(ctx.idempotencyKey);
+      const key = schema.idempotencyKey.safeParse(ctx.idempotencyKey);
       if (!key.success) {
         const [issue] = key.error.issues;
         throw invalid([{ field: "Idempotency-Key", issue: issue?.message ?? "is not valid" }]);
@@ -63,7 +47,10 @@ export const formsRouter = router({
       return form;
     }),
 
-  /** Replaces a form's stay; another `listingId` moves the form to that listing. */
+  /**
+   * Replaces a form's stay; another `listingId` moves the form to that listing. Without `guestEmail` it keeps the stored
+   * address. Errors: RESOURCE_NOT_FOUND (form or listing), VALIDATION_ERROR, FORBIDDEN (read-only key).
+   */
   update: writingProcedure
     .meta({
       openapi: {
@@ -80,17 +67,20 @@ export const formsRouter = router({
       status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
       example: {
-        listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+        listingId: EXAMPLE_LISTING_ID,
         checkInDate: "2027-07-01T15:00:00+02:00",
         checkOutDate: "2027-07-09T11:00:00+02:00",
         numberOfGuests: 3,
       },
     })
-    .input(updateInput)
-    .output(formV1)
+    .input(schema.updateInput)
+    .output(schema.formV1)
     .mutation(({ ctx, input: { id, ...body } }) => updateFormStay(ctx, id, body)),
 
-  /** Forms in scope, oldest first (gateway/docs/contract.md#lists). */
+  /**
+   * Forms in scope, or those on one listing, oldest first; none if that listing is out of scope (gateway/docs/contract.md#lists).
+   * Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   */
   list: readingProcedure
     .meta({
       openapi: {
@@ -108,11 +98,11 @@ export const formsRouter = router({
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
       example: { limit: 20 },
     })
-    .input(listInput)
-    .output(formPage)
+    .input(schema.listInput)
+    .output(schema.formPage)
     .query(({ ctx, input }) => listForms(ctx, input)),
 
-  /** One form. */
+  /** A form in scope. Errors: RESOURCE_NOT_FOUND. */
   get: readingProcedure
     .meta({
       openapi: {
@@ -121,21 +111,20 @@ export const formsRouter = router({
         operationId: "getForm",
         tags: ["Forms"],
         summary: "Fetch form",
-        description:
-          "Returns a form by its id. A form out of scope gives the same 404 as one that does not exist.",
+        description: "Returns a form by its id. A form out of scope gives the same 404 as one that does not exist.",
         successDescription: "The form.",
       },
       status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
-    .input(getInput)
-    .output(formV1)
+    .input(schema.getInput)
+    .output(schema.formV1)
     .query(({ ctx, input }) => getForm(ctx, input.id)),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   getAny: operatorProcedure
-    .input(getInput)
-    .output(formV1)
+    .input(schema.getInput)
+    .output(schema.formV1)
     .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
 
   /**
@@ -143,18 +132,18 @@ export const formsRouter = router({
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   listAll: operatorProcedure
-    .input(listAllInput)
-    .output(formPage)
+    .input(schema.listAllInput)
+    .output(schema.formPage)
     .query(({ ctx, input }) => listAllForms(ctx, input)),
 
   /**
-   * Sets a form's status. A user may only move a form in scope to the next stage: SENT, COMPLETED, ACCEPTED or REJECTED,
-   * VALIDATED or INVALIDATED, CHECKED_OUT. The operator may set any of these and, with `force`, an unknown status.
+   * Sets a form's status. A user may only move a form in scope to the next stage (gateway/docs/contract.md#status). The
+   * operator may set any status and, with `force`, an unknown one.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure
-    .input(setStatusInput)
-    .output(formV1)
+    .input(schema.setStatusInput)
+    .output(schema.formV1)
     .mutation(({ ctx, input: { id, status, force } }) => {
       if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
       return changeForm(ctx, id, { status });
@@ -165,7 +154,7 @@ export const formsRouter = router({
    * on a form in scope. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setParty: inAppProcedure
-    .input(setPartyInput)
-    .output(formV1)
+    .input(schema.setPartyInput)
+    .output(schema.formV1)
     .mutation(({ ctx, input: { id, ...party } }) => changeForm(ctx, id, omitUndefined(party))),
 });

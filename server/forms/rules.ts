@@ -67,8 +67,7 @@ function nextStatuses(status: string): readonly string[] {
 }
 
 /** Whether a status change violates the order of the stages. */
-export const isCorrection = (from: string, to: string): boolean =>
-  from !== to && !nextStatuses(from).includes(to);
+export const isCorrection = (from: string, to: string): boolean => from !== to && !nextStatuses(from).includes(to);
 
 /** Throws VALIDATION_ERROR if a status change violates the order of the stages. */
 export function checkStatusOrder(from: string, to: string): void {

@@ -1,35 +1,21 @@
 import { z } from "zod";
+import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
-import { cursor, limit, nextCursor, pageItems } from "../paging.js";
-import {
-  count,
-  emailAddress,
-  inFieldOrder,
-  instant,
-  instantOut,
-  int32Out,
-  parseInstant,
-  resourceId,
-  slug,
-  uuid,
-} from "../values.js";
+import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
+import { count, emailAddress, inFieldOrder, instant, instantOut, int32Out, resourceId, slug, uuid } from "../values.js";
 import { FORM_STATUSES } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
   .object({
-    id: z
-      .guid()
-      .meta({ description: "Unique id of the form.", example: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11" }),
-    listingId: z
-      .guid()
-      .meta({ description: "Listing the form belongs to.", example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" }),
+    id: z.guid().meta({ description: "Unique id of the form.", example: EXAMPLE_FORM_ID }),
+    listingId: z.guid().meta({ description: "Listing the form belongs to.", example: EXAMPLE_LISTING_ID }),
     publicId: z
       .string()
       .nullable()
       .meta({
         description:
-          "Random slug of the form, for the link that the guest opens. Anyone who has it can open the form.",
+          "Random slug of the form, 21 characters, for the link that the guest opens. Anyone who has it can open the form.",
         example: "V1StGXR8_Z5jdHi6B-myT",
         ...slug,
       }),
@@ -45,9 +31,7 @@ export const formV1 = z
     checkOutDate: instantOut
       .nullable()
       .meta({ description: "Check-out instant, ISO 8601 in UTC.", example: "2027-07-08T09:00:00.000Z" }),
-    numberOfGuests: int32Out
-      .nullable()
-      .meta({ description: "Number of guests on the form.", minimum: 1, example: 4 }),
+    numberOfGuests: int32Out.nullable().meta({ description: "Number of guests on the form.", minimum: 1, example: 4 }),
     numberOfVehicles: int32Out.nullable().meta({
       description: "Number of vehicles. Set by the host in the operator's app; null until then.",
       minimum: 0,
@@ -78,10 +62,10 @@ const body = {
   listingId: uuid.meta({
     description:
       "Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form there.",
-    example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+    example: EXAMPLE_LISTING_ID,
   }),
   checkInDate: instant.meta({
-    description: "Check-in instant: ISO 8601 with seconds and a UTC offset.",
+    description: "Check-in instant: ISO 8601 with seconds and a UTC offset, such as 2027-07-01T15:00:00+02:00.",
     example: "2027-07-01T15:00:00+02:00",
   }),
   checkOutDate: instant.meta({
@@ -89,33 +73,29 @@ const body = {
     example: "2027-07-08T11:00:00+02:00",
   }),
   numberOfGuests: count(1).meta({
-    description: "Number of guests. At most the listing's maxPeopleInListing, if set.",
+    description: "Number of guests: from 1 to the listing's maxPeopleInListing, if that is set.",
     example: 4,
   }),
   guestEmail: emailAddress.nullish().meta({
     description:
-      "Email address of the guest. Write-only: never returned. On create, the guest is sent a link to the form, " +
+      "Email address of the guest, at most 254 characters. Write-only: never returned. On create, the guest is sent a link to the form, " +
       "unless the stay is over. On update, the stored address is kept if this is absent or null.",
     example: "guest@example.com",
   }),
 };
 
-interface Stay {
-  checkInDate: string;
-  checkOutDate: string;
-}
-
 // Checked if both instants are valid, even if other fields are not.
-function isChronological({ checkInDate, checkOutDate }: Partial<Stay>): boolean {
-  const begin = typeof checkInDate === "string" ? parseInstant(checkInDate) : undefined;
-  const end = typeof checkOutDate === "string" ? parseInstant(checkOutDate) : undefined;
-  return begin === undefined || end === undefined || end > begin;
-}
+const isChronological = ({ checkInDate: begin, checkOutDate: end }: Record<"checkInDate" | "checkOutDate", unknown>) =>
+  !(begin instanceof Date && end instanceof Date) || end > begin;
 
 const stayOrder = {
   path: ["checkOutDate"],
   error: "must be after checkInDate",
-  when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null,
+  // A Date that a caller in the same process has sent is an error already.
+  when: ({ value, issues }: z.core.ParsePayload) =>
+    typeof value === "object" &&
+    value !== null &&
+    !issues.some(({ path }) => path?.[0] === "checkInDate" || path?.[0] === "checkOutDate"),
 };
 
 /** OpenAPI metadata of the request bodies. */
@@ -129,7 +109,7 @@ export const createInput = z
 
 const formId = resourceId.meta({
   description: "Id of the form, a UUID.",
-  example: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
+  example: EXAMPLE_FORM_ID,
 });
 
 /** Body and form id of an update. */
@@ -139,7 +119,11 @@ export const updateInput = z
   .check(inFieldOrder({ id: formId, ...body }))
   .meta(formInput);
 
-export type FormBody = z.infer<typeof createInput>;
+/** A body as sent. */
+export type FormBody = z.input<typeof createInput>;
+
+/** A body that the schema has accepted. */
+export type ParsedBody = z.output<typeof createInput>;
 
 export const getInput = z.strictObject({ id: formId });
 
@@ -152,7 +136,7 @@ export const listInput = z.strictObject({
         "Only return forms on this listing. Send it again with every cursor. A listing that is unknown or out of scope " +
         "gives an empty page.",
       // Not `example`, which the code samples send.
-      examples: ["3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa"],
+      examples: [EXAMPLE_LISTING_ID],
     })
     .optional(),
 });
@@ -191,13 +175,10 @@ const partyField = count(0).nullish();
 /** Vehicles and pets of a form. Absent fields are unchanged; null unsets. */
 export const setPartyInput = z
   .strictObject({ id: resourceId, numberOfVehicles: partyField, numberOfPets: partyField })
-  .refine(
-    ({ numberOfVehicles, numberOfPets }) => numberOfVehicles !== undefined || numberOfPets !== undefined,
-    {
-      path: ["numberOfVehicles"],
-      error: "is required unless numberOfPets is sent",
-    },
-  );
+  .refine(({ numberOfVehicles, numberOfPets }) => numberOfVehicles !== undefined || numberOfPets !== undefined, {
+    path: ["numberOfVehicles"],
+    error: "is required unless numberOfPets is sent",
+  });
 
 export const setStatusInput = z.strictObject({
   id: resourceId,

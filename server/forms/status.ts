@@ -17,3 +17,15 @@ export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
 export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 
 export type FormStatus = (typeof FORM_STATUSES)[number];
+
+/** What the statuses usually mean, for the documents. */
+export const STATUS_MEANINGS: Record<FormStatus, string> = {
+  SENT: "The form exists. The guest has not filled it in.",
+  COMPLETED: "The guest has filled it in.",
+  ACCEPTED: "The host has accepted it.",
+  REJECTED: "The host has rejected it.",
+  VALIDATED: "The guests' details were checked and are in order.",
+  INVALIDATED: "The guests' details were checked and are not in order.",
+  CHECKED_OUT: "The stay is over.",
+  UNKNOWN: "A status that this version does not list.",
+};

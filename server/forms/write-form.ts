@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
+import type { InAppContext, ScopedContext } from "../access/context.js";
 import { audit } from "../audit.js";
-import type { InAppContext, ScopedContext } from "../context.js";
-import { seal, tryOpen } from "../secrets.js";
+import { seal, tryOpen } from "../secrets/secrets.js";
 import {
   bindKey,
   type CanonicalBody,
@@ -13,20 +13,19 @@ import {
   fingerprints,
   releaseFingerprint,
   replay,
-  serializeEqualCreates,
 } from "./idempotency.js";
 import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
-import type { FormBody, FormV1 } from "./schema.js";
+import type { FormV1, ParsedBody } from "./schema.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
 // same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
-// notification), audit, commit. Statements in one Promise.all are pipelined and run in the order of the array.
+// notification), audit, commit.
 
 /** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
 export function createForm(
   context: ScopedContext,
-  input: FormBody,
+  input: ParsedBody,
   key: string | undefined,
 ): Promise<{ form: FormV1; replayed: boolean }> {
   const { principal, services, signal } = context;
@@ -38,8 +37,7 @@ export function createForm(
     fingerprints: fingerprints(services.keyring.fingerprint, body),
   };
   return services.db.sqlTransaction(async (tx) => {
-    const [, listing, earlier] = await Promise.all([
-      serializeEqualCreates(tx, request),
+    const [listing, earlier] = await Promise.all([
       lockListing(tx, principal, body.listingId),
       findEarlierCreates(tx, request),
     ]);
@@ -60,28 +58,23 @@ export function createForm(
     const guestEmail = body.guestEmail ? seal(services.keyring.email, body.guestEmail, id) : null;
     const [fingerprint] = request.fingerprints;
     const { byBody } = earlier;
-    const [, form] = await Promise.all([
+    const creation = {
+      holderId: request.holderId,
+      answer,
+      correlationId: context.correlationId,
+      secretId: services.keyring.ids[0],
+    };
+    const [, form] = await tx.commit(
       byBody && releaseFingerprint(tx, byBody),
-      insertForm(
-        tx,
-        { ...answer, guestEmail, fingerprint },
-        {
-          holderId: request.holderId,
-          answer,
-          correlationId: context.correlationId,
-          secretId: services.keyring.ids[0],
-        },
-      ),
+      insertForm(tx, { ...answer, guestEmail, fingerprint }, creation),
       bindKey(tx, request, id),
       audit(tx, context, "form.created", id, { listingId: listing.id }),
-      tx.commit(),
-    ]);
+    );
     return { form, replayed: false };
   }, signal);
 }
 
-/** Replaces a form's stay; another `listingId` moves the form. Without `guestEmail` it keeps the stored address. */
-export function updateFormStay(context: ScopedContext, id: string, input: FormBody): Promise<FormV1> {
+export function updateFormStay(context: ScopedContext, id: string, input: ParsedBody): Promise<FormV1> {
   const { principal, services, signal } = context;
   const { keyring, db } = services;
   const body = canonicalBody(input);
@@ -96,7 +89,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: FormBo
     const guestEmail =
       body.guestEmail ?? (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
-    const [form] = await Promise.all([
+    const [form] = await tx.commit(
       updateForm(tx, id, {
         ...stored,
         ...stayOf(body),
@@ -108,8 +101,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: FormBo
         listingId: listing.id,
         ...(isNewOnListing && { movedFrom: origin.id }),
       }),
-      tx.commit(),
-    ]);
+    );
     return form;
   }, signal);
 }
@@ -119,10 +111,7 @@ export interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
-/**
- * Sets a form's status or party. For users the form must be in scope and the status must follow the order of the stages. The
- * operator may set any form to any status.
- */
+/** Sets a form's status or party. */
 export function changeForm(context: InAppContext, id: string, change: InAppChange): Promise<FormV1> {
   const { principal, services, signal } = context;
   return services.db.sqlTransaction(async (tx) => {
@@ -134,7 +123,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
     const fields = Object.keys(party);
-    const [form] = await Promise.all([
+    const [form] = await tx.commit(
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&
         audit(tx, context, "form.status_set", id, {
@@ -143,8 +132,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
           correction: isCorrection(stored.status, status),
         }),
       fields.length > 0 && audit(tx, context, "form.party_set", id, { fields }),
-      tx.commit(),
-    ]);
+    );
     return form;
   }, signal);
 }

@@ -2,9 +2,10 @@ import * as crypto from "node:crypto";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { customAlphabet } from "nanoid";
-import type { Prisma } from "../../prisma/client/client.js";
-import type { KeyPrincipal, Services } from "../context.js";
-import type { SqlRow } from "../resource.js";
+import type { ApiKey } from "../../prisma/client/client.js";
+import type { KeyPrincipal, Services } from "../access/context.js";
+import type { KeyMode } from "../constants.js";
+import { columnsOf, type SqlRow } from "../resources/resource.js";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const random = customAlphabet(BASE62, 43);
@@ -15,7 +16,7 @@ const CHECKSUM_LENGTH = 6;
 export const PREFIX_LENGTH = 12;
 
 /** Generates a key: `grf_rw_` or `grf_ro_`, 43 random base62 characters and a checksum of 6. */
-export function generateKey(mode: "READ_WRITE" | "READ_ONLY"): string {
+export function generateKey(mode: KeyMode): string {
   const body = `grf_${mode === "READ_WRITE" ? "rw" : "ro"}_${random()}`;
   return body + checksum(body);
 }
@@ -41,24 +42,9 @@ function checksum(text: string): string {
 /** Resolves to the principal of a key; null if it is malformed (without a query), unknown, revoked or expired. */
 export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
 
-const SELECT = `
-  SELECT k.id, k.user_id AS "userId", k.mode, k.hash, k.revoked_at AS "revokedAt", k.expires_at AS "expiresAt",
-    k.last_used_at AS "lastUsedAt"
-  FROM api_keys k WHERE k.hash = $1::bytea`;
-
-type KeyRow = SqlRow<
-  Prisma.ApiKeyGetPayload<{
-    select: {
-      id: true;
-      userId: true;
-      mode: true;
-      hash: true;
-      revokedAt: true;
-      expiresAt: true;
-      lastUsedAt: true;
-    };
-  }>
->;
+const FIELDS = ["id", "userId", "mode", "hash", "revokedAt", "expiresAt", "lastUsedAt"] as const;
+type KeyRow = SqlRow<Pick<ApiKey, (typeof FIELDS)[number]>>;
+const SELECT = `SELECT ${columnsOf(FIELDS, "k")} FROM api_keys k WHERE k.hash = $1::bytea`;
 
 /** A revocation must take effect within 1 second; 100 ms are left for the query. */
 const CACHE_TTL_MS = 900;

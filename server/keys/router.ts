@@ -1,38 +1,33 @@
 import { operatorProcedure, router } from "../trpc.js";
-import {
-  issuedKey,
-  issueInput,
-  keyPage,
-  keySummary,
-  listInput,
-  revokeInput,
-  rotatedKey,
-  rotateInput,
-} from "./schema.js";
+import * as schema from "./schema.js";
 import { issueKey, listKeys, revokeKey, rotateKey } from "./store.js";
 
 export const keysRouter = router({
   /** Issues a key to a user. The key is returned only once. Operator. Errors: VALIDATION_ERROR. */
   issue: operatorProcedure
-    .input(issueInput)
-    .output(issuedKey)
+    .input(schema.issueInput)
+    .output(schema.issuedKey)
     .mutation(({ ctx, input }) => issueKey(ctx, input)),
   /**
-   * Lists all keys or one user's, oldest first, without the keys themselves. Operator. Errors: INVALID_CURSOR,
+   * Lists all keys or one user's, oldest first, with revoked and expired ones, without the keys themselves. Operator. Errors: INVALID_CURSOR,
    * VALIDATION_ERROR.
    */
   list: operatorProcedure
-    .input(listInput)
-    .output(keyPage)
+    .input(schema.listInput)
+    .output(schema.keyPage)
     .query(({ ctx, input }) => listKeys(ctx, input)),
-  /** Revokes a key. Operator. Errors: RESOURCE_NOT_FOUND. */
+  /** Revokes a key; one already revoked keeps its `revokedAt`. Operator. Errors: RESOURCE_NOT_FOUND. */
   revoke: operatorProcedure
-    .input(revokeInput)
-    .output(keySummary)
+    .input(schema.revokeInput)
+    .output(schema.keySummary)
     .mutation(({ ctx, input }) => revokeKey(ctx, input.id)),
-  /** Replaces a key; the old one works for a grace period. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  /**
+   * Issues a key with the old one's holder, mode, label and expiry. The old key expires after the grace period, or at its own
+   * expiry if that is sooner. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR (it is revoked, expired or already
+   * rotated).
+   */
   rotate: operatorProcedure
-    .input(rotateInput)
-    .output(rotatedKey)
+    .input(schema.rotateInput)
+    .output(schema.rotatedKey)
     .mutation(({ ctx, input }) => rotateKey(ctx, input)),
 });

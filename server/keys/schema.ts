@@ -1,9 +1,8 @@
 import { z } from "zod";
+import { KEY_MODES } from "../constants.js";
 import { expected } from "../errors.js";
-import { cursor, limit, nextCursor } from "../paging.js";
+import { cursor, limit, nextCursor } from "../resources/paging.js";
 import { instant, instantOut, resourceId, text, uncoerced } from "../values.js";
-
-const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
 
 export const issueInput = z.strictObject({
   userId: resourceId,
@@ -54,5 +53,3 @@ export const rotateInput = z.strictObject({
 export const rotatedKey = issuedKey.extend({
   replaces: z.object({ id: z.guid(), expiresAt: instantOut }),
 });
-
-export type RotatedKey = z.infer<typeof rotatedKey>;

@@ -1,20 +1,12 @@
 import { operatorProcedure, readingProcedure, router } from "../trpc.js";
-import { createListing } from "./create.js";
-import { getAnyListing, getListing, listAllListings, listListings } from "./queries.js";
-import {
-  createInput,
-  deactivateInput,
-  getInput,
-  listAllInput,
-  listInput,
-  listing,
-  listingPage,
-  updateInput,
-} from "./schema.js";
-import { updateListing } from "./update.js";
+import * as schema from "./schema.js";
+import { createListing, getAnyListing, getListing, listAllListings, listListings, updateListing } from "./store.js";
 
 export const listingsRouter = router({
-  /** Listings in scope, oldest first. */
+  /**
+   * Listings in scope, oldest first. One that enters the scope may sort before cursors already returned. Errors:
+   * INVALID_CURSOR, VALIDATION_ERROR.
+   */
   list: readingProcedure
     .meta({
       openapi: {
@@ -30,11 +22,11 @@ export const listingsRouter = router({
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
       example: { limit: 20 },
     })
-    .input(listInput)
-    .output(listingPage)
+    .input(schema.listInput)
+    .output(schema.listingPage)
     .query(({ ctx, input }) => listListings(ctx, input)),
 
-  /** One listing. */
+  /** A listing in scope. Errors: RESOURCE_NOT_FOUND. */
   get: readingProcedure
     .meta({
       openapi: {
@@ -50,37 +42,37 @@ export const listingsRouter = router({
       status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
     })
-    .input(getInput)
-    .output(listing)
+    .input(schema.getInput)
+    .output(schema.listing)
     .query(({ ctx, input }) => getListing(ctx, input.id)),
 
   /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   getAny: operatorProcedure
-    .input(getInput)
-    .output(listing)
+    .input(schema.getInput)
+    .output(schema.listing)
     .query(({ ctx, input }) => getAnyListing(ctx, input.id)),
 
   /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
   listAll: operatorProcedure
-    .input(listAllInput)
-    .output(listingPage)
+    .input(schema.listAllInput)
+    .output(schema.listingPage)
     .query(({ ctx, input }) => listAllListings(ctx, input)),
 
   /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
   create: operatorProcedure
-    .input(createInput)
-    .output(listing)
+    .input(schema.createInput)
+    .output(schema.listing)
     .mutation(({ ctx, input }) => createListing(ctx, input)),
 
-  /** Changes the given fields of a listing. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes the given fields of a listing, not its forms, even if they now break its rules. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   update: operatorProcedure
-    .input(updateInput)
-    .output(listing)
-    .mutation(({ ctx, input: { id, ...change } }) => updateListing(ctx, id, change)),
+    .input(schema.updateInput)
+    .output(schema.listing)
+    .mutation(({ ctx, input }) => updateListing(ctx, input)),
 
   /** Sets `active` to false: no new forms on the listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatorProcedure
-    .input(deactivateInput)
-    .output(listing)
-    .mutation(({ ctx, input }) => updateListing(ctx, input.id, { active: false })),
+    .input(schema.deactivateInput)
+    .output(schema.listing)
+    .mutation(({ ctx, input }) => updateListing(ctx, { id: input.id, active: false })),
 });

@@ -1,25 +1,20 @@
 import { z } from "zod";
+import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
-import { cursor, limit, nextCursor, pageItems } from "../paging.js";
+import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import { count, instantOut, int32Out, line, resourceId, slug, text, uuid } from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z
   .object({
-    id: z
-      .guid()
-      .meta({ description: "Unique id of the listing.", example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" }),
+    id: z.guid().meta({ description: "Unique id of the listing.", example: EXAMPLE_LISTING_ID }),
     publicId: z.string().meta({
-      description: "Random public slug of the listing.",
+      description: "Random public slug of the listing, 21 characters.",
       example: "kQ2m9_uTz1f8Yc-3RbXwE",
       ...slug,
     }),
-    title: z
-      .string()
-      .meta({ description: "Name of the listing.", example: "Loft by the canal", ...line(200) }),
-    address: z
-      .string()
-      .meta({ description: "Street and number.", example: "Paul-Lincke-Ufer 20", ...line(500) }),
+    title: z.string().meta({ description: "Name of the listing.", example: "Loft by the canal", ...line(200) }),
+    address: z.string().meta({ description: "Street and number.", example: "Paul-Lincke-Ufer 20", ...line(500) }),
     city: z.string().meta({ description: "City.", example: "Berlin", ...line(200) }),
     country: z.string().meta({ description: "Country.", example: "Germany", ...line(200) }),
     zipCode: z.string().meta({ description: "Postal code.", example: "10999", ...line(20) }),
@@ -28,7 +23,7 @@ export const listing = z
       .nullable()
       .meta({ description: "District.", example: "Kreuzberg", ...line(200) }),
     timezone: z.string().meta({
-      description: "IANA time zone identifier.",
+      description: "IANA time zone identifier, such as Europe/Berlin.",
       example: "Europe/Berlin",
       pattern: "^[A-Za-z0-9_+/-]+$",
       maxLength: 64,
@@ -65,7 +60,7 @@ export const listingPage = z
 export const getInput = z.strictObject({
   id: resourceId.meta({
     description: "Id of the listing, a UUID.",
-    example: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+    example: EXAMPLE_LISTING_ID,
   }),
 });
 

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { classify } from "../failures.js";
-import type { Log } from "../log.js";
-import { MailRejected } from "./mailer.js";
+import type { Log, Services } from "../access/context.js";
+import { classify } from "../database/failures.js";
+import { open } from "../secrets/secrets.js";
+import { compose, maskEmail, type Notice } from "./compose.js";
+import { NEEDS_NO_INVITATION } from "./expiry.js";
+import { type Mailer, MailRejected } from "./mailer.js";
 import { type Claimed, isLastAttempt, type Queue } from "./queue.js";
-import type { Outcome, Send } from "./send.js";
 
 interface Deps {
   queue: Queue;
@@ -19,7 +21,7 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   const { attempts, ...facts } = claimed;
   const { notificationId: id, formId } = facts;
   /** `isFinal`: make no further attempt, even if the outcome cannot be recorded. */
-  const record = async (outcome: () => Promise<void>, isFinal: boolean) => {
+  const record = async (outcome: () => Promise<unknown>, isFinal: boolean) => {
     if (await retryUntilRecorded(outcome, facts, deps)) return;
     await retryUntilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
   };
@@ -38,7 +40,7 @@ export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   }
 }
 
-const RECORD: Record<Outcome, (queue: Queue, id: string) => Promise<void>> = {
+const RECORD: Record<Outcome, (queue: Queue, id: string) => Promise<unknown>> = {
   sent: (queue, id) => queue.markSent(id),
   expired: (queue, id) => queue.markExpired(id),
   "no recipient": (queue, id) => queue.remove(id),
@@ -58,7 +60,7 @@ const MAX_PAUSE_MS = 5_000;
  * Resolves to true once it is recorded or `signal` has aborted, and to false after a failure that is not an outage.
  */
 async function retryUntilRecorded(
-  record: () => Promise<void>,
+  record: () => Promise<unknown>,
   facts: object,
   { log, signal }: Deps,
 ): Promise<boolean> {
@@ -80,4 +82,48 @@ async function retryUntilRecorded(
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
+}
+
+/** `expired`: the stay is over, or the form past SENT. `no recipient`: the form or its address is gone. */
+type Outcome = "sent" | "expired" | "no recipient";
+
+/** Sends the email about a form, unless it is too late. Rejects with MailRejected if the message was not accepted. */
+export type Send = (formId: string) => Promise<Outcome>;
+
+export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
+  const { from, formUrlTemplate } = mailer;
+  return async (formId) => {
+    const stored = await readForm(services, formId);
+    if (!stored?.guestEmail) {
+      log.info({ formId }, "notification dropped: the form or its address no longer exists");
+      return "no recipient";
+    }
+    const { guestEmail, isExpired, ...form } = stored;
+    if (isExpired) {
+      log.info({ formId }, "notification expired: the stay is over or the form is past SENT");
+      return "expired";
+    }
+    const to = open(services.keyring.email, guestEmail, formId);
+    await mailer.send(compose({ ...form, formId, to, from, formUrlTemplate }), to);
+    log.info({ formId, to: maskEmail(to) }, "notification sent");
+    return "sent";
+  };
+}
+
+const READ = `
+  SELECT f.public_id AS "publicId", f.guest_email AS "guestEmail", f.check_in_date AS "checkInDate",
+    f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", ${NEEDS_NO_INVITATION} AS "isExpired",
+    json_build_object('title', l.title, 'address', l.address, 'city', l.city, 'country', l.country,
+      'timezone', l.timezone) AS listing
+  FROM forms f JOIN listings l ON l.id = f.listing_id
+  WHERE f.id = $1::uuid`;
+
+type StoredForm = Pick<Notice, "publicId" | "checkInDate" | "checkOutDate" | "numberOfGuests" | "listing"> & {
+  guestEmail: Uint8Array | null;
+  isExpired: boolean;
+};
+
+async function readForm({ db }: Services, formId: string): Promise<StoredForm | undefined> {
+  const [form] = await db.query<StoredForm>("form-to-notify", READ, [formId]);
+  return form;
 }

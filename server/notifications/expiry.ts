@@ -1,5 +1,5 @@
+import type { Log, Services } from "../access/context.js";
 import { auditBySystemSql } from "../audit.js";
-import type { Services } from "../context.js";
 
 /** The invitation: the kind of notification that expires. */
 export const FORM_CREATED = "form.created";
@@ -11,7 +11,7 @@ export const NEEDS_NO_INVITATION = "(coalesce(f.check_out_date <= now(), false) 
 export const auditExpired = (rows: string) =>
   auditBySystemSql(
     "notification.expired",
-    `SELECT form_id, coalesce(correlation_id, gen_random_uuid()), jsonb_build_object('notificationId', id::text) FROM ${rows}`,
+    `SELECT form_id, correlation_id, jsonb_build_object('notificationId', id::text) FROM ${rows}`,
   );
 
 /** Unsent notifications per statement. */
@@ -48,7 +48,7 @@ interface Batch {
 /** Ends the unsent notifications whose stay is over or whose form is past SENT, in batches, in the order of the claim. */
 export async function expireNotifications(
   { db }: Pick<Services, "db">,
-  log: { info(facts: object, message: string): void },
+  log: Pick<Log, "info">,
   signal?: AbortSignal,
 ): Promise<void> {
   let notifications = 0;

@@ -1,6 +1,7 @@
-import type { Sql } from "../db.js";
-import { countSql } from "../worker-activity.js";
+import { countSql } from "../background/activity.js";
+import type { Sql, Transaction } from "../database/db.js";
 import { auditExpired, FORM_CREATED } from "./expiry.js";
+import { STALE_AFTER_SECONDS } from "./figures.js";
 
 /** SQL that enqueues notifications; `created` is a query of form ids, check-in dates and the correlation ids of the creates. */
 export const enqueueFormCreated = (created: string) => `
@@ -13,20 +14,26 @@ export const moveNotifications = (formId: string, checkInDate: string) => `
   UPDATE notifications SET check_in_date = ${checkInDate}
   WHERE form_id = ${formId} AND state <> 'sent' AND check_in_date <> ${checkInDate}`;
 
+/** Removes the unsent notifications of these forms, except those being sent right now, and returns their number. */
+export async function cancelNotifications(tx: Transaction, formIds: string[]): Promise<number> {
+  const { count } = await tx.notification.deleteMany({
+    where: { formId: { in: formIds }, state: { in: ["waiting", "retrying", "failed"] } },
+  });
+  return count;
+}
+
 /** With the backoff below this takes four days, as RFC 5321 (4.5.4.1) recommends. */
 const MAX_ATTEMPTS = 25;
 /** After this many consecutive crashes, the message is assumed to be the cause. */
 const MAX_CRASHES = 5;
 const CRASHED = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`;
-/** A worker is stale if it has sent no heartbeat for this long. */
-export const STALE_AFTER_SECONDS = 20;
 
 /** Fields of every log line about a notification. */
 interface NotificationFacts {
   notificationId: string;
   formId: string;
-  /** Of the create; null in rows older than the column. */
-  correlationId: string | null;
+  /** Of the create. */
+  correlationId: string;
 }
 
 /** A notification that this worker has claimed. */
@@ -42,50 +49,34 @@ export interface Released extends NotificationFacts {
 }
 
 /** The notifications table as a queue for one worker. */
-export function openQueue(db: Sql, workerId: string) {
-  return {
-    /** Claims a due notification, that of the nearest stay first. */
-    async claim(): Promise<Claimed | undefined> {
-      const [claimed] = await db.query<Claimed>("claim-notification", CLAIM, [workerId]);
-      return claimed;
-    },
+export const createQueue = (db: Sql, workerId: string) => ({
+  /** Claims a due notification, that of the nearest stay first. */
+  async claim(): Promise<Claimed | undefined> {
+    const [claimed] = await db.query<Claimed>("claim-notification", CLAIM, [workerId]);
+    return claimed;
+  },
 
-    /** Reports that this worker is still sending these notifications. */
-    async heartbeat(ids: string[]): Promise<void> {
-      await db.query("notification-heartbeat", HEARTBEAT, [workerId, ids]);
-    },
+  /** Reports that this worker is still sending these notifications. */
+  heartbeat: (ids: string[]) => db.query("notification-heartbeat", HEARTBEAT, [workerId, ids]),
 
-    /** Releases the notifications of stale workers. One released too often is given up. */
-    releaseStale(): Promise<Released[]> {
-      return db.query("release-stale-notifications", RELEASE_STALE, [
-        STALE_AFTER_SECONDS,
-        MAX_CRASHES,
-        CRASHED,
-      ]);
-    },
+  /** Releases the notifications of stale workers. One released too often is given up. */
+  releaseStale: (): Promise<Released[]> =>
+    db.query("release-stale-notifications", RELEASE_STALE, [STALE_AFTER_SECONDS, MAX_CRASHES, CRASHED]),
 
-    async markSent(id: string): Promise<void> {
-      await db.query("mark-notification-sent", MARK_SENT, [id]);
-    },
+  markSent: (id: string) => db.query("mark-notification-sent", MARK_SENT, [id]),
 
-    /** Schedules the next attempt, unless this one was final. */
-    async markFailed(id: string, reason: string, isFinal: boolean): Promise<void> {
-      await db.query("mark-notification-failed", MARK_FAILED, [id, workerId, reason, isFinal]);
-    },
+  /** Schedules the next attempt, unless this one was final. */
+  markFailed: (id: string, reason: string, isFinal: boolean) =>
+    db.query("mark-notification-failed", MARK_FAILED, [id, workerId, reason, isFinal]),
 
-    /** Ends a notification that this worker claimed too late: see `expiry.ts`. The attempt does not count. */
-    async markExpired(id: string): Promise<void> {
-      await db.query("mark-notification-expired", MARK_EXPIRED, [id, workerId]);
-    },
+  /** Ends a notification that this worker claimed too late: see `expiry.ts`. The attempt does not count. */
+  markExpired: (id: string) => db.query("mark-notification-expired", MARK_EXPIRED, [id, workerId]),
 
-    /** Removes a notification that no longer has a recipient. */
-    async remove(id: string): Promise<void> {
-      await db.query("remove-notification", "DELETE FROM notifications WHERE id = $1::bigint", [id]);
-    },
-  };
-}
+  /** Removes a notification that no longer has a recipient. */
+  remove: (id: string) => db.query("remove-notification", "DELETE FROM notifications WHERE id = $1::bigint", [id]),
+});
 
-export type Queue = ReturnType<typeof openQueue>;
+export type Queue = ReturnType<typeof createQueue>;
 
 export const isLastAttempt = ({ attempts }: Claimed): boolean => attempts >= MAX_ATTEMPTS;
 

@@ -1,6 +1,6 @@
+import type { Context } from "../access/context.js";
 import { audit } from "../audit.js";
-import type { Context } from "../context.js";
-import { queryIn } from "../db.js";
+import { queryIn } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { FORM_CREATED, NEEDS_NO_INVITATION } from "./expiry.js";
 import { findNotification } from "./list.js";
@@ -16,10 +16,6 @@ const RETRY = `
     AND NOT (n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION})
   RETURNING n.form_id::text AS "formId", n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt"`;
 
-/**
- * Resets a notification to its first attempt, due now. One that is being sent is not changed. RESOURCE_NOT_FOUND if there is
- * no such notification or it was sent. VALIDATION_ERROR if the stay is over or the form is past SENT.
- */
 export async function retryNotification(context: Context, id: string): Promise<Notification> {
   if (!ID.test(id)) throw notFound();
   const { db } = context.services;
@@ -39,8 +35,6 @@ export async function retryNotification(context: Context, id: string): Promise<N
   const found = retried ?? (await findNotification(context, id));
   if (!found) throw notFound();
   if (!retried && found.state !== "running")
-    throw invalid([
-      { field: "id", issue: "the stay is over or the form is past SENT: its email is not sent" },
-    ]);
+    throw invalid([{ field: "id", issue: "the stay is over or the form is past SENT: its email is not sent" }]);
   return found;
 }

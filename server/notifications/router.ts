@@ -1,13 +1,14 @@
 import { operatorProcedure, router } from "../trpc.js";
-import { countNotifications, listNotifications } from "./list.js";
+import { readQueueFigures } from "./figures.js";
+import { listNotifications } from "./list.js";
 import { retryNotification } from "./retry.js";
-import { listInput, notification, notificationCounts, notificationPage, retryInput } from "./schema.js";
+import * as schema from "./schema.js";
 
 export const notificationsRouter = router({
   /** Unsent notifications, or those in one state, oldest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
   list: operatorProcedure
-    .input(listInput)
-    .output(notificationPage)
+    .input(schema.listInput)
+    .output(schema.notificationPage)
     .query(({ ctx, input }) => listNotifications(ctx, input)),
   /**
    * Resets a notification to its first attempt, due now. One that is being sent is not changed. Operator.
@@ -15,9 +16,11 @@ export const notificationsRouter = router({
    * past SENT).
    */
   retry: operatorProcedure
-    .input(retryInput)
-    .output(notification)
+    .input(schema.retryInput)
+    .output(schema.notification)
     .mutation(({ ctx, input }) => retryNotification(ctx, input.id)),
   /** Number of unsent notifications per state. Operator. */
-  count: operatorProcedure.output(notificationCounts).query(({ ctx }) => countNotifications(ctx)),
+  count: operatorProcedure
+    .output(schema.notificationCounts)
+    .query(async ({ ctx: { services } }) => (await readQueueFigures(services.db)).counts),
 });

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { STATES } from "../constants.js";
 import { expected } from "../errors.js";
-import { cursor, limit, nextCursor } from "../paging.js";
+import { cursor, limit, nextCursor } from "../resources/paging.js";
 import { instantOut } from "../values.js";
-import { STATES } from "./states.js";
 
 export const notification = z.object({
   id: z.string(),

@@ -1,15 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { Services } from "../context.js";
-import type { Log } from "../log.js";
-import { repeat } from "../repeat.js";
+import type { Log, Services } from "../access/context.js";
+import { recordActivity } from "../background/activity.js";
+import { repeat } from "../background/repeat.js";
 import { waitAtMost } from "../timeout.js";
-import { recordActivity } from "../worker-activity.js";
-import { deliver } from "./deliver.js";
+import { deliver, makeSender, type Send } from "./deliver.js";
 import { expireNotifications } from "./expiry.js";
 import type { Mailer } from "./mailer.js";
-import { openQueue } from "./queue.js";
-import { makeSender, type Send } from "./send.js";
+import { createQueue } from "./queue.js";
 
 const POLL_MS = 1_000;
 const HEARTBEAT_MS = 5_000;
@@ -26,13 +24,9 @@ const HEARTBEATS_BEFORE_TAKEOVER = 3;
  * one. `stop` waits up to DRAIN_SECONDS for those being sent. Delivery is at least once: a message is sent twice if its worker crashes, stops or
  * loses the database for 20 seconds after the mail server accepted it and before that is recorded.
  */
-export function startSending(
-  services: Services,
-  mailer: Mailer | undefined,
-  log: Log,
-): { stop(): Promise<void> } {
+export function startSending(services: Services, mailer: Mailer | undefined, log: Log): { stop(): Promise<void> } {
   const { WORKER_CONCURRENCY, DRAIN_SECONDS } = services.settings;
-  const queue = openQueue(services.db, `${hostname()}:${process.pid}:${randomUUID()}`);
+  const queue = createQueue(services.db, `${hostname()}:${process.pid}:${randomUUID()}`);
   const inFlight = new Set<string>();
   const [stopping, closing] = [new AbortController(), new AbortController()];
 

@@ -1,8 +1,9 @@
 import type { z } from "zod";
-import type { Context } from "../context.js";
+import type { Context } from "../access/context.js";
 import { NIL_UUID } from "../values.js";
-import { LISTING_FIELDS } from "./listings.js";
-import { BATCH, type ExportPage, type exportInput } from "./schema.js";
+
+import { BATCH, type exportInput } from "./schema.js";
+import { LISTING_FIELDS } from "./tables.js";
 
 const USERS = `
   SELECT u.id AS key, 'user' AS type, coalesce(u.external_id, u.id::text) AS "externalId", u.email, u.name
@@ -26,14 +27,7 @@ const FIRST = `${NIL_UUID} ${NIL_UUID}`;
 
 type ExportedRow = Record<string, unknown> & { key: string };
 
-/**
- * A page of rows as an import accepts them, in the order of their ids. To export everything while others write, read
- * memberships before users and listings: then the file has all that it refers to.
- */
-export async function exportRows(
-  { services: { db } }: Context,
-  { type, after = FIRST }: z.output<typeof exportInput>,
-): Promise<ExportPage> {
+export async function exportRows({ services: { db } }: Context, { type, after = FIRST }: z.output<typeof exportInput>) {
   const [first, second] = after.split(" ");
   const read = {
     user: () => db.query<ExportedRow>("export-users", USERS, [first]),

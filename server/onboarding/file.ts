@@ -2,16 +2,16 @@ import type { FieldError } from "../errors.js";
 import type { Line } from "./schema.js";
 
 /** A valid row and where it is. */
-export interface Located<Row> {
+export interface RowWithLine<Row> {
   line: number;
   row: Row;
 }
 
 /** Records errors about a line. */
-export type Report = (line: number, errors: readonly FieldError[]) => void;
+export type AddErrors = (line: number, errors: readonly FieldError[]) => void;
 
 /** Finds values that a file has twice. */
-export class FirstUses {
+export class DuplicateFinder {
   private readonly lines = new Map<string, number>();
 
   /** Returns an issue that names the first line, unless this is the first use of the value. */
@@ -24,8 +24,8 @@ export class FirstUses {
 }
 
 /**
- * The users or listings of a file by the names that memberships may use. Rows that are invalid for another reason count too:
- * memberships that refer to them are not at fault.
+ * The users or listings of the file, by every name that a membership row may use. Rows that are invalid for another reason
+ * count too: memberships that refer to them are not at fault.
  */
 export class FileNames {
   private readonly externalIds = new Set<string>();
@@ -54,19 +54,18 @@ export class FileNames {
   isStored = (id: string): boolean => this.stored.has(id);
 
   /** The row with this external id. Undefined if the file has none. */
-  find(externalId: string | undefined): Referent | undefined {
+  find(externalId: string | undefined): Reference | undefined {
     if (externalId === undefined || !this.externalIds.has(externalId)) return undefined;
     const id = this.storedIds.get(externalId);
     return { id, key: id ?? `new ${externalId}` };
   }
 
   /** The row with this email address, ignoring case. Undefined if the file has none. */
-  findByEmail = (email: string): Referent | undefined =>
-    this.find(this.externalIdByEmail.get(email.toLowerCase()));
+  findByEmail = (email: string): Reference | undefined => this.find(this.externalIdByEmail.get(email.toLowerCase()));
 }
 
 /** The user or listing that a membership refers to. Two references to the same one have the same `key`. */
-export interface Referent {
+export interface Reference {
   key: string;
   /** Undefined if the import creates it. */
   id: string | undefined;

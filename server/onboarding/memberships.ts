@@ -1,20 +1,25 @@
-import { auditEach } from "../audit.js";
-import type { Context } from "../context.js";
-import type { Sql } from "../db.js";
-import { lockListings, setMember, setRoles } from "../people/store.js";
-import { findListings } from "./listings.js";
+import type { Context } from "../access/context.js";
+import { audit } from "../audit.js";
+import type { Sql } from "../database/db.js";
+import { lockListings, setMember, setRoles } from "../memberships/store.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import type { Counts, MembershipRow, Outcome } from "./schema.js";
-import { findUsers } from "./users.js";
+import { findRows, LISTINGS, USERS } from "./tables.js";
 
-export const NO_LISTING = {
-  field: "listing",
-  issue: "names no listing of the file or the database: give an externalId or an id",
-};
-export const NO_USER = {
-  field: "user",
-  issue: "names no user of the file or the database: give an externalId, an id or an email address",
-};
+/** Why a membership cannot be written whose listing or user does not exist. */
+export const missingOf = (listing: unknown, user: unknown) => [
+  ...(listing
+    ? []
+    : [{ field: "listing", issue: "names no listing of the file or the database: give an externalId or an id" }]),
+  ...(user
+    ? []
+    : [
+        {
+          field: "user",
+          issue: "names no user of the file or the database: give an externalId, an id or an email address",
+        },
+      ]),
+];
 
 /** A membership whose listing and user are known. */
 export interface Member {
@@ -42,27 +47,13 @@ export async function outcomesOf(sql: Sql, members: readonly Member[]): Promise<
   });
 }
 
-/** Finds the listings and users by their names in the file. */
-async function findMembers(sql: Sql, rows: readonly MembershipRow[]): Promise<Member[]> {
-  const names = rows.map(({ user }) => user);
-  const [findListing, users] = await Promise.all([
-    findListings(
-      sql,
-      rows.map(({ listing }) => listing),
-    ),
-    findUsers(sql, names, names),
-  ]);
-  const members = rows.map(({ listing, user, role }) => ({
-    listingId: findListing(listing)?.id,
-    userId: (users.byName(user) ?? users.byEmail(user))?.id,
-    role,
-  }));
-  assertNoIssues(
-    members.map(({ listingId, userId }) => ({
-      issues: [...(listingId ? [] : [NO_LISTING]), ...(userId ? [] : [NO_USER])],
-    })),
-  );
-  return members.map(({ listingId = "", userId = "", role }) => ({ listingId, userId, role }));
+/** Loads the listings and users that these rows name. */
+export async function findReferences(sql: Sql, rows: readonly MembershipRow[]) {
+  const listingNames = rows.map(({ listing }) => listing);
+  const userNames = rows.map(({ user }) => user);
+  const listings = await findRows(sql, LISTINGS, listingNames);
+  const users = await findRows(sql, USERS, userNames);
+  return { listings, users };
 }
 
 /**
@@ -78,16 +69,21 @@ const LARGE = `
 /** Sets roles: those on listings with few forms in one transaction, the others one by one. */
 export async function writeMemberships(context: Context, rows: readonly MembershipRow[]): Promise<Counts> {
   const { db } = context.services;
-  const members = await findMembers(db, rows);
-  const outcomes = await outcomesOf(db, members);
-  const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
-  const found = await db.query<{ id: string }>("large-listings", LARGE, [listingsOf(changed)]);
-  const large = new Set(found.map(({ id }) => id));
-  const isLarge = ({ listingId }: Member) => large.has(listingId);
-  const small = changed.filter((member) => !isLarge(member));
+  const { listings, users } = await findReferences(db, rows);
+  const found = rows.map(({ listing, user, role }) => ({
+    listingId: listings.byName(listing)?.id ?? "",
+    userId: (users.byName(user) ?? users.byEmail(user))?.id ?? "",
+    role,
+  }));
+  assertNoIssues(found.map(({ listingId, userId }) => ({ issues: missingOf(listingId, userId) })));
+  const outcomes = await outcomesOf(db, found);
+  const changed = found.filter((_, index) => outcomes[index] !== "unchanged");
+  const rowsOfLarge = await db.query<{ id: string }>("large-listings", LARGE, [listingsOf(changed)]);
+  const large = rowsOfLarge.map(({ id }) => id);
+  const small = changed.filter(({ listingId }) => !large.includes(listingId));
   const written = small.length > 0 ? await setTogether(context, small) : [];
-  for (const member of changed.filter(isLarge)) await setMember(context, member);
-  const others = outcomes.filter((_, index) => !small.includes(members[index] as Member));
+  for (const member of changed) if (large.includes(member.listingId)) await setMember(context, member);
+  const others = outcomes.filter((_, index) => !small.some((member) => member === found[index]));
   return countOutcomes([...written, ...others]);
 }
 
@@ -99,20 +95,10 @@ const setTogether = (context: Context, members: readonly Member[]): Promise<Outc
     // Again, because another import may have set them.
     const outcomes = await outcomesOf(tx, members);
     const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
-    await Promise.all(
-      listingsOf(changed).map((id) =>
-        setRoles(
-          tx,
-          id,
-          changed.filter(({ listingId }) => listingId === id),
-        ),
-      ),
-    );
-    await auditEach(
-      tx,
-      context,
-      "member.set",
-      changed.map(({ listingId, userId, role }) => ({ subjectId: listingId, details: { userId, role } })),
-    );
+    const ofListing = (id: string) => changed.filter(({ listingId }) => listingId === id);
+    await Promise.all(listingsOf(changed).map((id) => setRoles(tx, id, ofListing(id))));
+    const listingIds = changed.map(({ listingId }) => listingId);
+    const details = changed.map(({ userId, role }) => ({ userId, role }));
+    await audit(tx, context, "member.set", listingIds, details);
     return outcomes;
   });

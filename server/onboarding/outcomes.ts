@@ -25,6 +25,4 @@ export function assertNoIssues(rows: readonly { issues: FieldError[] }[]): void 
 
 /** Splits the items into groups of at most `size`. */
 export const inGroups = <Item>(items: readonly Item[], size: number): Item[][] =>
-  Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
-    items.slice(index * size, (index + 1) * size),
-  );
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

@@ -1,26 +1,44 @@
+import type { Context } from "../access/context.js";
 import { operatorProcedure, router } from "../trpc.js";
 import { checkFile } from "./check.js";
 import { exportRows } from "./export.js";
-import { checked, checkInput, counts, exportInput, exportPage, writeInput } from "./schema.js";
-import { writeRows } from "./write.js";
+import { writeMemberships } from "./memberships.js";
+import * as schema from "./schema.js";
+import { LISTINGS, USERS } from "./tables.js";
+import { upsert } from "./upsert.js";
 
 export const onboardingRouter = router({
-  /** Checks the rows of a whole file and counts what an import would do. Writes nothing. Operator. */
+  /** Checks a whole file, also against the database, and counts what an import would do. Writes nothing. Operator. */
   check: operatorProcedure
-    .input(checkInput)
-    .output(checked)
+    .input(schema.checkInput)
+    .output(schema.checked)
     .query(({ ctx, input }) => checkFile(ctx, input.lines)),
   /**
-   * Creates and updates rows that `check` accepts, all of one type, in one transaction unless listings have many forms. Write
+   * Creates and updates rows that `check` accepts, all of one type, in one transaction unless listings have many forms. Writing them again changes nothing. Write
    * users and listings before memberships. Operator. Errors: VALIDATION_ERROR.
    */
   write: operatorProcedure
-    .input(writeInput)
-    .output(counts)
+    .input(schema.writeInput)
+    .output(schema.counts)
     .mutation(({ ctx, input }) => writeRows(ctx, input.rows)),
-  /** A page of all users, listings or memberships as rows of a file. Operator. Errors: VALIDATION_ERROR. */
+  /**
+   * A page of all users, listings or memberships as rows that an import accepts, in the order of their ids. To export
+   * everything while others write, read memberships before users and listings: then the file has all that it refers to.
+   * Operator. Errors: VALIDATION_ERROR.
+   */
   export: operatorProcedure
-    .input(exportInput)
-    .output(exportPage)
+    .input(schema.exportInput)
+    .output(schema.exportPage)
     .query(({ ctx, input }) => exportRows(ctx, input)),
 });
+
+function writeRows(context: Context, rows: readonly schema.Row[]): Promise<schema.Counts> {
+  switch (rows[0]?.type) {
+    case "user":
+      return upsert(context, USERS, schema.rowsOf(rows, "user"));
+    case "listing":
+      return upsert(context, LISTINGS, schema.rowsOf(rows, "listing"));
+    default:
+      return writeMemberships(context, schema.rowsOf(rows, "membership"));
+  }
+}

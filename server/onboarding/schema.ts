@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { createInput, updateInput } from "../listings/schema.js";
-import { createUserInput, setMemberInput } from "../people/schema.js";
+import { setMemberInput } from "../memberships/schema.js";
+import { createUserInput } from "../users/schema.js";
 import { isUuid, text } from "../values.js";
 
 /** Id in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
@@ -101,5 +102,3 @@ export const exportPage = z.object({
   rows: z.array(z.record(z.string(), z.unknown())),
   next: z.string().nullable(),
 });
-
-export type ExportPage = z.infer<typeof exportPage>;

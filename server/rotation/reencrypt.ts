@@ -1,8 +1,8 @@
-import type { Context } from "../context.js";
+import type { Context } from "../access/context.js";
 import { type CanonicalBody, renewCreation, renewFingerprint } from "../forms/idempotency.js";
 import { renewForms, type StoredAnswer } from "../forms/queries.js";
-import { assertNewestInUse } from "../secret-checks.js";
-import { type Keyring, seal, tryOpen } from "../secrets.js";
+import { assertNewestInUse } from "../secrets/checks.js";
+import { type Keyring, seal, tryOpen } from "../secrets/secrets.js";
 import { NIL_UUID, parseInstant } from "../values.js";
 import type { Renewed } from "./schema.js";
 
@@ -38,10 +38,7 @@ const LOCK = `${ROWS} WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDA
  * Encrypts and fingerprints one batch of forms, those after this id, with the newest secret. A fingerprint can be made again
  * if its body is known: the stored response and address are that of the create unless the address was changed or erased.
  */
-export async function reencryptBatch(
-  { services: { db, keyring } }: Context,
-  after = NIL_UUID,
-): Promise<Renewed> {
+export async function reencryptBatch({ services: { db, keyring } }: Context, after = NIL_UUID): Promise<Renewed> {
   await assertNewestInUse(db, keyring.ids);
   const rows = await db.query<Row>("forms-to-renew", READ, [after]);
   const ids = rows.filter((row) => renew(row, keyring).isChanged).map(({ id }) => id);
@@ -54,14 +51,8 @@ export async function reencryptBatch(
     const creates = renewed.flatMap(({ form: { id }, createFingerprint }) =>
       createFingerprint ? [{ formId: id, fingerprint: createFingerprint, secretId: keyring.ids[0] }] : [],
     );
-    await Promise.all([
-      renewForms(
-        tx,
-        renewed.map(({ form }) => form),
-      ),
-      ...creates.map((create) => renewCreation(tx, create)),
-      tx.commit(),
-    ]);
+    const forms = renewed.map(({ form }) => form);
+    await tx.commit(renewForms(tx, forms), ...creates.map((create) => renewCreation(tx, create)));
     const addresses = renewed.filter(({ hasNewAddress }) => hasNewAddress).length;
     return { addresses, creates: creates.length, next };
   });

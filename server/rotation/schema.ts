@@ -5,8 +5,7 @@ export const statusInput = z.strictObject({});
 
 /** What needs a secret. */
 const secretUse = z.object({
-  /** Null: creates of a version that did not note their secret. */
-  id: z.string().nullable(),
+  id: z.string(),
   /** In APP_SECRETS, from 1, the newest; null if it is not listed. */
   position: z.int().nullable(),
   /** Addresses encrypted with it. */

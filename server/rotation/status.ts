@@ -1,8 +1,8 @@
-import type { Context } from "../context.js";
-import type { Db } from "../db.js";
-import { readStoredAddresses } from "../people/erase.js";
-import { assertNewestInUse } from "../secret-checks.js";
-import { secretId, tryOpen } from "../secrets.js";
+import type { Context } from "../access/context.js";
+import type { Db } from "../database/db.js";
+import { readStoredAddresses } from "../erasure/erase.js";
+import { assertNewestInUse } from "../secrets/checks.js";
+import { secretId, tryOpen } from "../secrets/secrets.js";
 import type { SecretsStatus, SecretUse } from "./schema.js";
 
 // A create can be sent again until its own stay ends, also if an update has moved the form's.
@@ -14,7 +14,6 @@ const COUNT_CREATES = `
   ) AS uses
   WHERE until > now() GROUP BY id ORDER BY id`;
 
-/** Counts what needs each secret that is listed or still needed, and stores until when. */
 export async function countUses({ services: { db, keyring } }: Context): Promise<SecretsStatus> {
   await assertNewestInUse(db, keyring.ids);
   const addresses = keyring.ids.map(() => 0);
@@ -36,9 +35,7 @@ export async function countUses({ services: { db, keyring } }: Context): Promise
       position: index + 1,
       addresses: addresses[index] ?? 0,
     })),
-    ...creates
-      .filter(({ id }) => id === null || !keyring.ids.includes(id))
-      .map((use) => ({ ...use, position: null, addresses: 0 })),
+    ...creates.filter(({ id }) => !keyring.ids.includes(id)).map((use) => ({ ...use, position: null, addresses: 0 })),
   ];
   await storeNeeds(db, { secrets, unreadable });
   return { secrets, unreadable };
@@ -59,15 +56,10 @@ async function storeNeeds(db: Db, { secrets, unreadable }: SecretsStatus): Promi
   const older = registered.map(({ value }) => value).filter((value) => secretId(value) !== newest?.id);
   const needs = older.map((value) => {
     const use = secrets.find(({ id }) => id === secretId(value));
-    const unknown = secrets.find(({ id }) => id === null);
     return {
       // An address that cannot be read may be of any secret that is not listed.
       hasAddresses: use?.position ? use.addresses > 0 : unreadable > 0,
-      until:
-        [use?.until, unknown?.until]
-          .filter((until) => typeof until === "string")
-          .toSorted()
-          .at(-1) ?? null,
+      until: use?.until ?? null,
     };
   });
   await db.query("store-needs", STORE, [

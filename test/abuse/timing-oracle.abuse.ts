@@ -1,15 +1,10 @@
 import { pbkdf2Sync, randomInt, randomUUID } from "node:crypto";
 import { Agent, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
 import { makeForm, makeListing, makeUser } from "../support/factories.js";
-import {
-  type Fixture,
-  type GatewayProcess,
-  makeFixture,
-  startGatewayProcess,
-} from "../support/gateway-processes.js";
+import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
 import { type RequestOptions, sendRequest, type TimedResponse } from "../support/http-client.js";
+import { listenLocally } from "../support/network.js";
 import { median, medianInterval } from "../support/statistics.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -53,14 +48,8 @@ describe("response times do not reveal whether an id exists in another tenant", 
     "fetch listing": ({ listing }) => [`listings/${listing}`, {}],
     "list forms of a listing": ({ listing }) => [`forms?listingId=${listing}`, {}],
     "create on a listing": ({ listing }) => ["forms", { method: "POST", body: uniqueStay(listing) }],
-    "update of a form": ({ form }) => [
-      `forms/${form}`,
-      { method: "PUT", body: uniqueStay(fixture.listing.id) },
-    ],
-    "move to a listing": ({ listing }) => [
-      `forms/${ownFormId}`,
-      { method: "PUT", body: uniqueStay(listing) },
-    ],
+    "update of a form": ({ form }) => [`forms/${form}`, { method: "PUT", body: uniqueStay(fixture.listing.id) }],
+    "move to a listing": ({ listing }) => [`forms/${ownFormId}`, { method: "PUT", body: uniqueStay(listing) }],
   };
 
   it.each(Object.entries(requests))(
@@ -87,8 +76,7 @@ it("control: a server that takes 25% longer for one of two ids is detected", asy
     pbkdf2Sync("password", "salt", req.url === "/slower" ? 5_000 : 4_000, 32, "sha256");
     res.end("{}");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listenLocally(server)}`;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const isLeaking = await hasDifference("a leaking server", "slower", "faster", (path) =>
     sendRequest(`${url}/${path}`, undefined, { agent }),

@@ -6,7 +6,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { RULES_PATH, readAlertRules } from "./alert-rules.js";
-import { RULE_CASES, type RuleCases } from "./rule-cases.js";
+import { RULE_CASES, type RuleCases, type Series } from "./rule-cases.js";
 
 const SILENT_MINUTES = 120;
 
@@ -50,20 +50,23 @@ function toPromtool(alert: string, { fires, silent }: RuleCases) {
     eval_time: `${minute}m`,
     exp_samples: value === undefined ? [] : [{ labels: "{}", value }],
   });
-  const group = (name: string, series: Record<string, string>, checks: object[]) => ({
+  const group = (name: string, series: Series, checks: object[]) => ({
     name,
     interval: "1m",
-    input_series: Object.entries(series).map(([of, values]) => ({ series: of, values })),
+    input_series: [series]
+      .flat()
+      .flatMap((each) => Object.entries(each))
+      .map(([of, values]) => ({ series: of, values })),
     promql_expr_test: checks,
   });
   return {
     rule_files: [RULES_PATH],
     evaluation_interval: "1m",
     tests: [
-      ...fires.map(({ case: name, series, fromMinute }) =>
+      ...fires.map(([name, series, fromMinute]) =>
         group(name, series, [expects(firing, fromMinute - 1), expects(firing, fromMinute, 1)]),
       ),
-      ...silent.map(({ case: name, series }) =>
+      ...silent.map(([name, series]) =>
         group(name, series, [expects(`count_over_time(${firing}[${SILENT_MINUTES}m])`, SILENT_MINUTES)]),
       ),
     ],

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import type { Operation } from "./operation.js";
+import type { Operation } from "./operations.js";
+import { type BenchRequest, type BenchResponse, send } from "./requests.js";
 import type { Server, ServerName } from "./servers.js";
-import type { BenchRequest } from "./wrk.js";
 
 const SAMPLES = 20;
 
@@ -10,10 +10,7 @@ const SAMPLES = 20;
  * Throws unless all servers return the same bytes for every read, and L+ the same headers as the service. Returns the
  * number of requests compared.
  */
-export async function checkSameReads(
-  servers: readonly Server[],
-  operations: readonly Operation[],
-): Promise<number> {
+export async function checkSameReads(servers: readonly Server[], operations: readonly Operation[]): Promise<number> {
   let compared = 0;
   for (const { id, requests, writes } of operations) {
     if (writes) continue;
@@ -22,9 +19,7 @@ export async function checkSameReads(
       const [first] = responses;
       for (const response of responses) {
         if (response.status !== 200 || response.text !== first?.text || response.type !== first.type) {
-          throw new Error(
-            `${id}: ${request.target} has different responses:\n${JSON.stringify(responses, null, 1)}`,
-          );
+          throw new Error(`${id}: ${request.target} has different responses:\n${JSON.stringify(responses, null, 1)}`);
         }
       }
       checkSameHeaders(servers, responses);
@@ -34,12 +29,8 @@ export async function checkSameReads(
   return compared;
 }
 
-/** Headers of HTTP itself, which Express and Node.js do not always send as Fastify does. */
-const TRANSPORT = new Set(["date", "connection", "keep-alive", "content-length", "transfer-encoding"]);
-
 function checkSameHeaders(servers: readonly Server[], responses: readonly BenchResponse[]): void {
-  const headersOf = (name: ServerName) =>
-    responses[servers.findIndex((server) => server.name === name)]?.headers;
+  const headersOf = (name: ServerName) => responses[servers.findIndex((server) => server.name === name)]?.headers;
   const [own, plus] = [headersOf("service"), headersOf("L+")];
   if (own && plus && own.join() !== plus.join())
     throw new Error(`Headers differ: the service sends ${own.join(", ")}; L+ sends ${plus.join(", ")}`);
@@ -81,36 +72,6 @@ export async function checkSameCreates(
 
 const differenceError = (what: string, details: unknown) =>
   new Error(`Creates differ (${what}):\n${JSON.stringify(details, null, 1)}`);
-
-interface BenchResponse {
-  status: number;
-  type: string | null;
-  replayed: boolean;
-  /** Sorted names. */
-  headers: string[];
-  text: string;
-}
-
-async function send(
-  { url }: Server,
-  { target, key, body, idempotencyKey }: BenchRequest,
-): Promise<BenchResponse> {
-  const response = await fetch(url + target, {
-    headers: {
-      Authorization: `Bearer ${key}`,
-      ...(body && { "Content-Type": "application/json" }),
-      ...(idempotencyKey && { "Idempotency-Key": idempotencyKey }),
-    },
-    ...(body && { method: "POST", body }),
-  });
-  return {
-    status: response.status,
-    type: response.headers.get("content-type"),
-    replayed: response.headers.has("idempotent-replayed"),
-    headers: [...response.headers.keys()].filter((name) => !TRANSPORT.has(name)),
-    text: await response.text(),
-  };
-}
 
 /** The rows that a create wrote, without random values and times. */
 async function readRows(client: pg.Client, formId: string): Promise<unknown> {

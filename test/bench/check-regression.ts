@@ -6,9 +6,7 @@ import { startEquivalentServers } from "./compare-servers.js";
 import { runTurn } from "./measure.js";
 import type { Options } from "./options.js";
 import { machineCpuMicroseconds } from "./process-usage.js";
-import { progress } from "./progress.js";
-import { markdownTable } from "./report.js";
-import { benchFolder } from "./results.js";
+import { benchFolder, markdownTable, progress } from "./report.js";
 import type { Server } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
 
@@ -30,7 +28,7 @@ export const OPERATIONS = ["fetch-form", "list-10", "live-newest", "listings-10"
 const WARM_UP_REQUESTS = 5_000;
 const MAX_WARM_UP_TURNS = 8;
 /** Rounds of one second each. */
-const ROUNDS = 11;
+const ROUNDS = 7;
 /** A ratio may exceed the recorded one by this factor: runs on one machine differ by a tenth. */
 export const MAX_GROWTH = 1.3;
 /** An operation has grown if it exceeds its limit in each of these measurements: other load can raise a ratio, for a while. */
@@ -88,8 +86,7 @@ export async function compareWithRecorded(
     const limit = ratios[id];
     if (!limit) throw new Error(`${recordedFile()} has no ${id}: run with --record.`);
     let measured = await measureOperation(id);
-    for (let n = 1; n < MEASUREMENTS && !isWithinLimit(measured, limit); n++)
-      measured = await measureOperation(id);
+    for (let n = 1; n < MEASUREMENTS && !isWithinLimit(measured, limit); n++) measured = await measureOperation(id);
     rows.push([id, isWithinLimit(measured, limit) ? "ok" : "GROWN", ...cells(measured, limit)]);
   }
   const head = ["operation", "", "CPU ÷ L", "recorded", "Postgres CPU ÷ L", "recorded"];

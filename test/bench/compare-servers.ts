@@ -1,14 +1,12 @@
 import { checkSameCreates, checkSameReads } from "./check-equivalence.js";
-import { measure, type Result, runTurn } from "./measure.js";
-import type { Operation } from "./operation.js";
+import { prepareUndo } from "./database.js";
+import { type Figures, measure, type Result, runTurn } from "./measure.js";
+import type { Operation } from "./operations.js";
 import type { Options } from "./options.js";
-import { progress } from "./progress.js";
-import { resultTable } from "./report.js";
-import { saveResults } from "./results.js";
+import { markdownTable, progress, saveResults } from "./report.js";
 import { SERVERS, type Server, type ServerName } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
 import { missedTargets } from "./targets.js";
-import { prepareUndo } from "./undo-writes.js";
 
 /**
  * Checks that the service and its peers return the same bytes, then measures every operation in interleaved rounds. Returns
@@ -31,10 +29,7 @@ export function compareServers(options: Options): Promise<boolean> {
 }
 
 /** Returns false if a target is missed. A short run only reports it: the targets are for a million forms and many rounds. */
-export function reportTargets(
-  results: readonly Result[],
-  { forms, quick }: Pick<Options, "forms" | "quick">,
-): boolean {
+export function reportTargets(results: readonly Result[], { forms, quick }: Pick<Options, "forms" | "quick">): boolean {
   const missed = missedTargets(results);
   process.stdout.write(missed ? `\n${missed}\n` : "\nAll targets are met.\n");
   const isShort = quick || forms < 1_000_000;
@@ -43,10 +38,7 @@ export function reportTargets(
 }
 
 /** Starts the servers, and checks that they return the same bytes and write equivalent rows. */
-export async function startEquivalentServers(
-  session: Session,
-  names: readonly ServerName[],
-): Promise<Server[]> {
+export async function startEquivalentServers(session: Session, names: readonly ServerName[]): Promise<Server[]> {
   const servers: Server[] = [];
   for (const name of names) servers.push(await session.start(name));
   const { client } = session.database;
@@ -68,3 +60,41 @@ async function warmUp({ database, operations }: Session, servers: Server[], { co
 
 const isSelected = ({ id }: Operation, { only }: Options): boolean =>
   only.length === 0 || only.some((prefix) => id.startsWith(prefix));
+
+const formatInteger = (value: number) => Math.round(value).toLocaleString("en");
+const formatMs = (microseconds: number) => (microseconds / 1000).toPrecision(3);
+const formatRatio = (value: number) => (value >= 10 ? value.toFixed(0) : value.toFixed(2));
+
+const HEAD = [
+  "operation",
+  "server",
+  ...["requests/s", "p50 ms", "p99 ms", "p99.9 ms", "CPU µs", "Postgres CPU µs"],
+  ...["requests/s ÷ L", "÷ L+", "÷ T", "p99 ÷ L", "p99.9 ÷ L", "CPU ÷ L"],
+];
+
+/** Formats the results as a Markdown table with a row per operation and server. */
+function resultTable(results: readonly Result[]): string {
+  const rows = results.flatMap((result) =>
+    SERVERS.flatMap((name) => {
+      const own = result.servers[name];
+      if (!own) return [];
+      const isService = name === "service";
+      return [[isService ? result.title : "", name, ...cells(own), ...(isService ? ratioCells(result) : [])]];
+    }),
+  );
+  return markdownTable([HEAD, ...rows]);
+}
+
+const cells = (own: Figures) => [
+  formatInteger(own.requestsPerSecond),
+  formatMs(own.p50),
+  formatMs(own.p99),
+  formatMs(own.p999),
+  formatInteger(own.cpu),
+  own.postgresCpu === null ? "" : formatInteger(own.postgresCpu),
+];
+
+const ratioCells = ({ relativeTo: { L, "L+": plus, T } }: Result) =>
+  [L?.requestsPerSecond, plus?.requestsPerSecond, T?.requestsPerSecond, L?.p99, L?.p999, L?.cpu].map((ratio) =>
+    ratio === undefined ? "" : formatRatio(ratio),
+  );

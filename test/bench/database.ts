@@ -3,9 +3,8 @@ import { join } from "node:path";
 import pg from "pg";
 import { startEmbedded } from "../../gateway/dev/embedded.js";
 import { migrate } from "../../prisma/migrate.js";
-import { packageRoot } from "../../prisma/package-root.js";
 import { fill, isFilled } from "./fill.js";
-import { progress } from "./progress.js";
+import { dataFolder, progress } from "./report.js";
 
 export interface Database {
   /** postgres:// address of the filled database. */
@@ -15,9 +14,6 @@ export interface Database {
   /** Process id of the postmaster, undefined if Postgres runs on another machine. */
   postmasterPid: number | undefined;
 }
-
-/** Folder of everything that is kept between runs. */
-export const dataFolder = () => join(packageRoot(), ".data", "bench");
 
 const SETTINGS = {
   shared_buffers: "512MB",
@@ -91,3 +87,20 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
 
 /** The root secret of this run, shared by all servers, so that they return equal cursors and fingerprints. */
 export const runSecret = randomBytes(32).toString("base64url");
+
+/** Tables that creates write to. */
+const TABLES = ["forms", "scoped_forms", "creations", "idempotency_keys", "audit_entries", "notifications"];
+
+/** Returns a function that deletes all rows created after this call, so that every turn starts with the same database. */
+export async function prepareUndo(client: pg.Client): Promise<() => Promise<void>> {
+  const { rows } = await client.query<{ now: string; audit_id: string }>(
+    "SELECT clock_timestamp()::text AS now, (SELECT coalesce(max(id), 0) FROM audit_entries)::text AS audit_id",
+  );
+  const [start] = rows;
+  return async () => {
+    await client.query("DELETE FROM forms WHERE created_at >= $1::timestamptz", [start?.now]);
+    await client.query("DELETE FROM audit_entries WHERE id > $1::bigint", [start?.audit_id]);
+    for (const table of TABLES) await client.query(`VACUUM ${table}`);
+    await client.query("CHECKPOINT");
+  };
+}

@@ -1,9 +1,52 @@
 import type pg from "pg";
-import { FIRST_FORM_AT, HOLDERS, LISTINGS, OTHER_HOLDERS, SPAN_MS } from "./dataset.js";
-import { progress } from "./progress.js";
+import { generateKey, hashKey, PREFIX_LENGTH } from "../../server/keys/authenticator.js";
+import { FORM, jsonSql, STATUSES } from "./public.js";
+import { progress } from "./report.js";
+
+// Holders and listings of the benchmark database. Listings and forms are numbered from 1, forms in order of creation.
+
+const LISTINGS = 20_000;
+
+export type HolderName = "one" | "ten" | "thousand" | "tenThousand" | "new" | "live";
+
+interface DatasetHolder {
+  name: HolderName;
+  /** Number of the holder's first listing. The others follow it. */
+  firstListing: number;
+  listings: number;
+}
+
+/**
+ * The forms of "new" are all in the last 5% of the forms. The forms of "live" are created in the hour before the run
+ * (`operations.ts`).
+ */
+const HOLDERS: readonly DatasetHolder[] = [
+  { name: "one", firstListing: 1, listings: 1 },
+  { name: "ten", firstListing: 2, listings: 10 },
+  { name: "thousand", firstListing: 12, listings: 1_000 },
+  { name: "tenThousand", firstListing: 1_012, listings: 10_000 },
+  { name: "new", firstListing: 19_501, listings: 500 },
+  { name: "live", firstListing: 19_491, listings: 10 },
+];
+
+export function findHolder(name: HolderName): DatasetHolder {
+  const found = HOLDERS.find((candidate) => candidate.name === name);
+  if (!found) throw new Error(`There is no holder ${name}.`);
+  return found;
+}
+
+/** The email of the holder's user. */
+export const emailOf = (name: HolderName) => `holder${HOLDERS.indexOf(findHolder(name)) + 1}@example.com`;
+
+/** Number of other holders, who share the remaining listings. */
+const OTHER_HOLDERS = 2_000;
+
+/** The forms were created in the three years from this instant on. */
+const FIRST_FORM_AT = "2022-01-01T00:00:00Z";
+const SPAN_MS = 3 * 365 * 86_400_000;
 
 /** Increment with every change of the data, so that databases of earlier runs are filled again. */
-const VERSION = 4;
+const VERSION = 5;
 const BATCH_SIZE = 50_000;
 
 /** Whether an earlier run filled the database with the same data. */
@@ -107,7 +150,7 @@ const LISTING_OF_FORM = `CASE
 END`;
 
 /** One in eight has a status that is not public. */
-const STATUS = `(ARRAY['SENT','COMPLETED','ACCEPTED','REJECTED','VALIDATED','INVALIDATED','CHECKED_OUT','ON_HOLD'])[1 + i % 8]`;
+const STATUS = `(ARRAY['${[...STATUSES, "ON_HOLD"].join("','")}'])[1 + i % ${STATUSES.length + 1}]`;
 
 const iso = (column: string) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
@@ -126,17 +169,14 @@ const FORMS = `
     FROM numbered
     RETURNING *
   ), creation AS (
-    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
-    SELECT f.id, m.user_id, f.fingerprint, f.fingerprint, jsonb_build_object(
-      'id', f.id, 'listingId', f.listing_id, 'publicId', f.public_id, 'status', 'SENT',
-      'checkInDate', ${iso("f.check_in_date")}, 'checkOutDate', ${iso("f.check_out_date")},
-      'numberOfGuests', f.number_of_guests, 'numberOfVehicles', null, 'numberOfPets', null,
-      'createdAt', ${iso("f.created_at")})
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
+    SELECT f.id, m.user_id, f.fingerprint, f.fingerprint, ${jsonSql(FORM, "f", iso)}
+      || '{"status": "SENT", "numberOfVehicles": null, "numberOfPets": null}', 'secret'
     FROM form f JOIN memberships m ON m.listing_id = f.listing_id
     RETURNING form_id, holder_id
   ), key AS (
-    INSERT INTO idempotency_keys (holder_id, key, form_id)
-    SELECT c.holder_id, gen.key, c.form_id
+    INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+    SELECT c.holder_id, gen.key, c.form_id, now()
     FROM creation c CROSS JOIN LATERAL (SELECT md5('key' || c.form_id)::uuid::text AS key) gen
     WHERE c.form_id < '80000000-0000-0000-0000-000000000000'
   )
@@ -144,3 +184,22 @@ const FORMS = `
   SELECT f.created_at, 'key', md5('actor' || f.listing_id)::uuid, 'form.created', f.id, md5('call' || f.id)::uuid,
     jsonb_build_object('listingId', f.listing_id)
   FROM form f`;
+
+const LABEL = "bench";
+
+/** Issues a read-write key for each holder and deletes those of earlier runs. Only this process knows the keys. */
+export async function issueKeys(client: pg.Client): Promise<Record<HolderName, string>> {
+  await client.query("DELETE FROM api_keys WHERE label = $1", [LABEL]);
+  const keys = HOLDERS.map(({ name }, index) => ({
+    name,
+    user: `user${index + 1}`,
+    key: generateKey("READ_WRITE"),
+  }));
+  for (const { user, key } of keys) {
+    await client.query(
+      `INSERT INTO api_keys (user_id, hash, prefix, mode, label) VALUES (md5($1)::uuid, $2, $3, 'READ_WRITE', $4)`,
+      [user, hashKey(key), key.slice(0, PREFIX_LENGTH), LABEL],
+    );
+  }
+  return Object.fromEntries(keys.map(({ name, key }) => [name, key])) as Record<HolderName, string>;
+}

@@ -2,9 +2,7 @@ import { median } from "../support/statistics.js";
 import { type Figures, medians, ratios, runRounds, runTurn, type Subject } from "./measure.js";
 import type { Options } from "./options.js";
 import { residentBytes } from "./process-usage.js";
-import { progress } from "./progress.js";
-import { markdownTable } from "./report.js";
-import { saveResults } from "./results.js";
+import { markdownTable, progress, saveResults } from "./report.js";
 import { findOperation, type Session, withSessions } from "./session.js";
 
 const SMALL_FORMS = 10_000;
@@ -12,23 +10,17 @@ const SMALL_FORMS = 10_000;
 const MAX_LATENCY_GROWTH = 1.5;
 /** Maximum factor by which memory may grow from the second quarter of the load to the last. */
 const MAX_MEMORY_GROWTH = 1.1;
-const STARTS = 5;
 
 /**
- * Measures latency by number of forms, startup time, throughput with a second process, and memory over time. Returns false if a
- * median latency or the memory grows too much.
+ * Measures latency by number of forms, and memory over time. Returns false if a median latency or the memory grows too much.
  */
 export function measureGrowth(options: Options): Promise<boolean> {
   return withSessions([SMALL_FORMS, options.forms], async ([small, large]) => {
     const latencies = await measureLatencies(small, large, options);
     process.stdout.write(`${latencyTable(latencies, options)}\n\n`);
-    const startupMs = await measureStartup(large);
-    process.stdout.write(`startup to ready: ${startupMs.toFixed(0)} ms, median of ${STARTS}\n\n`);
-    const workers = await measureWorkers(large, options);
-    process.stdout.write(`${markdownTable(workers)}\n\n`);
     const memory = await measureMemory(large, options);
     const { forms } = options;
-    await saveResults(`${options.name}-growth`, { forms, latencies, startupMs, workers, memory });
+    await saveResults(`${options.name}-growth`, { forms, latencies, memory });
     return latencies.every(isLatencyBounded) && isMemoryBounded(memory);
   });
 }
@@ -74,42 +66,6 @@ function latencyTable(latencies: Latency[], { forms }: Options): string {
     return [id, ms(small.p50), ms(large.p50), `${growth.toFixed(2)}${verdict}`, postgresMs];
   });
   return markdownTable([["operation", ...sizes, "growth", "Postgres ms"], ...rows]);
-}
-
-/** Median milliseconds from the start of the process until /readyz returns 200. */
-async function measureStartup(session: Session): Promise<number> {
-  const times: number[] = [];
-  for (let start = 0; start < STARTS; start++) {
-    const server = await session.start("service");
-    times.push(server.startupMs);
-    await server.stop();
-  }
-  return median(times);
-}
-
-async function measureWorkers(session: Session, options: Options): Promise<string[][]> {
-  const { database } = session;
-  const rows = [
-    ["operation", "requests/s, 1 process", "2 workers", "ratio", "p99 ms, 1 process", "2 workers"],
-  ];
-  const servers = [
-    await session.start("service"),
-    await session.start("service", { args: ["--workers", "2"] }),
-  ];
-  for (const id of ["fetch-form", "list-10", "create"]) {
-    progress(`Measuring 1 process and 2 workers: ${id} …`);
-    const operation = findOperation(session, id);
-    const [one = [], two = []] = await runRounds(
-      servers.map((server) => ({ database, server, operation })),
-      options,
-    );
-    const figures = [medians(one), medians(two)];
-    const throughput = figures.map(({ requestsPerSecond }) => requestsPerSecond.toFixed(0));
-    const p99 = figures.map((own) => (own.p99 / 1000).toFixed(1));
-    rows.push([id, ...throughput, ratios(two, one).requestsPerSecond.toFixed(2), ...p99]);
-  }
-  for (const server of servers) await server.stop();
-  return rows;
 }
 
 const SLICE_SECONDS = 30;

@@ -5,8 +5,7 @@ import { startEquivalentServers } from "./compare-servers.js";
 import { type Figures, measure } from "./measure.js";
 import type { Options } from "./options.js";
 import { drawLatency } from "./plot.js";
-import { progress } from "./progress.js";
-import { markdownTable } from "./report.js";
+import { markdownTable, progress } from "./report.js";
 import type { ServerName } from "./servers.js";
 import { findOperation, withSession } from "./session.js";
 

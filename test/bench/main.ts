@@ -2,8 +2,7 @@ import { checkRegression } from "./check-regression.js";
 import { compareServers } from "./compare-servers.js";
 import { measureGrowth } from "./growth.js";
 import { plotLatency } from "./latency-curve.js";
-import { profileService } from "./profile.js";
-import { runMode } from "./run-mode.js";
+import { runMode } from "./options.js";
 import { measureSaturation } from "./saturation.js";
 import { measureStorage } from "./storage.js";
 
@@ -15,7 +14,6 @@ process.exitCode = await runMode(process.argv.slice(2), {
   check: checkRegression,
   growth: measureGrowth,
   plot: plotLatency,
-  profile: profileService,
   saturation: measureSaturation,
   storage: measureStorage,
 });

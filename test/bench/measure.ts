@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { median } from "../support/statistics.js";
-import type { Database } from "./database.js";
-import type { Operation } from "./operation.js";
+import { type Database, prepareUndo } from "./database.js";
+import type { Operation } from "./operations.js";
 import { cpuMicroseconds } from "./process-usage.js";
-import { progress } from "./progress.js";
+import { progress } from "./report.js";
+import { type BenchRequest, send, startCreates } from "./requests.js";
 import type { Server, ServerName } from "./servers.js";
-import { sendOnce, startCreates } from "./steady-creates.js";
-import { prepareUndo } from "./undo-writes.js";
-import { type BenchRequest, runWrk, type WrkResult } from "./wrk.js";
+import { runWrk, type WrkResult } from "./wrk.js";
 
 /** Results of one operation on one server; times in microseconds. */
 export interface Figures {
@@ -20,10 +19,6 @@ export interface Figures {
   cpu: number;
   /** CPU time of Postgres per request; null if it runs on another machine. */
   postgresCpu: number | null;
-  /** Bytes that the server allocated per request. */
-  allocated: number;
-  /** The share of them that survived the next scavenge, which has to copy them. */
-  survived: number;
 }
 
 export interface Result extends Pick<Operation, "id" | "title"> {
@@ -89,8 +84,7 @@ export async function runRounds(subjects: readonly Subject[], settings: LoadSett
     const seconds = longerTurns.get(subject) ?? settings.seconds;
     const warmUpSeconds = seconds > settings.seconds ? 0 : settings.warmUpSeconds * warmUpFactor;
     const figures = await runTurn(database, server, operation, { ...settings, seconds, warmUpSeconds });
-    if (figures.requestsPerSecond * seconds >= settings.connections || seconds >= MAX_TURN_SECONDS)
-      return figures;
+    if (figures.requestsPerSecond * seconds >= settings.connections || seconds >= MAX_TURN_SECONDS) return figures;
     longerTurns.set(subject, Math.min(seconds * 3, MAX_TURN_SECONDS));
     return measureTurn(subject, 0);
   };
@@ -139,20 +133,17 @@ export async function runTurn(
 ): Promise<Figures> {
   const { client, postmasterPid } = database;
   const undo = writes ? await prepareUndo(client) : undefined;
-  if (replays) for (const request of requests) await sendOnce(server, request);
+  if (replays) for (const request of requests) await send(server, request);
   const currentRequests = async () => refresh?.() ?? requests;
   const load = (requests: BenchRequest[], seconds: number) =>
     runWrk(server.url, { requests, connections, seconds, thinkMs, followsTail, firstSerial: nextSerials() });
   const stopCreates = besideCreates && startCreates(server, besideCreates, nextSerials());
   if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
   const measured = await currentRequests();
-  const cpu = () =>
-    [cpuMicroseconds(server.pid), postmasterPid ? cpuMicroseconds(postmasterPid) : 0] as const;
-  server.scavenged();
+  const cpu = () => [cpuMicroseconds(server.pid), postmasterPid ? cpuMicroseconds(postmasterPid) : 0] as const;
   const before = cpu();
   const outcome = await load(measured, seconds);
   const after = cpu();
-  const { allocated, survived } = server.scavenged();
   await stopCreates?.();
   await waitUntilIdle(client, server);
   await undo?.();
@@ -161,8 +152,6 @@ export async function runTurn(
     ...throughputOf(outcome),
     cpu: (after[0] - before[0]) / outcome.requests,
     postgresCpu: postmasterPid ? (after[1] - before[1]) / outcome.requests : null,
-    allocated: allocated / outcome.requests,
-    survived: allocated > 0 ? survived / allocated : 0,
   };
 }
 
@@ -208,7 +197,5 @@ export function medians(rounds: Figures[]): Figures {
     p999: of("p999"),
     cpu: of("cpu"),
     postgresCpu: rounds[0]?.postgresCpu === null ? null : of("postgresCpu"),
-    allocated: of("allocated"),
-    survived: of("survived"),
   };
 }

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { LoadSettings } from "./measure.js";
 
 export interface Options extends LoadSettings {
-  mode: "compare" | "check" | (typeof MODES)[number];
+  mode: "compare" | (typeof MODES)[number];
   forms: number;
   /** Prefixes of the operation ids to measure; empty for all. */
   only: string[];
@@ -15,13 +15,13 @@ export interface Options extends LoadSettings {
   minutes: number;
 }
 
-/** Other measurements than a comparison or a check. */
-const MODES = ["growth", "plot", "profile", "saturation", "storage"] as const;
+/** Other measurements than a comparison. */
+export const MODES = ["check", "growth", "plot", "saturation", "storage"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 9, seconds: 1, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, seconds: 1, warmUpSeconds: 0 };
 
-export const HELP = `npm run bench -- [options]
+const HELP = `npm run bench -- [options]
 Compares the service with the reference servers L, L+ and T. Fails if a target is missed. See test/bench/README.md.
   --quick          small database and short rounds, about 5 minutes
   --only A,B       only operations whose id starts with A or B, for example fetch, list-, deep, create
@@ -33,64 +33,55 @@ Compares the service with the reference servers L, L+ and T. Fails if a target i
 Other measurements:
   --check          compare CPU time per request relative to L with recorded.json, as in CI
   --record         write recorded.json, the medians of three runs; fails unless the machine is quiet
-  --growth         latency with 10,000 and --forms forms, startup time, 2 workers, memory
+  --growth         latency with 10,000 and --forms forms, memory
   --minutes N      minutes of load for the memory of --growth (default 20)
   --plot           draw gateway/docs/latency.svg: latency against load
-  --profile        the service's functions by self time
   --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
   --storage        bytes per form, WAL per create, and sizes after updates, VACUUM and REINDEX; by test/bench/storage.sql
 `;
 
-const parsePositive = (text: string | undefined, name: string, fallback: number): number => {
-  if (text === undefined) return fallback;
-  if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive integer.`);
-  return Number(text);
-};
+const FLAGS = ["help", "quick", "record", ...MODES] as const;
+const NUMBERS = ["forms", "rounds", "seconds", "connections", "minutes"] as const;
 
 /** Parses the command line; returns undefined for `--help`. */
-export function readOptions(args: string[]): Options | undefined {
-  const flag = { type: "boolean", default: false } as const;
+function readOptions(args: string[]): Options | undefined {
+  const all = <Name extends string, Value>(names: readonly Name[], value: Value) =>
+    Object.fromEntries(names.map((name) => [name, value])) as Record<Name, Value>;
   const text = { type: "string" } as const;
-  const { values } = parseArgs({
-    args,
-    options: {
-      ...{
-        help: flag,
-        quick: flag,
-        plot: flag,
-        check: flag,
-        record: flag,
-        growth: flag,
-        profile: flag,
-        saturation: flag,
-        storage: flag,
-      },
-      ...{
-        only: text,
-        name: text,
-        forms: text,
-        rounds: text,
-        seconds: text,
-        connections: text,
-        minutes: text,
-      },
-    },
-  });
+  const options = { ...all(FLAGS, { type: "boolean", default: false } as const), ...all(NUMBERS, text) };
+  const { values } = parseArgs({ args, options: { ...options, only: text, name: text } });
   if (values.help) return undefined;
-  const { quick, record } = values;
+  const { quick, record, only, name = "latest" } = values;
   const check = values.check || record;
-  const defaults = quick || check ? QUICK : FULL;
-  return {
-    mode: check ? "check" : (MODES.find((mode) => values[mode]) ?? "compare"),
-    forms: parsePositive(values.forms, "forms", defaults.forms),
-    rounds: parsePositive(values.rounds, "rounds", defaults.rounds),
-    seconds: parsePositive(values.seconds, "seconds", defaults.seconds),
-    connections: parsePositive(values.connections, "connections", 32),
-    minutes: parsePositive(values.minutes, "minutes", 20),
-    warmUpSeconds: defaults.warmUpSeconds,
-    only: values.only?.split(",").filter(Boolean) ?? [],
-    name: values.name ?? "latest",
-    quick,
-    record,
+  const defaults = { connections: 32, minutes: 20, ...(quick || check ? QUICK : FULL) };
+  const numberOf = (name: (typeof NUMBERS)[number]): number => {
+    const given = values[name];
+    if (given !== undefined && !/^[1-9]\d*$/.test(given)) throw new Error(`--${name} must be a positive integer.`);
+    return Number(given ?? defaults[name]);
   };
+  const [forms, rounds, seconds, connections, minutes] = NUMBERS.map(numberOf) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    ...{ forms, rounds, seconds, connections, minutes, warmUpSeconds: defaults.warmUpSeconds, name, quick, record },
+    mode: check ? "check" : (MODES.find((mode) => values[mode]) ?? "compare"),
+    only: only?.split(",").filter(Boolean) ?? [],
+  };
+}
+
+/** Runs the measurement that the command line names. Returns the exit code: 1 if the measurement returns that a bound is missed. */
+export async function runMode(
+  args: string[],
+  modes: Record<Options["mode"], (options: Options) => Promise<unknown>>,
+): Promise<number> {
+  const options = readOptions(args);
+  if (!options) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  return (await modes[options.mode](options)) === false ? 1 : 0;
 }

@@ -1,9 +1,7 @@
 import { cpus } from "node:os";
 import { type Figures, medians, runRounds, runTurn } from "./measure.js";
 import type { Options } from "./options.js";
-import { progress } from "./progress.js";
-import { markdownTable } from "./report.js";
-import { saveResults } from "./results.js";
+import { markdownTable, progress, saveResults } from "./report.js";
 import { findOperation, withSession } from "./session.js";
 
 /** Offered load relative to the predicted saturation. */
@@ -38,9 +36,7 @@ export async function measureSaturation(options: Options): Promise<void> {
       const figures = await runTurn(database, server, operation, settings);
       measured.push({ clients, predicted: predict(clients, saturation), figures });
     }
-    process.stdout.write(
-      `predicted saturation: ${saturation.toFixed(0)} requests/s\n\n${saturationTable(measured)}\n`,
-    );
+    process.stdout.write(`predicted saturation: ${saturation.toFixed(0)} requests/s\n\n${saturationTable(measured)}\n`);
     await saveResults(`${options.name}-saturation`, { forms: options.forms, saturation, measured });
   });
 }

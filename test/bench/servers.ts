@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { packageRoot } from "../../prisma/package-root.js";
 import { freePort } from "../support/network.js";
-import { dataFolder, runSecret } from "./database.js";
-import { GC_TRACE, readTrace, type Scavenged } from "./scavenges.js";
+import { runSecret } from "./database.js";
+import { dataFolder } from "./report.js";
 
 export type ServerName = "service" | "L" | "L+" | "T";
 export const SERVERS: readonly ServerName[] = ["service", "L", "L+", "T"];
@@ -16,10 +16,6 @@ export interface Server {
   /** For example http://127.0.0.1:3000. */
   url: string;
   pid: number;
-  /** Milliseconds from the start of the process until /readyz returns 200. */
-  startupMs: number;
-  /** What the scavenger of its process has done since the last call. */
-  scavenged(): Scavenged;
   stop(): Promise<void>;
 }
 
@@ -30,7 +26,7 @@ export interface Server {
 const NODE_ARGS: Record<ServerName, string[]> = {
   service: [join(packageRoot(), "dist/gateway/cli.js"), "serve", "--no-worker"],
   L: [join(dataFolder(), "build/peers/l.mjs")],
-  "L+": [join(dataFolder(), "build/peers/l-plus.mjs")],
+  "L+": [join(dataFolder(), "build/peers/l.mjs"), "--plus"],
   T: [join(dataFolder(), "build/peers/t.mjs")],
 };
 
@@ -41,25 +37,13 @@ process.once("exit", () => {
 
 const READY_TIMEOUT_MS = 30_000;
 
-export interface StartOptions {
-  /** Arguments of Node.js itself. */
-  nodeArgs?: string[];
-  /** Arguments of the server. */
-  args?: string[];
-}
-
 /** Starts a server with production settings. */
-export async function startServer(
-  name: ServerName,
-  databaseUrl: string,
-  { nodeArgs = [], args = [] }: StartOptions = {},
-): Promise<Server> {
+export async function startServer(name: ServerName, databaseUrl: string): Promise<Server> {
   const port = await freePort();
-  const file = (what: string) => join(dataFolder(), `${name}-${port}.${what}`);
-  const [logFile, traceFile] = [file("log"), file("gc")];
-  const [log, trace] = [openSync(logFile, "w", 0o600), openSync(traceFile, "w", 0o600)];
+  const logFile = join(dataFolder(), `${name}-${port}.log`);
+  const log = openSync(logFile, "w", 0o600);
   const began = performance.now();
-  const child = spawn(process.execPath, [...GC_TRACE, ...nodeArgs, ...NODE_ARGS[name], ...args], {
+  const child = spawn(process.execPath, NODE_ARGS[name], {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: "production",
@@ -68,10 +52,9 @@ export async function startServer(
       RATE_LIMIT_MAX: "1000000000",
       PORT: String(port),
     },
-    // Servers log to stderr; V8 writes its trace to stdout.
-    stdio: ["ignore", trace, log],
+    stdio: ["ignore", log, log],
   });
-  for (const fd of [log, trace]) closeSync(fd);
+  closeSync(log);
   running.add(child);
   child.once("exit", () => running.delete(child));
   const url = `http://127.0.0.1:${port}`;
@@ -81,12 +64,11 @@ export async function startServer(
     }
     await sleep(5);
   }
-  const startupMs = performance.now() - began;
   const stop = async () => {
     await stopProcess(child);
-    for (const path of [logFile, traceFile]) rmSync(path, { force: true });
+    rmSync(logFile, { force: true });
   };
-  return { name, url, pid: Number(child.pid), startupMs, scavenged: readTrace(traceFile), stop };
+  return { name, url, pid: Number(child.pid), stop };
 }
 
 const isReady = (url: string) =>

@@ -1,21 +1,19 @@
 import { type Database, openDatabases } from "./database.js";
-import { issueKeys } from "./keys.js";
-import type { Operation } from "./operation.js";
+import { issueKeys } from "./fill.js";
+import type { Operation } from "./operations.js";
 import { createOperations } from "./operations.js";
-import { type Server, type ServerName, type StartOptions, startServer } from "./servers.js";
+import { type Server, type ServerName, startServer } from "./servers.js";
 
 export interface Session {
   database: Database;
   operations: Operation[];
   /** Starts a server on the database. It is stopped at the end of the session if not before. */
-  start(name: ServerName, options?: StartOptions): Promise<Server>;
+  start(name: ServerName): Promise<Server>;
 }
 
 /** Runs `work` on a database with this many forms, then stops the servers it started. */
-export const withSession = <Outcome>(
-  forms: number,
-  work: (session: Session) => Promise<Outcome>,
-): Promise<Outcome> => withSessions([forms], ([session]) => work(session));
+export const withSession = <Outcome>(forms: number, work: (session: Session) => Promise<Outcome>): Promise<Outcome> =>
+  withSessions([forms], ([session]) => work(session));
 
 /** The same on several databases. */
 export async function withSessions<const Sizes extends readonly number[], Outcome>(
@@ -27,8 +25,8 @@ export async function withSessions<const Sizes extends readonly number[], Outcom
   const openSession = async (database: Database): Promise<Session> => ({
     database,
     operations: await createOperations(database.client, await issueKeys(database.client)),
-    async start(name, options) {
-      const server = await startServer(name, database.url, options);
+    async start(name) {
+      const server = await startServer(name, database.url);
       servers.push(server);
       return server;
     },

@@ -18,9 +18,7 @@ test("the statements of --storage run, report the size of every table, and outda
 
   const statements = await readStatements();
   const printed: string[] = [];
-  const write = vi
-    .spyOn(process.stdout, "write")
-    .mockImplementation((text) => printed.push(String(text)) > 0);
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => printed.push(String(text)) > 0);
   await measureSizes(client, statements, FORMS).finally(() => write.mockRestore());
   expect(printed).toHaveLength(5);
   for (const text of printed) {
@@ -30,9 +28,7 @@ test("the statements of --storage run, report the size of every table, and outda
     for (const [, , rowBytes, indexBytes] of rows)
       expect(Math.min(Number(rowBytes), Number(indexBytes))).toBeGreaterThan(0);
   }
-  const { rows } = await client.query(
-    "SELECT count(*)::int AS n FROM audit_entries WHERE action = 'form.updated'",
-  );
+  const { rows } = await client.query("SELECT count(*)::int AS n FROM audit_entries WHERE action = 'form.updated'");
   // Of 1,000 random forms of 10,000, some are the same.
   expect(rows[0].n).toBeGreaterThan(1_800);
   expect(rows[0].n).toBeLessThanOrEqual(2_000);

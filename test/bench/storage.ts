@@ -3,11 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Options } from "./options.js";
-import { progress } from "./progress.js";
-import { markdownTable } from "./report.js";
-import { benchFolder } from "./results.js";
+import { benchFolder, markdownTable, progress } from "./report.js";
+import { startCreates } from "./requests.js";
 import { findOperation, type Session, withSession } from "./session.js";
-import { startCreates } from "./steady-creates.js";
 
 const UPDATES_PER_STATEMENT = 1_000;
 /** Sessions report their WAL at most once a second. */
@@ -50,8 +48,7 @@ async function measureWal(session: Session, { wal, outdate }: Statements): Promi
       await sleep(WAL_REPORT_MS);
       return (await client.query<{ records: number; pages: number; bytes: number }>(wal)).rows[0];
     };
-    const count = async () =>
-      Number((await client.query("SELECT count(*)::int AS n FROM creations")).rows[0].n);
+    const count = async () => Number((await client.query("SELECT count(*)::int AS n FROM creations")).rows[0].n);
     const [before, creations] = [await readWal(), await count()];
     const stop = startCreates(service, requests, firstSerial);
     await sleep(CREATES_MS);
@@ -79,8 +76,7 @@ export async function measureSizes(client: pg.Client, statements: Statements, fo
     process.stdout.write(`${title} (${seconds} s):\n${markdownTable([head, ...cells])}\n`);
   };
   const updateTenth = async () => {
-    for (let updated = 0; updated < forms / 10; updated += UPDATES_PER_STATEMENT)
-      await client.query(update, [forms]);
+    for (let updated = 0; updated < forms / 10; updated += UPDATES_PER_STATEMENT) await client.query(update, [forms]);
   };
   progress("Updating a tenth of the forms, twice …");
   await client.query(outdate);

@@ -18,8 +18,6 @@ const THROUGHPUT_OF: Record<string, Throughput> = {
 /** Maximum latency of every operation, relative to L. */
 const MAX_P99 = 1.5;
 const MAX_P999 = 2;
-/** Maximum share of the allocated bytes that survives a scavenge, in addition to L's. */
-const MAX_MORE_SURVIVED = 0.01;
 /** Minimum requests per second for lists of live data, relative to old data. */
 const MIN_LIVE = 0.95;
 const LIVE = ["live-hour", "live-minutes"];
@@ -37,7 +35,7 @@ interface Check {
 function checksOf(results: readonly Result[]): Check[] {
   const old = results.find(({ id }) => id === OLD)?.servers.service;
   return results.flatMap(({ id, title, servers, relativeTo }) => {
-    const { service, L } = servers;
+    const { service } = servers;
     const atLeast = (what: string, measured: number | undefined, bound: number): Check => ({
       ...{ title, what, measured, bound, isMinimum: true },
     });
@@ -52,7 +50,6 @@ function checksOf(results: readonly Result[]): Check[] {
       throughput("L+"),
       atMost("p99 ÷ L", relativeTo.L?.p99, MAX_P99),
       atMost("p99.9 ÷ L", relativeTo.L?.p999, MAX_P999),
-      atMost("survived − L's", service && L && service.survived - L.survived, MAX_MORE_SURVIVED),
       ...(LIVE.includes(id) && old && service
         ? [atLeast("requests/s ÷ old data", service.requestsPerSecond / old.requestsPerSecond, MIN_LIVE)]
         : []),

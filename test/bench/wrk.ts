@@ -3,25 +3,9 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BenchRequest } from "./requests.js";
 
-export interface BenchRequest {
-  /** Path and query. */
-  target: string;
-  key: string;
-  /** JSON body of a create. Each time it is sent, `{n}` becomes a unique number and `{t}` a unique "mm:ss.sss". */
-  body?: string;
-  /** By default, each create gets a new one. */
-  idempotencyKey?: string | undefined;
-}
-
-/** The request with a unique body and Idempotency-Key; the same that wrk sends. */
-export function withSerial(request: BenchRequest, serial: number): BenchRequest {
-  const t = new Date(serial).toISOString().slice(14, 23);
-  const body = request.body?.replaceAll("{n}", String(serial)).replaceAll("{t}", t);
-  return { idempotencyKey: `bench-${serial}`, ...request, ...(body !== undefined && { body }) };
-}
-
-export interface LoadOptions {
+interface LoadOptions {
   requests: readonly BenchRequest[];
   connections: number;
   /** Includes CONNECT_MS, in which nothing is sent; `WrkResult.duration` does not. */
@@ -61,8 +45,7 @@ export async function runWrk(
     const [scriptFile, requestsFile] = [join(folder, "load.lua"), join(folder, "requests")];
     await writeFile(scriptFile, SCRIPT);
     const lines = requests.map(
-      ({ target, key, body = "", idempotencyKey = "" }) =>
-        `${[target, key, body, idempotencyKey].join("\t")}\n`,
+      ({ target, key, body = "", idempotencyKey = "" }) => `${[target, key, body, idempotencyKey].join("\t")}\n`,
     );
     await writeFile(requestsFile, lines.join(""), { mode: 0o600 });
     const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];

@@ -1,7 +1,10 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { STATUS_CODES } from "node:http";
+import { join } from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Demo, prepareDemo } from "../../gateway/dev/demo.js";
+import { packageRoot } from "../../prisma/package-root.js";
 import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
 import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
 import { startTestGateway, type TestGateway } from "../support/gateway.js";
@@ -17,14 +20,14 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const OPERATIONS = [
-  ["createForm", "201 Created"],
-  ["listForms", "200 OK"],
-  ["updateForm", "200 OK"],
-  ["getForm", "200 OK"],
-  ["listListings", "200 OK"],
-  ["getListing", "200 OK"],
-] as const;
+/** Each operation of the document, and its success as the page shows it. */
+const { paths } = JSON.parse(readFileSync(join(packageRoot(), "gateway/openapi/openapi.json"), "utf8"));
+const OPERATIONS = Object.values<Record<string, { operationId: string; responses: object }>>(paths)
+  .flatMap((item) => Object.values(item))
+  .map(({ operationId, responses }) => {
+    const status = Object.keys(responses)[0] ?? "";
+    return [operationId, `${status} ${STATUS_CODES[status]}`] as const;
+  });
 
 let gateway: TestGateway;
 let browser: Browser;

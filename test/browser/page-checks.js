@@ -5,8 +5,7 @@ globalThis.lowContrast = () => {
   const faults = [];
   const judge = (element, color, text) => {
     const ratio = contrast(parse(color), backgroundOf(element));
-    if (ratio < 4.5)
-      faults.push(`${ratio.toFixed(2)} ${element.tagName}.${element.className} "${text.slice(0, 40)}"`);
+    if (ratio < 4.5) faults.push(`${ratio.toFixed(2)} ${element.tagName}.${element.className} "${text.slice(0, 40)}"`);
   };
   for (const { element, text } of visibleTexts()) judge(element, getComputedStyle(element).color, text);
   for (const input of document.querySelectorAll("input[placeholder]")) {
@@ -23,8 +22,7 @@ globalThis.cutTexts = () => {
     const range = document.createRange();
     range.selectNodeContents(node);
     const { left, right } = range.getBoundingClientRect();
-    if (left < 0 || right > innerWidth)
-      faults.push(`${left}..${right} ${element.tagName} "${text.slice(0, 40)}"`);
+    if (left < 0 || right > innerWidth) faults.push(`${left}..${right} ${element.tagName} "${text.slice(0, 40)}"`);
   }
   for (const input of document.querySelectorAll("input:not([type=password], [type=radio])")) {
     if (input.scrollWidth > input.clientWidth) faults.push(`field ${input.id}: ${input.value}`);
@@ -41,8 +39,7 @@ function visibleTexts() {
     const node = nodes.currentNode;
     const element = node.parentElement;
     const text = node.data.trim();
-    if (text !== "" && element.checkVisibility({ visibilityProperty: true }))
-      found.push({ element, node, text });
+    if (text !== "" && element.checkVisibility({ visibilityProperty: true })) found.push({ element, node, text });
   }
   return found;
 }

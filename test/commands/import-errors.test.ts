@@ -1,21 +1,23 @@
 import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { makeUser } from "../support/factories.js";
 import { runCli } from "../support/processes.js";
-import { runInProcess } from "../support/run-in-process.js";
-import { type Importer, makeRows, openImporter, toNdjson } from "./importer.js";
+import { commandsWith, runInProcess } from "../support/run-in-process.js";
+import { makeRows, openImporter, toNdjson } from "./importer.js";
 
-let importer: Importer;
-
-beforeAll(async () => {
-  importer = await openImporter();
-});
+const { env, services, folder, write, importRows } = await openImporter();
+const { failure } = commandsWith(env);
 
 describe("an invalid file", () => {
+  const countRows = async () => {
+    const tables = ["users", "listings", "memberships"].map((name) => `(SELECT count(*) FROM ${name}) ${name}`);
+    return (await services.db.pool.query(`SELECT ${tables}`)).rows;
+  };
+
   /** Imports the file, which must fail and write nothing. Returns the errors. */
   async function errorsOf(path: string): Promise<string[]> {
     const before = await countRows();
-    const { code, message, stdout } = await runInProcess(["import", path], importer.env);
+    const { code, message, stdout } = await runInProcess(["import", path], env);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(await countRows()).toEqual(before);
     const lines = message.split("\n");
@@ -23,44 +25,31 @@ describe("an invalid file", () => {
     return lines.slice(0, -1);
   }
 
-  const countRows = async () =>
-    (
-      await importer.services.db.pool.query(
-        "SELECT (SELECT count(*) FROM users) u, (SELECT count(*) FROM listings) l, (SELECT count(*) FROM memberships) m",
-      )
-    ).rows;
-
   test("writes nothing and reports every error of every line with its field", async () => {
     const { ana, ben, loft, owns, id } = makeRows();
     const { title: _, ...untitled } = loft;
-    const taken = await makeUser(importer.services);
+    const taken = await makeUser(services);
     const other = { ...makeRows().ana, externalId: `${id}-other` };
-    await importer.importJson(importer.write("other.ndjson", toNdjson(other)));
-    const errors = await errorsOf(
-      importer.write(
-        "bad.ndjson",
-        toNdjson(
-          { ...ana, email: "ana@", nickname: "Ana" },
-          { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes" },
-          owns,
-        ).concat(
-          "[1]\n\n{\n",
-          toNdjson(
-            { ...ben, type: "guest" },
-            { externalId: "x" },
-            ben,
-            { ...ben, email: `x.${ben.email}` },
-            { ...ben, externalId: "y", email: ben.email.toUpperCase() },
-            { ...owns, user: ben.externalId },
-            { ...owns, user: ben.email, role: "READER" },
-            { ...owns, user: `${id}-nobody`, listing: "no" },
-            { ...owns, role: "owner" },
-            { type: "user", externalId: `${id}-z`, email: other.email },
-            { type: "user", externalId: taken.id, email: other.email },
-          ),
-        ),
-      ),
+    await importRows(other);
+    const invalid = toNdjson(
+      { ...ana, email: "ana@", nickname: "Ana" },
+      { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes" },
+      owns,
     );
+    const conflicting = toNdjson(
+      { ...ben, type: "guest" },
+      { externalId: "x" },
+      ben,
+      { ...ben, email: `x.${ben.email}` },
+      { ...ben, externalId: "y", email: ben.email.toUpperCase() },
+      { ...owns, user: ben.externalId },
+      { ...owns, user: ben.email, role: "READER" },
+      { ...owns, user: `${id}-nobody`, listing: "no" },
+      { ...owns, role: "owner" },
+      { type: "user", externalId: `${id}-z`, email: other.email },
+      { type: "user", externalId: taken.id, email: other.email },
+    );
+    const errors = await errorsOf(write("bad.ndjson", `${invalid}[1]\n\n{\n${conflicting}`));
     expect(errors.map((line) => line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "ID"))).toEqual([
       "line 1: email: must be an email address",
       "line 1: nickname: is not a known property",
@@ -84,11 +73,8 @@ describe("an invalid file", () => {
   });
 
   test("has its errors in JSON with --json", async () => {
-    const path = importer.write(
-      "bad.ndjson",
-      toNdjson({ type: "user", externalId: "", email: "a@example.com" }),
-    );
-    const { stdout, stderr, code } = await runCli(["import", path, "--json"], { env: importer.env });
+    const path = write("bad.ndjson", [{ type: "user", externalId: "", email: "a@example.com" }]);
+    const { stdout, stderr, code } = await runCli(["import", path, "--json"], { env });
     expect(JSON.parse(stdout).error).toMatchObject({
       code: "VALIDATION_ERROR",
       errors: [{ line: 1, field: "externalId", issue: "must not be empty" }],
@@ -99,50 +85,39 @@ describe("an invalid file", () => {
 
   test("that is not CSV is reported with the line, after the errors of the lines before it", async () => {
     const lines = ["type,externalId,email", "user,,x@example.com", '"user",q1,"q1@example.com', "", "user,1"];
-    expect(await errorsOf(importer.write("bad.csv", lines.join("\n")))).toEqual([
+    expect(await errorsOf(write("bad.csv", lines.join("\n")))).toEqual([
       "line 2: externalId: is required",
       "line 3: row: opens a quote that is never closed. The rest of the file was not checked",
     ]);
-    expect(
-      await errorsOf(importer.write("bad.csv", 'type,externalId\nuser,"a\nb",c\nuser,x"y\nuser,z')),
-    ).toEqual([
+    expect(await errorsOf(write("bad.csv", 'type,externalId\nuser,"a\nb",c\nuser,x"y\nuser,z'))).toEqual([
       "line 2: row: has 3 values, but the header has 2 columns",
       'line 4: row: has a misplaced quote: write "" for a quote in a quoted value. The rest of the file was not checked',
     ]);
   });
 
   test.each([
-    [
-      "an unknown column",
-      "type,externalID\nuser,1",
-      /^line 1: externalID: is not a known column: use type, externalId, /,
-    ],
+    ["an unknown column", "type,externalID\nuser,1", /^line 1: externalID: is not a known column: use type, /],
     ["a repeated column", "type,type\nuser,user", /^line 1: type: is there twice$/],
     ["another separator", "type;externalId\nuser;1", /^line 1: type: is required as a column/],
     ["nothing", "", /^line 1: type: is required as a column/],
-  ])("with %s in its header is rejected", async (_, content, expected) => {
-    expect((await errorsOf(importer.write("header.csv", content)))[0]).toMatch(expected);
-  });
-
-  test("with a cell that its type does not have is rejected", async () => {
-    const path = importer.write("cell.csv", "type,externalId,email,title\nuser,t1,t1@example.com,Loft");
-    expect(await errorsOf(path)).toEqual(["line 2: title: is not a known property"]);
+    [
+      "a cell that its type does not have",
+      "type,externalId,email,title\nuser,t1,t1@example.com,Loft",
+      /^line 2: title: is not a known property$/,
+    ],
+  ])("with %s is rejected", async (_, content, expected) => {
+    expect((await errorsOf(write("header.csv", content)))[0]).toMatch(expected);
   });
 
   test("that is not UTF-8 is reported with each line", async () => {
     const bytes = Buffer.concat([Buffer.from("type\nuser\n"), Buffer.from([0xe4, 10]), Buffer.from("x\n")]);
-    expect(await errorsOf(importer.write("latin.csv", bytes))).toEqual(["line 3: row: must be UTF-8"]);
+    expect(await errorsOf(write("latin.csv", bytes))).toEqual(["line 3: row: must be UTF-8"]);
   });
 
-  test("a missing file and an unknown format are errors", async () => {
-    const missing = join(importer.folder, "no.csv");
-    expect(await runInProcess(["import", missing], importer.env)).toMatchObject({
-      code: 1,
-      message: `Cannot read ${missing}: there is no such file.`,
-    });
-    expect(await runInProcess(["import", "hosts.txt"], importer.env)).toMatchObject({
-      code: 2,
-      message: "The file is neither .csv nor .ndjson: add --format.",
-    });
+  test("that is missing or has an unknown format is an error", async () => {
+    const missing = join(folder, "no.csv");
+    expect(await failure("import", missing)).toEqual([1, `Cannot read ${missing}: there is no such file.`]);
+    const unknown = "The file is neither .csv nor .ndjson: add --format.";
+    expect(await failure("import", "hosts.txt")).toEqual([2, unknown]);
   });
 });

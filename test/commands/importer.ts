@@ -1,45 +1,27 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "vitest";
-import type { Services } from "../../server/context.js";
-import { afterFile } from "../support/after-file.js";
-import { createTestDatabase } from "../support/database.js";
-import { openTestServices, TEST_SECRET } from "../support/factories.js";
-import { runInProcess } from "../support/run-in-process.js";
+import { openTestServices } from "../support/factories.js";
+import { commandsWith } from "../support/run-in-process.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
-/** A database to import into, and a folder for files, which is removed after the test file. */
-export interface Importer {
-  env: Record<string, string>;
-  services: Services;
-  folder: string;
-  /** Writes a file. Returns its path. */
-  write(name: string, content: string | Uint8Array): string;
+/** Opens a database to import into, and a folder for files. */
+export async function openImporter() {
+  const services = await openTestServices();
+  const folder = await makeTempFolder("import");
+  const env = { DATABASE_URL: services.db.url };
+  const { json } = commandsWith(env);
+  /** Writes a file of bytes or text, or of one line per row. Returns its path. */
+  function write(name: string, content: string | Uint8Array | object[]): string {
+    const path = join(folder, name);
+    const isText = typeof content === "string" || content instanceof Uint8Array;
+    writeFileSync(path, isText ? content : toNdjson(...content));
+    return path;
+  }
   /** Runs `guest-forms import --json`, which must succeed. Returns what it prints. */
-  importJson(path: string, ...args: string[]): Promise<Record<string, unknown>>;
-}
-
-export async function openImporter(): Promise<Importer> {
-  const folder = mkdtempSync(join(tmpdir(), "guest-forms-import-"));
-  afterFile(() => rm(folder, { recursive: true }));
-  const { url } = await createTestDatabase();
-  const env = { DATABASE_URL: url, APP_SECRETS: TEST_SECRET };
-  return {
-    env,
-    services: await openTestServices(env),
-    folder,
-    write(name, content) {
-      const path = join(folder, name);
-      writeFileSync(path, content);
-      return path;
-    },
-    async importJson(path, ...args) {
-      const { stdout, code, message } = await runInProcess(["import", path, "--json", ...args], env);
-      expect({ code, message }).toEqual({ code: 0, message: "" });
-      return JSON.parse(stdout);
-    },
-  };
+  const importJson = (path: string, ...args: string[]) => json("import", path, ...args);
+  /** Imports these rows. */
+  const importRows = (...rows: object[]) => importJson(write("rows.ndjson", rows));
+  return { services, env, folder, write, importJson, importRows };
 }
 
 export const toNdjson = (...rows: unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");

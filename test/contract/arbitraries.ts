@@ -24,13 +24,8 @@ const anyInstant = fc
     const local = new Date(whole + (offset ?? 0) * 60_000).toISOString();
     const minutes = Math.abs(offset ?? 0);
     const zone =
-      offset === null
-        ? "Z"
-        : `${offset < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
-    return {
-      text: (fraction === null ? local.slice(0, 19) : local.slice(0, 23) + fraction) + zone,
-      ms: whole,
-    };
+      offset === null ? "Z" : `${offset < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
+    return { text: (fraction === null ? local.slice(0, 19) : local.slice(0, 23) + fraction) + zone, ms: whole };
   });
 
 /** Without NaN and the infinities: JSON makes them null, and null is valid as an email address. */
@@ -79,9 +74,7 @@ export const mostlyValid = fc.record({
     fc.integer({ min: 1, max: 4 }).map(valid),
     fc
       .oneof(anyJunk, fc.constant(undefined))
-      .filter(
-        (value) => !(Number.isInteger(value) && (value as number) >= 1 && (value as number) <= INT32_MAX),
-      )
+      .filter((value) => !(Number.isInteger(value) && (value as number) >= 1 && (value as number) <= INT32_MAX))
       .map(invalid),
   ),
   guestEmail: mostly(
@@ -90,10 +83,7 @@ export const mostlyValid = fc.record({
   ),
 });
 
-export type Parts = Record<
-  "listingId" | "checkInDate" | "checkOutDate" | "numberOfGuests" | "guestEmail",
-  Part
->;
+export type Parts = Record<"listingId" | "checkInDate" | "checkOutDate" | "numberOfGuests" | "guestEmail", Part>;
 
 /** Any bytes but line breaks, as Latin-1, and any printable ASCII. */
 export const anyHeaderValue = fc.oneof(
@@ -125,15 +115,7 @@ export const anyHeaders = fc.record({
   ),
   idempotencyKey: fc.option(fc.stringMatching(/^[ -~]{0,200}$/)),
   other: fc.dictionary(
-    fc.constantFrom(
-      "Accept",
-      "Accept-Language",
-      "If-None-Match",
-      "Range",
-      "User-Agent",
-      "Cookie",
-      "X-Api-Version",
-    ),
+    fc.constantFrom("Accept", "Accept-Language", "If-None-Match", "Range", "User-Agent", "Cookie", "X-Api-Version"),
     anyToken,
   ),
 });

@@ -9,19 +9,12 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { makeForm, makeListing } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
 import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
-import {
-  documentSamples,
-  guideSamples,
-  readmeSample,
-  type Sample,
-  SHOWN_FORM,
-  SHOWN_LISTING,
-} from "./samples.js";
+import { documentSamples, guideSamples, readmeSample, type Sample, SHOWN_FORM, SHOWN_LISTING } from "./samples.js";
 
 const run = promisify(execFile);
 const SDK = join(packageRoot(), "sdk", "src", "index.ts");
 
-/** What each sample prints. A sample without an entry fails. */
+/** What each sample of the README and the guides prints. A sample without an entry fails. */
 const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "README.md sh 1": /"status":"SENT"/,
   "1-first-request.md sh 1": /"title":"Loft by the canal"/,
@@ -36,25 +29,18 @@ const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "4-errors.md js 1": /^400 VALIDATION_ERROR \S{36}\nlistingId: .*\ncheckInDate: is required/,
   "5-rate-limits.md js 1": /^200 "\d+-in-1min"; r=\d+; t=\d+$/,
   "6-versions.md js 1": /^$/,
-  "createForm bash": /"status":"SENT"/,
-  "createForm ts": /^\S{36} SENT$/,
-  "listForms bash": /"items":\[\{"id".*"nextCursor":null/,
-  "listForms ts": /^(\S{36} \S+Z SENT\n?)+$/,
-  "updateForm bash": /"checkOutDate":"2027-07-09T09:00:00.000Z"/,
-  "updateForm ts": /^2027-07-09T09:00:00.000Z$/,
-  "getForm bash": /"status":"SENT"/,
-  "getForm ts": /^SENT$/,
-  "listListings bash": /"title":"Loft by the canal"/,
-  "listListings ts": /^\S{36} Loft by the canal$/,
-  "getListing bash": /"timezone":"Europe\/Berlin"/,
-  "getListing ts": /^Loft by the canal Europe\/Berlin$/,
 };
 
 /** Samples that print every form, oldest first. */
 const LIST_FORMS = ["3-paging.md js 1", "3-paging.md ts 1", "listForms ts"];
 
 const readme = readmeSample();
-const samples = [readme.request, ...guideSamples(), ...documentSamples()];
+const documented = [readme, ...guideSamples()];
+const samples = [...documented, ...documentSamples()];
+
+/** With curl a response that is not an error; from a program, whose client throws for errors, anything. */
+const isOutputOfOperation = (output: string, { language }: Sample) =>
+  language === "bash" ? !("code" in JSON.parse(output)) : output !== "";
 
 /** The program that runs each language. */
 const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: "node", ts: "node" } as const;
@@ -78,17 +64,11 @@ beforeAll(async () => {
     return forms.map(({ id }) => id);
   };
   ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
-  env = {
-    PATH: process.env.PATH,
-    GUEST_FORMS_BASE_URL: gateway.url,
-    GUEST_FORMS_API_KEY: key,
-    LISTING_ID: listingId,
-  };
+  env = { PATH: process.env.PATH, GUEST_FORMS_BASE_URL: gateway.url, GUEST_FORMS_API_KEY: key, LISTING_ID: listingId };
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const fileOf = ({ name }: Sample, extension: string) =>
-  join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
+const fileOf = ({ name }: Sample, extension: string) => join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
 /** Runs a sample and returns its output. */
 async function runSample(sample: Sample): Promise<string> {
@@ -101,33 +81,31 @@ async function runSample(sample: Sample): Promise<string> {
 }
 
 async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
-  const { language, source } = sample;
-  const save = async (extension: string) => {
-    const file = fileOf(sample, extension);
-    await writeFile(file, source);
-    return file;
-  };
-  if (language === "bash" || language === "sh") return ["sh", "-eu", await save("sh")];
-  if (language === "python") return ["python3", await save("py")];
-  if (language === "php") return ["php", "-d", "display_errors=stderr", await save("php")];
-  if (language === "js") return [process.execPath, await save("mjs")];
+  const { language } = sample;
+  const extension = { bash: "sh", sh: "sh", python: "py", php: "php", js: "mjs", ts: "ts" }[language];
+  const file = fileOf(sample, extension);
+  await writeFile(file, sample.source);
+  if (language === "bash" || language === "sh") return ["sh", "-eu", file];
+  if (language === "python") return ["python3", file];
+  if (language === "php") return ["php", "-d", "display_errors=stderr", file];
+  if (language === "js") return [process.execPath, file];
   const outfile = fileOf(sample, "bundle.mjs");
-  const entryPoints = [await save("ts")];
+  const alias = { "@guest-forms/sdk": SDK };
   await build({
-    entryPoints,
+    entryPoints: [file],
     outfile,
     bundle: true,
     platform: "node",
     format: "esm",
-    alias: { "@guest-forms/sdk": SDK },
+    alias,
     logLevel: "silent",
   });
   return [process.execPath, outfile];
 }
 
 describe("samples", () => {
-  it("every sample has an expected output", () => {
-    expect(samples.map(({ name }) => name).sort()).toEqual(Object.keys(EXPECTED_OUTPUT).sort());
+  it("every sample of the README and the guides has an expected output", () => {
+    expect(documented.map(({ name }) => name).sort()).toEqual(Object.keys(EXPECTED_OUTPUT).sort());
   });
 
   for (const sample of samples) {
@@ -138,18 +116,14 @@ describe("samples", () => {
       { timeout: 120_000 },
       async () => {
         const output = await runSample(sample);
-        expect(output).toMatch(EXPECTED_OUTPUT[sample.name] ?? /no such sample/);
+        const expected = EXPECTED_OUTPUT[sample.name];
+        expect(output).toSatisfy(() => expected?.test(output) ?? isOutputOfOperation(output, sample));
         if (LIST_FORMS.includes(sample.name)) {
           expect(output.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
         }
       },
     );
   }
-
-  it("the response of the README sample has the fields that the README shows", async () => {
-    const output = await runSample(readme.request);
-    expect(Object.keys(JSON.parse(output))).toEqual(Object.keys(JSON.parse(readme.response)));
-  });
 
   it("the TypeScript samples compile in strict mode", { timeout: 180_000 }, async () => {
     const typescript = samples.filter(({ language }) => language === "ts");

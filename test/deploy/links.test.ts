@@ -67,22 +67,6 @@ const linksOf = (source: string): Link[] =>
 
 const links = documents.flatMap(linksOf);
 
-/** Patterns of comments, by file name. */
-const COMMENTS: [files: RegExp, comment: RegExp][] = [
-  [/\.(ts|js|mjs|cjs|prisma|css)$/, /^\s*\/?\*+ (.*)$|(?:^|\s)\/\/ (.*)$|(?:^|\s)\/\*\*? (.*)$/gm],
-  [/\.sql$/, /-- (.*)$/gm],
-  [/(\.(ya?ml|cfg|service|example)|Dockerfile|^\.ci\/[\w-]+|\/run|^\.\w+)$/, /(?:^|\s)# (.*)$/gm],
-];
-
-/** The path of a document, and its section after "#" or as a title in quotes. */
-const CITATION = /(?<![\w/.*<-])([\w-][\w./-]*\.md)(?:#([\w-]+)|,? "([^"]+)")?/g;
-
-const comments = files.flatMap((source) => {
-  const [, comment] = COMMENTS.find(([names]) => names.test(source)) ?? [];
-  if (!comment) return [];
-  return [...read(source).matchAll(comment)].map(([, ...texts]) => ({ source, text: texts.join("") }));
-});
-
 describe("documents", () => {
   test("the target of every relative link in Markdown exists", () => {
     expect(links.length).toBeGreaterThan(60);
@@ -100,27 +84,6 @@ describe("documents", () => {
     const isMissing = ({ source, path }: (typeof named)[number]) =>
       !existsSync(join(root, path)) && !existsSync(join(root, dirname(source), path));
     expect(named.filter(isMissing)).toEqual([]);
-  });
-
-  test("every Markdown file that a comment cites exists, and has the cited section", () => {
-    const cited = comments.flatMap(({ source, text }) =>
-      [...text.matchAll(CITATION)].map(([, path = "", anchor, title]) => ({
-        source,
-        path,
-        anchor: title === undefined ? anchor : anchorOf(title),
-      })),
-    );
-    expect(cited.length).toBeGreaterThan(5);
-    const broken = cited.filter(
-      ({ source, path, anchor }) =>
-        !targetExists(path, anchor) && !targetExists(posix.join(dirname(source), path), anchor),
-    );
-    expect(broken).toEqual([]);
-  });
-
-  test("no comment cites a document that is not in the repository", () => {
-    const unknown = comments.filter(({ text }) => /\b(decisions|interface)(\.md\b|,? ["“])/i.test(text));
-    expect(unknown).toEqual([]);
   });
 
   test("a release has every document that its documents link to, except those for developers", () => {

@@ -110,10 +110,7 @@ test("removeEmbedded removes the database of a crashed server, even if another p
 
 test("a stale postmaster.pid whose id belongs to another process does not prevent a start", async () => {
   const other = spawnNode(["--eval", "setTimeout(() => {}, 60_000)"]);
-  await writeFile(
-    join(dataDir, "cluster/postmaster.pid"),
-    `${other.pid}\n${join(dataDir, "cluster")}\n0\n1\n`,
-  );
+  await writeFile(join(dataDir, "cluster/postmaster.pid"), `${other.pid}\n${join(dataDir, "cluster")}\n0\n1\n`);
   await start();
   expect(isAlive(other.pid)).toBe(true);
 });
@@ -169,18 +166,16 @@ test("settings are applied, and an invalid one is reported with the message of P
 
 test("a durable server has fsync and full_page_writes on", async () => {
   const { url } = await start({ durable: true });
-  expect(
-    await query(url, "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w"),
-  ).toEqual([{ f: "on", w: "on" }]);
+  expect(await query(url, "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w")).toEqual([
+    { f: "on", w: "on" },
+  ]);
 });
 
 test("a folder with other files is rejected and not changed", async () => {
   const folder = await newFolder();
   await writeFile(join(folder, "diary.txt"), "private");
   const before = await stat(folder);
-  await expect(start({ dataDir: folder })).rejects.toThrow(
-    `${folder} contains files that are not part of a database`,
-  );
+  await expect(start({ dataDir: folder })).rejects.toThrow(`${folder} contains files that are not part of a database`);
   expect(await readdir(folder)).toEqual(["diary.txt"]);
   expect((await stat(folder)).mode).toBe(before.mode);
 });
@@ -195,9 +190,9 @@ test("a folder that cannot be created is reported in one sentence", async () => 
 
 test("the encoding is UTF-8, and text sorts by code point", async () => {
   const { url } = await start();
-  expect(
-    await query(url, "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e"),
-  ).toEqual([{ l: "äé", o: true, e: "UTF8" }]);
+  expect(await query(url, "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e")).toEqual([
+    { l: "äé", o: true, e: "UTF8" },
+  ]);
 });
 
 async function newFolder(): Promise<string> {

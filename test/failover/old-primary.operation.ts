@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { beforeAll, expect, it } from "vitest";
+import type { FormV1 } from "../../server/forms/schema.js";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
-import { PostgresService } from "../faults/postgres-service.js";
+import { expectResponsesInTime, PostgresService } from "../faults/postgres-service.js";
 import { describeInvalidResponse } from "../faults/postgres-traffic.js";
-import type { TimedResponse } from "../support/http-client.js";
+import { startGatewayProcess } from "../support/gateway-processes.js";
+import { sendRequest, type TimedResponse } from "../support/http-client.js";
+import type { InstalledPostgres } from "../support/installed-postgres.js";
 import { runSql } from "../support/run-sql.js";
-import type { PostgresServer } from "./postgres-server.js";
+import { uniqueStay } from "../support/stays.js";
 import { ReplicatedPostgres } from "./replicated-postgres.js";
 
 /** HAProxy checks a server that it does not use about four times in this time. */
@@ -16,11 +19,11 @@ const STATEMENT_TIMEOUT_MS = 200;
 let postgres: ReplicatedPostgres;
 let service: PostgresService<ReplicatedPostgres>;
 beforeAll(async () => {
-  postgres = await ReplicatedPostgres.create({ version: "18" });
+  postgres = await ReplicatedPostgres.create();
   service = await PostgresService.startOn(postgres);
 });
 
-const newCreate = () => uniqueCreate(service.fixture, { hasKey: true });
+const newCreate = () => uniqueCreate(service.fixture);
 const send = (create: Create, gateway = 0): Promise<TimedResponse> =>
   sendCreate(service.fixture, service.gateway(gateway), create);
 
@@ -33,48 +36,64 @@ async function expectWritable(): Promise<void> {
 }
 
 /** Asserts for some time that all creates are accepted and new connections get the primary, not the other server. */
-async function expectUnused(server: PostgresServer): Promise<void> {
+async function expectUnused(server: InstalledPostgres): Promise<void> {
   const { port } = postgres.primary;
   for (const until = performance.now() + WATCH_MS; performance.now() < until; ) {
     expect(await runSql(postgres.url, "SELECT inet_server_port() AS port")).toEqual([{ port }]);
     expect((await send(newCreate())).status).toBe(201);
     expect((await send(newCreate(), 1)).status).toBe(201);
   }
-  const sessions = await server.query(
-    "SELECT pid FROM pg_stat_activity WHERE application_name = 'guest-forms'",
-  );
+  const sessions = await server.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'guest-forms'");
   expect(sessions).toEqual([]);
 }
 
 let writes = 0;
 
 /** Asserts that a write directly on this server, which is not read-only, is never acknowledged. */
-async function expectNoCommit(server: PostgresServer): Promise<void> {
+async function expectNoCommit(server: InstalledPostgres): Promise<void> {
   expect(await server.query("SELECT pg_is_in_recovery() AS standby, can_commit()")).toEqual([
     { standby: false, can_commit: false },
   ]);
   const sql = `BEGIN; CREATE TABLE write_${++writes} (); COMMIT`;
-  const write = runSql(`${server.url}?options=-c%20statement_timeout%3D${STATEMENT_TIMEOUT_MS}`, sql);
-  let isAcknowledged = false;
-  write.then(
-    () => {
-      isAcknowledged = true;
-    },
-    () => {},
+  const write = runSql(`${server.url()}?options=-c%20statement_timeout%3D${STATEMENT_TIMEOUT_MS}`, sql).then(
+    () => "acknowledged",
+    () => "lost",
   );
   const waiting = () => server.query("SELECT query FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
   await expect.poll(waiting).toEqual([{ query: sql }]);
   // A timeout must not turn the waiting commit into an acknowledged one.
   await sleep(3 * STATEMENT_TIMEOUT_MS);
   await server.kill();
-  await write.catch(() => {});
-  expect(isAcknowledged).toBe(false);
+  expect(await write).toBe("lost");
 }
+
+it("on the standby, reads succeed, writes get 503 with Retry-After, and no gateway and no worker exits", async () => {
+  const { env, listing, key } = service.fixture;
+  const form = (await send(newCreate())).json as FormV1;
+  const DATABASE_URL = postgres.standby.url();
+  const gateway = await startGatewayProcess({ ...env, DATABASE_URL });
+  await service.startWorker({ DATABASE_URL });
+  const request = (path: string, options = {}) => sendRequest(`${gateway.url}/v1/${path}`, key.key, options);
+  await expect.poll(async () => (await request(`forms/${form.id}`)).status).toBe(200);
+  expect((await request(`forms/${form.id}`)).json).toEqual(form);
+  for (const path of ["forms?limit=5", "listings", `listings/${listing.id}`])
+    expect([path, (await request(path)).status]).toEqual([path, 200]);
+  const update = request(`forms/${form.id}`, { method: "PUT", body: uniqueStay(listing.id) });
+  const creates = Array.from({ length: 5 }, () => sendCreate(service.fixture, gateway, newCreate()));
+  const responses = await Promise.all([update, ...creates]);
+  expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(503));
+  expect(responses.flatMap((response) => describeInvalidResponse(response) ?? [])).toEqual([]);
+  expectResponsesInTime(responses);
+  // Long enough for the worker to poll for notifications, which writes.
+  await sleep(3_000);
+  service.expectNoExits();
+  expect((await gateway.process.stop()).code).toBe(0);
+});
 
 it("an old primary that was suspended while the standby was promoted acknowledges no write and gets no connection when it resumes", async () => {
   await expectWritable();
   const old = postgres.primary;
-  const resume = old.suspend();
+  const resume = await old.suspend();
   await postgres.promoteStandby();
   await expectWritable();
   resume();

@@ -1,78 +1,66 @@
-import { chmod, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, vi } from "vitest";
-import { packageRoot } from "../../prisma/package-root.js";
 import { findCommand } from "../support/describe-with-binary.js";
-import { ExternalServer } from "../support/external-server.js";
-import { restartablePort } from "../support/network.js";
-import { runFromPage } from "../support/operating-page.js";
+import { startPostgresHaproxy } from "../support/haproxy.js";
+import { InstalledPostgres } from "../support/installed-postgres.js";
+import { operatingBlock, runFromPage } from "../support/operating-page.js";
 import { runSql } from "../support/run-sql.js";
-import { makeTempFolder } from "../support/run-tool.js";
-import { copyDataFolder } from "./copy-data-folder.js";
-import {
-  ACCESS_RULES,
-  CONTINUE_WITHOUT_STANDBY,
-  DELETE_DATA,
-  MAKE_SYNCHRONOUS,
-  PROMOTE,
-  ROLES_AND_CHECK,
-  SETTINGS,
-} from "./operating-page.js";
-import { findPostgres, PostgresServer, REPLICATION_PASSWORD } from "./postgres-server.js";
 
-export interface ReplicatedPostgresOptions {
-  version: "15" | "18";
-  /** Additional environment variables of the server that is the standby at first. */
-  standbyEnv?: Record<string, string>;
-}
+// All code of "Fail over to a standby" in gateway/docs/operating.md, in its order.
+const ACCESS_RULES = operatingBlock("host  replication");
+const SETTINGS = operatingBlock("wal_retrieve_retry_interval");
+const ROLES_AND_CHECK = operatingBlock("CREATE FUNCTION can_commit()");
+const COPY_PRIMARY = operatingBlock("--write-recovery-conf");
+const MAKE_SYNCHRONOUS = operatingBlock("synchronous_standby_names = 'standby'");
+const PROMOTE = operatingBlock("SELECT pg_promote()");
+const DELETE_DATA = operatingBlock("rm -rf");
+const CONTINUE_WITHOUT_STANDBY = operatingBlock("SET synchronous_standby_names = ''");
+
+const PASSWORD = "not-a-secret";
+/** `expect.poll` works only in tests. */
+const WAIT = { timeout: 30_000, interval: 20 };
 
 /** A primary and its synchronous standby behind HAProxy, set up and operated with the commands of gateway/docs/operating.md. */
 export class ReplicatedPostgres {
   /** postgres:// URL through HAProxy. */
   readonly url: string;
-  primary: PostgresServer;
-  standby: PostgresServer;
-  readonly #proxy: ExternalServer;
+  primary: InstalledPostgres;
+  standby: InstalledPostgres;
 
-  private constructor(
-    url: string,
-    [primary, standby]: [PostgresServer, PostgresServer],
-    proxy: ExternalServer,
-  ) {
-    this.url = url;
+  private constructor(address: string, primary: InstalledPostgres, standby: InstalledPostgres) {
+    this.url = primary.url().replace(`127.0.0.1:${primary.port}`, address);
     this.primary = primary;
     this.standby = standby;
-    this.#proxy = proxy;
   }
 
-  static async create({ version, standbyEnv }: ReplicatedPostgresOptions): Promise<ReplicatedPostgres> {
-    const folder = await makeTempFolder("failover");
-    // If the test runs as root, Postgres runs as another user.
-    await chmod(folder, 0o755);
-    const program = await findPostgres(version, folder);
-    const primary = await PostgresServer.create(program, join(folder, "one"));
-    const standby = await PostgresServer.create(program, join(folder, "other"), standbyEnv);
-    await primary.initialize(ACCESS_RULES.replaceAll("10.0.0.0/24", "127.0.0.1/32"), SETTINGS);
+  static async create(): Promise<ReplicatedPostgres> {
+    const binary = findCommand("postgres");
+    if (!binary) throw new Error("PostgreSQL is missing: apt-get install postgresql-15.");
+    const [primary, standby] = [await InstalledPostgres.create(binary), await InstalledPostgres.create(binary)];
+    await primary.initialize(SETTINGS, ACCESS_RULES.replaceAll("10.0.0.0/24", "127.0.0.1/32"));
     await primary.start();
-    await primary.query(ROLES_AND_CHECK.replace("'PASSWORD'", `'${REPLICATION_PASSWORD}'`));
-    const port = await restartablePort();
-    const proxy = await startHaproxy(folder, port, [primary, standby]);
-    const url = primary.url.replace(`:${primary.port}/`, `:${port}/`);
-    const replicated = new ReplicatedPostgres(url, [primary, standby], proxy);
+    await primary.query(ROLES_AND_CHECK.replace("'PASSWORD'", `'${PASSWORD}'`));
+    const address = await startPostgresHaproxy([`127.0.0.1:${primary.port}`, `127.0.0.1:${standby.port}`]);
+    const replicated = new ReplicatedPostgres(address, primary, standby);
     await replicated.attachStandby();
     // Until HAProxy has accepted the primary.
-    await vi.waitFor(() => runSql(url, "SELECT"), WAIT);
+    await vi.waitFor(() => runSql(replicated.url, "SELECT"), WAIT);
     return replicated;
   }
 
   /** Copies the primary to the standby, starts it, and makes the replication synchronous. */
   async attachStandby(): Promise<void> {
     const { primary, standby } = this;
-    await copyDataFolder(primary, standby);
+    const command = COPY_PRIMARY.replace("host=10.0.0.21", `host=127.0.0.1 port=${primary.port}`);
+    await runFromPage(COPY_PRIMARY, () => standby.run(command, { PGPASSWORD: PASSWORD }));
     await standby.start();
-    await waitForReplication(primary, { state: "streaming" });
+    await this.#waitForReplication({ state: "streaming" });
     await runFromPage(MAKE_SYNCHRONOUS, (script) => primary.run(script));
-    await waitForReplication(primary, { state: "streaming", sync_state: "sync" });
+    await this.#waitForReplication({ state: "streaming", sync_state: "sync" });
+  }
+
+  #waitForReplication(state: { state: string; sync_state?: string }) {
+    const read = () => this.primary.query("SELECT state, sync_state FROM pg_stat_replication");
+    return vi.waitFor(async () => expect(await read()).toMatchObject([state]), WAIT);
   }
 
   /** Promotes the standby; the roles are swapped. Returns `performance.now()` when the promotion is complete. */
@@ -95,37 +83,6 @@ export class ReplicatedPostgres {
     await runFromPage(CONTINUE_WITHOUT_STANDBY, (script) => this.primary.run(script));
   }
 
-  async remove(): Promise<void> {
-    await Promise.all([this.#proxy.kill(), this.primary.kill(), this.standby.kill()]);
-  }
-}
-
-/** `expect.poll` works only in tests. */
-const WAIT = { timeout: 30_000, interval: 20 };
-
-const waitForReplication = (primary: PostgresServer, state: { state: string; sync_state?: string }) =>
-  vi.waitFor(async () => {
-    expect(await primary.query("SELECT state, sync_state FROM pg_stat_replication")).toMatchObject([state]);
-  }, WAIT);
-
-async function startHaproxy(
-  folder: string,
-  port: number,
-  servers: PostgresServer[],
-): Promise<ExternalServer> {
-  let config = await readFile(join(packageRoot(), "deploy/haproxy-postgres.cfg"), "utf8");
-  const replace = (from: string, to: string) => {
-    expect(config.split(from), from).toHaveLength(2);
-    config = config.replace(from, to);
-  };
-  replace("bind :5432", `bind 127.0.0.1:${port}`);
-  for (const [index, server] of servers.entries())
-    replace(`10.0.0.2${index + 1}:5432`, `127.0.0.1:${server.port}`);
-  const path = join(folder, "haproxy.cfg");
-  await writeFile(path, config);
-  const binary = findCommand("haproxy");
-  if (!binary) throw new Error("HAProxy is missing: apt-get install haproxy.");
-  const proxy = new ExternalServer(binary, ["-f", path], port);
-  await proxy.start();
-  return proxy;
+  /** Each server is killed after the test file. */
+  async remove(): Promise<void> {}
 }

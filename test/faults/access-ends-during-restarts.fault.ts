@@ -1,10 +1,9 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { asOperator, makeKey, makeUser, setRole } from "../support/factories.js";
-import { countOutcomes, type Load, sendRequest, startLoad } from "../support/http-client.js";
+import { asOperator, makeKey, makeUser, setRole, type TestKey } from "../support/factories.js";
+import { type Load, sendRequest, startLoad } from "../support/http-client.js";
 import type { ShutdownSignal } from "../support/postgres-cluster.js";
-import { countValues } from "../support/statistics.js";
 import { PostgresService } from "./postgres-service.js";
 import { scaleRounds } from "./rounds.js";
 
@@ -35,10 +34,16 @@ interface Subject {
   load: Load;
 }
 
+/** Up to 1 ms late: `Date.now()` is a whole millisecond, rounded down. */
 const performanceTimeOf = (instant: string) => performance.now() + (Date.parse(instant) - Date.now());
 
-const watch = (key: string) =>
-  startLoad(2, (n) => sendRequest(`${service.gateway(n).url}${path}`, key, { agent }), 15);
+/** Until the time is known, it is NaN. */
+const watch = (what: string, { key }: TestKey, endsAt = Number.NaN): Subject => ({
+  what,
+  refusal: what === "membership" ? 404 : 401,
+  endsAt,
+  load: startLoad(2, (n) => sendRequest(`${service.gateway(n).url}${path}`, key, { agent }), 15),
+});
 
 async function startSubjects(): Promise<[Subject, ...Subject[]]> {
   const { services, userId, listing } = service.fixture;
@@ -53,16 +58,11 @@ async function startSubjects(): Promise<[Subject, ...Subject[]]> {
   const rotated = await makeKey(services, userId);
   const revoked = await makeKey(services, userId);
   const subjects: [Subject, ...Subject[]] = [
-    { what: "expired key", refusal: 401, endsAt: performanceTimeOf(expiresAt), load: watch(expiring.key) },
-    {
-      what: "grace period",
-      refusal: 401,
-      endsAt: performanceTimeOf(replaces.expiresAt),
-      load: watch(graced.key),
-    },
-    { what: "membership", refusal: 404, endsAt: Number.NaN, load: watch(memberKey.key) },
-    { what: "rotation without grace", refusal: 401, endsAt: Number.NaN, load: watch(rotated.key) },
-    { what: "revocation", refusal: 401, endsAt: Number.NaN, load: watch(revoked.key) },
+    watch("expired key", expiring, performanceTimeOf(expiresAt)),
+    watch("grace period", graced, performanceTimeOf(replaces.expiresAt)),
+    watch("membership", memberKey),
+    watch("rotation without grace", rotated),
+    watch("revocation", revoked),
   ];
   await sleepUntil(subjects[0].endsAt + DOWN_FROM_MS - 300);
   await Promise.all([
@@ -89,7 +89,7 @@ function checkSubject({ what, refusal, endsAt, load }: Subject): number {
   expect(accepted.length + withStatus(refusal).length + withStatus(503).length, what).toBe(responses.length);
   const firstRefusalAt = withStatus(refusal)[0]?.receivedAt;
   if (what === "expired key" || what === "grace period")
-    expect(firstRefusalAt, `${what}: refused too early`).toBeGreaterThan(endsAt);
+    expect(firstRefusalAt, `${what}: refused too early`).toBeGreaterThan(endsAt - 1);
   return delayMs;
 }
 
@@ -114,7 +114,6 @@ test.each([
   async (_, downMs) => {
     const delays: number[] = [];
     let restarts = 0;
-    const counts: Record<string, unknown>[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const subjects = await startSubjects();
       const [{ endsAt }] = subjects;
@@ -124,15 +123,10 @@ test.each([
       await Promise.all(subjects.map(({ load }) => load.stop()));
       delays.push(...subjects.map(checkSubject));
       const responses = subjects.flatMap(({ load }) => load.responses);
-      expect(
-        countValues(responses.map(({ status }) => status))[503],
-        "while Postgres is down",
-      ).toBeGreaterThan(0);
-      counts.push(...subjects.map(({ what, load }) => ({ what, ...countOutcomes(load) })));
+      expect(responses.filter(({ status }) => status === 503).length, "while down").toBeGreaterThan(0);
     }
     console.info(
       `${ROUNDS} rounds, ${restarts} restarts, last accepted request ${Math.max(...delays).toFixed()} ms after`,
-      counts,
     );
   },
 );

@@ -1,11 +1,8 @@
 import { beforeAll, describe, it } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
-import { afterFile } from "../support/after-file.js";
+import { ReplicatedPostgres } from "../failover/replicated-postgres.js";
 import { type Fixture, makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
 import { floodLockedListing, saturate, sendListsAtOnce } from "../support/noisy-tenants.js";
-import { PostgresCluster } from "../support/postgres-cluster.js";
-import { runSql } from "../support/run-sql.js";
-import { createStandby } from "./create-standby.js";
 
 let fixture: Fixture;
 let url: string;
@@ -28,21 +25,17 @@ describe("other key holders' requests and health checks of the same process take
 
 describe("at twice the load that a process carries, of which one of 50 key holders sends 90 %", () => {
   beforeAll(() => start());
-  it("the others' requests take less than 500 ms (p99), and none fails", () =>
-    saturate(url, fixture.services));
+  it("the others' requests take less than 500 ms (p99), and none fails", () => saturate(url, fixture.services));
 });
 
 describe("with a synchronous standby that applies commits 10 ms late, and commits wait for it, the same takes less than 100 ms", () => {
   beforeAll(async () => {
-    const primary = await PostgresCluster.create();
-    afterFile(() => primary.remove());
-    const standby = await createStandby(primary, { recovery_min_apply_delay: "10ms" });
-    afterFile(() => standby.remove());
-    await migrate(primary.url);
-    for (const setting of ["synchronous_commit = remote_apply", "synchronous_standby_names = '*'"])
-      await runSql(primary.url, `ALTER SYSTEM SET ${setting}`);
-    await runSql(primary.url, "SELECT pg_reload_conf()");
-    await start(primary.url);
+    const { url: databaseUrl, primary, standby } = await ReplicatedPostgres.create();
+    await standby.query("ALTER SYSTEM SET recovery_min_apply_delay = '10ms'");
+    await primary.query("ALTER SYSTEM SET synchronous_commit = remote_apply");
+    for (const server of [standby, primary]) await server.query("SELECT pg_reload_conf()");
+    await migrate(databaseUrl);
+    await start(databaseUrl);
   });
   whileListingIsLocked();
 });

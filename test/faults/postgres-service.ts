@@ -1,15 +1,10 @@
 import { expect } from "vitest";
 import { migrate } from "../../prisma/migrate.js";
 import { afterFile } from "../support/after-file.js";
-import {
-  type Fixture,
-  type GatewayProcess,
-  makeFixture,
-  startGatewayProcesses,
-} from "../support/gateway-processes.js";
+import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcesses } from "../support/gateway-processes.js";
 import { slowestMs, type TimedResponse } from "../support/http-client.js";
 import { type MailServer, mailEnv, startMailServer } from "../support/mail-server.js";
-import { PostgresCluster, type PostgresClusterOptions } from "../support/postgres-cluster.js";
+import { PostgresCluster } from "../support/postgres-cluster.js";
 import { type RunningProcess, spawnCli } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
 import { seededRandom } from "../support/statistics.js";
@@ -22,10 +17,6 @@ interface ServiceOptions {
   settings?: Record<string, string>;
 }
 
-export interface PostgresServiceOptions extends ServiceOptions {
-  cluster?: PostgresClusterOptions;
-}
-
 /** An empty database of the service. */
 interface OwnPostgres {
   /** postgres:// URL. */
@@ -33,12 +24,6 @@ interface OwnPostgres {
   /** Stops Postgres and removes its files. */
   remove(): Promise<void>;
 }
-
-type OwnTrafficOptions = Omit<TrafficOptions, "urls" | "key" | "listingIds" | "random"> & {
-  seed: number;
-  /** Default: the listing of the fixture. */
-  listingIds?: string[];
-};
 
 /** Gateways and a key holder on a Postgres of their own, which can be stopped and frozen. Closed after the test file. */
 export class PostgresService<Postgres extends OwnPostgres = PostgresCluster> {
@@ -55,19 +40,19 @@ export class PostgresService<Postgres extends OwnPostgres = PostgresCluster> {
     this.#processes = gateways.map(({ process }) => process);
   }
 
-  static async start(options: PostgresServiceOptions = {}): Promise<PostgresService> {
-    return PostgresService.startOn(await PostgresCluster.create(options.cluster), options);
+  static async start(options: ServiceOptions = {}): Promise<PostgresService> {
+    return PostgresService.startOn(await PostgresCluster.create(), options);
   }
 
   /** Starts it on a Postgres of the test, and removes that Postgres after the test file. */
   static async startOn<Postgres extends OwnPostgres>(
     cluster: Postgres,
-    options: ServiceOptions = {},
+    { gateways: count = 2, settings }: ServiceOptions = {},
   ): Promise<PostgresService<Postgres>> {
     try {
       await migrate(cluster.url);
-      const fixture = await makeFixture(cluster.url, options.settings);
-      const gateways = await startGatewayProcesses(options.gateways ?? 2, fixture.env);
+      const fixture = await makeFixture(cluster.url, settings);
+      const gateways = await startGatewayProcesses(count, fixture.env);
       const service = new PostgresService(cluster, fixture, gateways);
       afterFile(() => service.close());
       return service;
@@ -92,58 +77,45 @@ export class PostgresService<Postgres extends OwnPostgres = PostgresCluster> {
   }
 
   /** Creates clients of the gateways. They send nothing yet. */
-  createTraffic({ seed, listingIds, ...options }: OwnTrafficOptions): Traffic {
+  createTraffic({ seed, ...options }: Pick<TrafficOptions, "perSecond" | "mix"> & { seed: number }): Traffic {
     const { key, listing } = this.fixture;
-    const urls = this.gateways.map(({ url }) => url);
-    const random = seededRandom(seed);
     const traffic = new Traffic({
       ...options,
-      urls,
+      urls: this.gateways.map(({ url }) => url),
       key: key.key,
-      listingIds: listingIds ?? [listing.id],
-      random,
+      listingIds: [listing.id],
+      random: seededRandom(seed),
     });
-    this.#closers.push(() => traffic.close());
+    this.#closers.push(() => traffic.closeConnections());
     return traffic;
   }
 
-  query<Row extends object>(sql: string, values: unknown[] = []): Promise<Row[]> {
-    return runSql<Row>(this.cluster.url, sql, values);
-  }
-
   /**
-   * Waits until every gateway has responded with success to a request of one of these kinds; by default to any request.
-   * Returns the time of the last of these first successes.
+   * Waits until every gateway has responded with success to a request of one of these kinds. Returns the time of the last of these first successes.
    */
-  async waitForSuccess(
-    traffic: Traffic,
-    since: number,
-    kinds?: readonly ResponseSample["kind"][],
-  ): Promise<number> {
-    const firstSuccess = (gateway: number) =>
-      traffic.samples.find(
-        (sample) =>
-          sample.gateway === gateway &&
-          sample.receivedAt > since &&
-          sample.status < 300 &&
-          (!kinds || kinds.includes(sample.kind)),
-      )?.receivedAt ?? Number.POSITIVE_INFINITY;
-    const last = () => Math.max(...this.gateways.map((_, gateway) => firstSuccess(gateway)));
+  async waitForSuccess(traffic: Traffic, since: number, kinds: readonly ResponseSample["kind"][]): Promise<number> {
+    const last = () => Math.max(...this.gateways.map((_, gateway) => firstSuccess(traffic, gateway, since, kinds)));
     await expect.poll(last).toBeLessThan(Number.POSITIVE_INFINITY);
     return last();
   }
 
   /** Retries failed creates; then asserts that the database has what was acknowledged, and nothing else. */
-  async expectNoViolations(what: string, traffic: Traffic, during: ResponseSample[]): Promise<void> {
+  async expectNoViolations(what: string, traffic: Traffic): Promise<void> {
     await traffic.stop();
     await traffic.retryUnacknowledged();
     const { forms, violations } = await findViolations(this.cluster.url, traffic.creates);
     console.info(
-      `${what}: ${during.length} responses meanwhile ${JSON.stringify(countStatuses(during))}, slowest ` +
-        `${slowestMs(during).toFixed()} ms; ${forms} forms of ${traffic.creates.length} creates`,
+      `${what}: ${JSON.stringify(countStatuses(traffic.samples))}, slowest ` +
+        `${slowestMs(traffic.samples).toFixed()} ms; ${forms} forms of ${traffic.creates.length} creates`,
     );
     expect([...traffic.violations, ...violations]).toEqual([]);
-    expectResponsesInTime(during);
+    expectResponsesInTime(traffic.samples);
+  }
+
+  /** Waits until workers have sent all emails. */
+  async waitForEmails(timeout = 60_000): Promise<void> {
+    const unsent = () => runSql(this.cluster.url, "SELECT id FROM notifications WHERE state <> 'sent'");
+    await expect.poll(unsent, { timeout }).toEqual([]);
   }
 
   /** Asserts that no gateway and no worker has exited. */
@@ -160,13 +132,24 @@ export class PostgresService<Postgres extends OwnPostgres = PostgresCluster> {
   }
 }
 
+/** Returns when a gateway first responded with success, to a request of any or one of these kinds; infinity if it did not. */
+export const firstSuccess = (
+  { samples }: Traffic,
+  gateway: number,
+  since: number,
+  kinds?: readonly ResponseSample["kind"][],
+): number =>
+  samples.find(
+    (sample) =>
+      sample.gateway === gateway &&
+      sample.receivedAt > since &&
+      sample.status < 300 &&
+      (!kinds || kinds.includes(sample.kind)),
+  )?.receivedAt ?? Number.POSITIVE_INFINITY;
+
 /** A request gets its response within this time, also if Postgres does not respond. */
 const MAX_RESPONSE_MS = 3_000;
 
 /** Asserts that no client waited longer than the service promises. */
 export const expectResponsesInTime = (responses: Pick<TimedResponse, "sentAt" | "receivedAt">[]) =>
   expect(slowestMs(responses), "ms of the slowest response").toBeLessThan(MAX_RESPONSE_MS);
-
-/** Ends the sessions of the service, whose processes then connect again. */
-export const END_SESSIONS =
-  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms'";

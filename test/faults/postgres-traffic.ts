@@ -3,12 +3,7 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
-import {
-  isBrokenConnection,
-  type RequestOptions,
-  sendRequest,
-  type TimedResponse,
-} from "../support/http-client.js";
+import { isBrokenConnection, type RequestOptions, sendRequest, type TimedResponse } from "../support/http-client.js";
 import { countValues } from "../support/statistics.js";
 
 /** Relative frequency of each kind of request. */
@@ -45,7 +40,6 @@ export interface SentCreate {
   body: FormBody;
   /** The form in the 201 response. */
   form?: FormV1;
-  attempts: number;
   updates: {
     sent: number;
     acknowledged: number;
@@ -109,12 +103,11 @@ export class Traffic {
     await Promise.all(this.#inFlight);
   }
 
-  /** Retries failed creates until all are acknowledged; throws after `timeoutMs`. */
-  async retryUnacknowledged(timeoutMs = 60_000): Promise<void> {
-    const until = performance.now() + timeoutMs;
+  /** Retries failed creates until all are acknowledged; throws after a minute. */
+  async retryUnacknowledged(): Promise<void> {
+    const until = performance.now() + 60_000;
     while (this.#failed.length > 0) {
-      if (performance.now() > until)
-        throw new Error(`${this.#failed.length} creates were never acknowledged`);
+      if (performance.now() > until) throw new Error(`${this.#failed.length} creates were never acknowledged`);
       const batch = this.#failed.splice(0, 20);
       await Promise.all(batch.map((create) => this.#send(create)));
     }
@@ -125,15 +118,11 @@ export class Traffic {
     return (1_000 * this.#sentAt.filter((at) => at >= from && at < to).length) / (to - from);
   }
 
-  /** Closes all connections of the clients, also those with requests in flight. */
+  /** Closes all connections of the clients, also those with requests in flight. Later requests open new ones. */
   closeConnections(): void {
     const old = this.#agents;
     this.#agents = this.#options.urls.map(newAgent);
     for (const agent of old) agent.destroy();
-  }
-
-  close(): void {
-    for (const agent of this.#agents) agent.destroy();
   }
 
   async #run(): Promise<void> {
@@ -162,7 +151,7 @@ export class Traffic {
       case "fetch":
         return create ? this.#fetch(create) : this.#list();
       case "listing":
-        return this.#listing();
+        return this.#fetchListing();
     }
   }
 
@@ -187,7 +176,7 @@ export class Traffic {
     // Every third create notifies a guest.
     if (index % 3 === 0) body.guestEmail = `guest${index}@example.com`;
     const updates = { sent: 0, acknowledged: 0, isInFlight: false, possibleBodies: [body] };
-    const create: SentCreate = { index, key: randomUUID(), body, attempts: 0, updates };
+    const create: SentCreate = { index, key: randomUUID(), body, updates };
     this.creates.push(create);
     return create;
   }
@@ -204,7 +193,6 @@ export class Traffic {
   }
 
   async #send(create: SentCreate): Promise<void> {
-    create.attempts++;
     const response = await this.#request("create", "/v1/forms", post(create));
     if (response?.status === 201) {
       create.form = response.json as FormV1;
@@ -228,9 +216,7 @@ export class Traffic {
     const response = await this.#request("update", `/v1/forms/${form?.id}`, { method: "PUT", body });
     if (response?.status === 200) {
       updates.acknowledged++;
-      updates.possibleBodies = updates.possibleBodies.filter(
-        (one) => one === body || this.#unconfirmed.has(one),
-      );
+      updates.possibleBodies = updates.possibleBodies.filter((one) => one === body || this.#unconfirmed.has(one));
     } else this.#unconfirmed.add(body);
     updates.isInFlight = false;
   }
@@ -243,7 +229,7 @@ export class Traffic {
       this.violations.push(`the form ${form?.id} changed its id, publicId or createdAt`);
   }
 
-  async #listing(): Promise<void> {
+  async #fetchListing(): Promise<void> {
     await this.#request("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
   }
 

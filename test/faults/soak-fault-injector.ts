@@ -2,12 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ExternalServer } from "../support/external-server.js";
 import type { PostgresCluster, ShutdownSignal } from "../support/postgres-cluster.js";
 import { runSql } from "../support/run-sql.js";
-import { END_SESSIONS } from "./postgres-service.js";
 import type { Traffic } from "./postgres-traffic.js";
 import type { SoakProcess } from "./soak-process.js";
 
+const END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms'";
+
 /** What the injector breaks. */
-export interface Targets {
+interface Targets {
   cluster: PostgresCluster;
   /** The gateway to kill; the other one keeps running. */
   gateway: SoakProcess;
@@ -23,6 +24,8 @@ export interface InjectedFault {
   kind: string;
   startedAt: number;
   endedAt: number;
+  /** When Postgres accepted connections again, if it was restarted. */
+  acceptingAt?: number;
 }
 
 const SHUTDOWN_SIGNALS: ShutdownSignal[] = ["SIGINT", "SIGQUIT", "SIGKILL"];
@@ -55,21 +58,20 @@ export class FaultInjector {
     // Every kind once in random order, then again, so that a short run has all kinds.
     while (!this.#stopping.signal.aborted) {
       for (const [kind, inject] of this.#shuffled(this.#kinds())) {
-        await sleep(this.#randomBetween(1_000, 4_000), undefined, { signal: this.#stopping.signal }).catch(
-          () => {},
-        );
+        await sleep(this.#randomBetween(1_000, 4_000), undefined, { signal: this.#stopping.signal }).catch(() => {});
         if (this.#stopping.signal.aborted) return;
         const startedAt = performance.now();
-        await inject();
-        this.injected.push({ kind, startedAt, endedAt: performance.now() });
+        const acceptingAt = await inject();
+        const endedAt = performance.now();
+        this.injected.push({ kind, startedAt, endedAt, ...(typeof acceptingAt === "number" && { acceptingAt }) });
       }
     }
   }
 
-  #kinds(): [string, () => Promise<void>][] {
+  #kinds(): [string, () => Promise<unknown>][] {
     const { gateway, worker, cluster, redis, traffic } = this.#targets;
     const signal = SHUTDOWN_SIGNALS[Math.floor(this.#random() * SHUTDOWN_SIGNALS.length)] ?? "SIGQUIT";
-    const kinds: [string, () => Promise<void>][] = [
+    const kinds: [string, () => Promise<unknown>][] = [
       ["gateway killed", () => this.#restart(gateway, () => gateway.stop("SIGKILL"))],
       ["gateway stopped", () => this.#restart(gateway, () => gateway.stop("SIGTERM"))],
       ["worker killed", () => this.#restart(worker, () => worker.stop("SIGKILL"))],
@@ -89,10 +91,10 @@ export class FaultInjector {
     return kinds;
   }
 
-  async #restart(target: { start(): Promise<unknown> }, stop: () => Promise<unknown>): Promise<void> {
+  async #restart<Result>(target: { start(): Promise<Result> }, stop: () => Promise<unknown>): Promise<Result> {
     await stop();
     await this.#pause(100, 2_000);
-    await target.start();
+    return target.start();
   }
 
   #shuffled<Item>(items: Item[]): Item[] {

@@ -28,26 +28,16 @@ test.each<[string, MemorySample[], string]>([
     "leaks",
   ],
   [
-    "100 bytes per request, at 100 requests per second, is a leak after 10 minutes",
-    samplesOf(10, (at) => at * 100 * 100),
-    "leaks",
-  ],
-  [
     "memory outside the heap that grows by 20 MB per minute is a leak",
     samplesOf(3, (at) => (at * 20 * 2 ** 20) / 60, "rssBytes"),
     "leaks",
   ],
-  [
-    "memory that doubles at once and stays is a leak",
-    samplesOf(10, (at) => (at > 200 ? HEAP_BYTES : 0)),
-    "leaks",
-  ],
+  ["memory that doubles at once and stays is a leak", samplesOf(10, (at) => (at > 200 ? HEAP_BYTES : 0)), "leaks"],
   [
     "a quarter without samples is too short to judge",
     samplesOf(3, () => 0).filter(({ seconds }) => seconds < 90 || seconds > 130),
     "too short to judge",
   ],
-  ["less than 3 minutes is too short to judge", samplesOf(2, (at) => at * 1e6), "too short to judge"],
   ["nothing is too short to judge", [], "too short to judge"],
 ])("the memory check of the soak: %s", (_, samples, verdict) => {
   expect(judgeMemory(samples).verdict).toBe(verdict);

@@ -56,27 +56,3 @@ test("after a long database outage, the notifications of a running worker are no
   const takeovers = [...sender.lines, ...idle.lines].filter(({ message }) => message.startsWith("took over"));
   expect(takeovers).toEqual([]);
 }, 200_000);
-
-test("a worker that cannot record the outcome of a notification records it when the database is back", async () => {
-  const services = await openTestServices();
-  const holder = await makeListingOwner(services);
-  const mailServer = await openMailServer();
-  mailServer.holdRcpt();
-  mailServer.rcptErrors.push({ code: 451, text: "busy" });
-  const proxy = await TcpProxy.start(services.db.url);
-  onTestFinished(() => proxy.close());
-  const lines = await startTestWorker(
-    await openServicesWithMail(services, mailServer.url, { DATABASE_URL: proxy.url }),
-  );
-  await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-  await expect.poll(() => mailServer.rcptCount).toBe(1);
-  proxy.cut();
-  mailServer.releaseRcpt();
-  const countLogged = (beginning: string) =>
-    lines.filter(({ message }) => message.startsWith(beginning)).length;
-  await expect.poll(() => countLogged("cannot record the outcome")).toBe(1);
-  proxy.restore();
-  await expect.poll(() => recipientsOf(mailServer), { timeout: 60_000 }).toEqual(["guest@example.com"]);
-  await expect.poll(() => listNotifications(services)).toEqual([]);
-  expect(countLogged("took over")).toBe(0);
-}, 180_000);

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inject } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { ExternalServer } from "../support/external-server.js";
 import { freePort } from "../support/network.js";
 import { runSql } from "../support/run-sql.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 const PASSWORD = "not-a-secret";
 /** The database name that PgBouncer exposes, which differs from the real name. */
@@ -36,32 +36,7 @@ export async function startPooledDatabase(binary: string, sessions = FEW_SESSION
   afterFile(() => runSql(server.href, `DROP DATABASE ${database} WITH (FORCE)`));
   await runSql(server.href, `ALTER DATABASE ${database} SET timezone TO 'America/New_York'`);
   const port = await freePort();
-  await startPgBouncer(binary, { port, server, role, database, sessions });
-  const urlOf = (path: string, user: string, password: string, host = server.host) =>
-    `postgres://${user}:${password}@${host}/${path}`;
-  const admin = new URL(server);
-  admin.pathname = database;
-  return {
-    url: urlOf(ALIAS, role, PASSWORD, `127.0.0.1:${port}`),
-    directUrl: urlOf(database, role, PASSWORD),
-    adminUrl: admin.href,
-    role,
-    database,
-  };
-}
-
-interface PgBouncerOptions {
-  port: number;
-  /** Postgres. */
-  server: URL;
-  role: string;
-  database: string;
-  sessions: number;
-}
-
-async function startPgBouncer(binary: string, { port, server, role, database, sessions }: PgBouncerOptions) {
-  const folder = await mkdtemp(join(tmpdir(), "guest-forms-pgbouncer-"));
-  afterFile(() => rm(folder, { recursive: true, force: true }));
+  const folder = await makeTempFolder("pgbouncer");
   // PgBouncer refuses to run as root, so another user reads its files.
   await chmod(folder, 0o755);
   const users = join(folder, "users.txt");
@@ -81,10 +56,22 @@ admin_users = ${role}
 pool_mode = transaction
 default_pool_size = ${sessions}
 max_client_conn = 200
+server_login_retry = 1
 `,
   );
   const userFlags = process.getuid?.() === 0 ? ["-u", "postgres"] : [];
   await new ExternalServer(binary, [...userFlags, ini], port).start();
+  const urlOf = (path: string, user: string, password: string, host = server.host) =>
+    `postgres://${user}:${password}@${host}/${path}`;
+  const admin = new URL(server);
+  admin.pathname = database;
+  return {
+    url: urlOf(ALIAS, role, PASSWORD, `127.0.0.1:${port}`),
+    directUrl: urlOf(database, role, PASSWORD),
+    adminUrl: admin.href,
+    role,
+    database,
+  };
 }
 
 /** Replaces the open sessions, as the operator does after the first `migrate`. */

@@ -5,7 +5,7 @@ import express from "express";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { sendEnvelope } from "../../gateway/http/envelope.js";
-import { Unavailable } from "../../server/failures.js";
+import { Unavailable } from "../../server/database/failures.js";
 
 /** Returns the messages that are logged if a request fails after its response was sent. */
 async function messagesLoggedFor(failure: Error): Promise<string[]> {
@@ -24,10 +24,7 @@ async function messagesLoggedFor(failure: Error): Promise<string[]> {
   return lines;
 }
 
-test("an unexpected error after the deadline response is logged", async () => {
-  expect(await messagesLoggedFor(new TypeError("a bug"))).toEqual(["request failed"]);
-});
-
-test("an outage after the deadline response is not logged again", async () => {
-  expect(await messagesLoggedFor(new Unavailable("the request took too long"))).toEqual([]);
-});
+test.each([
+  ["an unexpected error after the deadline response is logged", new TypeError("a bug"), ["request failed"]],
+  ["an outage after the deadline response is not logged again", new Unavailable("too long"), []],
+])("%s", async (_, failure, messages) => expect(await messagesLoggedFor(failure)).toEqual(messages));

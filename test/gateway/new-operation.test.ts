@@ -11,7 +11,7 @@ afterAll(() => void vi.resetModules());
 vi.mock(import("../../server/router.js"), async (importOriginal) => {
   const { appRouter } = await importOriginal();
   const { readingProcedure, router, writingProcedure } = await import("../../server/trpc.js");
-  const { limit } = await import("../../server/paging.js");
+  const { limit } = await import("../../server/resources/paging.js");
   const { _def, createCaller, ...routers } = appRouter;
   const added = router({
     history: readingProcedure
@@ -46,11 +46,7 @@ const send = async (method: string, path: string, init: { key?: string; body?: s
   const headers = { "X-API-Key": init.key ?? key };
   const response = await fetch(gateway.url + path, { method, headers, body: init.body ?? null });
   const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    json: text === "" ? undefined : JSON.parse(text),
-  };
+  return { status: response.status, headers: response.headers, json: text === "" ? undefined : JSON.parse(text) };
 };
 
 test("a new read operation needs only its router entry to be served over REST", async () => {
@@ -87,9 +83,6 @@ test("the OpenAPI document describes both new operations, with code samples", as
   const samples = [get, post].map((operation) =>
     operation["x-codeSamples"].map(({ source }: { source: string }) => source),
   );
-  expect(samples[0]).toEqual([
-    expect.stringContaining("/history?limit=50"),
-    expect.stringContaining("history("),
-  ]);
+  expect(samples[0]).toEqual([expect.stringContaining("/history?limit=50"), expect.stringContaining("history(")]);
   expect(samples[1]).toEqual([expect.stringContaining("-X POST"), expect.stringContaining("remind(")]);
 });

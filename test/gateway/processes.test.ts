@@ -1,17 +1,18 @@
 import { once } from "node:events";
-import { createServer, request } from "node:http";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
+import { TOKEN } from "../internal/internal-gateway.js";
 import { createTestDatabase } from "../support/database.js";
 import { listNotifications } from "../support/factories.js";
 import { makeFixture } from "../support/gateway-processes.js";
-import { sendRequest } from "../support/http-client.js";
-import { mailEnv, openMailServer } from "../support/mail-server.js";
+import { sendRequest, singleConnectionAgent } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
 import { type ProcessResult, runCli, spawnCli, spawnNode } from "../support/processes.js";
-import { runInProcess } from "../support/run-in-process.js";
+import { commandsWith } from "../support/run-in-process.js";
 import { runSql } from "../support/run-sql.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -19,18 +20,25 @@ import { uniqueStay } from "../support/stays.js";
 const TIMEOUT = { timeout: 240_000 };
 
 /** A failure is one line on standard error and nothing on standard output. */
-function expectFailure({ stdout, stderr, code }: ProcessResult, exitCode: number, message: RegExp): void {
-  expect(stderr).toMatch(message);
+function expectFailure({ stdout, stderr, code }: ProcessResult, exitCode: number, message: string): void {
   expect({ stdout, code }).toEqual({ stdout: "", code: exitCode });
   expect(stderr).toMatch(/^error: [^\n]+\n$/);
+  expect(stderr).toContain(message);
+}
+
+/** Starts `serve`, and waits until it listens. */
+async function serveWith(env: Record<string, string>, ...args: string[]) {
+  const serve = spawnCli(["serve", ...args], { env });
+  const [, url = ""] = await serve.waitForLine(/^Listening on (http:[^;]+);/, 90_000);
+  return { serve, url };
 }
 
 describe("the command line", TIMEOUT, () => {
   it("exits with 0 on success, 2 on a usage error and 1 on any other error, which has one line on standard error", async () => {
     const { version } = createRequire(import.meta.url)("../../package.json");
     expect(await runCli(["--version"])).toMatchObject({ stdout: `${version}\n`, stderr: "", code: 0 });
-    expectFailure(await runCli(["keyz"]), 2, /^error: unknown command 'keyz'/);
-    expectFailure(await runCli(["migrate"]), 1, /^error: DATABASE_URL is not set/);
+    expectFailure(await runCli(["keyz"]), 2, "error: unknown command 'keyz'");
+    expectFailure(await runCli(["migrate"]), 1, "error: DATABASE_URL is not set");
     const group = await runCli(["keys"]);
     expect(group).toMatchObject({ stdout: "", code: 2 });
     expect(group.stderr).toMatch(/^Usage: guest-forms keys/);
@@ -45,19 +53,24 @@ describe("the command line", TIMEOUT, () => {
       }`);
     const register = script(`import { register } from "node:module"; register(${JSON.stringify(loader)});`);
     const program = join(packageRoot(), "dist/gateway/cli.js");
-    for (const [command, help] of [
-      [["keys", "rotate"], /--grace <span> [\s\S]*default: 24h[\s\S]*Example:\n {2}guest-forms keys rotate/],
-      [["serve"], /DRAIN_SECONDS\n[\s\S]*\(default: 10\)/],
-    ] as const) {
-      const args = ["--import", register, program, ...command, "--help"];
-      const { stdout, stderr, code } = await spawnNode(args).done;
-      expect({ stdout, code }).toEqual({ stdout: expect.stringMatching(help), code: 0 });
-      expect(stderr).toContain("/node_modules/commander/");
-      expect(stderr).not.toMatch(/\/(node_modules\/(@prisma|pg|express|@trpc)|prisma\/client)\//);
-    }
+    const help = await spawnNode(["--import", register, program, "keys", "rotate", "--help"]).done;
+    const stdout = expect.stringMatching(
+      /--grace <span> [\s\S]*default: 24h[\s\S]*Example:\n {2}guest-forms keys rotate/,
+    );
+    expect(help).toMatchObject({ stdout, code: 0 });
+    expect(help.stderr).toContain("/node_modules/commander/");
+    expect(help.stderr).not.toMatch(/\/(node_modules\/(@prisma|pg|express|@trpc)|prisma\/client)\//);
   });
 
-  it.each(["serve", "worker", "dev"])(
+  it("migrate --json prints what was applied, and migrate --dry-run what is pending", async () => {
+    const { url: DATABASE_URL } = await createTestDatabase();
+    const { text, json } = commandsWith({ DATABASE_URL });
+    expect(await json("migrate")).toEqual({ applied: [] });
+    expect(await json("migrate", "--dry-run")).toEqual({ pending: [] });
+    expect(await text("migrate", "--dry-run")).toBe("The database is already up to date.\n");
+  });
+
+  it.each(["serve", "worker"])(
     "%s with an unreachable database prints its host and port without the password, and exits with 1",
     async (command) => {
       const port = await freePort();
@@ -69,116 +82,81 @@ describe("the command line", TIMEOUT, () => {
     },
   );
 
-  it("two migrate commands at the same time apply each migration once, and a later one applies none", async () => {
-    const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
-    const runs = await Promise.all(
-      [1, 2].map(() => runCli(["migrate", "--json"], { env: { DATABASE_URL } })),
-    );
-    expect(runs.map(({ code }) => code)).toEqual([0, 0]);
-    const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout).applied);
-    expect(applied.length).toBeGreaterThan(0);
-    expect(new Set(applied).size).toBe(applied.length);
-    expect((await runInProcess(["migrate"], { DATABASE_URL })).stdout).toBe(
-      "The database is already up to date.\n",
-    );
-  });
-});
-
-describe("serve and worker", TIMEOUT, () => {
-  it("serve finishes a request in flight after SIGTERM and exits with 0", async () => {
-    const { env, listing, key } = await makeFixture();
-    const serve = spawnCli(["serve", "--json"], { env });
-    const [, address = ""] = await serve.waitForLine(/^\{"url":"(.+)"\}$/);
-    const body = JSON.stringify(uniqueStay(listing.id));
-    const sent = request(`${address}/v1/forms`, {
-      method: "POST",
-      headers: { "X-API-Key": key.key, "Content-Type": "application/json", "Content-Length": body.length },
-    });
-    const answered = once(sent, "response");
-    await new Promise((flushed) => sent.write(body.slice(0, 20), flushed));
-    // A response to a later request shows that this one has begun.
-    expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    const stopped = serve.stop("SIGTERM");
-    const isOpen = () =>
-      fetch(`${address}/livez`).then(
-        () => true,
-        () => false,
-      );
-    await expect.poll(isOpen).toBe(false);
-    sent.end(body.slice(20));
-    const [response] = await answered;
-    expect(response.statusCode).toBe(201);
-    response.resume();
-    const { code, stdout, stderr } = await stopped;
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `{"url":"${address}"}\n` });
-    for (const line of stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
-  });
-
-  it("serve --no-worker leaves notifications to worker, and both exit with 0 on SIGINT", async () => {
-    const { env, services, listing, key } = await makeFixture();
-    const serve = spawnCli(["serve", "--no-worker"], { env });
-    const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
-    const body = uniqueStay(listing.id, { guestEmail: "guest@example.com" });
-    const answer = await sendRequest(`${address}/v1/forms`, key.key, { method: "POST", body });
-    const form = answer.json as { id: string };
-    expect(answer.status).toBe(201);
-    const waiting = { formId: form.id, state: "waiting", attempts: 0, lastError: null };
-    const json = await runInProcess(["notifications", "--json"], env);
-    expect(JSON.parse(json.stdout)).toMatchObject({ items: [waiting], nextCursor: null });
-    const text = await runInProcess(["notifications"], env);
-    expect(text.stdout).toMatch(/^ID +FORM ID +STATE[\s\S]* waiting /);
-
-    const mailServer = await openMailServer();
-    const worker = spawnCli(["worker", "--json"], { env: { ...env, ...mailEnv(mailServer.url) } });
-    await worker.waitForLine(/^\{"concurrency":2\}$/);
-    const [output] = await worker.waitForLine(/"msg":"notification /);
-    expect(output).not.toContain("guest@example.com");
-    const readNotifications = () => listNotifications(services);
-    await vi.waitFor(async () => expect(await readNotifications()).toEqual([]), 60_000);
-    expect((await worker.stop("SIGINT")).code).toBe(0);
-    expect((await serve.stop("SIGINT")).code).toBe(0);
-  });
-
-  it("serve starts while migrations are pending, warns first, and is ready after migrate; a closed terminal (SIGHUP) shuts down serve and worker gracefully", async () => {
-    const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
-    const env = { DATABASE_URL, APP_SECRETS: "0123456789abcdef0123456789abcdef" };
-    const serve = spawnCli(["serve", "--no-worker"], { env: { ...env, PORT: "0" } });
-    const [, address] = await serve.waitForLine(/^Listening on (http:\S+);/);
-    // Before any other message about the database.
-    expect(serve.stderr.split("\n")[0]).toMatch(/migrations are pending: run `guest-forms migrate`/);
-    expect((await fetch(`${address}/readyz`)).status).toBe(503);
-    expect(await runInProcess(["migrate"], env)).toMatchObject({ code: 0, message: "" });
-    await expect.poll(async () => (await fetch(`${address}/readyz`)).status).toBe(200);
-    const worker = spawnCli(["worker"], { env });
-    await worker.waitForLine(/^Sending notifications/);
-    for (const running of [serve, worker])
-      expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
-  });
-
-  it("migrate --dry-run prints the SQL and locks of pending migrations, and changes nothing", async () => {
-    const { url: DATABASE_URL } = await createTestDatabase();
-    const upToDate = await runInProcess(["migrate", "--dry-run"], { DATABASE_URL });
-    expect(upToDate).toMatchObject({ code: 0, stdout: "The database is already up to date.\n" });
-    const name = "20261123000000_notification_crashes";
-    await runSql(DATABASE_URL, "ALTER TABLE notifications DROP COLUMN crashes");
-    await runSql(DATABASE_URL, `DELETE FROM _prisma_migrations WHERE migration_name = '${name}'`);
-    const dryRun = await runInProcess(["migrate", "--dry-run"], { DATABASE_URL });
-    expect(dryRun.stdout).toBe(
-      `-- Migration ${name}\n\n-- Locks: notifications ACCESS EXCLUSIVE\n` +
-        'ALTER TABLE "notifications" ADD COLUMN     "crashes" INTEGER NOT NULL DEFAULT 0;\n',
-    );
-    const json = await runInProcess(["migrate", "--dry-run", "--json"], { DATABASE_URL });
-    expect(JSON.parse(json.stdout)).toMatchObject({ pending: [{ name, statements: [{ locks: [{}] }] }] });
-  });
-
-  it("a port in use is reported in one line", async () => {
+  it.each([
+    ["--port", "", (port: number) => `Port ${port} on 127.0.0.1 is in use`],
+    ["INTERNAL_PORT", TOKEN, (port: number) => `port ${port} for internal tools (EADDRINUSE)`],
+  ])("a port in use is reported in one line: %s", async (_, INTERNAL_TOKEN, message) => {
     const { url: DATABASE_URL } = await createTestDatabase();
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
     const { port } = listener.address() as { port: number };
-    const env = { DATABASE_URL, LOG_LEVEL: "error" };
-    const failed = await runCli(["serve", "--port", String(port)], { env });
-    expectFailure(failed, 1, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
+    const env = { DATABASE_URL, LOG_LEVEL: "error", INTERNAL_TOKEN, INTERNAL_PORT: String(port) };
+    const failed = await runCli(["serve", "--port", INTERNAL_TOKEN ? "0" : String(port)], { env });
+    expectFailure(failed, 1, message(port));
     listener.close();
+  });
+});
+
+describe("serve and worker", TIMEOUT, () => {
+  it("serve asks clients to reconnect during DRAIN_DELAY_SECONDS, and a second SIGINT ends it", async () => {
+    const { env, key } = await makeFixture();
+    const { serve, url } = await serveWith({ ...env, DRAIN_DELAY_SECONDS: "60" });
+    const list = () => sendRequest(`${url}/v1/forms`, key.key, { agent: singleConnectionAgent() });
+    expect((await list()).headers.connection).toBe("keep-alive");
+    const stopped = serve.stop("SIGINT");
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
+    const { status, headers } = await list();
+    expect([status, headers.connection]).toEqual([200, "close"]);
+    // A signal within 0.5 s counts as a duplicate.
+    await sleep(700);
+    await serve.stop("SIGINT");
+    expect((await stopped).code).toBe(130);
+  });
+
+  it("without SMTP_URL a service is ready, /readyz reports that notifications wait, and each command warns once", async () => {
+    const { env, services, listing, key } = await makeFixture(undefined, { NODE_ENV: "production" });
+    const { serve, url } = await serveWith(env);
+    const waits = { status: "ok", notifications: "waiting: SMTP_URL is not set" };
+    const ready = await fetch(`${url}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([200, waits]);
+    const worker = spawnCli(["worker", "--json"], { env });
+    await worker.waitForLine(/^\{"concurrency":0\}$/, 90_000);
+    const body = uniqueStay(listing.id, { guestEmail: "guest@example.com" });
+    const { json } = await sendRequest(`${url}/v1/forms`, key.key, { method: "POST", body });
+    const form = json as { id: string; publicId: string };
+    for (const { stderr } of [await serve.stop(), await worker.stop()]) {
+      expect(stderr.split('"msg":"notifications wait: SMTP_URL is not set"')).toHaveLength(2);
+      expect(stderr).not.toContain(form.publicId);
+    }
+    const [waiting] = await listNotifications(services);
+    expect(waiting).toMatchObject({ formId: form.id, state: "waiting", attempts: 0 });
+  });
+
+  it("serve warns once about a misspelled setting, and once about more connections than Postgres allows", async () => {
+    const { env } = await makeFixture();
+    const { serve } = await serveWith({ ...env, RATE_LIMIT_MX: "5", DATABASE_POOL_SIZE: "900" }, "--no-worker");
+    const { code, stderr } = await serve.stop();
+    expect(code).toBe(0);
+    const lines = stderr.trimEnd().split("\n");
+    expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)).toEqual([
+      expect.objectContaining({ check: "connections", msg: expect.stringMatching(/at most 901 connections/) }),
+      expect.objectContaining({ check: "settings", msg: expect.stringMatching(/RATE_LIMIT_MX .*RATE_LIMIT_MAX/) }),
+    ]);
+  });
+
+  it("serve starts while migrations are pending, warns first, and is ready once they are finished; a closed terminal (SIGHUP) shuts down serve and worker gracefully", async () => {
+    const { env } = await makeFixture();
+    const { DATABASE_URL = "" } = env;
+    await runSql(DATABASE_URL, "UPDATE _prisma_migrations SET finished_at = NULL");
+    const { serve, url } = await serveWith(env, "--no-worker");
+    // Before any other message about the database.
+    expect(serve.stderr.split("\n")[0]).toMatch(/Migrations are pending: .* Run `guest-forms migrate`/);
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+    await runSql(DATABASE_URL, "UPDATE _prisma_migrations SET finished_at = now()");
+    await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
+    const worker = spawnCli(["worker"], { env });
+    await worker.waitForLine(/^Sending notifications/);
+    for (const running of [serve, worker])
+      expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
   });
 });

@@ -1,21 +1,14 @@
-import { beforeAll, expect, test } from "vitest";
-import { openReadiness, type Readiness } from "../../gateway/http/readiness.js";
+import { expect, onTestFinished, test } from "vitest";
+import { openReadiness } from "../../gateway/http/readiness.js";
 import { readSettings } from "../../server/config.js";
 import { createTestDatabase } from "../support/database.js";
-import { makeListing } from "../support/factories.js";
-import { startTestGateway } from "../support/gateway.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";
-import { uniqueStay } from "../support/stays.js";
-
-let readiness: Readiness;
-
-beforeAll(async () => {
-  const { url } = await createTestDatabase();
-  readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000);
-  return () => readiness.close();
-});
+import { startHolderGateway } from "./holder-gateway.js";
 
 test("all checks that arrive within 500 ms after an examination share its one query", async () => {
+  const { url } = await createTestDatabase();
+  const readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000);
+  onTestFinished(() => readiness.close());
   const began = performance.now();
   const first = readiness.problem();
   expect(await first).toBeUndefined();
@@ -35,16 +28,11 @@ test("all checks that arrive within 500 ms after an examination share its one qu
 });
 
 test("/readyz returns 200 while requests that wait for a lock use all connections of the pool", async () => {
-  const gateway = await startTestGateway({ DATABASE_POOL_SIZE: 4 });
-  const services = await gateway.services();
-  const { key, userId } = await gateway.addKeyHolder();
-  const { id: listingId } = await makeListing(services, userId);
+  const { services, listingId, send, create } = await startHolderGateway({ DATABASE_POOL_SIZE: 4 });
   const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
-  const creates = Array.from({ length: 6 }, () =>
-    gateway.request({ method: "POST", path: "/v1/forms", key, body: uniqueStay(listingId) }),
-  );
+  const creates = Array.from({ length: 6 }, () => create());
   await waitForBlocked(services, 4);
-  expect((await gateway.request({ path: "/readyz" })).json).toEqual({ status: "ok" });
+  expect((await send({ path: "/readyz" })).json).toEqual({ status: "ok" });
   await lock.commit();
   for (const { status } of await Promise.all(creates)) expect(status).toBe(201);
 });

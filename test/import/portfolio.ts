@@ -1,10 +1,6 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterFile } from "../support/after-file.js";
-import { runCli } from "../support/processes.js";
-import { runSql } from "../support/run-sql.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 export interface Size {
   users: number;
@@ -12,8 +8,8 @@ export interface Size {
   membersPerListing: number;
 }
 
-/** Rows of a portfolio. `title` distinguishes versions of its listings. */
-export function portfolio({ users, listings, membersPerListing }: Size, title = "Loft"): object[] {
+/** Rows of a portfolio. */
+export function portfolio({ users, listings, membersPerListing }: Size): object[] {
   const ofUsers = Array.from({ length: users }, (_, index) => ({
     type: "user",
     externalId: `user-${index}`,
@@ -23,7 +19,7 @@ export function portfolio({ users, listings, membersPerListing }: Size, title = 
   const ofListings = Array.from({ length: listings }, (_, index) => ({
     type: "listing",
     externalId: `listing-${index}`,
-    title: `${title} ${index}`,
+    title: `Loft ${index}`,
     address: `Kanalweg ${index}`,
     city: "Berlin",
     country: "Germany",
@@ -43,27 +39,9 @@ export function portfolio({ users, listings, membersPerListing }: Size, title = 
   return [...memberships, ...ofListings, ...ofUsers];
 }
 
-let folder: string | undefined;
-
 /** Writes rows as NDJSON. The file is removed after the test file. */
-export function writeRows(name: string, rows: readonly object[]): string {
-  if (!folder) {
-    const created = mkdtempSync(join(tmpdir(), "guest-forms-import-"));
-    afterFile(() => rm(created, { recursive: true }));
-    folder = created;
-  }
-  const path = join(folder, name);
-  writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+export async function writeRows(rows: readonly object[]): Promise<string> {
+  const path = join(await makeTempFolder("import"), "portfolio.ndjson");
+  await writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   return path;
-}
-
-/** What an import has made, as sorted rows of an export, and the audited actions. */
-export async function stateOf(env: Record<string, string>): Promise<{ rows: string[]; audited: unknown[] }> {
-  const { code, stdout, stderr } = await runCli(["export", "--format", "ndjson"], { env });
-  if (code !== 0) throw new Error(stderr);
-  const audited = await runSql(
-    env.DATABASE_URL ?? "",
-    "SELECT action, count(*)::int, count(DISTINCT (subject_id, details))::int AS different FROM audit_entries GROUP BY 1 ORDER BY 1",
-  );
-  return { rows: stdout.split("\n").sort(), audited };
 }

@@ -1,21 +1,12 @@
-import { createTRPCClient, httpBatchLink, httpLink, TRPCClientError } from "@trpc/client";
+import { createTRPCClient, httpLink, TRPCClientError } from "@trpc/client";
 import type { AppRouter } from "../../server/router.js";
-import { startTestGateway, type TestGateway } from "../support/gateway.js";
-import { type RunningProcess, spawnCli } from "../support/processes.js";
+import { startTestGateway } from "../support/gateway.js";
+import { spawnCli } from "../support/processes.js";
 
 export const TOKEN = "an-internal-token-for-tests-of-more-than-32-characters";
 
-export interface InternalGateway {
-  /** URL of the internal port. */
-  url: string;
-  /** The public port, the log and the core. */
-  gateway: TestGateway;
-}
-
-/** Starts the real gateway with its internal port, both on free ports. */
-export async function startInternalGateway(
-  settings: Record<string, string | number> = {},
-): Promise<InternalGateway> {
+/** Starts the real gateway with its internal port, both on free ports. Returns the URL of the internal port. */
+export async function startInternalGateway(settings: Record<string, string | number> = {}) {
   const gateway = await startTestGateway({ INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: 0, ...settings });
   gateway.forbidInLog(TOKEN);
   const line = gateway.log.find(({ msg }) => msg === "listening for internal tools");
@@ -23,10 +14,7 @@ export async function startInternalGateway(
 }
 
 /** Starts `guest-forms serve` with its internal port, both on free ports. */
-export async function spawnInternalGateway(
-  args: string[],
-  env: Record<string, string>,
-): Promise<{ url: string; publicUrl: string; service: RunningProcess }> {
+export async function spawnInternalGateway(args: string[], env: Record<string, string>) {
   const service = spawnCli(["serve", "--json", ...args], {
     env: { PORT: "0", INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: "0", ...env },
   });
@@ -35,23 +23,17 @@ export async function spawnInternalGateway(
   return { url, publicUrl: JSON.parse(text).url, service };
 }
 
-/** tRPC's client, as the operator or on behalf of a user. `batch` sends the calls of one tick together. */
+/** tRPC's client, as the operator or on behalf of a user. */
 export function createInternalClient(
   url: string,
-  {
-    userId,
-    headers,
-    batch = false,
-  }: { userId?: string; headers?: Record<string, string>; batch?: boolean } = {},
+  { userId, headers }: { userId?: string; headers?: Record<string, string> } = {},
 ) {
-  const options = {
+  const link = httpLink({
     url: `${url}/trpc`,
     headers: { Authorization: `Bearer ${TOKEN}`, ...(userId && { "X-User-Id": userId }), ...headers },
-  };
-  return createTRPCClient<AppRouter>({ links: [batch ? httpBatchLink(options) : httpLink(options)] });
+  });
+  return createTRPCClient<AppRouter>({ links: [link] });
 }
-
-export type Client = ReturnType<typeof createInternalClient>;
 
 /** Returns the error of a call as the client receives it. */
 export async function errorOf(call: Promise<unknown>) {

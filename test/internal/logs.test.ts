@@ -13,7 +13,7 @@ const UNKNOWN = generateKey("READ_WRITE");
 const READ_ONLY = generateKey("READ_ONLY");
 
 test("every log line of the service is JSON without a key, token or email address in any encoding, whatever requests, calls and errors of Postgres contain", async () => {
-  const services = await openTestServices({ APP_SECRETS: "" });
+  const services = await openTestServices();
   const { id: userId } = await makeUser(services, { email: HOST, name: HOST });
   const { id: listingId } = await makeListing(services, userId);
   const { key, id: keyId } = await makeKey(services, userId, { label: HOST });
@@ -27,6 +27,7 @@ test("every log line of the service is JSON without a key, token or email addres
   const body = fixedStay(listingId, { guestEmail: GUEST });
   const create = { method: "POST", headers: { "Idempotency-Key": `${GUEST} ${key}` }, body };
   const basic = `Basic ${Buffer.from(`${HOST}:${key}`).toString("base64")}`;
+  expect(await (await fetch(`${publicUrl}/readyz`)).json()).toEqual({ status: "ok" });
   const created = await sendRequest(`${publicUrl}/v1/forms`, key, create);
   const requests: [string, string, Parameters<typeof sendRequest>[2]?][] = [
     ["/v1/forms", key, { method: "POST", body: { ...body, [GUEST]: key, [key]: GUEST } }],
@@ -38,11 +39,8 @@ test("every log line of the service is JSON without a key, token or email addres
     ["/v1/forms", key, { method: "PURGE", headers: { [key]: GUEST, Origin: `https://${key}` } }],
     ["/v1/forms", readOnlyKey, { method: "POST", body }],
     ["/v1/listings", `${readOnlyKey}x`],
-    [
-      `/${key}`,
-      key,
-      { headers: { "User-Agent": key, Referer: `https://x.test/?for=${GUEST}`, Cookie: key } },
-    ],
+    [`/${key}`, key, { headers: { "User-Agent": key, Referer: `https://x.test/?${GUEST}`, Cookie: key } }],
+    [`/v1/${TOKEN}?token=${TOKEN}`, TOKEN, { headers: { "X-API-Key": TOKEN, "User-Agent": TOKEN } }],
     ["/v1/listings", UNKNOWN, { headers: { "X-API-Key": key, traceparent: key } }],
     ["/v1/listings", UNKNOWN, { headers: { Authorization: basic } }],
   ];
@@ -53,8 +51,12 @@ test("every log line of the service is JSON without a key, token or email addres
   await errorOf(core.users.create.mutate({ email: HOST }));
   await errorOf(core.keys.revoke.mutate({ id: key }));
   await errorOf(createInternalClient(url, { userId: HOST }).listings.list.query({}));
-  await fetch(`${url}/trpc/${key}?input=${GUEST}`, { headers: { Authorization: `Bearer ${TOKEN}` } });
+  const authorized = { Authorization: `Bearer ${TOKEN}` };
+  await fetch(`${url}/trpc/${key}?input=${GUEST}`, { headers: authorized });
   await fetch(`${url}/trpc/keys.list`, { headers: { Authorization: `Bearer ${key}` } });
+  await fetch(`${url}/trpc/users.list`, { headers: { ...authorized, "X-User-Id": TOKEN, Cookie: TOKEN } });
+  await fetch(`${url}/trpc/forms.create`, { method: "POST", headers: authorized, body: TOKEN });
+  await fetch(`${url}/${TOKEN}?token=${TOKEN}`, { headers: { Authorization: `Basic ${TOKEN}` } });
   // Error messages of Postgres quote values.
   await services.db.pool.query(
     `CREATE FUNCTION complain() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -84,7 +86,7 @@ test("every log line of the service is JSON without a key, token or email addres
     .split("\n")
     .map((line) => JSON.parse(line));
   const logged = lines.filter(({ msg }) => msg === "request");
-  expect(new Set(logged.map(({ correlationId }) => correlationId)).size).toBe(requests.length + 8);
+  expect(new Set(logged.map(({ correlationId }) => correlationId)).size).toBe(requests.length + 12);
   const correlationId = created.headers["x-correlation-id"];
   expect(logged.find((line) => line.correlationId === correlationId)).toMatchObject({
     keyId,

@@ -1,46 +1,31 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
-import { makeListing } from "../support/factories.js";
+import { makeListing, TEST_SECRET } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
-import { freePort } from "../support/network.js";
+import { freePort, listenLocally } from "../support/network.js";
 import { spawnNode } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
-import {
-  createInternalClient,
-  spawnInternalGateway,
-  startInternalGateway,
-  TOKEN,
-} from "./internal-gateway.js";
-
-interface Batch {
-  method?: string | undefined;
-  url?: string | undefined;
-  type?: string | undefined;
-  extra?: string | string[] | undefined;
-}
+import { createInternalClient, spawnInternalGateway, startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 /** A receiver of traces, and a gateway that sends its traces there. */
 async function startTracedGateway(env: Record<string, string> = {}) {
   const bodies: Buffer[] = [];
-  const batches: Batch[] = [];
+  const batches: unknown[] = [];
   const receiver = createServer(async (req, res) => {
     const { method, url, headers } = req;
     bodies.push(await buffer(req));
     batches.push({ method, url, type: headers["content-type"], extra: headers["x-extra"] });
     res.setHeader("Content-Type", "application/x-protobuf").end();
-  }).listen(0, "127.0.0.1");
-  await once(receiver, "listening");
-  const { port } = receiver.address() as AddressInfo;
+  });
+  const port = await listenLocally(receiver);
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, ...env };
   // OpenTelemetry reads its settings from the environment.
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
@@ -54,49 +39,37 @@ async function startTracedGateway(env: Record<string, string> = {}) {
   return { url, gateway, stop };
 }
 
-describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
+describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", async () => {
   const traceId = randomBytes(16).toString("hex");
-  let batches: Batch[];
-  let bytes: Buffer;
-  let ids: string[];
-  let secrets: string[];
-
-  beforeAll(async () => {
-    const { url, gateway, stop } = await startTracedGateway({
-      OTEL_EXPORTER_OTLP_HEADERS: "x-extra=yes",
-      OTEL_SERVICE_NAME: "forms-of-the-test",
-      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test-stage",
-    });
-    const { userId, key, keyId } = await gateway.addKeyHolder();
-    const listing = await makeListing(await gateway.services(), userId);
-    const { status, headers } = await gateway.request({
-      method: "POST",
-      path: "/v1/forms?email=nobody@guests.test",
-      key,
-      headers: {
-        "Idempotency-Key": "key of the guest",
-        traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
-      },
-      body: fixedStay(listing.id, { guestEmail: "ada@guests.test" }),
-    });
-    expect(status).toBe(201);
-    await createInternalClient(url).users.get.query({ id: userId });
-    ({ batches, bytes } = await stop());
-    const call = gateway.log.find(({ operation }) => operation === "users.get");
-    ids = [headers["x-correlation-id"] ?? "", keyId, String(call?.correlationId)];
-    secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
+  const { url, gateway, stop } = await startTracedGateway({
+    OTEL_EXPORTER_OTLP_HEADERS: "x-extra=yes",
+    OTEL_SERVICE_NAME: "forms-of-the-test",
+    OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test-stage",
   });
+  const { userId, key, keyId } = await gateway.addKeyHolder();
+  const listing = await makeListing(await gateway.services(), userId);
+  const { status, headers } = await gateway.request({
+    method: "POST",
+    path: "/v1/forms?email=nobody@guests.test",
+    key,
+    headers: { "Idempotency-Key": "key of the guest", traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
+    body: fixedStay(listing.id, { guestEmail: "ada@guests.test" }),
+  });
+  await createInternalClient(url).users.get.query({ id: userId });
+  const { batches, bytes } = await stop();
+  const call = gateway.log.find(({ operation }) => operation === "users.get");
 
   test("spans are exported by OTLP over HTTP, with the headers and resource attributes of the OTEL_* settings", () => {
     const expected = { method: "POST", url: "/v1/traces", type: "application/x-protobuf", extra: "yes" };
     expect(batches.length).toBeGreaterThan(0);
     for (const batch of batches) expect(batch).toEqual(expected);
-    for (const text of ["forms-of-the-test", "deployment.environment", "test-stage"]) {
+    for (const text of ["forms-of-the-test", "deployment.environment", "test-stage"])
       expect(bytes.includes(text), text).toBe(true);
-    }
   });
 
   test("spans have the correlation id, key id, operation, statements and the trace id of the caller", () => {
+    expect(status).toBe(201);
+    const ids = [headers["x-correlation-id"] ?? "", keyId, String(call?.correlationId)];
     for (const text of [...ids, "forms.create", "users.get", "http.response.status_code"]) {
       expect(text).not.toBe("");
       expect(bytes.includes(text), text).toBe(true);
@@ -108,18 +81,15 @@ describe("traces with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   });
 
   test("spans have no key, token, email address or value of a statement", () => {
+    const secrets = [key, key.slice(12), TOKEN, "ada@guests.test", "nobody@guests.test", "key of the guest"];
     for (const secret of secrets) expect(bytes.includes(secret), secret).toBe(false);
   });
 });
 
 test.each([
   ["by default, a request whose client asks for no trace is traced", {}, "00", true],
-  [
-    "with a ratio of 0, a request whose client asks for a trace is not",
-    { OTEL_TRACES_SAMPLER_ARG: "0" },
-    "01",
-    false,
-  ],
+  ["with a ratio of 0, a request whose client asks for a trace is not", { OTEL_TRACES_SAMPLER_ARG: "0" }, "01", false],
+  ["with OTEL_SDK_DISABLED no request is", { OTEL_SDK_DISABLED: "TRUE" }, "01", false],
 ])("clients do not decide which requests are traced: %s", async (_, env, flags, isTraced) => {
   const { gateway, stop } = await startTracedGateway(env);
   const traceId = randomBytes(16).toString("hex");
@@ -154,7 +124,7 @@ test("without OTEL_* settings or with OTEL_SDK_DISABLED no OpenTelemetry SDK or 
   await writeFile(
     script,
     `import Module from "node:module";
-     import { startGateway } from ${urlOf("gateway/serve.js")};
+     import { startGateway } from ${urlOf("gateway/service/start.js")};
      import { readSettings } from ${urlOf("server/config.js")};
      import { createLog } from ${urlOf("gateway/process/log.js")};
      const disabled = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" };
@@ -169,6 +139,6 @@ test("without OTEL_* settings or with OTEL_SDK_DISABLED no OpenTelemetry SDK or 
      console.log(JSON.stringify({ loaded, isCacheRead: cached.length > 100 }));`,
   );
   const { url: DATABASE_URL } = await createTestDatabase();
-  const { stdout } = await spawnNode([script], { env: { DATABASE_URL, PORT: "0" } }).done;
+  const { stdout } = await spawnNode([script], { env: { DATABASE_URL, APP_SECRETS: TEST_SECRET, PORT: "0" } }).done;
   expect(JSON.parse(stdout)).toEqual({ loaded: [], isCacheRead: true });
 });

@@ -54,15 +54,7 @@ describe("third-party checks of the OpenAPI document", () => {
   });
 
   it("Spectral with OWASP rules reports no problems", { timeout: TIMEOUT_MS }, async () => {
-    const args = [
-      "lint",
-      "-r",
-      "test/openapi-checks/spectral.yaml",
-      "--fail-severity",
-      "hint",
-      "--format",
-      "json",
-    ];
+    const args = ["lint", "-r", "test/openapi-checks/spectral.yaml", "--fail-severity", "hint", "--format", "json"];
     const { stdout } = await run(SPECTRAL, [...args, "--quiet", "gateway/openapi/openapi.json"]);
     expect(JSON.parse(stdout)).toEqual([]);
   });

@@ -1,16 +1,18 @@
-import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
-import { diffSchema, nextTimestamp } from "../../prisma/diff.js";
-import { migrate, pendingMigrations } from "../../prisma/migrate.js";
-import { migrationNames, schemaFile } from "../../prisma/migration-files.js";
+import { diffSchema } from "../../gateway/dev/migration/diff.js";
+import { MIGRATE } from "../../prisma/advisory-locks.js";
+import { migrate, pendingMigrations, planMigrations } from "../../prisma/migrate.js";
+import { migrationNames, readScript, schemaFile } from "../../prisma/migration-files.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
+import { makeLaterVersion } from "../support/later-version.js";
 import { freePort } from "../support/network.js";
 import { type RunningProcess, spawnNode } from "../support/processes.js";
-import { makeTempFolder } from "../support/run-tool.js";
 
 const names = await migrationNames();
 
@@ -24,32 +26,31 @@ test("diffSchema reports a table that no migration creates", async () => {
   expect(sql).toContain('CREATE TABLE "Extra"');
 });
 
-test("a new migration sorts after all others, even if the clock is behind the newest", () => {
-  const now = new Date("2027-01-02T03:04:05.678Z");
-  expect(nextTimestamp(now, "20261123000200_worker_activity")).toBe("20270102030405");
-  expect(nextTimestamp(now, "20270102040000_later")).toBe("20270102040001");
-  expect(nextTimestamp(now)).toBe("20270102030405");
-});
-
 test("four processes that migrate concurrently apply each migration once", async () => {
   const { url } = await createTestDatabase({ empty: true });
   const runs = await Promise.all([1, 2, 3, 4].map(() => migrateInProcess(url).done));
-  expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(
-    runs.map(() => ({ stderr: "", code: 0 })),
-  );
+  expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(runs.map(() => ({ stderr: "", code: 0 })));
   const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1) ?? "").applied);
   expect(applied).toEqual(names);
-  expect(await rows(url, "SELECT count(*)::int AS n FROM stored_secrets WHERE length(secret) >= 43")).toEqual(
-    [{ n: 1 }],
-  );
   expect(await rows(url, "SELECT count(*)::int AS n FROM _prisma_migrations")).toEqual([{ n: names.length }]);
+});
+
+test("only one process migrates at a time", async () => {
+  const { url } = await createTestDatabase({ empty: true });
+  const other = await connect(url);
+  await other.query("SELECT pg_advisory_lock($1)", [MIGRATE]);
+  const waiting = migrateInProcess(url);
+  await waiting.waitForLine(/^Another process is migrating this database: waiting for it\.$/);
+  await sleep(500);
+  expect(await pending(url)).toEqual(names);
+  await other.end();
+  expect(await waiting.done).toMatchObject({ code: 0, stderr: "" });
+  expect(await pending(url)).toEqual([]);
 });
 
 test("migrating an up-to-date database changes nothing", async () => {
   const { url } = await createTestDatabase();
-  const secret = await rows(url, "SELECT * FROM stored_secrets");
-  expect(await migrate(url, { storeSecret: true })).toEqual({ applied: [] });
-  expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual(secret);
+  expect(await migrate(url)).toEqual({ applied: [] });
 });
 
 describe("a database with migrations that this version does not know", () => {
@@ -79,21 +80,17 @@ describe("a database with migrations that this version does not know", () => {
   });
 });
 
-test("if the script of any pending migration is invalid, migrate reports it before it changes anything", async () => {
+test("a script is recorded however it ends", async () => {
   const { url } = await createTestDatabase();
-  const invalid = "20990101000001_invalid";
-  const folder = await copyVersion({
-    "20990101000000_valid": "CREATE TABLE added (id int);",
-    [invalid]: "CREATE TABLE other (id int); COMMIT; CREATE TABLE another (id int);",
+  const { folder } = await makeLaterVersion({
+    "20990101000000_no_semicolon": "CREATE TABLE one (id int)",
+    "20990101000001_comment": "CREATE TABLE two (id int); -- the end",
+    "20990101000002_string": "CREATE TABLE three (id text DEFAULT ';--')",
   });
-  const { code, stderr } = await migrateInProcess(url, folder).done;
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    new RegExp(`Cannot migrate the database \\w+ at \\S+: migration ${invalid} is invalid:`),
-  );
-  expect(await rows(url, "SELECT to_regclass('added') AS added")).toEqual([{ added: null }]);
-  const recorded = await rows(url, "SELECT migration_name AS name FROM _prisma_migrations ORDER BY name");
-  expect(recorded).toEqual(names.map((name) => ({ name })));
+  expect((await migrateInProcess(url, folder).done).code).toBe(0);
+  const recorded = "SELECT count(*)::int AS count FROM _prisma_migrations WHERE migration_name LIKE '2099%'";
+  expect(await rows(url, recorded)).toEqual([{ count: 3 }]);
+  expect(await rows(url, "SELECT FROM one, two, three")).toEqual([]);
 });
 
 test("`options` in the database URL do not override the migration's settings", async () => {
@@ -101,12 +98,6 @@ test("`options` in the database URL do not override the migration's settings", a
   const urlWithOptions = new URL(url);
   urlWithOptions.searchParams.set("options", "-c timezone=Asia/Tokyo -c statement_timeout=1");
   expect(await migrate(urlWithOptions.href)).toEqual({ applied: names });
-});
-
-test("no secret is stored without storeSecret", async () => {
-  const { url } = await createTestDatabase({ empty: true });
-  await migrate(url);
-  expect(await rows(url, "SELECT * FROM stored_secrets")).toEqual([]);
 });
 
 test("a migration whose process was killed is completed by the next process, once", async () => {
@@ -124,16 +115,16 @@ test("a migration whose process was killed is completed by the next process, onc
   expect(await pending(url)).toEqual([]);
 });
 
+const INDEX = "20990101000000_users_name_idx";
+const CREATE_INDEX =
+  '-- Locks: users SHARE UPDATE EXCLUSIVE and reads it\nCREATE INDEX CONCURRENTLY "users_name_idx" ON "users" ("name");';
+
 test("an index whose migration was killed while it was built is completed by the next process", async () => {
   const { url } = await createTestDatabase();
-  const name = "20261123000320_users_external_id_key";
-  await rows(
-    url,
-    `DROP INDEX users_external_id_key; DELETE FROM _prisma_migrations WHERE migration_name = '${name}'`,
-  );
+  const { folder, migrator } = await makeLaterVersion({ [INDEX]: CREATE_INDEX });
   const blocker = await connect(url);
   await blocker.query("BEGIN; LOCK TABLE users IN ROW EXCLUSIVE MODE");
-  const killed = migrateInProcess(url);
+  const killed = migrateInProcess(url, folder);
   await waitUntilBlocked(url);
   await killed.stop("SIGKILL");
   // As an operator would do whose migration seems to hang.
@@ -143,10 +134,9 @@ test("an index whose migration was killed while it was built is completed by the
   );
   await blocker.query("COMMIT");
   await blocker.end();
-  const isValid =
-    "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_external_id_key')";
+  const isValid = "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_name_idx')";
   expect(await rows(url, isValid)).toEqual([{ valid: false }]);
-  expect(await migrate(url)).toEqual({ applied: [name] });
+  expect(await migrator.migrate(url)).toEqual({ applied: [INDEX] });
   expect(await rows(url, isValid)).toEqual([{ valid: true }]);
 });
 
@@ -159,9 +149,7 @@ test("a failed migration is reported by name, and is applied after its cause is 
   );
   await waitUntilBlocked(url);
   await blocker.query("COMMIT");
-  expect(await failing).toMatch(
-    new RegExp(`^Cannot migrate the database \\w+ at \\S+: migration ${names[0]} failed`),
-  );
+  expect(await failing).toMatch(new RegExp(`^Cannot migrate the database \\w+ at \\S+: migration ${names[0]} failed`));
   expect(await failing).not.toContain("\n");
   expect(await pending(url)).toEqual(names);
   await blocker.query("DROP TABLE users");
@@ -169,39 +157,21 @@ test("a failed migration is reported by name, and is applied after its cause is 
   expect(await migrate(url)).toEqual({ applied: names });
 });
 
-test("if addresses of users differ only in case, the migration fails with their ids and succeeds after one is changed", async () => {
+test("a failed migration is reported with Postgres's detail and hint", async () => {
   const { url } = await createTestDatabase();
-  const LATEST = "20261122081200_user_email_ignores_case";
-  const run = (sql: string) => rows(url, sql);
-  await run(
-    `DROP INDEX users_email_lower_key; DELETE FROM _prisma_migrations WHERE migration_name = '${LATEST}'`,
+  const { migrator } = await makeLaterVersion({
+    "20990101000000_fails": `DO $$ BEGIN RAISE 'no' USING DETAIL = 'because of\nthis', HINT = 'do that'; END $$;`,
+  });
+  await expect(migrator.migrate(url)).rejects.toThrow(
+    /: migration 20990101000000_fails failed: no DETAIL: because of this HINT: do that$/,
   );
-  const [a, b] = [1, 2].map((n) => `00000000-0000-4000-8000-00000000000${n}`);
-  await run(
-    `INSERT INTO users (id, email) VALUES ('${a}', 'host@example.com'), ('${b}', 'HOST@example.com')`,
-  );
-  const failed = await migrate(url).then(
-    () => "",
-    ({ message }: Error) => message,
-  );
-  expect(failed).toMatch(
-    new RegExp(
-      `^Cannot migrate the database \\w+ at \\S+: migration ${LATEST} failed: [^\\n]* users have the same e-mail address`,
-    ),
-  );
-  expect(failed).toContain(`${a} and ${b}. Give all but one of them another address`);
-  expect(failed).not.toMatch(/host@/i);
-  await run(`UPDATE users SET email = 'other@example.com' WHERE id = '${b}'`);
-  expect(await migrate(url)).toEqual({ applied: [LATEST] });
 });
 
 test("an unreachable database is reported in one sentence without its password", async () => {
   const port = await freePort();
   const address = `postgres://someone:open%20sesame@127.0.0.1:${port}/forms`;
   await expect(migrate(address)).rejects.toThrow(
-    new Error(
-      `Cannot migrate the database forms at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
-    ),
+    new Error(`Cannot migrate the database forms at 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`),
   );
 });
 
@@ -214,31 +184,56 @@ test("all migrations are pending in an empty database, none in a migrated one", 
   expect(await pending((await createTestDatabase()).url)).toEqual([]);
 });
 
-test("finished_at is recorded in UTC, even if the database has another time zone", async () => {
+test("migrations are recorded as Prisma's tools expect: with the SHA-256 of the file and the times", async () => {
   const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
-  const recent =
-    "SELECT bool_and(finished_at > now() - interval '1 minute') AS recent FROM _prisma_migrations";
-  expect(await rows(url, recent)).toEqual([{ recent: true }]);
+  const recorded = await rows(
+    url,
+    `SELECT migration_name AS name, checksum, applied_steps_count AS steps, rolled_back_at, logs,
+       started_at > now() - interval '1 minute' AND finished_at BETWEEN started_at AND now() AS recent
+     FROM _prisma_migrations ORDER BY finished_at`,
+  );
+  const expected = names.map(async (name) => {
+    const checksum = createHash("sha256")
+      .update(await readScript(name))
+      .digest("hex");
+    return { name, checksum, steps: 1, rolled_back_at: null, logs: null, recent: true };
+  });
+  expect(recorded).toEqual(await Promise.all(expected));
 });
 
-/** Copies the built service and adds migrations, by name. Returns the folder. */
-async function copyVersion(migrations: Record<string, string>): Promise<string> {
-  const folder = await makeTempFolder("version");
-  for (const path of ["package.json", "dist", "prisma/schema.prisma", "prisma/migrations"])
-    await cp(join(packageRoot(), path), join(folder, path), { recursive: true });
-  await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
-  for (const [name, sql] of Object.entries(migrations)) {
-    await mkdir(join(folder, "prisma/migrations", name));
-    await writeFile(join(folder, "prisma/migrations", name, "migration.sql"), sql);
-  }
-  return folder;
-}
+test("a migration that an earlier version recorded as not finished is applied and its record is closed", async () => {
+  const { url } = await createTestDatabase();
+  const { migrator } = await makeLaterVersion({ [INDEX]: CREATE_INDEX });
+  await migrator.migrate(url);
+  await rows(url, "DROP INDEX users_name_idx");
+  await rows(url, `UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${INDEX}'`);
+  expect(await migrator.migrate(url)).toEqual({ applied: [INDEX] });
+  const records = `SELECT finished_at IS NOT NULL AS finished, rolled_back_at IS NOT NULL AS "rolledBack"
+    FROM _prisma_migrations WHERE migration_name = '${INDEX}' ORDER BY started_at`;
+  expect(await rows(url, records)).toEqual([
+    { finished: false, rolledBack: true },
+    { finished: true, rolledBack: false },
+  ]);
+});
+
+test("a database with tables of another program is rejected, and not changed", async () => {
+  const { url } = await createTestDatabase({ empty: true });
+  await rows(url, "CREATE TABLE others (id int)");
+  await expect(migrate(url)).rejects.toThrow(
+    /^Cannot migrate the database \w+ at \S+: it is not empty: it has the table others\. Use a database of its own$/,
+  );
+  await expect(planMigrations(url)).rejects.toThrow(/: it is not empty: it has the table others\./);
+  const tables = "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'";
+  expect(await rows(url, tables)).toEqual([{ name: "others" }]);
+  await rows(url, "ALTER EXTENSION plpgsql ADD TABLE others");
+  expect(await migrate(url), "with tables of an extension").toEqual({ applied: names });
+});
 
 function migrateInProcess(url: string, folder = packageRoot()): RunningProcess {
   const script = `
     import { migrate } from ${JSON.stringify(join(folder, "dist/prisma/migrate.js"))};
-    console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { storeSecret: true, onProgress: console.log })));
+    console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { onProgress: console.log })));
   `;
   return spawnNode(["--input-type=module", "--eval", script]);
 }
@@ -272,7 +267,6 @@ async function blockUsersTable(url: string): Promise<pg.Client> {
 }
 
 async function waitUntilBlocked(url: string): Promise<void> {
-  const waiting =
-    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+  const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
   while ((await rows(url, waiting)).length === 0) await sleep(20);
 }

@@ -1,21 +1,22 @@
 import type pg from "pg";
 import { describe, expect, test } from "vitest";
-import { migrate, planMigrations } from "../../prisma/migrate.js";
 import { runConcurrently } from "../../prisma/run-script.js";
-import { parseScript } from "../../prisma/script.js";
 import { openSession } from "../../prisma/session.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
+import { makeLaterVersion } from "../support/later-version.js";
 import { runSql } from "../support/run-sql.js";
 
-const PENDING = "20261123000000_notification_crashes";
+const PENDING = "20990101000000_pending";
+const SQL = `-- Locks: notifications ACCESS EXCLUSIVE
+ALTER TABLE "notifications" ADD COLUMN "later" INTEGER NOT NULL DEFAULT 0;
+`;
+const { migrate, planMigrations } = (await makeLaterVersion({ [PENDING]: SQL })).migrator;
 const MAX_DELAY_MS = 500;
 
-/** A database without the last change of `notifications`, and a session that reads the table in an open transaction. */
+/** A database, and a session that reads `notifications` in an open transaction. */
 async function blockPendingMigration(): Promise<{ url: string; blocker: pg.PoolClient }> {
   const { url } = await createTestDatabase();
-  await runSql(url, "ALTER TABLE notifications DROP COLUMN crashes");
-  await runSql(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${PENDING}'`);
   const pool = openSession(url);
   const blocker = await pool.connect();
   await blocker.query("BEGIN");
@@ -58,7 +59,7 @@ describe("a migration of a table that another transaction holds", () => {
   test("is given up after a while with what to do, and changes nothing", async () => {
     const { url, blocker } = await blockPendingMigration();
     await expect(migrate(url, { lockWaitMs: 100 })).rejects.toThrow(
-      /migration 20261123000000_notification_crashes failed: .*lock timeout.*\. Another transaction holds a lock that the migration needs\. It changed nothing; migrations before it stay applied\. End that transaction, then migrate again$/,
+      /migration 20990101000000_pending failed: .*lock timeout.*\. Another transaction holds a lock that the migration needs\. It changed nothing; migrations before it stay applied\. End that transaction, then migrate again$/,
     );
     expect((await planMigrations(url)).map(({ name }) => name)).toEqual([PENDING]);
     await blocker.query("COMMIT");
@@ -67,19 +68,7 @@ describe("a migration of a table that another transaction holds", () => {
 
   test("can be planned with its locks, which takes none and changes nothing", async () => {
     const { url } = await blockPendingMigration();
-    for (let n = 0; n < 2; n++) {
-      expect(await planMigrations(url)).toEqual([
-        {
-          name: PENDING,
-          statements: [
-            {
-              sql: 'ALTER TABLE "notifications" ADD COLUMN     "crashes" INTEGER NOT NULL DEFAULT 0',
-              locks: [{ table: "notifications", mode: "ACCESS EXCLUSIVE" }],
-            },
-          ],
-        },
-      ]);
-    }
+    for (let n = 0; n < 2; n++) expect(await planMigrations(url)).toEqual([{ name: PENDING, sql: SQL }]);
   });
 });
 
@@ -87,26 +76,20 @@ describe("an index that is built CONCURRENTLY", () => {
   const CREATE = 'CREATE UNIQUE INDEX CONCURRENTLY "users_name_key" ON "users" ("name")';
   const VALID = "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_name_key')";
 
-  /** Runs a script as the migrator does. Returns how often the statement ran. */
+  /** Runs a script as the migrator does. Returns how many lines of progress it printed. */
   async function run(url: string, sql: string): Promise<number> {
-    const session = openSession(url);
-    const script = parseScript(sql);
-    if (script.kind !== "concurrent") throw new Error("not concurrent");
-    let runs = 0;
-    const execute = () => {
-      runs++;
-      return session.query(sql);
-    };
-    await runConcurrently(session, script, execute, () => {}).finally(() => session.end());
-    return runs;
+    const pool = openSession(url);
+    const session = await pool.connect();
+    const lines: string[] = [];
+    const ran = await runConcurrently(session, sql, (line) => lines.push(line)).finally(() => session.release(true));
+    expect(ran).toBe(true);
+    await pool.end();
+    return lines.length;
   }
 
   test("that an interrupted migration left behind is completed: an invalid one is built again, a valid one kept", async () => {
     const { url } = await createTestDatabase();
-    await runSql(
-      url,
-      "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')",
-    );
+    await runSql(url, "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')");
     await expect(runSql(url, CREATE)).rejects.toThrow("could not create unique index");
     expect(await runSql(url, VALID)).toEqual([{ valid: false }]);
     await runSql(url, "UPDATE users SET name = email");
@@ -119,12 +102,25 @@ describe("an index that is built CONCURRENTLY", () => {
 
   test("that fails leaves no invalid index behind", async () => {
     const { url } = await createTestDatabase();
-    await runSql(
-      url,
-      "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')",
-    );
+    await runSql(url, "INSERT INTO users (email, name) VALUES ('a@example.com', 'A'), ('b@example.com', 'A')");
     await expect(run(url, CREATE)).rejects.toThrow("could not create unique index");
     expect(await runSql(url, VALID)).toEqual([]);
+  });
+
+  test.each([
+    ["CREATE INDEX CONCURRENTLY i ON users (name);", true],
+    ['-- A comment.\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS "i" ON "users" ("name")', true],
+    ["drop index concurrently if exists i;\n-- the end", true],
+    ["CREATE INDEX i ON users (name);", false],
+    ["CREATE INDEX CONCURRENTLY ON users (name);", false],
+    ["DROP TABLE a; CREATE INDEX CONCURRENTLY i ON users (name);", false],
+  ])("is found by its first statement: %s", async (sql, isConcurrent) => {
+    const { url } = await createTestDatabase();
+    const pool = openSession(url);
+    const session = await pool.connect();
+    expect(await runConcurrently(session, sql, () => {})).toBe(isConcurrent);
+    session.release();
+    await pool.end();
   });
 
   test("waits for a transaction that is open for longer than the limit for locks", async () => {

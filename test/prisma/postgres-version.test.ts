@@ -4,13 +4,10 @@ import { migrate } from "../../prisma/migrate.js";
 import { readSettings } from "../../server/config.js";
 import { openServices } from "../../server/services.js";
 import { createTestDatabase } from "../support/database.js";
+import { TEST_SECRET } from "../support/factories.js";
 
 /** Creates a database whose sessions report another version of Postgres. Returns its URL. */
-async function createDatabaseReporting(
-  version: string,
-  number: number,
-  options: { empty: boolean },
-): Promise<string> {
+async function createDatabaseReporting(version: string, number: number, options: { empty: boolean }): Promise<string> {
   const { url } = await createTestDatabase(options);
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -27,14 +24,14 @@ async function createDatabaseReporting(
 }
 
 const open = (DATABASE_URL: string) =>
-  openServices(readSettings({ DATABASE_URL, DATABASE_CONNECT_TIMEOUT_MS: "10000" }), { warn: () => {} });
+  openServices(readSettings({ DATABASE_URL, APP_SECRETS: TEST_SECRET, DATABASE_CONNECT_TIMEOUT_MS: "10000" }), {
+    warn: () => {},
+  });
 
 test("Postgres older than 15 is rejected in one sentence", async () => {
   const sentence = "PostgreSQL 14.2 is too old: guest-forms needs 15 or newer.";
   const empty = await createDatabaseReporting("14.2", 140_002, { empty: true });
-  await expect(migrate(empty)).rejects.toThrow(
-    new RegExp(`^Cannot migrate the database \\w+ at \\S+: ${sentence}$`),
-  );
+  await expect(migrate(empty)).rejects.toThrow(new RegExp(`^Cannot migrate the database \\w+ at \\S+: ${sentence}$`));
   const migrated = await createDatabaseReporting("14.2", 140_002, { empty: false });
   await expect(open(migrated)).rejects.toThrow(new RegExp(`^${sentence}$`));
 });

@@ -1,23 +1,42 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, lstat, mkdir, readlink, stat, symlink, writeFile } from "node:fs/promises";
-import { basename, dirname, join, posix, relative } from "node:path";
+import { readFileSync } from "node:fs";
+import { cp, mkdir, stat } from "node:fs/promises";
+import { basename, join, posix, relative } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
 import { type RunningProcess, spawnNode } from "../support/processes.js";
-import { readIgnoredPaths, readInstructions } from "./dockerfile.js";
 
-const run = promisify(execFile);
-
-/** Folders of this machine that take the place of those in the base image. */
-const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/run", "/proc"];
-/** Other folders of the base image. Everyone may write to them, as far as the mounts allow it. */
-const OPEN_FOLDERS = ["/tmp", "/var/tmp", "/opt"];
-const DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 /** `node`, which the base image adds. */
 const USER_ID = 1000;
 
-interface BuiltImage {
-  /** The root of its file system. */
+interface Instruction {
+  /** Such as `COPY`. */
+  name: string;
+  value: string;
+}
+
+const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
+
+/** The instructions of the Dockerfile, in order. */
+export const readInstructions = (): Instruction[] =>
+  read("Dockerfile")
+    .replaceAll(/^#.*\n/gm, "")
+    .replaceAll("\\\n", " ")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => {
+      const [name = ""] = line.split(" ", 1);
+      return { name, value: line.slice(name.length).trim() };
+    });
+
+/** Paths that `.dockerignore` leaves out of folders that it includes. */
+const readIgnoredPaths = (): string[] =>
+  read(".dockerignore")
+    .split("\n")
+    .filter((line) => /^[^!#*]/.test(line));
+
+export interface BuiltImage {
+  /** Has the files of its last stage. */
   root: string;
   workdir: string;
   user: string;
@@ -25,8 +44,8 @@ interface BuiltImage {
 }
 
 /**
- * Runs the instructions of the Dockerfile without a container engine, in a root file system in `folder` with the programs of
- * this machine. Needs root.
+ * Runs the instructions of the Dockerfile without a container engine, with the programs of this machine. Each stage has its
+ * files in a folder in `folder`.
  */
 export async function buildImage(folder: string): Promise<BuiltImage> {
   const roots = new Map<string, string>();
@@ -35,7 +54,7 @@ export async function buildImage(folder: string): Promise<BuiltImage> {
   for (const { name, value } of readInstructions()) {
     if (name === "FROM") {
       const root = join(folder, `stage-${roots.size}`);
-      await makeRoot(root);
+      await mkdir(join(root, "opt"), { recursive: true });
       roots.set(/ AS (\w+)$/.exec(value)?.[1] ?? "", root);
       image = { ...image, root, workdir: "/", env: {} };
     } else if (name === "ARG") Object.assign(args, parseVariables(value));
@@ -50,20 +69,6 @@ export async function buildImage(folder: string): Promise<BuiltImage> {
       throw new Error(`Unknown instruction: ${name}`);
   }
   return image;
-}
-
-/** Makes the folders and files on which the system is mounted. */
-async function makeRoot(root: string): Promise<void> {
-  for (const path of OPEN_FOLDERS) {
-    await mkdir(join(root, path), { recursive: true });
-    await chmod(join(root, path), 0o1777);
-  }
-  for (const path of [...SYSTEM_FOLDERS, "/dev"]) {
-    const isLink = (await lstat(path)).isSymbolicLink();
-    if (isLink) await symlink(await readlink(path), join(root, path));
-    else await mkdir(join(root, path));
-  }
-  for (const path of DEVICES) await writeFile(join(root, path), "");
 }
 
 const parseVariables = (text: string): Record<string, string> =>
@@ -89,55 +94,29 @@ async function copy(value: string, { root, workdir }: BuiltImage, roots: Map<str
   }
 }
 
-const mounts = (root: string, writable: boolean) => [
-  `mount --bind ${root} ${root}`,
-  ...(writable ? [] : [`mount -o remount,ro,bind ${root}`]),
-  ...SYSTEM_FOLDERS.flatMap((path) => [
-    `if [ ! -L ${root}${path} ]; then mount --rbind ${path} ${root}${path}; mount -o remount,ro,bind ${root}${path}; fi`,
-  ]),
-  ...DEVICES.map((path) => `mount --bind ${path} ${root}${path}`),
-];
-
-// In its own mount namespace, which ends with the command.
-const inNamespace = (commands: string[]) => [
-  "unshare",
-  "--mount",
-  "--propagation=private",
-  "sh",
-  "-euc",
-  commands.join("\n"),
-  "sh",
-];
-
-/** Runs a step as root, with the home folder of this machine, because npm reads its settings and cache there. */
 async function runStep(command: string, { root, workdir, env }: BuiltImage, args: Record<string, string>) {
+  const inFolder = command.replaceAll(" /opt/", ` ${root}/opt/`);
   const { HOME = "/root", PATH } = process.env;
-  const [program = "", ...rest] = inNamespace([
-    ...mounts(root, true),
-    `mkdir -p ${root}${HOME}`,
-    `mount --rbind ${HOME} ${root}${HOME}`,
-    `exec chroot ${root} sh -euc 'cd "$0" && eval "$1"' ${workdir} "$1"`,
-  ]);
-  await run(program, [...rest, command], { env: { HOME, PATH, ...args, ...env }, maxBuffer: 64 << 20 });
+  const options = { cwd: join(root, workdir), env: { HOME, PATH, ...args, ...env }, maxBuffer: 64 << 20 };
+  await promisify(execFile)("sh", ["-euc", inFolder], options);
 }
 
-/** Runs Node with these arguments as the image's user, without capabilities, on a read-only file system. */
+/** Makes every mounted file system read-only. */
+const READ_ONLY =
+  'findmnt -rno TARGET | while read -r path; do mount -o remount,ro,bind "$path" 2>/dev/null || true; done';
+
+/** Runs a program as the image's user, without capabilities, on read-only file systems. Needs root. */
 export function spawnInImage(
   { root, workdir, env: imageEnv, user }: BuiltImage,
   args: string[],
   env: Record<string, string> = {},
-  { hasTmp = true }: { hasTmp?: boolean | undefined } = {},
 ): RunningProcess {
   if (user !== "node") throw new Error(`The image runs as ${user}.`);
-  const id = `--reuid=${USER_ID} --regid=${USER_ID} --clear-groups`;
-  const commandPrefix = inNamespace([
-    ...mounts(root, false),
-    ...(hasTmp ? [`mount -t tmpfs -o mode=1777,size=16m tmpfs ${root}/tmp`] : []),
-    `exec chroot ${root} setpriv ${id} --bounding-set=-all --no-new-privs sh -euc 'cd "$0" && exec "$@"' ${workdir} "$@"`,
-  ]);
+  const id = `--reuid=${USER_ID} --regid=${USER_ID} --clear-groups --bounding-set=-all --no-new-privs`;
+  // In its own mount namespace, which ends with the command.
+  const script = `${READ_ONLY}; exec setpriv ${id} sh -euc 'cd "$0"; ! touch /tmp/x 2>/dev/null; exec "$@"' "$0" "$@"`;
+  const commandPrefix = ["unshare", "--mount", "--propagation=private", "sh", "-euc", script, join(root, workdir)];
   return spawnNode(args, { env: { ...imageEnv, HOME: "/", TMPDIR: "/tmp", ...env }, commandPrefix });
 }
 
-/** The folder of Node.js must be in one of these. */
-export const canRunImages =
-  process.getuid?.() === 0 && SYSTEM_FOLDERS.includes(`/${dirname(process.execPath).split("/")[1]}`);
+export const canRunImages = process.getuid?.() === 0;

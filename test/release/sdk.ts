@@ -6,12 +6,16 @@ import { beforeAll, expect } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { useGateway } from "../sdk/setup.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { makeCleanClone } from "./clean-clone.js";
 
 export const root = packageRoot();
 export const sdkFolder = join(root, "sdk");
 export const TSC = join(root, "node_modules/typescript/bin/tsc");
 export const TSC_5 = join(root, "node_modules/@arethetypeswrong/core/node_modules/typescript/bin/tsc");
+
+/** Clones the last commit of the repository into `folder`: no packages, no build, no uncommitted changes. */
+export async function makeCleanClone(folder: string): Promise<void> {
+  await promisify(execFile)("git", ["clone", "--quiet", "--no-hardlinks", root, folder]);
+}
 
 interface CommandResult {
   code: number;

@@ -55,11 +55,7 @@ const MISTAKES: [name: string, line: string, message: RegExp][] = [
   ["a misspelled procedure", "client.forms.gett.query({ id: form.id });", /'gett' does not exist/],
   ["a missing field", "client.users.create.mutate({});", /'email' is missing/],
   ["an unknown field", "client.forms.get.query({ id: form.id, more: 1 });", /'more' does not exist/],
-  [
-    "a wrong type",
-    "client.forms.setParty.mutate({ id: form.id, numberOfPets: '1' });",
-    /not assignable to type/,
-  ],
+  ["a wrong type", "client.forms.setParty.mutate({ id: form.id, numberOfPets: '1' });", /not assignable to type/],
   ["an unknown field of a response", "form.guestEmail;", /'guestEmail' does not exist/],
   // The status is a union of the known ones, not just any text.
   ["an unknown status", "if (form.status === 'LOST') form.id;", /'"LOST"' have no overlap/],

@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  AbortError,
-  ConnectionError,
-  type Fetch,
-  GuestFormsError,
-  InternalError,
-  TimeoutError,
-} from "../../sdk/src/index.js";
+import { AbortError, ConnectionError, type Fetch, InternalError, TimeoutError } from "../../sdk/src/index.js";
 import { errorEnvelope, resetBeforeProcessing, slowBody, slowHeaders } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
@@ -19,6 +12,9 @@ afterEach(async () => {
   process.off("unhandledRejection", unhandled);
   expect(unhandled).not.toHaveBeenCalled();
 });
+
+const ignoreOutcome = [() => {}, () => {}] as const;
+const AFTER_5_S = { "retry-after": "5" };
 
 describe("the deadline", () => {
   test.each([
@@ -44,13 +40,6 @@ describe("the deadline", () => {
     expect(Date.now() - started).toBeLessThan(7_000);
   });
 
-  test("the timeout ends a fetch that ignores its signal", async () => {
-    const fetch = () => new Promise<never>(() => {});
-    expect(await rejection(context.client({ fetch, timeout: 50 }).listings.list())).toBeInstanceOf(
-      TimeoutError,
-    );
-  });
-
   test.each([2 ** 40, Number.POSITIVE_INFINITY])(
     "a timeout of %d ms, longer than a timer can hold, does not fire early",
     async (timeout) => {
@@ -59,34 +48,24 @@ describe("the deadline", () => {
     },
   );
 
-  test.each<[string, Fetch, "aborted"?]>([
-    ["a finished call", async () => Response.json({ items: [] })],
-    ["a failed call", async () => Response.json({}, { status: 404 })],
-    ["a call aborted while it waits for headers", () => new Promise(() => {}), "aborted"],
-    [
-      "a call aborted while it waits to retry",
-      async () => Response.json({}, { status: 429, headers: { "retry-after": "5" } }),
-      "aborted",
-    ],
-  ])("%s leaves no timer behind", async (_, respond, end) => {
+  test.each<[string, Fetch]>([
+    ["finished", async () => Response.json({ items: [] })],
+    ["failed", async () => Response.json({}, { status: 404 })],
+    ["aborted while it waits for headers", () => new Promise(() => {})],
+    ["aborted while it waits to retry", async () => Response.json({}, { status: 429, headers: AFTER_5_S })],
+  ])("a call that was %s leaves no timer behind", async (end, respond) => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    try {
-      const controller = new AbortController();
-      const fetch = vi.fn(respond);
-      const client = context.client({ fetch, timeout: 60_000 });
-      const call = client.listings.list({}, { signal: controller.signal }).then(
-        () => {},
-        () => {},
-      );
-      await vi.waitFor(() => expect(fetch).toHaveBeenCalled());
-      await new Promise(setImmediate);
-      if (end === "aborted") expect(vi.getTimerCount()).toBeGreaterThan(0);
-      controller.abort();
-      await call;
-      expect(vi.getTimerCount()).toBe(0);
-    } finally {
-      vi.useRealTimers();
-    }
+    const controller = new AbortController();
+    const fetch = vi.fn(respond);
+    const client = context.client({ fetch, timeout: 60_000 });
+    const call = client.listings.list({}, { signal: controller.signal }).then(...ignoreOutcome);
+    await vi.waitFor(() => expect(fetch).toHaveBeenCalled());
+    await new Promise(setImmediate);
+    if (end.startsWith("aborted")) expect(vi.getTimerCount()).toBeGreaterThan(0);
+    controller.abort();
+    await call;
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
   });
 });
 
@@ -94,71 +73,30 @@ describe("the caller's abort", () => {
   test("an abort before the call sends nothing", async () => {
     const reason = new Error("changed my mind");
     const options = { signal: AbortSignal.abort(reason) };
-    for (const call of [
-      context.client().forms.create(context.uniqueStay(), options),
-      context.client().forms.list({}, options),
-    ]) {
-      const error = await rejection(call);
-      expect(error).toBeInstanceOf(AbortError);
-      expect((error as Error).cause).toBe(reason);
-    }
+    const { forms } = context.client();
+    for (const call of [forms.create(context.uniqueStay(), options), forms.list({}, options)])
+      expect(await rejection(call)).toMatchObject({ name: "AbortError", cause: reason });
     expect(context.proxy.requests).toHaveLength(0);
-  });
-
-  test("AbortSignal.timeout() causes an AbortError, not the SDK's TimeoutError", async () => {
-    context.proxy.injectAlways(slowHeaders(9_000));
-    const signal = AbortSignal.timeout(100);
-    const error = await rejection(context.client().forms.retrieve("f1", { signal }));
-    expect(error).toBeInstanceOf(AbortError);
-    expect(error).toBeInstanceOf(GuestFormsError);
-    expect(error).not.toBeInstanceOf(TimeoutError);
-    expect(error).toMatchObject({
-      name: "AbortError",
-      message: "GET /v1/forms/f1: aborted by the signal",
-      cause: { name: "TimeoutError" },
-    });
   });
 
   test.each([
     ["while waiting for headers", slowHeaders(9_000), false],
     ["while reading the body", slowBody(9_000), true],
     ["while waiting to retry", errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" }), true],
-  ])(
-    "an abort %s is an AbortError with the signal's reason, and nothing is retried",
-    async (_, fault, hasHeaders) => {
-      context.proxy.injectAlways(fault);
-      const controller = new AbortController();
-      let isAnswered = false;
-      const fetch: Fetch = async (url, init) => {
-        const response = await globalThis.fetch(url, init);
-        isAnswered = true;
-        return response;
-      };
-      const options = { signal: controller.signal };
-      const call = rejection(context.client({ fetch }).forms.create(context.uniqueStay(), options));
-      await expect.poll(() => (hasHeaders ? isAnswered : context.proxy.requests.length === 1)).toBe(true);
-      await new Promise(setImmediate);
-      controller.abort();
-      const error = await call;
-      expect(error).toBeInstanceOf(AbortError);
-      expect((error as Error).cause).toBe(controller.signal.reason);
-      // Longer than the delay before a retry.
-      await sleep(1_200);
-      expect(context.proxy.requests).toHaveLength(1);
-    },
-  );
-
-  test("an abort stops iteration over pages", async () => {
+  ])("an abort %s is an AbortError with the signal's reason, and nothing is retried", async (_, fault, hasHeaders) => {
+    context.proxy.injectAlways(fault);
     const controller = new AbortController();
-    const seen: string[] = [];
-    const loop = async () => {
-      for await (const item of context.client().listings.list({ limit: 1 }, { signal: controller.signal })) {
-        seen.push(item.id);
-        controller.abort(new Error("enough"));
-      }
-    };
-    expect(await rejection(loop())).toMatchObject({ name: "AbortError", cause: { message: "enough" } });
-    expect(seen).toHaveLength(1);
+    const fetch = vi.fn(globalThis.fetch as Fetch);
+    const options = { signal: controller.signal };
+    const call = rejection(context.client({ fetch }).forms.create(context.uniqueStay(), options));
+    await expect.poll(() => context.proxy.requests.length).toBe(1);
+    if (hasHeaders) await fetch.mock.results[0]?.value;
+    await new Promise(setImmediate);
+    controller.abort();
+    expect(await call).toBeInstanceOf(AbortError);
+    expect(await call).toMatchObject({ cause: controller.signal.reason });
+    // Longer than the delay before a retry.
+    await sleep(1_200);
     expect(context.proxy.requests).toHaveLength(1);
   });
 
@@ -170,15 +108,5 @@ describe("the caller's abort", () => {
     await context.client().listings.list({}, { signal });
     expect(add).toHaveBeenCalledTimes(1);
     expect(remove).toHaveBeenCalledWith(...(add.mock.calls[0] ?? []));
-  });
-
-  test("an aborted call that is not awaited yet causes no unhandled rejection", async () => {
-    const call = context.client().forms.create(context.uniqueStay()).withResponse();
-    const controller = new AbortController();
-    const list = context.client().forms.list({}, { signal: controller.signal });
-    controller.abort();
-    await sleep(50);
-    await expect(list.toArray()).rejects.toThrow();
-    await call;
   });
 });

@@ -1,128 +1,150 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import { beforeAll, expect, test } from "vitest";
-import type Ts from "../../node_modules/@arethetypeswrong/core/node_modules/typescript/lib/typescript.js";
+import { packageRoot } from "../../prisma/package-root.js";
+import { spawnNode } from "../support/processes.js";
 import { makeTempFolder, runTool } from "../support/run-tool.js";
+import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
+import { useGateway } from "./setup.js";
 
-// The documentation that editors show, read from the published declarations.
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const TSC = join(root, "node_modules/typescript/bin/tsc");
-// The repository's TypeScript version has no stable compiler API yet.
-const ts: typeof Ts = createRequire(join(root, "node_modules/@arethetypeswrong/core/package.json"))(
-  "typescript",
+// Runs the samples of the SDK's README, and compiles these and the examples that editors show. The quick start is run by
+// test/release/sdk-examples.release.ts, from the tarball.
+const SDK = join(packageRoot(), "sdk/src");
+const TSC = join(packageRoot(), "node_modules/typescript/bin/tsc");
+
+/** What each sample needs before it, and what must be true after it, by heading and number. */
+const SAMPLES: Record<string, { before?: string; after?: string }> = {
+  "Operations 1": {
+    before: `const form = await client.forms.create(input);
+      const labels = { SENT: "sent", UNKNOWN: "?" } as Record<KnownFormStatus, string>;`,
+    after: 'assert.equal(label, "sent");',
+  },
+  "Lists 1": {
+    before: "for (const numberOfGuests of [1, 2]) await client.forms.create({ ...input, numberOfGuests });",
+    after: `const ids = (await client.forms.list({ listingId }).toArray()).map(({ id }) => id);
+      assert.deepEqual(printed, [...ids, oldest.length]);`,
+  },
+  "Errors 1": {},
+  "Repeat, rebook or change 1": { before: "const booking = { id: 7 };" },
+  "Multiple keys 1": { before: "const host = { apiKey: process.env.READ_ONLY_KEY! };" },
+  "Multiple keys 2": {
+    before: "const secrets = { read: async (_: string) => process.env.GUEST_FORMS_API_KEY! };",
+    after: "await client.listings.list();",
+  },
+  "Response metadata 1": { after: "assert.deepEqual([replayed, response.status], [false, 201]);" },
+  "Other requests 1": {
+    before: "await client.forms.create(input);",
+    after: "assert.deepEqual(page.items, (await client.forms.list({ limit: 5 })).items);",
+  },
+};
+
+const context = useGateway();
+const readme = readFileSync(join(SDK, "../README.md"), "utf8");
+const samples = readme.split(/^##+ /m).flatMap((section) => {
+  const [heading = ""] = section.split("\n");
+  const blocks = [...section.matchAll(/^```ts\n(.*?)^```$/gms)];
+  return blocks.map(([, source = ""], index) => ({ name: `${heading} ${index + 1}`, source }));
+});
+const testedSamples = samples.filter(({ name }) => name !== "Quick start 1");
+const examples = readdirSync(SDK).flatMap((file) =>
+  [...readFileSync(join(SDK, file), "utf8").matchAll(/^ *\* ```ts\n(.*?)^ *\* ```$/gms)].map(([, lines = ""]) =>
+    lines.replaceAll(/^ *\* ?/gm, ""),
+  ),
 );
 
-let folder: string;
-let declared: Declared[];
+const functions = testedSamples.map(({ name, source }) => {
+  const { before = "", after = "" } = SAMPLES[name] ?? {};
+  return `${JSON.stringify(name)}: async ({ client, listingId, input, printed, console }) => {
+    ${before}
+    { ${source.replace(/^import .*$/gm, "")} ${after} }
+  }`;
+});
 
-interface Declared {
-  name: string;
-  isMethod: boolean;
-  description: string;
-  example: string | undefined;
-}
+const PROGRAM = `import assert from "node:assert/strict";
+  import { inspect } from "node:util";
+  import { GuestForms, ValidationError, isKnownStatus, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
+  interface Context {
+    client: GuestForms;
+    listingId: string;
+    input: FormInput;
+    printed: unknown[];
+    console: { log(...values: unknown[]): void };
+  }
+  const samples: Record<string, (context: Context) => Promise<void>> = { ${functions.join(",\n")} };
+  const outcomes: Record<string, string> = {};
+  for (const [index, [name, run]] of Object.entries(samples).entries()) {
+    const listingId = process.env.LISTING_ID ?? "";
+    const checkInDate = new Date(Date.UTC(2040, 0, 3 * index + 1, 14));
+    const input = { listingId, checkInDate, checkOutDate: new Date(Date.UTC(2040, 0, 3 * index + 2)), numberOfGuests: 2 };
+    const printed: unknown[] = [];
+    const console = { log: (...values: unknown[]) => void printed.push(...values) };
+    outcomes[name] = await run({ client: new GuestForms(), listingId, input, printed, console })
+      .then(() => "passed", (error) => inspect(error));
+  }
+  process.stdout.write(JSON.stringify(outcomes));`;
+
+const EXAMPLES = `import {
+    GuestForms, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1,
+  } from "@guest-forms/sdk";
+  declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
+  declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
+  declare const signal: AbortSignalLike, listener: () => void;
+  ${examples.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`;
+
+const folder = await makeTempFolder("sdk-documentation");
+let outcomes: Record<string, string>;
 
 beforeAll(async () => {
-  folder = await makeTempFolder("documentation");
-  await runTool(process.execPath, [TSC, "-p", join(root, "sdk"), "--outDir", join(folder, "sdk")], 120);
-  declared = readDeclarations(join(folder, "sdk", "index.d.ts"));
-});
-
-/** Standard members of promises and iterables. */
-const STANDARD_MEMBERS = new Set([
-  "then",
-  "catch",
-  "finally",
-  "[Symbol.toStringTag]",
-  "[Symbol.asyncIterator]",
-]);
-
-/** Returns all exports with their properties and methods. */
-function readDeclarations(entry: string): Declared[] {
-  const program = ts.createProgram([entry], { target: ts.ScriptTarget.ES2022, types: [] });
-  const checker = program.getTypeChecker();
-  const describe = (name: string, symbol: Ts.Symbol, isMethod: boolean): Declared => {
-    const example = symbol.getJsDocTags(checker).find((tag) => tag.name === "example");
-    return {
-      name,
-      isMethod,
-      description: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
-      example: example && ts.displayPartsToString(example.text),
-    };
-  };
-  const membersOf = (name: string, node: Ts.Node): Declared[] => {
-    const found: Declared[] = [];
-    const visit = (child: Ts.Node): void => {
-      if (ts.isConstructorDeclaration(child)) return;
-      if (ts.isConditionalTypeNode(child)) {
-        visit(child.trueType);
-        return;
-      }
-      const isMethod = ts.isMethodSignature(child) || ts.isMethodDeclaration(child);
-      if (isMethod || ts.isPropertySignature(child) || ts.isPropertyDeclaration(child)) {
-        const member = child.name.getText();
-        const symbol = checker.getSymbolAtLocation(child.name);
-        if (ts.isPrivateIdentifier(child.name) || STANDARD_MEMBERS.has(member) || !symbol) return;
-        found.push(describe(`${name}.${member}`, symbol, isMethod));
-        if (isMethod) return;
-      }
-      ts.forEachChild(child, visit);
-    };
-    ts.forEachChild(node, visit);
-    return found;
-  };
-  const source = program.getSourceFile(entry);
-  const module = source && checker.getSymbolAtLocation(source);
-  return checker.getExportsOfModule(module as Ts.Symbol).flatMap((exported) => {
-    const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
-    const { name } = exported;
-    const isFunction = checker.getTypeOfSymbol(symbol).getCallSignatures().length > 0;
-    const members = (symbol.declarations ?? []).flatMap((node) => membersOf(name, node));
-    return [describe(name, symbol, isFunction), ...members];
+  const [entry, outfile] = [join(folder, "samples.ts"), join(folder, "samples.mjs")];
+  await writeFile(entry, PROGRAM);
+  const alias = { "@guest-forms/sdk": join(SDK, "index.ts") };
+  await build({
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    alias,
+    logLevel: "silent",
   });
-}
-
-test("every export, property and method has a description", () => {
-  expect(declared.length).toBeGreaterThan(100);
-  expect(declared.filter(({ description }) => description.length < 5).map(({ name }) => name)).toEqual([]);
-});
-
-test("every method has an example", () => {
-  const methods = declared.filter(({ isMethod }) => isMethod);
-  expect(methods.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["GuestForms.withOptions", "Forms.create", "Page.nextPage", "isKnownStatus"]),
-  );
-  expect(methods.filter(({ example }) => !example?.includes("```ts\n")).map(({ name }) => name)).toEqual([]);
-});
-
-test("no description cites a document outside the repository", () => {
-  expect(declared.filter(({ description }) => description.includes("interface,"))).toEqual([]);
-});
-
-test("every example compiles in strict mode", { timeout: 120_000 }, async () => {
-  const examples = declared.flatMap(({ example }) => example ?? []);
-  const bodies = examples.map((example) => /```ts\n(.*?)```/s.exec(example)?.[1]);
-  await writeFile(
-    join(folder, "use.ts"),
-    `import { GuestForms, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1 } from "./sdk/index.js";
-    declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
-    declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
-    declare const signal: AbortSignalLike, listener: () => void;
-    ${bodies.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`,
-  );
-  await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-  const compilerOptions = {
-    target: "es2022",
-    lib: ["es2022", "dom"],
-    module: "nodenext",
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    noEmit: true,
-    types: [],
+  const env = {
+    GUEST_FORMS_API_KEY: context.readWrite,
+    GUEST_FORMS_BASE_URL: context.proxy.url,
+    READ_ONLY_KEY: context.readOnly,
+    LISTING_ID: context.listings[0]?.id,
   };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+  const { stdout, stderr } = await spawnNode([outfile], { env }).done;
+  expect(stderr).toBe("");
+  outcomes = JSON.parse(stdout);
+});
+
+test("every README sample has a test", () => {
+  expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
+});
+
+test.each(testedSamples)("README sample $name runs and its claims hold", ({ name }) => {
+  expect(outcomes[name]).toBe("passed");
+});
+
+test("every sample of the README and every example of the source compiles in strict mode", async () => {
+  expect(examples.length).toBeGreaterThan(20);
+  await writeFile(join(folder, "examples.ts"), EXAMPLES);
+  await writeFile(join(folder, "package.json"), '{ "type": "module" }');
+  const config = { compilerOptions: STRICT_COMPILER_OPTIONS, files: ["samples.ts", "examples.ts"] };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
   expect(await runTool(process.execPath, [TSC, "-p", folder], 120)).toBe("");
+});
+
+test("every method has a description", () => {
+  const lines = ["client", "forms", "listings", "page", "promise"].flatMap((file) =>
+    readFileSync(join(SDK, `${file}.ts`), "utf8").split("\n"),
+  );
+  const methods = lines.flatMap((line, index) => {
+    const [, name] = /^ {2}(?:async )?(?!constructor|catch|finally|then)([a-z]\w+)(?:<.*>)?\(.*[({,]$/.exec(line) ?? [];
+    return name ? [{ name, isDescribed: lines[index - 1] === "   */" || /\*\/$/.test(lines[index - 1] ?? "") }] : [];
+  });
+  expect(methods.map(({ name }) => name)).toEqual(expect.arrayContaining(["withOptions", "create", "nextPage"]));
+  expect(methods.filter(({ isDescribed }) => !isDescribed)).toEqual([]);
 });

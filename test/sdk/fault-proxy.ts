@@ -1,49 +1,18 @@
 // An HTTP proxy that injects faults in front of the gateway.
 import { once } from "node:events";
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request as requestUpstream,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as readBody } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import type { TestGateway } from "../support/gateway.js";
 
-export interface UpstreamResponse {
-  status: number;
-  headers: Record<string, string>;
-  body: string;
-}
-
-interface Exchange {
+export type Fault = (exchange: {
   request: IncomingMessage;
   response: ServerResponse;
-  /** Sends the request to the upstream. */
-  forward(): Promise<UpstreamResponse>;
-}
-
-export type Fault = (exchange: Exchange) => Promise<void> | void;
-
-interface RecordedRequest {
-  method: string;
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: string;
-  at: number;
-}
-
-export interface FaultProxy {
-  url: string;
-  requests: RecordedRequest[];
-  /** Faults of the next requests, in order. */
-  injectNext(...faults: Fault[]): void;
-  /** Fault of all requests without one from `injectNext`. */
-  injectAlways(fault: Fault): void;
-  countOpenSockets(): Promise<number>;
-  close(): Promise<void>;
-}
+  /** Sends the request to the gateway. */
+  forward(): Promise<{ status: number; headers: Record<string, string>; body: string }>;
+}) => Promise<void> | void;
 
 export const passThrough: Fault = async ({ response, forward }) => {
   const upstream = await forward();
@@ -93,8 +62,7 @@ export const errorEnvelope = (
   code: string,
   headers: Record<string, string> = {},
   more: object = {},
-): Fault =>
-  respondWith(status, { code, message: `It was ${code}`, correlationId: CORRELATION_ID, ...more }, headers);
+): Fault => respondWith(status, { code, message: `It was ${code}`, correlationId: CORRELATION_ID, ...more }, headers);
 
 export const CORRELATION_ID = "5f0e4a3e-6c1c-4f0b-9a52-000000000001";
 
@@ -133,72 +101,54 @@ export const RETRIED_FAULTS: [string, Fault][] = [
   ["a slow body", slowBody(300)],
 ];
 
-/** `onResponse` sees every upstream response before a fault changes it. */
-export async function startFaultProxy(
-  upstream: string,
-  onResponse: (method: string, path: string, response: UpstreamResponse) => void = () => {},
-): Promise<FaultProxy> {
-  const requests: RecordedRequest[] = [];
+/** Starts a proxy of the gateway, which checks every response before a fault changes it. */
+export async function startFaultProxy(gateway: TestGateway) {
+  const requests: { method: string; path: string; headers: IncomingHttpHeaders; body: string; at: number }[] = [];
   let nextFaults: Fault[] = [];
   let defaultFault: Fault = passThrough;
 
   const server = createServer(async (request, response) => {
     const body = await readBody(request);
-    const path = request.url ?? "/";
-    const method = request.method ?? "GET";
-    requests.push({ method, path, headers: request.headers, body, at: Date.now() });
-    // One connection per request: a kept-alive connection may close just as it is reused.
-    const forward = async (): Promise<UpstreamResponse> => {
-      const headers = without(request.headers, ["host", "connection", "content-length", "transfer-encoding"]);
-      const sent = requestUpstream(upstream + path, { method, headers, agent: false });
-      sent.end(body);
-      const [answered] = (await once(sent, "response")) as [IncomingMessage];
-      const upstreamResponse = {
-        status: Number(answered.statusCode),
-        headers: without(answered.headers, [
-          "connection",
-          "keep-alive",
-          "transfer-encoding",
-          "content-length",
-        ]),
-        body: await readBody(answered),
-      };
-      onResponse(method, path, upstreamResponse);
-      return upstreamResponse;
+    const { url: path = "/", method = "GET", headers } = request;
+    requests.push({ method, path, headers, body, at: Date.now() });
+    const forward = async () => {
+      const sent = { method, path, headers: without(headers, "host"), ...(body && { body }) };
+      const { status, headers: received, text } = await gateway.request(sent);
+      return { status, headers: without(received, "keep-alive"), body: text };
     };
     try {
       await (nextFaults.shift() ?? defaultFault)({ request, response, forward });
     } catch (error) {
-      // The test has ended and closed the upstream.
+      // The test has ended and closed the gateway.
       if (server.listening) throw error;
       request.socket.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await once(server.listen(0, "127.0.0.1"), "listening");
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
-    injectNext(...faults) {
+    /** Sets the faults of the next requests, in order. */
+    injectNext(...faults: Fault[]) {
       nextFaults = faults;
     },
-    injectAlways(fault) {
+    /** Sets the fault of all requests without one from `injectNext`. */
+    injectAlways(fault: Fault) {
       defaultFault = fault;
     },
-    countOpenSockets: () =>
-      new Promise((resolve, reject) => {
-        server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-      }),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    countOpenSockets: () => promisify(server.getConnections.bind(server))(),
+    async close() {
+      const closed = promisify(server.close.bind(server))();
+      server.closeAllConnections();
+      await closed;
+    },
   };
 }
 
-const without = (headers: IncomingHttpHeaders, names: string[]) =>
-  Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name))) as Record<
-    string,
-    string
-  >;
+/** The headers without this one, and without those of one connection. */
+const without = (headers: IncomingHttpHeaders, excluded: string) =>
+  Object.fromEntries(
+    Object.entries(headers).filter(([name]) => ![excluded, ...OF_THE_CONNECTION].includes(name)),
+  ) as Record<string, string>;
+const OF_THE_CONNECTION = ["connection", "content-length", "transfer-encoding"];

@@ -6,27 +6,25 @@ import { rejection, useGateway } from "./setup.js";
 
 const context = useGateway();
 
-describe("calls", () => {
-  test("a call is sent immediately and only once; a list is sent when it is first awaited", async () => {
-    const created = context.client().forms.create(context.uniqueStay());
-    await expect.poll(() => context.proxy.requests).toHaveLength(1);
-    const [first, second] = await Promise.all([created, created, created.withResponse()]);
-    expect(first).toBe(second);
-    const list = context.client().forms.list();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(context.proxy.requests).toHaveLength(1);
-    await list;
-    await list;
-    expect(context.proxy.requests).toHaveLength(2);
-  });
+test("a call is sent immediately and only once; a list is sent when it is first awaited", async () => {
+  const created = context.client().forms.create(context.uniqueStay());
+  await expect.poll(() => context.proxy.requests).toHaveLength(1);
+  const [first, second] = await Promise.all([created, created, created.withResponse()]);
+  expect(first).toBe(second);
+  const list = context.client().forms.list();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(context.proxy.requests).toHaveLength(1);
+  await list;
+  await list;
+  expect(context.proxy.requests).toHaveLength(2);
+});
 
-  test("unknown fields and statuses are kept", async () => {
-    context.proxy.injectNext(respondWith(200, { id: "f1", status: "ARCHIVED", color: { of: "door" } }));
-    const form = await context.client().forms.retrieve("f1");
-    expect(form).toEqual({ id: "f1", status: "ARCHIVED", color: { of: "door" } });
-    expect(isKnownStatus(form.status)).toBe(false);
-    expect(isKnownStatus("CHECKED_OUT")).toBe(true);
-  });
+test("unknown fields and statuses are kept", async () => {
+  context.proxy.injectNext(respondWith(200, { id: "f1", status: "ARCHIVED", color: { of: "door" } }));
+  const form = await context.client().forms.retrieve("f1");
+  expect(form).toEqual({ id: "f1", status: "ARCHIVED", color: { of: "door" } });
+  expect(isKnownStatus(form.status)).toBe(false);
+  expect(isKnownStatus("CHECKED_OUT")).toBe(true);
 });
 
 describe("requests", () => {
@@ -40,55 +38,27 @@ describe("requests", () => {
       "content-type": "application/json",
       "user-agent": `guest-forms-sdk/${VERSION}`,
     });
-    expect(post).not.toHaveProperty("idempotency-key");
     expect(get).not.toHaveProperty("content-type");
-    expect(get).not.toHaveProperty("idempotency-key");
     expect(VERSION).toBe(manifest.version);
-  });
-
-  test("in a browser, the version is sent as X-Guest-Forms-Client instead of User-Agent", async () => {
-    vi.stubGlobal("navigator", { userAgent: "Mozilla/5.0 (X11; Linux x86_64)" });
-    await context.client().listings.list();
-    const [request] = context.proxy.requests;
-    expect(request?.headers["x-guest-forms-client"]).toBe(`guest-forms-sdk/${VERSION}`);
-    expect(request?.headers["user-agent"]).not.toContain("guest-forms");
-  });
-
-  test("headers of a call override the client's, and neither overrides the key or Accept", async () => {
-    const client = context.client({
-      headers: { "X-App": "one", "X-Team": "blue", Authorization: "Basic x" },
-    });
-    await client.listings.list({}, { headers: { "x-app": "two", "X-TEAM": undefined, accept: "text/html" } });
-    const { headers } = context.proxy.requests[0] ?? {};
-    expect(headers).toMatchObject({
-      "x-app": "two",
-      authorization: `Bearer ${context.readWrite}`,
-      accept: "application/json",
-    });
-    expect(headers).not.toHaveProperty("x-team");
   });
 
   test("Dates are sent as ISO strings; strings and unknown properties are sent unchanged", async () => {
     const input = { ...context.uniqueStay(), guestMail: "a@b.c" };
     await rejection(context.client().forms.create(input));
-    expect(JSON.parse(context.proxy.requests[0]?.body ?? "")).toEqual({
-      ...input,
-      checkOutDate: (input.checkOutDate as Date).toISOString(),
-    });
+    const checkOutDate = (input.checkOutDate as Date).toISOString();
+    expect(JSON.parse(context.proxy.requests[0]?.body ?? "")).toEqual({ ...input, checkOutDate });
   });
 
-  test("ids and query parameters are percent-encoded", async () => {
+  test("ids and query parameters are percent-encoded, and an empty listingId is sent", async () => {
     await rejection(context.client().forms.retrieve("../listings?x=1#é"));
     await rejection(context.client().forms.list({ listingId: "a&b=c", cursor: "d e+f" }));
+    // The service rejects it instead of listing everything.
+    await rejection(context.client().forms.list({ listingId: "" }));
     expect(context.proxy.requests.map((request) => request.path)).toEqual([
       "/v1/forms/..%2Flistings%3Fx%3D1%23%C3%A9",
       "/v1/forms?listingId=a%26b%3Dc&cursor=d%20e%2Bf",
+      "/v1/forms?listingId=",
     ]);
-  });
-
-  test("an empty listingId is sent, so the service rejects it instead of listing everything", async () => {
-    await rejection(context.client().forms.list({ listingId: "" }));
-    expect(context.proxy.requests[0]?.path).toBe("/v1/forms?listingId=");
   });
 });
 
@@ -102,34 +72,14 @@ describe("invalid calls", () => {
   const bad = new Date("not a date");
 
   test.each<[string, (client: GuestForms) => PromiseLike<unknown>, RegExp]>([
-    ["an empty id", (client) => client.forms.retrieve(""), /requires an id/],
-    ["a blank id", (client) => client.listings.retrieve("  "), /requires an id/],
-    ['the id ".."', (client) => client.forms.update("..", stay), /requires an id/],
-    ["an undefined id", (client) => client.forms.retrieve(undefined as never), /requires an id/],
-    ["an invalid check-in", (client) => client.forms.create({ ...stay, checkInDate: bad }), /checkInDate/],
-    [
-      "an invalid check-out",
-      (client) => client.forms.update("f", { ...stay, checkOutDate: bad }),
-      /checkOut/,
-    ],
-    [
-      "an empty Idempotency-Key",
-      (client) => client.forms.create(stay, { idempotencyKey: "" }),
-      /idempotency/,
-    ],
-    [
-      "an Idempotency-Key with a line break",
-      (client) => client.forms.create(stay, { idempotencyKey: "a\nb" }),
-      /idempotency/,
-    ],
-    ["a timeout of 0", (client) => client.listings.list({}, { timeout: 0 }), /timeout/],
-    ["a timeout of NaN", (client) => client.listings.list({}, { timeout: Number.NaN }), /timeout/],
-    ["a fractional maxRetries", (client) => client.listings.list({}, { maxRetries: 1.5 }), /maxRetries/],
-    [
-      "a header with a line break",
-      (client) => client.listings.list({}, { headers: { "x-a": "b\nc" } }),
-      /"x-a"/,
-    ],
+    ["an empty id", ({ forms }) => forms.retrieve(""), /requires an id/],
+    ['the id ".."', ({ forms }) => forms.update("..", stay), /requires an id/],
+    ["an invalid check-in", ({ forms }) => forms.create({ ...stay, checkInDate: bad }), /checkInDate/],
+    ["an empty key", ({ forms }) => forms.create(stay, { idempotencyKey: "" }), /idempotency/],
+    ["a key with a line break", ({ forms }) => forms.create(stay, { idempotencyKey: "a\nb" }), /idempotency/],
+    ["a timeout of 0", ({ listings }) => listings.list({}, { timeout: 0 }), /timeout/],
+    ["a fractional maxRetries", ({ listings }) => listings.list({}, { maxRetries: 1.5 }), /maxRetries/],
+    ["a line break", ({ listings }) => listings.list({}, { headers: { "x-a": "b\nc" } }), /"x-a"/],
   ])("%s is rejected before any request", async (_, call, message) => {
     const fetch = vi.fn();
     const error = await rejection(call(context.client({ fetch })));
@@ -150,32 +100,9 @@ describe("client options", () => {
     expect(() => new GuestForms()).toThrow(/No API key/);
   });
 
-  test("the client works without process and if the runtime denies access to its environment", () => {
-    const options = { apiKey: "k".repeat(20), baseUrl: "http://127.0.0.1:1" };
-    for (const process of [
-      undefined,
-      Object.defineProperty({}, "env", {
-        get: () => {
-          throw new Error("denied");
-        },
-      }),
-    ]) {
-      vi.stubGlobal("process", process);
-      try {
-        expect(() => new GuestForms(options)).not.toThrow();
-        expect(() => new GuestForms()).toThrow(GuestFormsError);
-      } finally {
-        // At once: if Vitest reports to its main process meanwhile, it removes `process.nextTick` from the real `process`.
-        vi.unstubAllGlobals();
-      }
-    }
-  });
-
   test.each([
     ["a base URL that is not a URL", { baseUrl: "forms.example.com" }],
-    ["a base URL with another scheme", { baseUrl: "ftp://forms.example.com" }],
     ["a base URL with a user", { baseUrl: "https://u:p@forms.example.com" }],
-    ["a base URL with a query", { baseUrl: "https://forms.example.com?x" }],
     ["an empty key", { apiKey: " " }],
     ["a key with a line break", { apiKey: "grf_rw_abc\ndef" }],
     ["a negative timeout", { timeout: -1 }],
@@ -183,5 +110,15 @@ describe("client options", () => {
     ["a header name with a space", { headers: { "x y": "z" } }],
   ])("the constructor rejects %s", (_, options) => {
     expect(() => context.client(options)).toThrow(GuestFormsError);
+  });
+
+  test.each([
+    ["https://forms.example.com/v1", "https://forms.example.com"],
+    ["https://forms.example.com/guests//v1//", "https://forms.example.com/guests"],
+    ["https://forms.example.com:8443/xv1", "https://forms.example.com:8443/xv1"],
+  ])("the base URL %s is %s", async (baseUrl, expected) => {
+    const fetch = vi.fn(async (_url: string) => Response.json({ items: [] }));
+    await context.client({ baseUrl, fetch }).listings.list();
+    expect(fetch.mock.calls[0]?.[0]).toBe(`${expected}/v1/listings`);
   });
 });

@@ -1,11 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import {
-  ApiError,
-  ConnectionError,
-  type FormV1,
-  InternalError,
-  RateLimitedError,
-} from "../../sdk/src/index.js";
+import { type ApiError, ConnectionError, type FormV1, RateLimitedError } from "../../sdk/src/index.js";
 import {
   errorEnvelope,
   type Fault,
@@ -18,14 +12,15 @@ import {
 import { rejection, useGateway } from "./setup.js";
 
 const context = useGateway();
+const sentKeys = () => context.proxy.requests.map(({ headers }) => headers["idempotency-key"]);
+const limited = (retryAfter: string) => errorEnvelope(429, "RATE_LIMITED", { "retry-after": retryAfter });
 
 describe("a create makes exactly one form", () => {
   /** Expects one new form, and that all requests had one body and no Idempotency-Key. */
   async function expectOneForm(before: FormV1[], form: FormV1) {
     expect((await context.forms()).slice(before.length)).toEqual([form]);
-    const sent = context.proxy.requests.map(({ headers, body }) => `${headers["idempotency-key"]} ${body}`);
-    expect(new Set(sent).size).toBe(1);
-    expect(sent[0]).toMatch(/^undefined /);
+    expect(new Set(context.proxy.requests.map(({ body }) => body)).size).toBe(1);
+    expect(new Set(sentKeys())).toEqual(new Set([undefined]));
   }
 
   test.each(RETRIED_FAULTS)("a retried create makes exactly one form despite %s", async (_, fault) => {
@@ -52,8 +47,7 @@ describe("a create makes exactly one form", () => {
     const repeated = await client.forms.create(stay).withResponse();
     expect([repeated.replayed, repeated.data.id]).toEqual([true, form.id]);
     await client.forms.create(stay, { idempotencyKey: "second stay" });
-    const keys = context.proxy.requests.map(({ headers }) => headers["idempotency-key"]);
-    expect(keys).toEqual([undefined, undefined, undefined, "second stay"]);
+    expect(sentKeys()).toEqual([undefined, undefined, undefined, "second stay"]);
     expect((await context.forms()).length - before.length).toBe(2);
   });
 
@@ -72,13 +66,13 @@ describe("a create makes exactly one form", () => {
   );
 
   test("updates and reads are retried", async () => {
-    const client = context.client();
-    const form = await client.forms.create(context.uniqueStay());
+    const { forms, listings } = context.client();
+    const form = await forms.create(context.uniqueStay());
     for (const call of [
-      () => client.forms.update(form.id, { ...context.uniqueStay(), numberOfGuests: 5 }),
-      () => client.forms.retrieve(form.id),
-      () => client.forms.list(),
-      () => client.listings.list(),
+      () => forms.update(form.id, { ...context.uniqueStay(), numberOfGuests: 5 }),
+      () => forms.retrieve(form.id),
+      () => forms.list(),
+      () => listings.list(),
     ]) {
       context.proxy.injectNext(truncatedBody);
       await call();
@@ -89,7 +83,7 @@ describe("a create makes exactly one form", () => {
 
 describe("the end of retries", () => {
   test("repeated 429s end in RateLimitedError after maxRetries, each retried after Retry-After", async () => {
-    context.proxy.injectAlways(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "1" }));
+    context.proxy.injectAlways(limited("1"));
     const error = await rejection(context.client({ maxRetries: 2 }).forms.create(context.uniqueStay()));
     expect(error).toBeInstanceOf(RateLimitedError);
     expect((error as RateLimitedError).retryAfter).toBe(1);
@@ -99,41 +93,26 @@ describe("the end of retries", () => {
   });
 
   test.each([
-    [
-      "a 429 with seconds",
-      () => errorEnvelope(429, "RATE_LIMITED", { "retry-after": "60" }),
-      RateLimitedError,
-    ],
-    [
-      "a 429 with a date",
-      () =>
-        errorEnvelope(429, "RATE_LIMITED", { "retry-after": new Date(Date.now() + 60_000).toUTCString() }),
-      RateLimitedError,
-    ],
-    ["a 503", () => errorEnvelope(503, "INTERNAL_ERROR", { "retry-after": "60" }), InternalError],
-  ])("%s is thrown immediately if Retry-After exceeds the deadline", async (_, fault, type) => {
+    ["a 429 with a date", () => limited(new Date(Date.now() + 60_000).toUTCString())],
+    ["a 503", () => errorEnvelope(503, "INTERNAL_ERROR", { "retry-after": "60" })],
+  ])("%s is thrown immediately if Retry-After exceeds the deadline", async (_, fault) => {
     context.proxy.injectAlways(fault());
     const started = Date.now();
     const error = await rejection(context.client({ timeout: 10_000 }).listings.list());
-    expect(error).toBeInstanceOf(type);
     expect((error as ApiError).retryAfter).toBeGreaterThan(50);
     expect(Date.now() - started).toBeLessThan(8_000);
     expect(context.proxy.requests).toHaveLength(1);
   });
 
-  test("the last error is thrown after maxRetries", async () => {
+  test.each([0, 1])("the last error is thrown after %d retries", async (maxRetries) => {
     context.proxy.injectAlways(resetBeforeProcessing);
-    expect(await rejection(context.client({ maxRetries: 1 }).listings.list())).toBeInstanceOf(
-      ConnectionError,
-    );
-    expect(context.proxy.requests).toHaveLength(2);
-    expect(await rejection(context.client({ maxRetries: 0 }).listings.list())).toBeInstanceOf(
-      ConnectionError,
-    );
-    expect(context.proxy.requests).toHaveLength(3);
+    const { listings } = context.client({ maxRetries });
+    expect(await rejection(listings.list())).toBeInstanceOf(ConnectionError);
+    expect(context.proxy.requests).toHaveLength(maxRetries + 1);
     context.proxy.injectAlways(respondWith(500, "<p>"));
-    expect(await rejection(context.client().listings.list({}, { maxRetries: 1 }))).toBeInstanceOf(ApiError);
-    expect(context.proxy.requests).toHaveLength(5);
+    const { listings: retrying } = context.client({ maxRetries: 5 });
+    expect(await rejection(retrying.list({}, { maxRetries }))).toMatchObject({ name: "ApiError" });
+    expect(context.proxy.requests).toHaveLength(2 * (maxRetries + 1));
   });
 
   test.each<[string, Fault]>([
@@ -150,64 +129,35 @@ describe("the end of retries", () => {
 });
 
 describe("retry delays", () => {
-  test("retry delays grow exponentially with full jitter, up to 8 s", async () => {
+  /** Returns the delays of a failing call, in which Math.random always returns `random`. */
+  async function delaysOf(random: number, options: Parameters<typeof context.client>[0]): Promise<unknown[]> {
     vi.useFakeTimers();
-    const random = vi.spyOn(Math, "random").mockReturnValue(0.999999);
+    vi.spyOn(Math, "random").mockReturnValue(random);
     const delays: unknown[] = [];
-    const client = context.client({
-      fetch: () => Promise.reject(new TypeError("fetch failed")),
-      timeout: Number.POSITIVE_INFINITY,
-      maxRetries: 7,
-      logger: { debug: () => {}, warn: (_, fields) => delays.push(fields.delay) },
-    });
-    const failing = rejection(client.listings.list());
+    const logger = {
+      debug: () => {},
+      warn: (_: string, fields: { delay?: unknown }) => void delays.push(fields.delay),
+    };
+    const failing = rejection(context.client({ ...options, logger }).listings.list());
     await vi.runAllTimersAsync();
-    expect(await failing).toBeInstanceOf(ConnectionError);
-    expect(delays).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000]);
-    random.mockReturnValue(0);
-    delays.length = 0;
-    const withoutDelay = rejection(client.listings.list());
-    await vi.runAllTimersAsync();
-    await withoutDelay;
-    expect(delays).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    await failing;
+    return delays;
+  }
+
+  test("retry delays grow exponentially with full jitter, up to 8 s", async () => {
+    const fetch = () => Promise.reject(new TypeError("fetch failed"));
+    const options = { fetch, timeout: Number.POSITIVE_INFINITY, maxRetries: 7 };
+    expect(await delaysOf(0.999999, options)).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000]);
+    expect(await delaysOf(0, options)).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   test.each([
     ["up to a quarter longer", 60_000, 5000],
     ["by at most half of the time left until the deadline", 4_500, 4250],
-  ])(
-    "the delay after Retry-After is never shorter, and at random longer: %s",
-    async (_, timeout, longest) => {
-      vi.useFakeTimers();
-      const random = vi.spyOn(Math, "random");
-      const delays: unknown[] = [];
-      const response = new Response("{}", { status: 503, headers: { "retry-after": "4" } });
-      const client = context.client({
-        fetch: async () => response.clone(),
-        timeout,
-        maxRetries: 1,
-        logger: { debug: () => {}, warn: (_, fields) => delays.push(fields.delay) },
-      });
-      for (const value of [0, 0.999999]) {
-        random.mockReturnValue(value);
-        const failing = rejection(client.listings.list());
-        await vi.runAllTimersAsync();
-        expect(await failing).toMatchObject({ status: 503 });
-      }
-      expect(delays).toEqual([4000, longest]);
-    },
-  );
-
-  test("bodies of retried responses are read, so that connections are reused", {
-    timeout: 60_000,
-  }, async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0.01);
-    context.proxy.injectNext(
-      ...Array(5).fill(errorEnvelope(500, "INTERNAL_ERROR", {}, { padding: "x".repeat(1e5) })),
-    );
-    const before = await context.proxy.countOpenSockets();
-    await context.client({ maxRetries: 5, timeout: 60_000 }).listings.list();
-    expect(context.proxy.requests).toHaveLength(6);
-    expect(await context.proxy.countOpenSockets()).toBeLessThanOrEqual(before + 1);
+  ])("the delay after Retry-After is never shorter, and at random longer: %s", async (_, timeout, longest) => {
+    const fetch = async () => new Response("{}", { status: 503, headers: { "retry-after": "4" } });
+    const options = { fetch, timeout, maxRetries: 1 };
+    expect(await delaysOf(0, options)).toEqual([4000]);
+    expect(await delaysOf(0.999999, options)).toEqual([longest]);
   });
 });

@@ -14,25 +14,11 @@ import { makeTempFolder } from "../support/run-tool.js";
 import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "./fault-proxy.js";
 import { useGateway } from "./setup.js";
 
-// A runtime that is not installed is run from npm, or skipped if npm cannot provide it.
-const RUNTIMES: { name: string; npmPackage: string; command: string[]; installed: boolean }[] = [
-  {
-    name: "Node 24",
-    npmPackage: process.platform === "linux" ? `node-linux-${process.arch}@24` : "node@24",
-    command: ["node"],
-    installed: process.version.startsWith("v24."),
-  },
-  {
-    name: "Deno",
-    npmPackage: "deno@2",
-    command: ["deno", "run", "--allow-net", "--no-prompt", "--no-config"],
-    installed: true,
-  },
-  { name: "Bun", npmPackage: "bun@^1.2", command: ["bun", "run"], installed: true },
-];
-
 const run = promisify(execFile);
-const fromNpm = (npmPackage: string, command: string[]) => {
+const DENO = ["deno", "run", "--allow-net", "--no-prompt", "--no-config"];
+
+/** Runs a program of a package from npm. */
+const runFromNpm = (npmPackage: string, command: string[]) => {
   // Bun's package installs its binary with an install script.
   const options = ["--yes", "--prefer-offline", "--allow-scripts=bun", `--package=${npmPackage}`];
   return run("npm", ["exec", ...options, "--", ...command], {
@@ -47,8 +33,6 @@ function skipMissing(skip: (why: string) => void, what: string): void {
   if (process.env.CI) throw new Error(`${what} is missing`);
   skip(`${what} is not available`);
 }
-
-const CHROMIUM = ["chromium", "chromium-browser", "google-chrome"];
 
 let page: string;
 let report: (text: string) => void = () => {};
@@ -69,18 +53,18 @@ afterAll(() => {
 // Browsers may call only from the page's origin; other runtimes send no origin.
 const context = useGateway(() => ({ CORS_ORIGINS: origin }));
 const directory = await makeTempFolder("runtimes");
+let year = 2050;
 
 /** Bundles smoke.ts into one script. `report` is the code that outputs its JSON, `text`. */
-async function bundleSmoke(checkInDate: string, report: string): Promise<string> {
+async function bundleSmoke(report: string): Promise<string> {
+  const checkInDate = `${year++}-01-01T14:00:00Z`;
   const options = { apiKey: context.readWrite, baseUrl: context.proxy.url, checkInDate };
+  const contents = `import { smoke } from "./smoke.ts";
+    smoke(${JSON.stringify(options)})
+      .then(JSON.stringify, (error) => String(error.stack))
+      .then((text) => ${report});`;
   const { outputFiles } = await build({
-    stdin: {
-      contents: `import { smoke } from "./smoke.ts";
-        smoke(${JSON.stringify(options)})
-          .then(JSON.stringify, (error) => String(error.stack))
-          .then((text) => ${report});`,
-      resolveDir: fileURLToPath(new URL(".", import.meta.url)),
-    },
+    stdin: { contents, resolveDir: fileURLToPath(new URL(".", import.meta.url)) },
     bundle: true,
     minify: true,
     format: "iife",
@@ -92,12 +76,8 @@ async function bundleSmoke(checkInDate: string, report: string): Promise<string>
 /** Runs smoke.ts while the first list fails twice and the response of the first create is lost. */
 async function expectSmokePasses(start: () => Promise<string>) {
   const before = (await context.forms()).length;
-  context.proxy.injectNext(
-    errorEnvelope(503, "INTERNAL_ERROR"),
-    truncatedBody,
-    passThrough,
-    resetAfterProcessing,
-  );
+  const faults = [errorEnvelope(503, "INTERNAL_ERROR"), truncatedBody, passThrough, resetAfterProcessing];
+  context.proxy.injectNext(...faults);
   const text = await start();
   expect(text).toMatch(/^\{/);
   const checks = Object.entries(JSON.parse(text) as Record<string, boolean>);
@@ -106,69 +86,48 @@ async function expectSmokePasses(start: () => Promise<string>) {
   expect((await context.forms()).length - before).toBe(2);
 }
 
-/** Code that prints the version of the runtime, then the text. */
-const PRINT =
-  "console.log((globalThis.Deno?.version.deno ?? process.versions.bun ?? process.version) + '\\n' + text)";
-
-async function writeSmokeFile(checkInDate: string): Promise<string> {
+test.for([
+  { name: "Node.js", npmPackage: "node", command: [process.execPath] },
+  { name: "Deno", npmPackage: "deno@2", command: DENO },
+  { name: "Bun", npmPackage: "bun@^1.2", command: ["bun", "run"] },
+])("the SDK works in $name", { timeout: 300_000 }, async ({ name, npmPackage, command }, { skip }) => {
+  const [program = "", ...args] = command;
   const file = join(directory, "smoke.mjs");
-  await writeFile(file, await bundleSmoke(checkInDate, PRINT));
-  return file;
-}
-
-const withoutFirstLine = (text: string) => text.slice(text.indexOf("\n") + 1);
-
-test(`the SDK works in Node ${process.version}`, { timeout: 180_000 }, async () => {
-  const file = await writeSmokeFile("2050-01-01T14:00:00Z");
-  await expectSmokePasses(async () => withoutFirstLine((await run(process.execPath, [file])).stdout));
+  await writeFile(file, await bundleSmoke("console.log(text)"));
+  // A runtime that is not installed is run from npm, or skipped if npm cannot provide it.
+  const starts = [
+    (...more: string[]) => run(program, more, { timeout: 120_000 }),
+    (...more: string[]) => runFromNpm(npmPackage, [program, ...more]),
+  ];
+  await expectSmokePasses(async () => {
+    for (const start of starts) {
+      const version = await start("--version").catch(() => undefined);
+      if (!version) continue;
+      console.log(`${name}: ${version.stdout.split("\n")[0]}`);
+      return (await start(...args, file)).stdout;
+    }
+    skipMissing(skip, name);
+    return "";
+  });
 });
 
-test.for(RUNTIMES.map((runtime) => [runtime.name, runtime] as const))(
-  "the SDK works in %s",
-  { timeout: 300_000 },
-  async ([name, runtime], { skip }) => {
-    const { npmPackage, command } = runtime;
-    const [program = "", ...args] = command;
-    const starts = [
-      ...(runtime.installed ? [(...more: string[]) => run(program, more, { timeout: 120_000 })] : []),
-      (...more: string[]) => fromNpm(npmPackage, [program, ...more]),
-    ];
-    const file = await writeSmokeFile(`${2051 + RUNTIMES.indexOf(runtime)}-01-01T14:00:00Z`);
-    await expectSmokePasses(async () => {
-      for (const start of starts) {
-        const output = await start(...args, file).catch(async (error: unknown) => {
-          if (await start("--version").catch(() => undefined)) throw error;
-        });
-        if (!output) continue;
-        console.log(`${name}: ${output.stdout.split("\n")[0]}`);
-        return withoutFirstLine(output.stdout);
-      }
-      skipMissing(skip, name);
-      return "";
-    });
-  },
-);
-
-test("the SDK works in headless Chromium, from a page of another origin", { timeout: 360_000 }, async ({
-  skip,
-}) => {
+test("the SDK works in headless Chromium, from a page of another origin", { timeout: 360_000 }, async ({ skip }) => {
   let browser = "";
-  for (const name of CHROMIUM) {
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
     const found = await run(name, ["--version"]).catch(() => undefined);
     if (found) browser ||= name;
     if (found) console.log(found.stdout.trim());
   }
   if (!browser) return skipMissing(skip, "Chromium");
-  const script = await bundleSmoke("2060-01-01T14:00:00Z", 'fetch("/", { method: "POST", body: text })');
+  const script = await bundleSmoke('fetch("/", { method: "POST", body: text })');
   page = `<!doctype html><meta charset="utf-8"><script>${script.replaceAll("</script", "<\\/script")}</script>`;
   await expectSmokePasses(async () => {
     const reported = new Promise<string>((resolve) => {
       report = resolve;
     });
     const profile = `--user-data-dir=${join(directory, "profile")}`;
-    const child = spawn(browser, ["--headless", "--no-sandbox", "--disable-gpu", profile, origin], {
-      stdio: "ignore",
-    });
+    const args = ["--headless", "--no-sandbox", "--disable-gpu", profile, origin];
+    const child = spawn(browser, args, { stdio: "ignore" });
     const ended = once(child, "close");
     try {
       return await Promise.race([reported, ended.then(() => "Chromium ended")]);

@@ -1,31 +1,28 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Services } from "../../server/context.js";
-import type { FormV1 } from "../../server/forms/schema.js";
+import type { Services } from "../../server/access/context.js";
+import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
+import { createInput, type FormV1 } from "../../server/forms/schema.js";
+import { openTestCore } from "../support/core.js";
 import {
+  asOperator,
   asUser,
   catchErrorCode,
   catchRejectedFields,
   catchServiceError,
-  makeForm,
   openTestServices,
   setRole,
+  TEST_SECRET,
+  withSecrets,
 } from "../support/factories.js";
-import { type ListingOwner, makeListingOwner, NO_ROWS } from "../support/listing-owner.js";
+import { type ListingOwner, makeListingOwner, NO_ROWS, ONE_FORM } from "../support/listing-owner.js";
 import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
 import { fixedStay } from "../support/stays.js";
 
 /** Two processes on one database. */
-let services: Services;
-let second: Services;
+const { services, sql, runBehind, openProcess } = await openTestCore();
+const second = await openProcess();
 
-beforeAll(async () => {
-  services = await openTestServices();
-  second = await openTestServices({ DATABASE_URL: services.db.url });
-});
-
-/** Blocks updates just before their end. */
-const LOCK_AUDIT = "LOCK TABLE audit_entries IN SHARE ROW EXCLUSIVE MODE";
 const DELETE_MEMBER = "DELETE FROM memberships WHERE user_id = $1 AND listing_id = $2";
 const DEMOTE_MEMBER = "UPDATE memberships SET role = 'READER' WHERE user_id = $1 AND listing_id = $2";
 
@@ -38,26 +35,23 @@ describe("a membership that ends while a write waits", () => {
     ["role changed to reader", DEMOTE_MEMBER],
   ] as const;
 
-  test.each(ENDS)("%s: a waiting create gets RESOURCE_NOT_FOUND and writes nothing", async (_, sql) => {
+  test.each(ENDS)("%s: a waiting create gets RESOURCE_NOT_FOUND and writes nothing", async (_, end) => {
     const owner = await makeListingOwner(services);
-    const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
-    const create = catchErrorCode(owner.create(owner.body, "k"));
-    await waitForBlocked(services, 1);
-    await lock.commit();
-    expect(await create).toBe("RESOURCE_NOT_FOUND");
+    const create = () => catchErrorCode(owner.create(owner.body, "k"));
+    expect(await runBehind([end, owner.userId, owner.listingId], create)).toBe("RESOURCE_NOT_FOUND");
     await setRole(services, owner.listingId, owner.userId, "OWNER");
     expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
   test.each(ENDS)(
     "%s: a waiting update or change of the form gets RESOURCE_NOT_FOUND for the form, a waiting move to the listing for the listing",
-    async (_, sql) => {
+    async (_, end) => {
       const owner = await makeListingOwner(services);
       const other = await owner.addListing();
       const [updated, changed] = [await owner.addForm(), await owner.addForm()];
       const moved = await owner.addForm({ listingId: other.id });
       const { forms } = owner;
-      const lock = await holdLock(services, sql, [owner.userId, owner.listingId]);
+      const lock = await holdLock(services, end, [owner.userId, owner.listingId]);
       const calls = [
         catchServiceError(forms.update({ id: updated.id, ...fixedStay(owner.listingId) })),
         catchServiceError(forms.setStatus({ id: changed.id, status: "REGISTERED" })),
@@ -74,96 +68,36 @@ describe("a membership that ends while a write waits", () => {
       for (const form of [updated, changed, moved]) expect(await forms.get({ id: form.id })).toEqual(form);
     },
   );
-
-  test("a waiting create succeeds if the removal of its membership is rolled back", async () => {
-    const owner = await makeListingOwner(services);
-    const lock = await holdLock(services, DELETE_MEMBER, [owner.userId, owner.listingId]);
-    const create = owner.create(owner.body);
-    await waitForBlocked(services, 1);
-    await lock.rollback();
-    expect((await create).replayed).toBe(false);
-  });
-
-  test.each([
-    [
-      "a create",
-      LOCK_USERS,
-      (owner: ListingOwner, _id: string) => owner.create({ ...owner.body, numberOfGuests: 3 }),
-    ],
-    [
-      "an update",
-      LOCK_AUDIT,
-      (owner: ListingOwner, id: string) => owner.forms.update({ id, ...fixedStay(owner.listingId) }),
-    ],
-  ])(
-    "a membership cannot be removed or demoted, nor the listing deactivated, before %s in flight has ended",
-    async (_, sql, write) => {
-      const owner = await makeListingOwner(services);
-      const { form } = await owner.create(owner.body);
-      const lock = await holdLock(services, sql, sql === LOCK_USERS ? [[owner.userId]] : []);
-      const written = write(owner, form.id);
-      await waitForBlocked(services, 1);
-      for (const change of [
-        DELETE_MEMBER,
-        DEMOTE_MEMBER,
-        "UPDATE listings SET active = $1::uuid IS NULL WHERE id = $2",
-      ]) {
-        const changer = await holdLock(services, "SET LOCAL lock_timeout = '50ms'");
-        const changed = changer.client.query(change, [owner.userId, owner.listingId]);
-        await expect(changed).rejects.toMatchObject({ code: "55P03" });
-        await changer.rollback();
-      }
-      await lock.commit();
-      await written;
-    },
-  );
 });
 
 describe("a listing or form that changes while a write waits", () => {
   test("the listing's rules are checked as they are after the wait", async () => {
     const owner = await makeListingOwner(services);
-    const sql = "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1";
-    const lock = await holdLock(services, sql, [owner.listingId]);
-    const create = catchRejectedFields(owner.create(owner.body));
-    await waitForBlocked(services, 1);
-    await lock.commit();
-    expect(await create).toEqual(["listingId", "numberOfGuests"]);
+    const restrict = "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1";
+    const create = () => catchRejectedFields(owner.create(owner.body));
+    expect(await runBehind([restrict, owner.listingId], create)).toEqual(["listingId", "numberOfGuests"]);
   });
 
-  test("a form that was moved out of scope gets RESOURCE_NOT_FOUND; one moved within the scope is updated", async () => {
+  test("a form that was moved out of scope or deleted gets RESOURCE_NOT_FOUND; one moved within the scope is updated", async () => {
     const owner = await makeListingOwner(services);
     const stranger = await makeListingOwner(services);
     const other = await owner.addListing();
-    const { forms } = owner;
-    for (const [target, outcome] of [
-      [other.id, "updated"],
-      [stranger.listingId, "RESOURCE_NOT_FOUND"],
-    ]) {
-      const form = await owner.addForm();
-      const lock = await holdLock(services, "UPDATE forms SET listing_id = $2 WHERE id = $1", [
-        form.id,
-        target,
-      ]);
-      const update = forms.update({ id: form.id, ...fixedStay(owner.listingId) });
-      const result = update.then(
-        () => "updated",
-        () => catchErrorCode(update),
-      );
-      await waitForBlocked(services, 1);
-      await lock.commit();
-      expect(await result).toBe(outcome);
+    const move = "UPDATE forms SET listing_id = $2 WHERE id = $1";
+    for (const [change, values, outcome] of [
+      [move, [other.id], "updated"],
+      [move, [stranger.listingId], "RESOURCE_NOT_FOUND"],
+      ["DELETE FROM forms WHERE id = $1", [], "RESOURCE_NOT_FOUND"],
+    ] as const) {
+      const { id } = await owner.addForm();
+      const result = await runBehind([change, id, ...values], () => {
+        const update = owner.forms.update({ id, ...fixedStay(owner.listingId) });
+        return update.then(
+          () => "updated",
+          () => catchErrorCode(update),
+        );
+      });
+      expect(result).toBe(outcome);
     }
-  });
-
-  test("a form that was deleted gets RESOURCE_NOT_FOUND", async () => {
-    const owner = await makeListingOwner(services);
-    const form = await owner.addForm();
-    const lock = await holdLock(services, "DELETE FROM forms WHERE id = $1", [form.id]);
-    const update = owner.forms.update({ id: form.id, ...fixedStay(owner.listingId) });
-    const code = catchErrorCode(update);
-    await waitForBlocked(services, 1);
-    await lock.commit();
-    expect(await code).toBe("RESOURCE_NOT_FOUND");
   });
 });
 
@@ -182,50 +116,184 @@ describe("concurrent updates", () => {
         }),
       ),
     );
-    const { rows } = await services.db.pool.query<{ correlation_id: string }>(
+    const rows = await sql(
       "SELECT correlation_id FROM audit_entries WHERE subject_id = $1 AND action = 'form.updated' ORDER BY id",
-      [id],
+      id,
     );
     expect(rows).toHaveLength(40);
-    const last = results.get(rows.at(-1)?.correlation_id ?? "");
-    expect(await owner.forms.get({ id })).toEqual(last);
-  });
-
-  test("concurrent moves in opposite directions, creates and role changes do not deadlock", async () => {
-    const owner = await makeListingOwner(services);
-    const other = await owner.addListing();
-    const targets = [owner.listingId, other.id] as const;
-    const forms = await Promise.all(
-      times(8, (index) => makeForm(services, owner.userId, targets[index % 2] ?? other.id)),
-    );
-    const rounds = times(4, (round) => round);
-    const moves = forms.map(async ({ id }, index) => {
-      for (const round of rounds) {
-        const on = (index + round) % 2 ? services : second;
-        await asUser(on, owner.userId).forms.update({
-          id,
-          ...fixedStay(targets[(index + round + 1) % 2] ?? other.id),
-        });
-      }
-    });
-    const creates = times(16, (index) => makeForm(services, owner.userId, targets[index % 2] ?? other.id));
-    const roles = rounds.map((round) =>
-      setRole(services, targets[round % 2] ?? other.id, owner.userId, round % 2 ? "OWNER" : "WRITER"),
-    );
-    await Promise.all([...moves, ...creates, ...roles]);
-    expect((await owner.countRows()).forms).toBe(24);
+    expect(await owner.forms.get({ id })).toEqual(results.get(rows.at(-1).correlation_id));
   });
 });
 
-describe("createdAt", () => {
-  test("a create that waited gets the time of its insert, so it sorts after cursors returned during the wait", async () => {
+test("a create that waited gets the time of its insert, so it sorts after cursors returned during the wait", async () => {
+  const owner = await makeListingOwner(services);
+  const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+  const waiting = owner.create(owner.body);
+  await waitForBlocked(services, 1);
+  const { rows } = await lock.client.query<{ now: Date }>("SELECT clock_timestamp() AS now");
+  await lock.commit();
+  const { form } = await waiting;
+  expect(Date.parse(form.createdAt)).toBeGreaterThanOrEqual(rows[0]?.now.getTime() ?? Number.NaN);
+});
+
+const OLD_SECRET = "an-older-secret-for-tests-of-more-than-32-characters";
+
+/** Ids of the advisory locks on bodies and Idempotency-Keys that these backends hold or wait for. */
+async function readLockIds({ db }: Services, pids: number[], granted: boolean): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT DISTINCT ((classid::bigint << 32) | objid::bigint)::text AS id FROM pg_locks
+     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = ANY($1) AND granted = $2`,
+    [pids, granted],
+  );
+  return rows.map(({ id }) => id);
+}
+
+// In the second step of a rotation, processes disagree on the newest secret: they store other fingerprints for equal bodies,
+// and only their locks keep one from creating a form beside the other's.
+describe.each([
+  ["one secret", [TEST_SECRET], [TEST_SECRET]],
+  ["two secrets in different orders, as during a rotation", [TEST_SECRET, OLD_SECRET], [OLD_SECRET, TEST_SECRET]],
+])("with %s", (_, secrets, secondSecrets) => {
+  /** Two processes on one database. */
+  let services: Services;
+  let second: Services;
+
+  beforeAll(async () => {
+    services = withSecrets(await openTestServices(), ...secrets);
+    second = withSecrets(await openTestServices({ DATABASE_URL: services.db.url }), ...secondSecrets);
+  });
+
+  describe("concurrent equal creates", () => {
+    test("50 equal creates on two processes make one form, notification and audit entry, and get the same response", async () => {
+      const owner = await makeListingOwner(services);
+      const results = await Promise.all(
+        times(50, (index) => owner.create(owner.body, undefined, index % 2 ? second : services)),
+      );
+      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(results.map(({ form }) => JSON.stringify(form))).size).toBe(1);
+      expect(await owner.countRows()).toEqual(ONE_FORM);
+    });
+
+    test.each<[string, (owner: ListingOwner, id: string) => Promise<unknown>]>([
+      ["an update", (owner, id) => owner.forms.update({ id, ...owner.body, numberOfGuests: 9 })],
+      ["a rejection", (_, id) => asOperator(services).forms.setStatus({ id, status: "REJECTED" })],
+    ])("after %s, 20 concurrent creates with two new Idempotency-Keys make one second form", async (_, change) => {
+      const owner = await makeListingOwner(services);
+      const { form } = await owner.create(owner.body);
+      await change(owner, form.id);
+      const results = await Promise.all(
+        times(20, (index) => owner.create(owner.body, `key ${index % 2}`, index % 4 < 2 ? services : second)),
+      );
+      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
+      expect(results[0]?.form.id).not.toBe(form.id);
+      expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
+    });
+  });
+
+  describe("concurrent creates with the same Idempotency-Key", () => {
+    test("of two different bodies sent 20 times each, one body wins and the other gets IDEMPOTENCY_KEY_REUSED", async () => {
+      const owner = await makeListingOwner(services);
+      const bodies = [owner.body, { ...owner.body, numberOfGuests: 3 }];
+      const outcomes = await Promise.all(
+        times(40, async (index) => {
+          const body = bodies[index % 2] ?? owner.body;
+          const create = owner.create(body, "contested", index % 4 < 2 ? services : second);
+          return create.then(
+            ({ form, replayed }) => ({ body, id: form.id, replayed }),
+            async () => ({ body, code: await catchErrorCode(create) }),
+          );
+        }),
+      );
+      const won = outcomes.flatMap((outcome) => ("id" in outcome ? [outcome] : []));
+      const lost = outcomes.flatMap((outcome) => ("code" in outcome ? [outcome] : []));
+      expect(won).toHaveLength(20);
+      expect(new Set(won.map(({ body }) => body)).size).toBe(1);
+      expect(new Set(won.map(({ id }) => id)).size).toBe(1);
+      expect(won.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(lost.map(({ body }) => body)).size).toBe(1);
+      expect(new Set(lost.map(({ code }) => code))).toEqual(new Set(["IDEMPOTENCY_KEY_REUSED"]));
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
+    });
+
+    test.each([
+      ["a create with another body", "k", 3],
+      ["an equal create", undefined, 2],
+    ])("%s waits for the first, and creates its form if the first fails", async (_, key, numberOfGuests) => {
+      const owner = await makeListingOwner(services);
+      const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+      const first = catchServiceError(owner.create(owner.body, key));
+      const [pid] = await waitForBlocked(services, 1);
+      const other = owner.create({ ...owner.body, numberOfGuests }, key, second);
+      await waitForBlocked(services, 2);
+      await services.db.pool.query("SELECT pg_terminate_backend($1)", [pid]);
+      expect(await first).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503, retryAfter: expect.any(Number) });
+      await waitForBlocked(services, 1);
+      await lock.commit();
+      expect(await other).toMatchObject({ replayed: false, form: { numberOfGuests } });
+      expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: key ? 1 : 0 });
+      const isEqual = numberOfGuests === owner.body.numberOfGuests;
+      expect((await owner.create(owner.body)).replayed, "the failed create bound nothing").toBe(isEqual);
+    });
+
+    test("two Idempotency-Keys crossed with two bodies do not deadlock: each create gets a form or IDEMPOTENCY_KEY_REUSED", async () => {
+      const owner = await makeListingOwner(services);
+      const outcomes = await Promise.all(
+        times(32, async (index) => {
+          const numberOfGuests = 1 + (index % 2);
+          const key = index % 4 < 2 ? "a" : "b";
+          const on = index % 8 < 4 ? services : second;
+          const create = owner.create({ ...owner.body, numberOfGuests }, key, on);
+          return create.then(
+            () => "form",
+            () => catchErrorCode(create),
+          );
+        }),
+      );
+      expect(new Set(outcomes)).toEqual(new Set(["form", "IDEMPOTENCY_KEY_REUSED"]));
+      const { forms, keys } = await owner.countRows();
+      expect(forms).toBeLessThanOrEqual(2);
+      expect(keys).toBe(2);
+    });
+  });
+});
+
+describe("the locks of equal creates", async () => {
+  const { services, runBehind } = await openTestCore();
+
+  test.each([
+    ["before and after the new secret is announced", [OLD_SECRET], [OLD_SECRET, TEST_SECRET]],
+    ["before and after the new secret is used", [OLD_SECRET, TEST_SECRET], [TEST_SECRET, OLD_SECRET]],
+    ["before and after the old secret is removed", [TEST_SECRET, OLD_SECRET], [TEST_SECRET]],
+    ["before the new secret is announced and after it is used", [OLD_SECRET], [TEST_SECRET, OLD_SECRET]],
+  ])("processes %s in a rotation wait for each other and replay", async (_, firstSecrets, secondSecrets) => {
     const owner = await makeListingOwner(services);
-    const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
-    const waiting = owner.create(owner.body);
+    const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+    const first = owner.create(owner.body, undefined, withSecrets(services, ...firstSecrets));
     await waitForBlocked(services, 1);
-    const { rows } = await lock.client.query<{ now: Date }>("SELECT clock_timestamp() AS now");
+    const second = owner.create(owner.body, undefined, withSecrets(services, ...secondSecrets));
+    const pids = await waitForBlocked(services, 2);
+    expect(await readLockIds(services, pids, false)).toHaveLength(1);
     await lock.commit();
-    const { form } = await waiting;
-    expect(Date.parse(form.createdAt)).toBeGreaterThanOrEqual(rows[0]?.now.getTime() ?? Number.NaN);
+    expect(await second).toEqual({ form: (await first).form, replayed: true });
+  });
+
+  test("two key holders with the same Idempotency-Key and body do not wait for each other", async () => {
+    const [owner, other] = [await makeListingOwner(services), await makeListingOwner(services)];
+    await setRole(services, owner.listingId, other.userId, "WRITER");
+    const lock = await holdLock(services, LOCK_USERS, [[owner.userId, other.userId]]);
+    const creates = [owner, other].map(({ create }) => create(owner.body, "k"));
+    expect(await readLockIds(services, await waitForBlocked(services, 2), false)).toEqual([]);
+    await lock.commit();
+    expect((await Promise.all(creates)).map(({ replayed }) => replayed)).toEqual([false, false]);
+  });
+
+  test("a create overtaken by a process with other lock ids, such as one of another version, is retried and replays", async () => {
+    const owner = await makeListingOwner(services);
+    const form = await owner.addForm();
+    const [fingerprint] = fingerprints(services.keyring.fingerprint, canonicalBody(createInput.parse(owner.body)));
+    const overtake = "UPDATE creations SET fingerprint = $2, current_fingerprint = $2 WHERE form_id = $1";
+    const create = () => owner.create(owner.body);
+    expect(await runBehind([overtake, form.id, fingerprint], create)).toEqual({ form, replayed: true });
   });
 });

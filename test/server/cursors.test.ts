@@ -1,8 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
-import type { Caller } from "../../server/caller.js";
-import type { Services } from "../../server/context.js";
+import { describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
+import { openTestCore } from "../support/core.js";
 import {
   asKey,
   asUser,
@@ -11,59 +10,29 @@ import {
   catchServiceError,
   makeForm,
   makeKey,
-  openTestServices,
   setRole,
   TEST_SECRET,
   withSecrets,
 } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 
-let services: Services;
-let ownerId: string;
-let caller: Caller;
-let listings: string[];
-let forms: FormV1[];
-let formsCursor: string;
-let listingsCursor: string;
-let filteredCursor: string;
-
-const expectCursor = (cursor: string | null): string => {
-  if (cursor === null) throw new Error("there is no next page");
-  return cursor;
-};
-
-beforeAll(async () => {
-  services = await openTestServices();
-  const owner = await makeListingOwner(services);
-  ownerId = owner.userId;
-  caller = asUser(services, ownerId);
-  listings = [owner.listingId, (await owner.addListing()).id, (await owner.addListing()).id];
-  forms = [];
-  for (let index = 0; index < 6; index++) {
-    forms.push(await makeForm(services, ownerId, listings[index % 2] ?? ""));
-  }
-  formsCursor = expectCursor((await caller.forms.list({ limit: 2 })).nextCursor);
-  listingsCursor = expectCursor((await caller.listings.list({ limit: 1 })).nextCursor);
-  filteredCursor = expectCursor((await caller.forms.list({ limit: 1, listingId: listings[0] })).nextCursor);
-});
+const { services, owner, sql } = await openTestCore();
+const caller = asUser(services, owner.userId);
+const listings = [owner.listingId, (await owner.addListing()).id, (await owner.addListing()).id] as const;
+const forms: FormV1[] = [];
+for (const index of [0, 1, 0, 1, 0, 1]) {
+  forms.push(await makeForm(services, owner.userId, listings[index] ?? ""));
+}
+const nextOf = ({ nextCursor }: { nextCursor: string | null }) => nextCursor ?? expect.fail("no next page");
+const formsCursor = nextOf(await caller.forms.list({ limit: 2 }));
+const listingsCursor = nextOf(await caller.listings.list({ limit: 1 }));
+const filteredCursor = nextOf(await caller.forms.list({ limit: 1, listingId: listings[0] }));
 
 const ids = ({ items }: { items: { id: string }[] }) => items.map(({ id }) => id);
+const formIds = forms.map(({ id }) => id);
+const EMPTY_PAGE = { items: [], nextCursor: null };
 
 describe("limit", () => {
-  test.each([
-    [0, 1],
-    [-7, 1],
-    [Number.MIN_SAFE_INTEGER, 1],
-    [1, 1],
-    [3, 3],
-    [100, 6],
-  ])("limit %d returns %d of six forms", async (limit, size) => {
-    const page = await caller.forms.list({ limit });
-    expect(ids(page)).toEqual(forms.slice(0, size).map(({ id }) => id));
-    expect(page.nextCursor === null).toBe(size === 6);
-    expect(ids(await caller.listings.list({ limit }))).toEqual(listings.slice(0, size));
-  });
-
   test.each([[2.5], [Number.NaN], [Number.POSITIVE_INFINITY], ["2"], [""], [null], [true]])(
     "limit %o is rejected",
     async (limit) => {
@@ -80,51 +49,51 @@ describe("limit", () => {
   });
 
   test("unknown and invalid parameters are rejected by name", async () => {
-    const misspelled = { listingID: listings[0] } as { listingId?: string };
-    expect(await catchRejectedFields(caller.forms.list(misspelled))).toEqual(["listingID"]);
-    expect(await catchRejectedFields(caller.listings.list({ listingId: listings[0] } as object))).toEqual([
-      "listingId",
-    ]);
-    expect(await catchRejectedFields(caller.forms.list({ limit: 0.5, listingId: "x" }))).toEqual([
-      "limit",
-      "listingId",
-    ]);
-    expect(await catchRejectedFields(caller.forms.list({ listingId: "" }))).toEqual(["listingId"]);
+    const [listingId] = listings;
+    for (const [call, fields] of [
+      [caller.forms.list({ listingID: listingId } as object), ["listingID"]],
+      [caller.listings.list({ listingId } as object), ["listingId"]],
+      [caller.forms.list({ limit: 0.5, listingId: "x" }), ["limit", "listingId"]],
+      [caller.forms.list({ listingId: "" }), ["listingId"]],
+    ] as const) {
+      expect(await catchRejectedFields(call)).toEqual(fields);
+    }
   });
 });
 
 describe("a cursor", () => {
   test("continues where the page ended, with any limit and for any principal", async () => {
-    const rest = forms.slice(2).map(({ id }) => id);
+    const rest = formIds.slice(2);
     expect(ids(await caller.forms.list({ cursor: formsCursor }))).toEqual(rest);
     expect(ids(await caller.forms.list({ cursor: formsCursor, limit: 1 }))).toEqual(rest.slice(0, 1));
-    const key = await makeKey(services, ownerId, { mode: "READ_ONLY" });
+    const key = await makeKey(services, owner.userId, { mode: "READ_ONLY" });
     expect(ids(await asKey(services, key).forms.list({ cursor: formsCursor, limit: 100 }))).toEqual(rest);
     const filtered = await caller.forms.list({ cursor: filteredCursor, listingId: listings[0] });
-    expect(ids(filtered)).toEqual([forms[2]?.id, forms[4]?.id]);
-    const upper = { cursor: filteredCursor, listingId: listings[0]?.toUpperCase() };
+    expect(ids(filtered)).toEqual([formIds[2], formIds[4]]);
+    const upper = { cursor: filteredCursor, listingId: listings[0].toUpperCase() };
     expect(await caller.forms.list(upper)).toEqual(filtered);
     expect(ids(await caller.listings.list({ cursor: listingsCursor }))).toEqual(listings.slice(1));
   });
 
   test("of another key holder works, within the scope of the sender", async () => {
     const other = await makeListingOwner(services);
-    await setRole(services, listings[1] ?? "", other.userId, "WRITER");
+    await setRole(services, listings[1], other.userId, "WRITER");
     const form = await other.addForm();
     const key = await makeKey(services, other.userId);
     const page = await asKey(services, key).forms.list({ cursor: formsCursor });
-    expect(ids(page)).toEqual([forms[3]?.id, forms[5]?.id, form.id]);
-    const empty = await asUser(services, randomUUID()).forms.list({ cursor: formsCursor });
-    expect(empty).toEqual({ items: [], nextCursor: null });
+    expect(ids(page)).toEqual([formIds[3], formIds[5], form.id]);
+    const stranger = asUser(services, randomUUID());
+    expect(await stranger.forms.list({ cursor: formsCursor })).toEqual(EMPTY_PAGE);
+    const filter = { cursor: filteredCursor, listingId: listings[0] };
+    expect(await stranger.forms.list(filter)).toEqual(EMPTY_PAGE);
   });
 
   test("works after the form it points at was deleted", async () => {
-    const owner = await makeListingOwner(services);
-    const [first, ...others] = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
-    const { nextCursor } = await owner.forms.list({ limit: 1 });
-    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [first?.id]);
-    const rest = await owner.forms.list({ cursor: expectCursor(nextCursor) });
-    expect(ids(rest)).toEqual(others.map(({ id }) => id));
+    const other = await makeListingOwner(services);
+    const [first, ...others] = [await other.addForm(), await other.addForm(), await other.addForm()];
+    const cursor = nextOf(await other.forms.list({ limit: 1 }));
+    await sql("DELETE FROM forms WHERE id = $1", first?.id);
+    expect(ids(await other.forms.list({ cursor }))).toEqual(others.map(({ id }) => id));
   });
 
   test("is valid only for its list and listingId filter", async () => {
@@ -159,43 +128,20 @@ describe("a cursor", () => {
     }
   });
 
-  test("is invalid if any of its characters is changed, dropped, doubled or encoded differently", async () => {
-    const others = new Set<string>();
-    for (let index = 0; index < formsCursor.length; index++) {
+  test("is invalid if any of its characters is changed, dropped or doubled, or if it is encoded differently", async () => {
+    const bytes = Buffer.from(formsCursor, "base64url");
+    const others = new Set([bytes.toString("base64"), bytes.toString("hex"), `${formsCursor}=`, ` ${formsCursor}`]);
+    for (const [index, at] of [...formsCursor].entries()) {
       const [head, tail] = [formsCursor.slice(0, index), formsCursor.slice(index + 1)];
-      const at = formsCursor.charAt(index);
-      for (const other of ["", "A", "B", "_", "=", " ", "\n", at + at, at.toLowerCase(), at.toUpperCase()]) {
+      for (const other of ["", "A", "=", "\n", at + at, at.toLowerCase(), at.toUpperCase()])
         others.add(head + other + tail);
-      }
-      others.add(head);
-      others.add(formsCursor.slice(index + 1));
     }
     // The last character has unused bits, so other characters decode to the same bytes.
-    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    for (const last of alphabet) others.add(formsCursor.slice(0, -1) + last);
-    for (const other of [
-      `${formsCursor}=`,
-      `${formsCursor}==`,
-      ` ${formsCursor}`,
-      `${formsCursor}\u0000`,
-      formsCursor + formsCursor,
-      Buffer.from(formsCursor, "base64url").toString("base64"),
-      Buffer.from(formsCursor, "base64url").toString("hex"),
-      encodeURIComponent(`${formsCursor}+`),
-      "null",
-      "0",
-      "%",
-    ]) {
-      others.add(other);
-    }
+    for (const last of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef") others.add(formsCursor.slice(0, -1) + last);
     others.delete(formsCursor);
-    for (const cursor of others) {
-      expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([
-        cursor,
-        "INVALID_CURSOR",
-      ]);
+    for (const cursor of ["", ...others]) {
+      expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
     }
-    expect(await catchErrorCode(caller.listings.list({ cursor: "" }))).toBe("INVALID_CURSOR");
   });
 
   test("is checked before the scope of the listingId", async () => {
@@ -207,26 +153,16 @@ describe("a cursor", () => {
     expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
   });
 
-  test("of a listing that is out of scope returns an empty page", async () => {
-    const stranger = asUser(services, randomUUID());
-    const page = await stranger.forms.list({ cursor: filteredCursor, listingId: listings[0] });
-    expect(page).toEqual({ items: [], nextCursor: null });
-  });
-
   test("is valid while APP_SECRETS lists the secret that signed it, and invalid afterwards", async () => {
     const newSecret = "n".repeat(32);
-    const rotated = withSecrets(services, newSecret, TEST_SECRET);
-    const rotatedCaller = asUser(rotated, ownerId);
-    const page = await rotatedCaller.forms.list({ cursor: formsCursor, limit: 2 });
-    expect(ids(page)).toEqual([forms[2]?.id, forms[3]?.id]);
-    expect(await catchErrorCode(caller.forms.list({ cursor: expectCursor(page.nextCursor) }))).toBe(
-      "INVALID_CURSOR",
-    );
-    const withoutOld = withSecrets(services, newSecret);
-    const call = asUser(withoutOld, ownerId).forms.list({ cursor: formsCursor });
-    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
-    const next = await asUser(withoutOld, ownerId).forms.list({ cursor: expectCursor(page.nextCursor) });
-    expect(ids(next)).toEqual([forms[4]?.id, forms[5]?.id]);
+    const rotated = asUser(withSecrets(services, newSecret, TEST_SECRET), owner.userId).forms;
+    const withoutOld = asUser(withSecrets(services, newSecret), owner.userId).forms;
+    const page = await rotated.list({ cursor: formsCursor, limit: 2 });
+    expect(ids(page)).toEqual(formIds.slice(2, 4));
+    const cursor = nextOf(page);
+    expect(await catchErrorCode(caller.forms.list({ cursor }))).toBe("INVALID_CURSOR");
+    expect(await catchErrorCode(withoutOld.list({ cursor: formsCursor }))).toBe("INVALID_CURSOR");
+    expect(ids(await withoutOld.list({ cursor }))).toEqual(formIds.slice(4));
   });
 
   test("of another version is invalid, even with a valid signature", async () => {

@@ -1,121 +1,89 @@
-import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Services } from "../../server/context.js";
-import {
-  asOperator,
-  catchErrorCode,
-  createFormWithOutcome,
-  listNotifications,
-  openTestServices,
-} from "../support/factories.js";
-import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Sql } from "../../server/database/db.js";
+import { deliver, type Send } from "../../server/notifications/deliver.js";
+import { MailRejected } from "../../server/notifications/mailer.js";
+import { createQueue, isLastAttempt } from "../../server/notifications/queue.js";
+import { openTestCore } from "../support/core.js";
+import { catchErrorCode, createFormWithOutcome, listNotifications } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
 const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 
-let services: Services;
-let owner: ListingOwner;
+const { services, owner, operator, sql } = await openTestCore();
 
-beforeAll(async () => {
-  services = await openTestServices();
-  owner = await makeListingOwner(services);
-});
-
-beforeEach(() => services.db.pool.query("TRUNCATE forms, audit_entries CASCADE"));
+beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
 const listUnsent = () => listNotifications(services);
 const firstUnsent = async () => (await listUnsent())[0];
+// Forms are created before the worker starts, so that it need not poll again.
 const create = async () => {
   const body = fixedStay(owner.listingId, { guestEmail: ADDRESS });
   const options = { correlationId: CORRELATION_ID };
   return (await createFormWithOutcome(services, owner.principal, body, options)).form;
 };
-// Forms are created before the worker starts, so that it need not poll again.
+const startSending = async ({ url }: { url: string }) => startTestWorker(await openServicesWithMail(services, url));
+
 describe("a failed attempt", () => {
   test.each([
-    [
-      "that was rejected temporarily is logged as a warning and retried",
-      { code: 451, text: "mailbox busy" },
-      { attempts: 1, state: "retrying", level: "warn", message: "notification not sent" },
-    ],
-    [
-      "that was rejected permanently is logged as an error and given up",
-      { code: 550, text: "no such mailbox" },
-      { attempts: 1, state: "failed", level: "error", message: "notification given up" },
-    ],
-    [
-      "that was the last one is logged as an error and given up",
-      { code: 451, text: "mailbox busy" },
-      { attempts: 25, state: "failed", level: "error", message: "notification given up" },
-    ],
-  ] as const)(
-    "%s, in one line with the correlation id of the create and no stack",
-    async (_, smtpError, { attempts, state, level, message }) => {
-      const mailServer = await openMailServer();
-      mailServer.rcptErrors.push({ ...smtpError, text: `<${ADDRESS}>: ${smtpError.text}` });
-      const { id: formId } = await create();
-      await services.db.pool.query("UPDATE notifications SET attempts = $1", [attempts - 1]);
-      const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
-      await expect.poll(async () => (await firstUnsent())?.state).toBe(state);
-      const [unsent] = await listUnsent();
-      const lastError = expect.stringContaining(smtpError.text);
-      const runAt = state === "failed" ? null : expect.any(String);
-      expect(unsent).toEqual({ id: expect.any(String), formId, state, attempts, lastError, runAt });
-      const reason = expect.stringMatching(new RegExp(`^[^\\n]*${smtpError.text}[^\\n]*$`));
-      const facts = { notificationId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
-      expect(lines).toEqual([{ level, facts, message }]);
-      expect(JSON.stringify([unsent, lines])).not.toMatch(/unmistakable|mail\.example/);
-      expect([mailServer.rcptCount, mailServer.received]).toEqual([1, []]);
-      expect(await asOperator(services).audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
-        entries: [{ action: "form.created", subjectId: formId }],
-      });
-    },
-  );
-
-  test("is logged with the stack if the error is not a rejection", async () => {
+    ["that was rejected temporarily is logged as a warning and retried", 451, 1, "retrying"],
+    ["that was rejected permanently is logged as an error and given up", 550, 1, "failed"],
+    ["that was the last one is logged as an error and given up", 451, 25, "failed"],
+  ])("%s, in one line with the correlation id of the create and no stack", async (_, code, attempts, state) => {
     const mailServer = await openMailServer();
-    await create();
-    // Not sealed by the service, so opening it fails.
-    await services.db.pool.query("UPDATE forms SET guest_email = $1", [Buffer.alloc(40)]);
-    const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
-    await expect.poll(() => lines.map(({ message }) => message)).toEqual(["notification not sent"]);
-    expect(lines[0]?.facts).toMatchObject({ correlationId: CORRELATION_ID, err: expect.any(Error) });
+    mailServer.rcptErrors.push({ code, text: `<${ADDRESS}>: mailbox busy` });
+    const { id: formId } = await create();
+    await sql("UPDATE notifications SET attempts = $1", attempts - 1);
+    const lines = await startSending(mailServer);
+    await expect.poll(async () => (await firstUnsent())?.state).toBe(state);
+    const unsent = await firstUnsent();
+    const runAt = state === "failed" ? null : expect.any(String);
+    const lastError = expect.stringContaining("mailbox busy");
+    expect(unsent).toEqual({ id: expect.any(String), formId, state, attempts, lastError, runAt });
+    const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
+    const facts = { notificationId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
+    const [level, message] =
+      state === "failed" ? ["error", "notification given up"] : ["warn", "notification not sent"];
+    expect(lines).toEqual([{ facts, level, message }]);
+    expect(JSON.stringify([unsent, lines])).not.toMatch(/unmistakable|mail\.example/);
+    expect([mailServer.rcptCount, mailServer.received]).toEqual([1, []]);
+    expect(await operator.audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
+      entries: [{ action: "form.created", subjectId: formId }],
+    });
   });
 });
 
 describe("notifications.retry", () => {
+  const { retry } = operator.notifications;
+
   test("makes a running worker send a failed notification, and is audited", async () => {
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" });
     const { id: formId } = await create();
-    await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await startSending(mailServer);
     await expect.poll(async () => (await firstUnsent())?.state).toBe("failed");
     const { id = "" } = (await firstUnsent()) ?? {};
-    const retried = await asOperator(services).notifications.retry({ id });
-    expect(retried).toMatchObject({ id, formId, state: "waiting", attempts: 0 });
+    expect(await retry({ id })).toMatchObject({ id, formId, state: "waiting", attempts: 0 });
     await expect.poll(listUnsent).toEqual([]);
     expect(mailServer.received).toHaveLength(1);
-    const [last] = await asOperator(services).audit.trail({ subjectId: formId });
-    expect(last).toMatchObject({
-      action: "notification.retried",
-      actor: "operator",
-      details: { notificationId: id },
-    });
-    expect(await catchErrorCode(asOperator(services).notifications.retry({ id }))).toBe("RESOURCE_NOT_FOUND");
+    const [last] = await operator.audit.trail({ subjectId: formId });
+    const entry = { action: "notification.retried", actor: "operator", details: { notificationId: id } };
+    expect(last).toMatchObject(entry);
+    expect(await catchErrorCode(retry({ id }))).toBe("RESOURCE_NOT_FOUND");
   });
 
   test("changes nothing while an attempt is running, even the last one", async () => {
     const mailServer = await openMailServer();
     mailServer.holdRcpt();
     const { id: formId } = await create();
-    await services.db.pool.query("UPDATE notifications SET attempts = 24");
-    await startTestWorker(await openServicesWithMail(services, mailServer.url));
+    await sql("UPDATE notifications SET attempts = 24");
+    await startSending(mailServer);
     await expect.poll(() => mailServer.rcptCount).toBe(1);
     const { id = "" } = (await firstUnsent()) ?? {};
     expect(await firstUnsent()).toMatchObject({ state: "running", attempts: 25 });
-    expect(await asOperator(services).notifications.retry({ id })).toEqual(await firstUnsent());
-    const trail = await asOperator(services).audit.trail({ subjectId: formId });
+    expect(await retry({ id })).toEqual(await firstUnsent());
+    const trail = await operator.audit.trail({ subjectId: formId });
     expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
     mailServer.releaseRcpt();
     await expect.poll(listUnsent).toEqual([]);
@@ -123,9 +91,125 @@ describe("notifications.retry", () => {
   });
 
   test("is RESOURCE_NOT_FOUND for an id that is unknown or not a positive 64-bit integer", async () => {
-    const { notifications } = asOperator(services);
     for (const id of ["999999", "0", "-1", "x", "", "1e3", "9".repeat(18), "9".repeat(30)]) {
-      expect([id, await catchErrorCode(notifications.retry({ id }))]).toEqual([id, "RESOURCE_NOT_FOUND"]);
+      expect([id, await catchErrorCode(retry({ id }))]).toEqual([id, "RESOURCE_NOT_FOUND"]);
     }
+  });
+});
+
+describe("an outcome", () => {
+  const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
+  const OUTAGE = Object.assign(new Error("shutting down"), { code: "57P01" });
+  const UNRECORDED = "the outcome could not be recorded";
+  const GIVEN_UP = "cannot record the outcome of a notification";
+
+  const sent: Send = async () => "sent";
+  const failed = (error: Error) => () => Promise.reject(error);
+
+  /** Delivers with a queue whose first statements fail with `failures`. Returns the statements and the logged errors. */
+  async function deliverWith(send: Send, failures: Error[]) {
+    const statements: unknown[][] = [];
+    const errors: string[] = [];
+    const db: Sql = {
+      async query(name, _text, values) {
+        statements.push([name, ...values.slice(0, 4)]);
+        const failure = failures.shift();
+        if (failure) throw failure;
+        return [];
+      },
+    };
+    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void errors.push(message) };
+    const claimed = { notificationId: "7", formId: "form", correlationId: "3", attempts: 1 };
+    const { signal } = new AbortController();
+    await deliver(claimed, { queue: createQueue(db, "worker"), send, log, signal });
+    return { statements, errors };
+  }
+
+  test.each([
+    ["temporarily", false],
+    ["permanently", true],
+  ])("of a message rejected %s that the database rejects is recorded with a fixed reason", async (_, isFinal) => {
+    const rejected = failed(new MailRejected("bad \0 reply", isFinal));
+    const { statements, errors } = await deliverWith(rejected, [FAULT]);
+    expect(statements).toEqual([
+      ["mark-notification-failed", "7", "worker", "bad \0 reply", isFinal],
+      ["mark-notification-failed", "7", "worker", UNRECORDED, isFinal],
+    ]);
+    expect(errors).toEqual([...(isFinal ? ["notification given up"] : []), GIVEN_UP]);
+  });
+
+  test("of a message that was sent and cannot be recorded makes no second message", async () => {
+    const { statements, errors } = await deliverWith(sent, [FAULT]);
+    expect(statements).toEqual([
+      ["mark-notification-sent", "7"],
+      ["mark-notification-failed", "7", "worker", UNRECORDED, true],
+    ]);
+    expect(errors).toEqual([GIVEN_UP]);
+  });
+
+  test("is recorded after a database outage", async () => {
+    const { statements, errors } = await deliverWith(sent, [OUTAGE, OUTAGE]);
+    expect(statements.map(([name]) => name)).toEqual(Array(3).fill("mark-notification-sent"));
+    expect(errors).toEqual([`${GIVEN_UP} yet`]);
+  });
+});
+
+describe("the queue", () => {
+  const MAX_CRASHES = 5;
+  /** The queues of a worker that crashes and of one that keeps running. */
+  const crashing = createQueue(services.db, "crashing");
+  const surviving = createQueue(services.db, "surviving");
+
+  beforeEach(() => owner.create(owner.body));
+
+  const makeDue = () => sql("UPDATE notifications SET next_attempt_at = now() - interval '1 second'");
+
+  /** Claims the notification with a worker that then becomes stale. Returns what the other worker releases. */
+  async function crashOnce() {
+    await makeDue();
+    const claimed = await crashing.claim();
+    expect(claimed).toBeDefined();
+    await sql("UPDATE notifications SET heartbeat_at = now() - interval '1 minute'");
+    const released = await surviving.releaseStale();
+    expect(released.map(({ notificationId }) => notificationId)).toEqual([claimed?.notificationId]);
+    return released[0];
+  }
+
+  test("a notification that crashes its worker five times in a row is given up, and listed as failed", async () => {
+    for (let crashes = 1; crashes < MAX_CRASHES; crashes++) {
+      expect(await crashOnce()).toMatchObject({ crashes, givenUp: null });
+      const unsent = await firstUnsent();
+      expect(unsent).toMatchObject({ state: "waiting", attempts: 0 });
+      expect(Date.parse(unsent?.runAt ?? ""), "others go first").toBeGreaterThan(Date.now());
+    }
+    const reason = `its worker crashed at each of ${MAX_CRASHES} attempts in a row`;
+    expect(await crashOnce()).toMatchObject({ crashes: MAX_CRASHES, givenUp: reason });
+    expect(await firstUnsent()).toMatchObject({ state: "failed", attempts: 0, lastError: reason, runAt: null });
+    expect(await crashing.claim()).toBeUndefined();
+  });
+
+  test("a recorded failure resets the count of crashes, and crashes are not counted as attempts", async () => {
+    for (let round = 1; round <= 3; round++) {
+      for (let crashes = 1; crashes < MAX_CRASHES; crashes++)
+        expect(await crashOnce()).toMatchObject({ givenUp: null });
+      await makeDue();
+      const claimed = await surviving.claim();
+      expect(claimed?.attempts).toBe(round);
+      await surviving.markFailed(claimed?.notificationId ?? "", "busy", false);
+      expect(await firstUnsent()).toMatchObject({ state: "retrying", attempts: round, lastError: "busy" });
+    }
+  });
+
+  test("temporary failures are retried for four days", async () => {
+    const PAUSE = "SELECT extract(epoch FROM next_attempt_at - now())::float8 AS seconds FROM notifications";
+    let seconds = 0;
+    for (let isLast = false; !isLast; ) {
+      await makeDue();
+      const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
+      isLast = isLastAttempt(claimed);
+      await surviving.markFailed(claimed.notificationId, "busy", isLast);
+      seconds += (await sql(PAUSE))[0].seconds ?? 0;
+    }
+    expect(seconds / 86_400).toBeCloseTo(4, 1);
   });
 });

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
-import type { Services } from "../../server/context.js";
+import { describe, expect, test } from "vitest";
 import {
   expectPagingReturnsEveryForm,
   formIdsInScope,
@@ -12,27 +11,18 @@ import {
 import { asUser, makeUser, openTestServices } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
-describe("paging returns every item in scope exactly once, in the order of (created_at, id)", () => {
-  let services: Services;
+describe("paging returns every item in scope exactly once, in the order of (created_at, id)", async () => {
+  const services = await openTestServices();
   const usersByScope = new Map<number, string>();
   const SCOPE_SIZES = [0, 1, 49, 50, 51, 120];
-
-  beforeAll(async () => {
-    services = await openTestServices();
-    // All within 100 ms, so the users' forms interleave and often have equal times.
-    for (const size of SCOPE_SIZES) {
-      const data = { listings: size, formsPerListing: size === 1 ? 230 : 4, distinctTimes: 100 };
-      const userId = await makeUserWithForms(services, data);
-      await insertListingsWithForms(services, userId, {
-        ...data,
-        listings: 3,
-        formsPerListing: 20,
-        role: "READER",
-      });
-      usersByScope.set(size, userId);
-    }
-  });
-
+  // All within 100 ms, so the users' forms interleave and often have equal times.
+  for (const size of SCOPE_SIZES) {
+    const data = { listings: size, formsPerListing: size === 1 ? 230 : 4, distinctTimes: 100 };
+    const userId = await makeUserWithForms(services, data);
+    const outOfScope = { ...data, listings: 3, formsPerListing: 20, role: "READER" } as const;
+    await insertListingsWithForms(services, userId, outOfScope);
+    usersByScope.set(size, userId);
+  }
   const userWith = (size: number): string => usersByScope.get(size) ?? randomUUID();
 
   test.each(SCOPE_SIZES)("forms of %d listings", async (size) => {
@@ -50,6 +40,10 @@ describe("paging returns every item in scope exactly once, in the order of (crea
   });
 
   test.each([
+    ["1 item for limit 0", 0, 1],
+    ["1 item for limit -7", -7, 1],
+    ["1 item for the smallest limit", Number.MIN_SAFE_INTEGER, 1],
+    ["3 items for limit 3", 3, 3],
     ["50 items by default", undefined, 50],
     ["100 items for limit 100", 100, 100],
     ["100 items for limit 101", 101, 100],
@@ -64,19 +58,15 @@ describe("paging returns every item in scope exactly once, in the order of (crea
   });
 
   test("forms filtered by listingId", async () => {
-    const { forms } = asUser(services, userWith(51));
-    const [listingId = ""] = await listingIdsInScope(services, userWith(51));
-    await insertListingsWithForms(services, userWith(51), {
-      listings: 1,
-      formsPerListing: 30,
-      distinctTimes: 3,
-    });
-    for (const id of [listingId, (await listingIdsInScope(services, userWith(51))).at(-1) ?? ""]) {
-      const expected = await formIdsInScope(services, userWith(51), id);
+    const userId = userWith(51);
+    const { forms } = asUser(services, userId);
+    await insertListingsWithForms(services, userId, { listings: 1, formsPerListing: 30, distinctTimes: 3 });
+    const listings = await listingIdsInScope(services, userId);
+    for (const listingId of [listings[0] ?? "", listings.at(-1) ?? ""]) {
+      const expected = await formIdsInScope(services, userId, listingId);
       for (const limit of [1, 4, 100]) {
-        expect(await readAllPages(limit, (input) => forms.list({ ...input, listingId: id }))).toEqual(
-          expected,
-        );
+        const ids = await readAllPages(limit, (input) => forms.list({ ...input, listingId }));
+        expect(ids).toEqual(expected);
       }
     }
   });
@@ -98,9 +88,8 @@ describe("paging returns every item in scope exactly once, in the order of (crea
     const { items } = await forms.list({ limit: 3 });
     const { id, listingId } = items[0] ?? expect.fail("there is no form");
     await forms.update({ id, ...fixedStay(listingId) });
-    expect((await forms.list({ limit: 3 })).items.map((form) => form.id)).toEqual(
-      items.map((form) => form.id),
-    );
+    const after = (await forms.list({ limit: 3 })).items;
+    expect(after.map((form) => form.id)).toEqual(items.map((form) => form.id));
   });
 
   test("9,000 forms of another user between the user's own do not end the list early", async () => {

@@ -1,9 +1,14 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
-import { openDb } from "../../server/db.js";
-import { classify } from "../../server/failures.js";
+import type pg from "pg";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { openDb } from "../../server/database/db.js";
+import { classify } from "../../server/database/failures.js";
+import { startWorker } from "../../server/worker.js";
+import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
+import { listNotifications } from "../support/factories.js";
+import { openMailServer, openServicesWithMail } from "../support/mail-server.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
@@ -53,7 +58,7 @@ test.each(["sqlTransaction", "transaction"] as const)(
     onTestFinished(() => void process.off("uncaughtException", onCrash));
     const { url } = await createTestDatabase();
     const proxy = await startBufferingProxy(url);
-    const db = openDb({ url: proxy.url, ...LONG_TIMEOUTS, poolSize: 1 });
+    const db = openDb({ DATABASE_URL: proxy.url, ...LONG_TIMEOUTS, DATABASE_POOL_SIZE: 1 });
     const other = await openClient(url);
     await db.query("warm", "SELECT 1", []);
     proxy.hold();
@@ -86,7 +91,12 @@ test.each(["sqlTransaction", "transaction"] as const)(
 test("a transaction whose response times out is not left open on its connection", async () => {
   const { url } = await createTestDatabase();
   const proxy = await startBufferingProxy(url);
-  const db = openTestDb({ url: proxy.url, poolSize: 1, statementTimeoutMs: 300, lockTimeoutMs: 250 });
+  const db = openTestDb({
+    DATABASE_URL: proxy.url,
+    DATABASE_POOL_SIZE: 1,
+    DATABASE_STATEMENT_TIMEOUT_MS: 300,
+    DATABASE_LOCK_TIMEOUT_MS: 250,
+  });
   const other = await openClient(url);
   await db.query("warm", "SELECT 1", []);
   const failure = await db
@@ -102,10 +112,30 @@ test("a transaction whose response times out is not left open on its connection"
   expect(rows).toEqual([{ email: "next@example.com" }]);
 });
 
+test("a process suspended for longer than the statement timeout reads the response on the same connection", async () => {
+  const { url } = await createTestDatabase();
+  const db = openTestDb({ DATABASE_URL: url, DATABASE_STATEMENT_TIMEOUT_MS: 300, DATABASE_POOL_SIZE: 1 });
+  const pid = () => db.query("pid", "SELECT pg_backend_pid() AS pid", []);
+  const before = await pid();
+  const sleeping = db.query("sleep", "SELECT pg_sleep(0.2)::text AS slept", []);
+  await waitForActive(url);
+  // Neither the response nor a timer is handled meanwhile.
+  for (const began = performance.now(); performance.now() - began < 2_000; );
+  expect(await sleeping).toHaveLength(1);
+  expect(await pid()).toEqual(before);
+});
+
+/** Waits until a statement has reached the database. */
+async function waitForActive(url: string): Promise<void> {
+  const observer = await openClient(url);
+  const active = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
+  await expect.poll(async () => (await observer.query(active)).rowCount, { interval: 5 }).toBe(1);
+}
+
 test("a statement on a connection that goes silent fails soon after the statement timeout, and the next one gets a new connection", async () => {
   const { url } = await createTestDatabase();
   const proxy = await TcpProxy.start(url);
-  const db = openTestDb({ url: proxy.url, statementTimeoutMs: 500, poolSize: 1 });
+  const db = openTestDb({ DATABASE_URL: proxy.url, DATABASE_STATEMENT_TIMEOUT_MS: 500, DATABASE_POOL_SIZE: 1 });
   await db.query("warm", "SELECT 1", []);
   proxy.freeze();
   const started = performance.now();
@@ -113,4 +143,58 @@ test("a statement on a connection that goes silent fails soon after the statemen
   expect(performance.now() - started).toBeLessThan(3_000);
   proxy.restore();
   expect(await db.query("answered", "SELECT 2 AS n", [])).toEqual([{ n: 2 }]);
+});
+
+describe("a worker", async () => {
+  const ROUNDS = 4;
+  const log = { info() {}, warn() {}, error() {} };
+
+  const { services, owner } = await openTestCore();
+  let observer: pg.Client;
+
+  beforeEach(async () => {
+    observer = await openClient(services.db.url);
+  });
+
+  const OTHER_BACKENDS =
+    "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+
+  async function otherBackends(): Promise<number[]> {
+    const { rows } = await observer.query<{ pid: number }>(`SELECT pid ${OTHER_BACKENDS}`);
+    return rows.map(({ pid }) => pid);
+  }
+
+  test("a stopped worker leaves no connections open, and terminating its backends right after causes no uncaught exception", async () => {
+    const uncaught: unknown[] = [];
+    const recordError = (error: unknown) => void uncaught.push(error);
+    process.on("uncaughtException", recordError);
+    onTestFinished(() => void process.off("uncaughtException", recordError));
+    for (let round = 0; round < ROUNDS; round++) {
+      const before = new Set(await otherBackends());
+      const worker = await startWorker(services, log);
+      expect(
+        (await otherBackends()).some((pid) => !before.has(pid)),
+        "it has its own connections",
+      ).toBe(true);
+      await worker.stop();
+      const left = (await otherBackends()).filter((pid) => !before.has(pid));
+      await observer.query(`SELECT pg_terminate_backend(pid) ${OTHER_BACKENDS}`);
+      expect(left, `connections after stop, round ${round}`).toEqual([]);
+    }
+    await expect.poll(otherBackends).toEqual([]);
+    expect(uncaught).toEqual([]);
+  });
+
+  test("a running worker keeps sending after it loses all its connections", { timeout: 120_000 }, async () => {
+    const mailServer = await openMailServer();
+    const worker = await startWorker(await openServicesWithMail(services, mailServer.url), log);
+    onTestFinished(() => worker.stop());
+    for (let round = 0; round < 3; round++) {
+      await observer.query(`SELECT pg_terminate_backend(pid) ${OTHER_BACKENDS}`);
+      await expect.poll(async () => (await otherBackends()).length).toBeGreaterThan(0);
+    }
+    await owner.create(owner.body);
+    // Takes up to a minute if a lost connection had claimed it.
+    await expect.poll(() => listNotifications(services), { timeout: 70_000 }).toEqual([]);
+  });
 });

@@ -1,15 +1,13 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings } from "../../server/config.js";
 import { MailRejected, smtpMailer } from "../../server/notifications/mailer.js";
 import { mailEnv, openMailServer, openScriptedSmtpServer } from "../support/mail-server.js";
 import { spawnNode } from "../support/processes.js";
-import { createSelfSignedCertificate } from "./certificate.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
 const MESSAGE = { from: "host@example.com", to: ADDRESS, subject: "Hello", text: "Hello" };
@@ -25,12 +23,12 @@ async function send(smtpUrl: string, timeoutSeconds = 30): Promise<MailRejected 
 }
 
 /** Returns an smtp-server handler that rejects with this code. */
-function rejectWith(code: number) {
-  return (...args: unknown[]) => {
+const rejectWith =
+  (responseCode: number) =>
+  (...args: unknown[]) => {
     const done = args.at(-1) as (error: Error) => void;
-    done(Object.assign(new Error("rejected"), { responseCode: code }));
+    done(Object.assign(new Error("rejected"), { responseCode }));
   };
-}
 
 describe("a rejection by the mail server", () => {
   test.each([
@@ -50,7 +48,7 @@ describe("a rejection by the mail server", () => {
 
   test.each([
     ["the login", { authOptional: false, disabledCommands: ["STARTTLS"], onAuth: rejectWith(535) }],
-    ["the sender", { onMailFrom: (...args: unknown[]) => rejectWith(550)(...args) }],
+    ["the sender", { onMailFrom: rejectWith(550) }],
   ])("a permanent rejection of %s is not final, because the operator can fix it", async (_, options) => {
     const mailServer = await openMailServer(options);
     const rejected = await send(mailServer.url.replace("//", "//user:wrong@"));
@@ -78,36 +76,23 @@ describe("a rejection by the mail server", () => {
 });
 
 describe("a connection to the mail server", () => {
-  const { key, cert } = createSelfSignedCertificate("localhost");
+  /** A self-signed certificate of localhost and its key. */
+  const file = join(packageRoot(), "test/server/localhost.pem");
+  const pem = readFileSync(file, "utf8");
   const kinds = [
-    ["smtps", { secure: true, key, cert }],
-    ["smtp", { secure: false, key, cert }],
+    ["smtps", { secure: true, key: pem, cert: pem }],
+    ["smtp", { secure: false, key: pem, cert: pem }],
   ] as const;
 
   test.each(kinds)("%s sends nothing if the certificate is not trusted", async (scheme, options) => {
     const mailServer = await openMailServer(options);
     const rejected = await send(`${scheme}://localhost:${mailServer.port}`);
-    expect(rejected).toMatchObject({
-      isFinal: false,
-      message: expect.stringMatching(/self-signed certificate/),
-    });
+    const message = expect.stringMatching(/self-signed certificate/);
+    expect(rejected).toMatchObject({ isFinal: false, message });
     expect([mailServer.rcptCount, mailServer.received]).toEqual([0, []]);
   });
 
-  test.each(kinds)(
-    "%s is encrypted, and not verified with tls.rejectUnauthorized=false in SMTP_URL",
-    async (scheme, options) => {
-      const mailServer = await openMailServer(options);
-      await send(`${scheme}://localhost:${mailServer.port}?tls.rejectUnauthorized=false`);
-      expect(mailServer.received).toEqual([expect.objectContaining({ secure: true, to: [ADDRESS] })]);
-    },
-  );
-
   test("with a trusted certificate is accepted only for its host name", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "guest-forms-certificate-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const file = join(folder, "authority.pem");
-    await writeFile(file, cert);
     const servers = [await openMailServer(kinds[0][1]), await openMailServer(kinds[1][1])] as const;
     const urls = ["127.0.0.1", "localhost"].flatMap((host) =>
       servers.map(({ port }, index) => `${kinds[index]?.[0]}://${host}:${port}`),
@@ -141,13 +126,6 @@ describe("an attempt ends after SMTP_TIMEOUT_SECONDS if the mail server", () => 
   test.each([
     ["sends no greeting", () => {}],
     [
-      "stops responding after its greeting",
-      (socket: Socket) => {
-        socket.write("220 hello\r\n");
-        socket.once("data", () => socket.write("250 hello\r\n"));
-      },
-    ],
-    [
       "keeps sending continuation lines",
       (socket: Socket) => {
         socket.write("220 hello\r\n");
@@ -157,9 +135,7 @@ describe("an attempt ends after SMTP_TIMEOUT_SECONDS if the mail server", () => 
     ],
   ])("%s", async (_, serve) => {
     const rejected = await send(await openScriptedSmtpServer(serve), 0.2);
-    expect(rejected).toMatchObject({
-      isFinal: false,
-      message: expect.stringMatching(/timeout|never received|abort/i),
-    });
+    const message = expect.stringMatching(/timeout|never received|abort/i);
+    expect(rejected).toMatchObject({ isFinal: false, message });
   });
 });

@@ -1,17 +1,18 @@
 import pg from "pg";
 import { onTestFinished } from "vitest";
-import { type Db, openDb } from "../../server/db.js";
-import type { DbSettings } from "../../server/pool.js";
+import { type Db, openDb } from "../../server/database/db.js";
+import type { DbSettings } from "../../server/database/pool.js";
 
 export const LONG_TIMEOUTS = {
-  poolSize: 4,
-  connectTimeoutMs: 5_000,
-  statementTimeoutMs: 5_000,
-  lockTimeoutMs: 4_000,
+  DATABASE_PREPARED: true,
+  DATABASE_POOL_SIZE: 4,
+  DATABASE_CONNECT_TIMEOUT_MS: 5_000,
+  DATABASE_STATEMENT_TIMEOUT_MS: 5_000,
+  DATABASE_LOCK_TIMEOUT_MS: 4_000,
 };
 
 /** Opens a database with these settings. Closed after the test. */
-export function openTestDb(settings: Partial<DbSettings> & { url: string }): Db {
+export function openTestDb(settings: Partial<DbSettings>): Db {
   const db = openDb({ ...LONG_TIMEOUTS, ...settings });
   onTestFinished(() => db.close());
   return db;

@@ -1,8 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { Services } from "../../server/context.js";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
-import { RETENTION_TABLES, readActivity } from "../../server/worker-activity.js";
-import { asOperator, catchErrorCode, openTestServices } from "../support/factories.js";
+import { openTestCore } from "../support/core.js";
+import { catchErrorCode } from "../support/factories.js";
 import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";
 import { commandEnv, startTestWorker } from "../support/mail-server.js";
@@ -12,12 +12,8 @@ type Table = (typeof RETENTION_TABLES)[number];
 
 const BATCH_ROWS = 500;
 
-let services: Services;
+const { services, operator, openProcess } = await openTestCore();
 let owner: ListingOwner;
-
-beforeAll(async () => {
-  services = await openTestServices();
-});
 
 beforeEach(async () => {
   await services.db.pool.query("TRUNCATE forms, audit_entries, worker_activity CASCADE");
@@ -42,18 +38,20 @@ async function countDeleted(): Promise<number[]> {
 
 /** Starts a worker with these settings, and waits for the end of its first run. Returns its log. */
 async function runWorker(env: Record<string, string> = {}) {
-  const runs = async () => (await readActivity(services.db)).get("retention.run")?.count ?? 0;
-  const before = await runs();
-  const log = await startTestWorker(await openTestServices({ DATABASE_URL: services.db.url, ...env }));
-  await expect.poll(runs, { timeout: 20_000 }).toBeGreaterThan(before);
+  const before = await countRuns();
+  const log = await startTestWorker(await openProcess(env));
+  await expect.poll(countRuns, { timeout: 20_000 }).toBeGreaterThan(before);
   return log;
 }
+
+const countRuns = async () => (await readActivity(services.db)).get("retention.run")?.count ?? 0;
 
 const INSERT_OLD: Record<Table, string> = {
   audit_entries: `INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
     SELECT now() - $2 * interval '1 day', 'system', 'old', $1, gen_random_uuid() FROM generate_series(1, $3)`,
-  notifications: `INSERT INTO notifications (kind, form_id, state, sent_at, next_attempt_at, created_at)
-    SELECT 'form.created', $1, 'sent', at, NULL, at
+  notifications: `INSERT INTO notifications
+      (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at, created_at)
+    SELECT 'form.created', $1, at, $1, 'sent', at, NULL, at
     FROM generate_series(1, $3), (SELECT now() - $2 * interval '1 day') AS of (at)`,
   idempotency_keys: `INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
     SELECT holder_id, 'old ' || n, $1, now() - $2 * interval '1 day' FROM generate_series(1, $3) n, creations
@@ -84,44 +82,41 @@ describe("the worker deletes", () => {
     expect(await left()).toEqual(["1 day", "9 days 1 hour", "10 days 1 hour", "729 days"]);
     await runWorker({ AUDIT_RETENTION_DAYS: "10" });
     expect(await left()).toEqual(["1 day", "9 days 1 hour"]);
-    const trail = await asOperator(services).audit.trail({ subjectId: form.id });
+    const trail = await operator.audit.trail({ subjectId: form.id });
     expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
   });
 
   const PAST = "2020-01-01T00:00:00Z";
   const FUTURE = "2100-01-01T00:00:00Z";
 
-  test.each([
-    ["a sent one, by when it was sent", "sent", "100 days", "91 days", FUTURE, false],
-    ["a sent one, not earlier", "sent", "100 days", "89 days", FUTURE, true],
-    ["a failed one, by its last attempt", "failed", "91 days", null, PAST, false],
-    ["a failed one, not earlier", "failed", "89 days", null, PAST, true],
-    ["a failed one, not before 90 days after check-out", "failed", "3000 days", null, FUTURE, true],
-    ["not a waiting one", "waiting", "3000 days", null, PAST, true],
-    ["not a retrying one", "retrying", "3000 days", null, PAST, true],
-    ["not a running one", "running", "3000 days", null, PAST, true],
-  ])(
-    "of the notifications older than NOTIFICATION_RETENTION_DAYS %s",
-    async (_, state, age, sent, out, stays) => {
-      const { form } = await owner.create({ ...owner.body, guestEmail: null });
-      await run("UPDATE forms SET check_out_date = $2 WHERE id = $1", [form.id, out]);
+  test("of the notifications older than NOTIFICATION_RETENTION_DAYS those sent, by when, and those that failed, by their last attempt and the check-out", async () => {
+    /** State, times since the last heartbeat and since it was sent, check-out, and whether it is kept. */
+    const rows = [
+      ["sent", "100 days", "91 days", FUTURE, false],
+      ["sent", "100 days", "89 days", FUTURE, true],
+      ["failed", "91 days", null, PAST, false],
+      ["failed", "89 days", null, PAST, true],
+      ["failed", "3000 days", null, FUTURE, true],
+      ...["waiting", "retrying", "running"].map((state) => [state, "3000 days", null, PAST, true]),
+    ];
+    for (const [state, age, sent, checkOut] of rows) {
+      const { id } = await owner.addForm();
+      await run("UPDATE forms SET check_out_date = $2 WHERE id = $1", [id, checkOut]);
       await run(
-        `INSERT INTO notifications (kind, form_id, state, created_at, heartbeat_at, sent_at, next_attempt_at)
-       VALUES ('other', $1, $2, now() - interval '9 years', now() - $3::interval, now() - $4::interval, now() + interval '1 year')`,
-        [form.id, state, age, sent],
+        `INSERT INTO notifications
+           (kind, form_id, check_in_date, correlation_id, state, created_at, heartbeat_at, sent_at, next_attempt_at)
+         VALUES ('other', $1, now(), $1, $2, now() - interval '9 years', now() - $3::interval, now() - $4::interval, now() + interval '1 year')`,
+        [id, state, age, sent],
       );
-      await runWorker();
-      expect(await countOf("notifications")).toBe(stays ? 1 : 0);
-    },
-  );
+    }
+    const states = () => run("SELECT state::text FROM notifications ORDER BY id");
+    await runWorker();
+    expect(await states()).toEqual(rows.filter(([, , , , isKept]) => isKept).map(([state]) => state));
+  });
 
   test("Idempotency-Keys IDEMPOTENCY_KEY_RETENTION_DAYS after the check-out they were first sent with, and no earlier; an equal body is then a replay", async () => {
     const day = 86_400_000;
-    const stayUntil = (ms: number) => ({
-      ...owner.body,
-      checkInDate: PAST,
-      checkOutDate: new Date(ms).toISOString(),
-    });
+    const stayUntil = (ms: number) => ({ ...owner.body, checkInDate: PAST, checkOutDate: new Date(ms).toISOString() });
     const [future, late] = [stayUntil(Date.now() + day), stayUntil(Date.now() - 1000 * day)];
     const first = await owner.create(future, "future");
     await owner.create(future, "replay");
@@ -129,21 +124,18 @@ describe("the worker deletes", () => {
     const keys = () => run("SELECT key FROM idempotency_keys ORDER BY key");
     // The form's own dates do not count.
     await run("UPDATE forms SET check_out_date = $1", [PAST]);
-    const passDays = (days: number) =>
-      run("UPDATE idempotency_keys SET retention_starts_at = retention_starts_at - $1 * interval '1 day'", [
+    // A key for a stay that is over is kept from its first use.
+    for (const [days, left] of [
+      [89, ["future", "late", "replay"]],
+      [1.5, ["future", "replay"]],
+      [1, []],
+    ]) {
+      await run("UPDATE idempotency_keys SET retention_starts_at = retention_starts_at - $1 * interval '1 day'", [
         days,
       ]);
-    await passDays(89);
-    await runWorker();
-    expect(await keys(), "a key for a stay that is over is kept from its first use").toEqual([
-      ...["future", "late", "replay"],
-    ]);
-    await passDays(1.5);
-    await runWorker();
-    expect(await keys()).toEqual(["future", "replay"]);
-    await passDays(1);
-    await runWorker();
-    expect(await keys()).toEqual([]);
+      await runWorker();
+      expect(await keys()).toEqual(left);
+    }
     for (const key of ["future", undefined, "another"]) {
       expect(await owner.create(future, key)).toEqual({ form: first.form, replayed: true });
     }
@@ -155,38 +147,11 @@ describe("the worker deletes", () => {
     expect((await owner.create(other, "replay")).replayed, "counts as never used").toBe(false);
   });
 
-  test("Idempotency-Keys that a version before bound, by the check-out they were first sent with, but not before they were counted", async () => {
-    const { body } = owner;
-    await owner.create(body, "future");
-    await owner.create({ ...body, checkInDate: PAST, checkOutDate: "2020-01-08T00:00:00Z" }, "past");
-    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
-    await runWorker();
-    expect(
-      await run(`SELECT key || ' ' || CASE WHEN retention_starts_at <= now() THEN 'from now' ELSE
-        to_char(retention_starts_at, 'YYYY-MM-DD') END FROM idempotency_keys ORDER BY key`),
-    ).toEqual([`future ${body.checkOutDate.slice(0, 10)}`, "past from now"]);
-    const before = await countRows();
-    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
-    await insertOld({ tables: ["idempotency_keys"] });
-    await run("UPDATE idempotency_keys SET retention_starts_at = NULL");
-    await runWorker({ IDEMPOTENCY_KEY_RETENTION_DAYS: "0" });
-    expect(await run("SELECT DISTINCT retention_starts_at FROM idempotency_keys")).toEqual([null]);
-    await runWorker();
-    expect(await run("SELECT count(*)::int FROM idempotency_keys WHERE retention_starts_at IS NULL")).toEqual(
-      [0],
-    );
-    expect(await countOf("idempotency_keys")).toBe((before[2] ?? 0) + BATCH_ROWS + 200);
-  });
-
   test("nothing from a table whose retention is 0", async () => {
     await insertOld({ count: 3, days: 30_000 });
     const before = await countRows();
-    const settings = [
-      "AUDIT_RETENTION_DAYS",
-      "NOTIFICATION_RETENTION_DAYS",
-      "IDEMPOTENCY_KEY_RETENTION_DAYS",
-    ] as const;
-    await runWorker(Object.fromEntries(settings.map((name) => [name, "0"])));
+    const kinds = ["AUDIT", "NOTIFICATION", "IDEMPOTENCY_KEY"];
+    await runWorker(Object.fromEntries(kinds.map((kind) => [`${kind}_RETENTION_DAYS`, "0"])));
     expect(await countRows()).toEqual(before);
     expect(await countDeleted()).toEqual([0, 0, 0]);
     await runWorker();
@@ -213,11 +178,9 @@ describe("the worker deletes", () => {
       // Young audit entries come first, and are read but not deleted.
       expect(sizes).toHaveLength(3);
       expect(Math.max(...sizes)).toBe(BATCH_ROWS);
-      expect(log).toContainEqual({
-        level: "info",
-        facts: { table, rows: 2 * BATCH_ROWS + 7 },
-        message: "rows past their retention were deleted",
-      });
+      const facts = { table, rows: 2 * BATCH_ROWS + 7 };
+      const message = "rows past their retention were deleted";
+      expect(log).toContainEqual({ level: "info", facts, message });
     }
     expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 2 * BATCH_ROWS + 7));
   });
@@ -228,10 +191,10 @@ describe("the worker deletes", () => {
     const logs = [await startTestWorker(services), await startTestWorker(services)];
     await waitForBlocked(services, 1);
     // The other worker has found that it is not its turn, and has ended its run.
-    await expect.poll(async () => (await readActivity(services.db)).get("retention.run")?.count).toBe(1);
+    await expect.poll(countRuns).toBe(1);
     await waitForBlocked(services, 1);
     await lock.rollback();
-    await expect.poll(async () => (await readActivity(services.db)).get("retention.run")?.count).toBe(2);
+    await expect.poll(countRuns).toBe(2);
     expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 3 * BATCH_ROWS));
     expect(logs.flat().filter(({ level }) => level === "error")).toEqual([]);
   });
@@ -244,9 +207,9 @@ describe("the worker deletes", () => {
     await waitForBlocked(services, 1);
     await killed.stop("SIGKILL");
     await lock.rollback();
-    const backends =
-      "SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'guest-forms' AND state = 'active'";
-    await expect.poll(() => run(`${backends} AND pid <> pg_backend_pid()`)).toEqual([0]);
+    const active = `SELECT pid FROM pg_stat_activity
+      WHERE application_name = 'guest-forms' AND state = 'active' AND pid <> pg_backend_pid()`;
+    await expect.poll(() => run(active)).toEqual([]);
     const deleted = await countDeleted();
     expect(deleted[0], "the table before").toBe(BATCH_ROWS + 200);
     expect([0, BATCH_ROWS]).toContain(deleted[1]);
@@ -276,26 +239,6 @@ describe("the worker deletes", () => {
     await lock.rollback();
     await expect.poll(countDeleted).toEqual(RETENTION_TABLES.map(() => BATCH_ROWS + 200));
   });
-
-  test("no notification that an operator retries at the same time", async () => {
-    const { form } = await owner.create(owner.body);
-    await run("UPDATE forms SET check_out_date = $1, guest_email = NULL", [PAST]);
-    const [id] = await run(
-      "UPDATE notifications SET kind = 'other', state = 'failed', created_at = $1, next_attempt_at = NULL RETURNING id::text",
-      [PAST],
-    );
-    const retry = await holdLock(
-      services,
-      "UPDATE notifications SET state = 'waiting', next_attempt_at = now() + interval '1 day' WHERE id = $1",
-      [id],
-    );
-    await runWorker();
-    await retry.commit();
-    await runWorker();
-    expect(await run("SELECT state::text FROM notifications WHERE form_id = $1", [form.id])).toEqual([
-      "waiting",
-    ]);
-  });
 });
 
 describe("replays with new Idempotency-Keys", () => {
@@ -307,10 +250,8 @@ describe("replays with new Idempotency-Keys", () => {
     }
     expect(await countOf("idempotency_keys")).toBe(10);
     await run("UPDATE forms SET status = 'REJECTED'");
-    expect(await owner.create(body, "12"), "a retry, which cannot be told from a rebooked stay").toEqual({
-      form,
-      replayed: true,
-    });
+    const again = await owner.create(body, "12");
+    expect(again, "a retry, which cannot be told from a rebooked stay").toEqual({ form, replayed: true });
     const other = { ...body, numberOfGuests: 9 };
     expect(await catchErrorCode(owner.create(other, "9"))).toBe("IDEMPOTENCY_KEY_REUSED");
     expect((await owner.create(other, "10")).replayed).toBe(false);

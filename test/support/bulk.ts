@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Services } from "../../server/context.js";
+import type { Services } from "../../server/access/context.js";
 import { asUser, makeUser } from "./factories.js";
 
 /** Start of the generated creation times, in milliseconds since 1970. */
@@ -50,11 +50,7 @@ export async function makeUserWithForms(services: Services, data: BulkData): Pro
 const SCOPE = "SELECT FROM memberships m WHERE m.user_id = $1 AND m.role IN ('OWNER', 'WRITER')";
 
 /** Returns the ids of the forms in a user's scope in list order, by a query simple enough to be trusted. */
-export async function formIdsInScope(
-  services: Services,
-  userId: string,
-  listingId?: string,
-): Promise<string[]> {
+export async function formIdsInScope(services: Services, userId: string, listingId?: string): Promise<string[]> {
   const { rows } = await services.db.pool.query<{ id: string }>(
     `SELECT f.id FROM forms f
      WHERE EXISTS (${SCOPE} AND m.listing_id = f.listing_id) AND ($2::uuid IS NULL OR f.listing_id = $2)

@@ -1,8 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** From when until when something lasted, by `performance.now()`. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export const durationsOf = (spans: readonly Span[]): number[] => spans.map(({ from, to }) => to - from);
+
 export interface LoadResult {
-  /** Milliseconds from the scheduled start of each request to its response. */
-  timesMs: number[];
+  /** Each request, from its scheduled start to its response. */
+  requests: Span[];
   /** Responses by status, and errors by message. */
   outcomes: Map<number | string, number>;
 }
@@ -12,9 +20,8 @@ export interface LoadResult {
  * start, to avoid coordinated omission: a stalled service does not delay the schedule.
  */
 export function startConstantRateLoad(perSecond: number, send: () => Promise<{ status: number }>) {
-  const result: LoadResult = { timesMs: [], outcomes: new Map() };
-  const count = (outcome: number | string) =>
-    result.outcomes.set(outcome, (result.outcomes.get(outcome) ?? 0) + 1);
+  const result: LoadResult = { requests: [], outcomes: new Map() };
+  const count = (outcome: number | string) => result.outcomes.set(outcome, (result.outcomes.get(outcome) ?? 0) + 1);
   const inFlight = new Set<Promise<void>>();
   let isStopped = false;
   const began = performance.now();
@@ -24,7 +31,7 @@ export function startConstantRateLoad(perSecond: number, send: () => Promise<{ s
     } catch (error) {
       count((error as Error).message);
     }
-    result.timesMs.push(performance.now() - dueAt);
+    result.requests.push({ from: dueAt, to: performance.now() });
   };
   const running = (async () => {
     for (let n = 0; !isStopped; n++) {

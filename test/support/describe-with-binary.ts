@@ -6,11 +6,7 @@ import { describe, it } from "vitest";
  * `describe` for tests that need a command from a Debian package. Write `COMMAND:PACKAGE` if their names differ. If the
  * command is missing, the tests are skipped and say so, or fail in CI.
  */
-export function describeWithBinary(
-  commandAndPackage: string,
-  name: string,
-  tests: (path: string) => void,
-): void {
+export function describeWithBinary(commandAndPackage: string, name: string, tests: (path: string) => void): void {
   const [command = "", debianPackage = command] = commandAndPackage.split(":");
   const path = findCommand(command);
   const requirement = `needs ${command}: apt-get install ${debianPackage}`;

@@ -28,8 +28,7 @@ export class ExternalServer {
         output += chunk;
       });
     for (let tries = 0; !(await acceptsConnections(this.port)); tries++) {
-      if (child.exitCode !== null || tries === 200)
-        throw new Error(`${this.#command} did not start:\n${output}`);
+      if (child.exitCode !== null || tries === 200) throw new Error(`${this.#command} did not start:\n${output}`);
       await sleep(25);
     }
   }
@@ -50,8 +49,4 @@ export class ExternalServer {
 
 /** A Redis without persistence, not started yet. */
 export const createRedis = (binary: string, port: number) =>
-  new ExternalServer(
-    binary,
-    ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
-    port,
-  );
+  new ExternalServer(binary, ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], port);

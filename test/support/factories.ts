@@ -1,21 +1,22 @@
-import { type Caller, createCaller } from "../../server/caller.js";
-import { readSettings } from "../../server/config.js";
 import {
   type CallOptions,
   createContext,
   type KeyPrincipal,
   type Principal,
   type Services,
-} from "../../server/context.js";
+} from "../../server/access/context.js";
+import { type Caller, createCaller } from "../../server/caller.js";
+import { readSettings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import type { IssuedKey } from "../../server/keys/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
-import type { Membership, User } from "../../server/people/schema.js";
+import type { Membership } from "../../server/memberships/schema.js";
 import { appRouter } from "../../server/router.js";
-import { deriveKeyring } from "../../server/secrets.js";
+import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { openServices } from "../../server/services.js";
 import { createCallerFactory } from "../../server/trpc.js";
+import type { User } from "../../server/users/schema.js";
 import { afterFile } from "./after-file.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "./database.js";
 import { fixedStay } from "./stays.js";
@@ -73,10 +74,8 @@ export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
 let serial = 0;
 
 /** Creates a user with a unique address. */
-export const makeUser = (
-  services: Services,
-  overrides: { email?: string; name?: string } = {},
-): Promise<User> => asOperator(services).users.create({ email: `user${++serial}@example.com`, ...overrides });
+export const makeUser = (services: Services, overrides: { email?: string; name?: string } = {}): Promise<User> =>
+  asOperator(services).users.create({ email: `user${++serial}@example.com`, ...overrides });
 
 type ListingInput = Parameters<Caller["listings"]["create"]>[0];
 

@@ -64,8 +64,7 @@ for (let burst = 0; burst < bursts; burst++) {
   const endAt = perSecond === null ? Number.POSITIVE_INFINITY : began + (1000 * count) / perSecond;
   let remaining = count;
   while (remaining > 0 && performance.now() < endAt) {
-    const due =
-      perSecond === null ? count : Math.min(count, ((performance.now() - began) * perSecond) / 1000);
+    const due = perSecond === null ? count : Math.min(count, ((performance.now() - began) * perSecond) / 1000);
     for (; count - remaining < due && idle.length > 0; remaining--) idle.shift().write(request(path));
     await sleep(5);
   }

@@ -1,4 +1,4 @@
-import type { Db, Transaction } from "../../server/db.js";
+import type { Db, Transaction } from "../../server/database/db.js";
 import { runSql } from "./run-sql.js";
 
 /** Tables that only `server/forms/write-form.ts` writes, and few others for one purpose, through the statements below. */
@@ -7,10 +7,10 @@ const TABLES = ["forms", "creations", "idempotency_keys"];
 /** Names of the prepared statements that may write these tables. */
 const WRITERS = [
   ...["insert-form", "update-form", "bind-key", "release-fingerprint"],
-  ...["renew-forms", "renew-creation", "date-keys", "delete-old-keys"],
+  ...["renew-forms", "renew-creation", "delete-old-keys"],
 ];
 
-/** The statement of `server/people/erase.ts`, which Prisma's client may prepare under another name. */
+/** The statement of `server/erasure/erase.ts`, which Prisma's client may prepare under another name. */
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
 
 const FIXTURE = "test_guard.is_fixture";

@@ -1,4 +1,4 @@
-import type { Services } from "../../server/context.js";
+import type { Services } from "../../server/access/context.js";
 import type { Listing } from "../../server/listings/schema.js";
 import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET, type TestKey } from "./factories.js";
 import { type RunningProcess, spawnCli } from "./processes.js";
@@ -13,13 +13,8 @@ export interface Fixture {
 }
 
 /** `databaseUrl` is by default that of a new database. `settings` overrides variables of `env`. */
-export async function makeFixture(
-  databaseUrl?: string,
-  settings: Record<string, string> = {},
-): Promise<Fixture> {
+export async function makeFixture(databaseUrl?: string, settings: Record<string, string> = {}): Promise<Fixture> {
   const services = await openTestServices(databaseUrl ? { DATABASE_URL: databaseUrl } : {});
-  // As if APP_SECRETS had always been set: with a stored secret too, every create computes a second fingerprint.
-  await services.db.pool.query("DELETE FROM stored_secrets");
   const { id: userId } = await makeUser(services);
   const listing = await makeListing(services, userId);
   const key = await makeKey(services, userId);
@@ -43,10 +38,7 @@ export interface GatewayProcess {
 }
 
 /** Starts `guest-forms serve --no-worker` with `args`. */
-export async function startGatewayProcess(
-  env: Record<string, string>,
-  args: string[] = [],
-): Promise<GatewayProcess> {
+export async function startGatewayProcess(env: Record<string, string>, args: string[] = []): Promise<GatewayProcess> {
   const process = spawnCli(["serve", "--no-worker", ...args], { env });
   const [, url = ""] = await process.waitForLine(/^Listening on ([^;]+);/, 120_000);
   return { url, process };

@@ -1,9 +1,9 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request as sendHttp } from "node:http";
 import { type Logger, pino } from "pino";
 import { expect } from "vitest";
-import { type Gateway, startGateway } from "../../gateway/serve.js";
+import { type Gateway, startGateway } from "../../gateway/service/start.js";
+import type { Services } from "../../server/access/context.js";
 import { readSettings, type Settings } from "../../server/config.js";
-import type { Services } from "../../server/context.js";
 import type { FieldError } from "../../server/errors.js";
 import { afterFile } from "./after-file.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "./database.js";
@@ -56,10 +56,7 @@ export async function startTestGateway(settings: Record<string, string | number>
   const texts = Object.entries({ ...DEFAULT_SETTINGS, ...settings, DATABASE_URL });
   const env = Object.fromEntries(texts.map(([name, value]) => [name, String(value)]));
   const log: LogLine[] = [];
-  const logger = pino(
-    { level: "trace", base: null },
-    { write: (line: string) => void log.push(JSON.parse(line)) },
-  );
+  const logger = pino({ level: "trace", base: null }, { write: (line: string) => void log.push(JSON.parse(line)) });
   const gateway = new TestGateway(readSettings(env), logger, log);
   await gateway.start();
   afterFile(() => gateway.stop());
@@ -152,16 +149,14 @@ export class TestGateway {
     const { method = "GET", path, key, body, chunked = false } = options;
     const headers: OutgoingHttpHeaders = {};
     if (key) headers.Authorization = `Bearer ${key}`;
-    const bytes =
-      body === undefined || Buffer.isBuffer(body) || typeof body === "string" ? body : JSON.stringify(body);
+    const bytes = body === undefined || Buffer.isBuffer(body) || typeof body === "string" ? body : JSON.stringify(body);
     if (bytes !== undefined) headers["Content-Type"] = "application/json";
     if (bytes !== undefined && !chunked) headers["Content-Length"] = Buffer.byteLength(bytes);
     for (const [name, value] of Object.entries(options.headers ?? {})) {
       for (const known of Object.keys(headers)) {
         if (known.toLowerCase() === name.toLowerCase()) delete headers[known];
       }
-      if (value.length > 0 || typeof value === "string")
-        headers[name] = typeof value === "string" ? value : [...value];
+      if (value.length > 0 || typeof value === "string") headers[name] = typeof value === "string" ? value : [...value];
     }
     const response = await new Promise<HttpResponse>((resolve, reject) => {
       const outgoing = sendHttp(
@@ -242,9 +237,7 @@ export class TestGateway {
     for (const secret of this.#secrets) {
       expect(text.includes(secret), `a log line with ${secret.slice(0, 12)}…`).toBe(false);
     }
-    const loggedIds = this.log
-      .filter(({ msg }) => msg === "request")
-      .map(({ correlationId }) => correlationId);
+    const loggedIds = this.log.filter(({ msg }) => msg === "request").map(({ correlationId }) => correlationId);
     expect(new Set(loggedIds).size).toBe(loggedIds.length);
     const logged = new Set(loggedIds);
     for (const [id, { isHandled }] of this.#ids) {
@@ -266,8 +259,5 @@ export class TestGateway {
 
 const joinRepeatedHeaders = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(", ") : String(value),
-    ]),
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)]),
   );

@@ -19,9 +19,7 @@ declare module "vitest" {
 
 /** Provides a Postgres server, from DATABASE_URL or embedded, and drops all test databases afterwards. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = process.env.DATABASE_URL
-    ? externalServer(process.env.DATABASE_URL)
-    : await startEmbeddedServer();
+  const server = process.env.DATABASE_URL ? externalServer(process.env.DATABASE_URL) : await startEmbeddedServer();
   const template = `${PREFIX}${nowSeconds()}_${randomBytes(4).toString("hex")}`;
   const teardown = async () => {
     await dropDatabases(server.url, (name) => name.startsWith(template)).finally(() => server.stop());
@@ -31,7 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await runSql(server.url, `CREATE DATABASE "${template}"`);
     const url = new URL(server.url);
     url.pathname = template;
-    await migrate(url.href, { storeSecret: true });
+    await migrate(url.href);
     await installFormWriteGuard(url.href);
     // Postgres clones a database only while nothing is connected to it.
     await runSql(server.url, `ALTER DATABASE "${template}" WITH ALLOW_CONNECTIONS false`);

@@ -92,7 +92,7 @@ export const isBrokenConnection = (error: unknown) =>
   BROKEN_CONNECTION_CODES.includes((error as NodeJS.ErrnoException).code ?? "");
 
 /** For `catch`: returns undefined if the connection broke, and rejects for any other reason. */
-export function ignoreBrokenConnection(error: unknown): undefined {
+function ignoreBrokenConnection(error: unknown): undefined {
   if (!isBrokenConnection(error)) throw error;
 }
 
@@ -106,11 +106,7 @@ export interface Load {
 }
 
 /** Starts `clients` clients, each of which sends one request after the other until stopped. */
-export function startLoad(
-  clients: number,
-  request: (client: number) => Promise<TimedResponse>,
-  pauseMs = 0,
-): Load {
+export function startLoad(clients: number, request: (client: number) => Promise<TimedResponse>, pauseMs = 0): Load {
   const load: Load = { responses: [], errors: [], stop: async () => {} };
   let isStopped = false;
   const run = async (client: number) => {

@@ -1,5 +1,5 @@
+import type { Principal, Services } from "../../server/access/context.js";
 import type { Caller } from "../../server/caller.js";
-import type { Principal, Services } from "../../server/context.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
 import { asUser, createFormWithOutcome, makeForm, makeListing, makeUser } from "./factories.js";
@@ -52,8 +52,7 @@ export async function makeListingOwner(
     principal,
     listingId,
     body: fixedStay(listingId, { guestEmail: "guest@example.com" }),
-    create: (body, idempotencyKey, on = services) =>
-      createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    create: (body, idempotencyKey, on = services) => createFormWithOutcome(on, principal, body, { idempotencyKey }),
     forms: asUser(services, userId).forms,
     addForm: (overrides) => makeForm(services, userId, listingId, overrides),
     addListing: (overrides) => makeListing(services, userId, overrides),

@@ -1,10 +1,11 @@
 import pg from "pg";
 import { expect, onTestFinished } from "vitest";
-import type { Services } from "../../server/context.js";
+import type { Services } from "../../server/access/context.js";
 
 /** Runs a statement in a transaction on another connection, which holds its locks until the transaction or the test ends. */
 export async function holdLock({ db }: Pick<Services, "db">, sql: string, values: unknown[] = []) {
-  const client = new pg.Client({ connectionString: db.url });
+  // The role may have a timeout of its own, behind PgBouncer.
+  const client = new pg.Client({ connectionString: db.url, idle_in_transaction_session_timeout: 60_000 });
   await client.connect();
   onTestFinished(() => client.end());
   await client.query("BEGIN");

@@ -1,12 +1,12 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { onTestFinished } from "vitest";
-import type { Services } from "../../server/context.js";
+import type { Services } from "../../server/access/context.js";
 import { startWorker } from "../../server/worker.js";
 import { LONG_DATABASE_TIMEOUTS } from "./database.js";
 import { openTestServices, TEST_SECRET } from "./factories.js";
+import { listenLocally } from "./network.js";
 
 export interface ReceivedMessage {
   from: string;
@@ -96,10 +96,8 @@ export async function startMailServer(
   });
   // Errors of a client that rejects the certificate or is killed are expected.
   server.on("error", () => {});
-  server.listen(0, "127.0.0.1");
-  await once(server.server, "listening");
+  const port = await listenLocally(server.server);
   let release = () => {};
-  const { port } = server.server.address() as AddressInfo;
   return Object.assign(mailServer, {
     port,
     url: `smtp://127.0.0.1:${port}`,
@@ -130,13 +128,13 @@ export async function openScriptedSmtpServer(serve: (socket: Socket) => void): P
     sockets.add(socket);
     socket.on("error", () => {}).once("close", () => sockets.delete(socket));
     serve(socket);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
+  const port = await listenLocally(server);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `smtp://127.0.0.1:${port}`;
 }
 
 export interface WorkerLogLine {

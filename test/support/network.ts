@@ -1,5 +1,12 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+
+/** Lets the server listen on a free port of 127.0.0.1, which is returned. */
+export async function listenLocally(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
 
 /** Returns a port of 127.0.0.1 on which nothing listens at the moment. Connections of other processes may take it soon. */
 export async function freePort(): Promise<number> {

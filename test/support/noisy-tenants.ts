@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import type { Services } from "../../server/context.js";
-import { startConstantRateLoad } from "./constant-rate-load.js";
+import type { Services } from "../../server/access/context.js";
+import { durationsOf, startConstantRateLoad } from "./constant-rate-load.js";
 import type { TimedResponse } from "./http-client.js";
 import { holdLock } from "./locks.js";
 import { spawnNode } from "./processes.js";
@@ -109,13 +109,13 @@ export async function sendListsAtOnce(url: string, services: Services): Promise<
 }
 
 const OTHERS = 49;
-const CONNECTIONS = 2_000;
 const SATURATED_SECONDS = 20;
 const MAX_SATURATED_P99_MS = 500;
 
 /**
- * Requests are due at twice the rate that the process carries: one key holder sends 90 % of them, over 2,000 connections,
- * and 49 others the rest. The requests are pages of 50 forms.
+ * Requests are due at twice the rate that the process carries: one key holder sends 90 % of them, and 49 others the rest. The
+ * key holder has as many connections as requests per second, so the rate lasts if responses take up to a second. The requests
+ * are pages of 50 forms.
  */
 export async function saturate(url: string, services: Services): Promise<void> {
   const noisy = await makeTenant(services);
@@ -135,8 +135,9 @@ export async function saturate(url: string, services: Services): Promise<void> {
   });
   const perSecond = 1.8 * carried;
   const count = Math.round(perSecond * SATURATED_SECONDS);
-  const noise = await flood(url, noisy, { path, count, perSecond, connections: CONNECTIONS });
-  const { timesMs, outcomes } = await traffic.stop();
+  const noise = await flood(url, noisy, { path, count, perSecond, connections: Math.ceil(perSecond) });
+  const { requests, outcomes } = await traffic.stop();
+  const timesMs = durationsOf(requests);
   const p99 = quantile(timesMs, 0.99);
   console.info(
     `the process carries ${carried.toFixed()} requests/s; of ${count} due at ${perSecond.toFixed()}/s by one key holder, ${noise.sent} were ` +

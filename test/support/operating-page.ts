@@ -33,17 +33,12 @@ function findOne(all: string[], text: string): string {
   if (all.includes(text)) return text;
   const [found, ...others] = all.filter((each) => each.includes(text));
   if (!found || others.length > 0)
-    throw new Error(
-      `operating.md must have this once, not ${others.length + (found ? 1 : 0)} times: ${text}`,
-    );
+    throw new Error(`operating.md must have this once, not ${others.length + (found ? 1 : 0)} times: ${text}`);
   return found;
 }
 
 /** Runs code of the page. If it succeeds, its commands count as run by a test. */
-export async function runFromPage<Result>(
-  source: string,
-  run: (source: string) => Promise<Result>,
-): Promise<Result> {
+export async function runFromPage<Result>(source: string, run: (source: string) => Promise<Result>): Promise<Result> {
   const result = await run(source);
   recordRun({ source });
   return result;
@@ -81,8 +76,7 @@ const linesOf = (script: string): string[] =>
 export const NEVER_RUN = [
   {
     start: "docker compose",
-    reason:
-      "needs a container engine that can download images; test/deploy/containers.test.ts checks compose.yaml",
+    reason: "needs a container engine that can download images; test/deploy/containers.test.ts checks compose.yaml",
   },
   {
     start: "systemctl",
@@ -106,9 +100,7 @@ export function findNotRun(commands: PageCommand[], runs: Run[]): PageCommand[] 
       word === line[index] || (/^[A-Z]+$/.test(word) && /^[^-]/.test(line[index] ?? ""));
     return ran.some((line) => words.every((word, index) => matches(word, index, line)));
   };
-  return commands.filter(
-    ({ text, source, isInline }) => !sources.has(source) && !(isInline && isNamed(text)),
-  );
+  return commands.filter(({ text, source, isInline }) => !sources.has(source) && !(isInline && isNamed(text)));
 }
 
 export interface ScriptOptions {

@@ -1,9 +1,9 @@
-import pg from "pg";
 import { expect, vi } from "vitest";
 import { asOperator, listNotifications, makeKey, openTestServices, TEST_SECRET } from "./factories.js";
 import { makeListingOwner } from "./listing-owner.js";
 import { commandEnv, mailEnv, startMailServer } from "./mail-server.js";
 import { spawnCli } from "./processes.js";
+import { runSql } from "./run-sql.js";
 import { fixedStay } from "./stays.js";
 import { validateResponse } from "./validate-response.js";
 
@@ -63,8 +63,7 @@ export async function captureOutput(env: Record<string, string> = {}): Promise<C
   };
   const post = (body: unknown, headers = {}) => send("POST", "/v1/forms", body, key, headers);
   let numberOfGuests = 0;
-  const body = (guestEmail: string) =>
-    fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
+  const body = (guestEmail: string) => fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++numberOfGuests });
   const formIds: string[] = [];
   for (const guest of [ordinary, rejected, deferred, erased]) {
     const request = body(guest);
@@ -128,8 +127,7 @@ export function findSecrets(text: string, secrets: Record<string, string>): stri
     [secret, encodeURIComponent(secret)].some((form) => lower.includes(form.toLowerCase())) ||
     [secret, secret.toLowerCase()].some(
       (form) =>
-        lower.includes(Buffer.from(form).toString("hex")) ||
-        base64Variants(form).some((part) => text.includes(part)),
+        lower.includes(Buffer.from(form).toString("hex")) || base64Variants(form).some((part) => text.includes(part)),
     );
   return Object.keys(secrets).filter((name) => isIn(secrets[name] ?? ""));
 }
@@ -146,38 +144,28 @@ function base64Variants(secret: string): string[] {
 
 /** Returns the rows of every table as text, with bytes in hex. */
 export async function readAllRows(databaseUrl: string): Promise<Map<string, string>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    const { rows: tables } = await client.query<{ name: string }>(
-      `SELECT c.oid::regclass::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-       WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')`,
-    );
-    const found = new Map<string, string>();
-    for (const { name } of tables) {
-      const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
-      found.set(name, rows.map(({ row }) => row).join("\n"));
-    }
-    return found;
-  } finally {
-    await client.end();
+  const tables = await runSql<{ name: string }>(
+    databaseUrl,
+    `SELECT c.oid::regclass::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')`,
+  );
+  const found = new Map<string, string>();
+  for (const { name } of tables) {
+    const rows = await runSql<{ row: string }>(databaseUrl, `SELECT t::text AS row FROM ${name} t`);
+    found.set(name, rows.map(({ row }) => row).join("\n"));
   }
+  return found;
 }
 
 /** Returns the files of all tables and indexes, which a physical backup copies, as text of one character per byte. */
 export async function readDataFiles(databaseUrl: string): Promise<Map<string, string>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await client.query("CHECKPOINT");
-    const { rows } = await client.query<{ name: string; bytes: Buffer }>(
-      `SELECT c.oid::regclass::text AS name, pg_read_binary_file(pg_relation_filepath(c.oid)::text) AS bytes
-       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-       WHERE c.relkind IN ('r', 'i', 'm', 't') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-         AND NOT (n.nspname = 'pg_toast' AND c.oid < 16384)`,
-    );
-    return new Map(rows.map(({ name, bytes }) => [name, bytes.toString("latin1")]));
-  } finally {
-    await client.end();
-  }
+  await runSql(databaseUrl, "CHECKPOINT");
+  const rows = await runSql<{ name: string; bytes: Buffer }>(
+    databaseUrl,
+    `SELECT c.oid::regclass::text AS name, pg_read_binary_file(pg_relation_filepath(c.oid)::text) AS bytes
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'i', 'm', 't') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+       AND NOT (n.nspname = 'pg_toast' AND c.oid < 16384)`,
+  );
+  return new Map(rows.map(({ name, bytes }) => [name, bytes.toString("latin1")]));
 }

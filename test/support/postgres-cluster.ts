@@ -8,17 +8,15 @@ import { type EmbeddedServer, startEmbedded } from "../../gateway/dev/embedded.j
 import { restartablePort } from "./network.js";
 import { isAlive } from "./processes.js";
 
-export interface PostgresClusterOptions {
+interface PostgresClusterOptions {
   /** Default: a new temporary folder. */
   dataDir?: string;
   /** Postgres settings by name. */
   settings?: Record<string, string>;
-  /** Environment variables of Postgres, in addition to those of this process. */
-  env?: Record<string, string>;
 }
 
-/** Smart, fast and immediate shutdown, and a crash of the postmaster. */
-export type ShutdownSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGKILL";
+/** Fast and immediate shutdown, and a crash of the postmaster. */
+export type ShutdownSignal = "SIGINT" | "SIGQUIT" | "SIGKILL";
 
 /** A durable PostgreSQL on a fixed port that can be stopped, frozen and restarted. */
 export class PostgresCluster {
@@ -26,41 +24,35 @@ export class PostgresCluster {
   readonly port: number;
   readonly dataDir: string;
   readonly #settings: Record<string, string>;
-  readonly #env: Record<string, string>;
   #server: EmbeddedServer;
   #frozen: number[] = [];
 
-  private constructor(server: EmbeddedServer, { settings = {}, env = {} }: PostgresClusterOptions) {
+  private constructor(server: EmbeddedServer, { settings = {} }: PostgresClusterOptions) {
     this.#server = server;
     this.#settings = settings;
-    this.#env = env;
     this.url = server.url;
     this.port = server.port;
     this.dataDir = server.dataDir;
   }
 
   static async create(options: PostgresClusterOptions = {}): Promise<PostgresCluster> {
-    const { settings = {}, env = {} } = options;
+    const { settings = {} } = options;
     const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "guest-forms-faults-")));
     const port = await restartablePort();
-    const server = await withVariables(env, () => startEmbedded({ dataDir, durable: true, port, settings }));
+    const server = await startEmbedded({ dataDir, durable: true, port, settings });
     return new PostgresCluster(server, options);
   }
 
   /** Starts it again. Returns `performance.now()` of the first accepted connection. */
   async start(): Promise<number> {
     const firstConnectionAt = waitForConnection(this.url);
-    const starting = withVariables(this.#env, () =>
-      startEmbedded({
-        dataDir: this.dataDir,
-        durable: true,
-        port: this.port,
-        settings: this.#settings,
-      }),
-    );
-    this.#server = await starting;
-    if (this.#server.port !== this.port)
-      throw new Error(`Port ${this.port} was taken while Postgres was down.`);
+    this.#server = await startEmbedded({
+      dataDir: this.dataDir,
+      durable: true,
+      port: this.port,
+      settings: this.#settings,
+    });
+    if (this.#server.port !== this.port) throw new Error(`Port ${this.port} was taken while Postgres was down.`);
     return firstConnectionAt;
   }
 
@@ -81,32 +73,11 @@ export class PostgresCluster {
     resumeAll(this.#frozen.splice(0));
   }
 
-  isRunning(): boolean {
-    return isAlive(this.#server.pid);
-  }
-
   /** Stops it and removes its data folder. */
   async remove(): Promise<void> {
     this.unfreeze();
     await this.#server.stop();
     await rm(this.dataDir, { recursive: true, force: true });
-  }
-}
-
-/** Sets environment variables of this process while `work` starts child processes, which inherit them. */
-async function withVariables<Result>(
-  env: Record<string, string>,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
-  Object.assign(process.env, env);
-  try {
-    return await work();
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
   }
 }
 
@@ -162,7 +133,7 @@ async function waitForExit(pids: number[]): Promise<void> {
 
 const CONNECT_TIMEOUT_MS = 60_000;
 
-export async function waitForConnection(url: string): Promise<number> {
+async function waitForConnection(url: string): Promise<number> {
   for (const since = Date.now(); Date.now() - since < CONNECT_TIMEOUT_MS; await sleep(10)) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
     client.on("error", () => {});

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "./after-file.js";
+import { TEST_SECRET } from "./factories.js";
 import { recordRun } from "./ran-commands.js";
 
 export interface ProcessResult {
@@ -20,9 +21,10 @@ export interface SpawnOptions {
   commandPrefix?: string[];
 }
 
-/** Starts `guest-forms` with these arguments. It is stopped after the test file. */
+/** Starts `guest-forms` with these arguments and, by default, TEST_SECRET. It is stopped after the test file. */
 export function spawnCli(args: string[], options: SpawnOptions = {}): RunningProcess {
-  const running = spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], options);
+  const env = { APP_SECRETS: TEST_SECRET, ...options.env };
+  const running = spawnNode([join(packageRoot(), "dist/gateway/cli.js"), ...args], { ...options, env });
   running.done.then(
     ({ code }) => code === 0 && recordRun({ command: ["guest-forms", ...args].join(" ") }),
     () => {},
@@ -34,10 +36,7 @@ export function spawnCli(args: string[], options: SpawnOptions = {}): RunningPro
 export const runCli = (args: string[], options: SpawnOptions = {}) => spawnCli(args, options).done;
 
 /** Starts node with these arguments. It is stopped after the test file. */
-export function spawnNode(
-  args: string[],
-  { env = {}, cwd, commandPrefix = [] }: SpawnOptions = {},
-): RunningProcess {
+export function spawnNode(args: string[], { env = {}, cwd, commandPrefix = [] }: SpawnOptions = {}): RunningProcess {
   const { PATH, HOME, TMPDIR } = process.env;
   const [command = process.execPath, ...rest] = [...commandPrefix, process.execPath, ...args];
   const child = spawn(command, rest, {

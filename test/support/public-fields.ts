@@ -2,8 +2,7 @@ export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const nullOrMatches = (pattern: RegExp) => (value: unknown) =>
   value === null || (typeof value === "string" && pattern.test(value));
-export const matches = (pattern: RegExp) => (value: unknown) =>
-  typeof value === "string" && pattern.test(value);
+export const matches = (pattern: RegExp) => (value: unknown) => typeof value === "string" && pattern.test(value);
 const nullOrInt32 = (value: unknown) =>
   value === null || (Number.isInteger(value) && Math.abs(value as number) < 2 ** 31);
 const isText = (value: unknown) => typeof value === "string";

@@ -77,8 +77,7 @@ export class RawConnection {
         const known = headers[name.toLowerCase()];
         headers[name.toLowerCase()] = known === undefined ? value : `${known}, ${value}`;
       }
-      const length =
-        method === "HEAD" || status < 200 || status === 204 ? 0 : Number(headers["content-length"]);
+      const length = method === "HEAD" || status < 200 || status === 204 ? 0 : Number(headers["content-length"]);
       expect(Number.isInteger(length), `Content-Length of ${line}`).toBe(true);
       const responseEnd = end + 4 + length;
       if (this.#received.length < responseEnd) {

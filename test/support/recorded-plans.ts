@@ -53,9 +53,7 @@ export async function recordPlans(work: () => Promise<void>): Promise<RecordedPl
     clients.add(this);
     return send.apply(this, args);
   }
-  const spy = vi
-    .spyOn(pg.Client.prototype, "query")
-    .mockImplementation(query as typeof pg.Client.prototype.query);
+  const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(query as typeof pg.Client.prototype.query);
   try {
     await work();
   } finally {

@@ -15,6 +15,5 @@ afterAll(async () => {
       errors.push(error);
     }
   }
-  if (errors.length > 0)
-    throw errors.length === 1 ? errors[0] : new AggregateError(errors, "clean-up failed");
+  if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "clean-up failed");
 });

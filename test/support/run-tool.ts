@@ -16,8 +16,7 @@ export function runTool(command: string, args: string[], seconds: number): Promi
   return new Promise((resolve, reject) => {
     const options = { timeout: seconds * 1000, killSignal: "SIGKILL", maxBuffer: 64 << 20 } as const;
     execFile(command, args, options, (error, stdout, stderr) => {
-      if (error?.killed)
-        reject(new Error(`${command} took longer than ${seconds} s:\n${stdout.slice(-2_000)}`));
+      if (error?.killed) reject(new Error(`${command} took longer than ${seconds} s:\n${stdout.slice(-2_000)}`));
       else resolve(stdout + stderr);
     });
   });

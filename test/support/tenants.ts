@@ -1,7 +1,8 @@
 import { Agent } from "node:http";
 import { expect } from "vitest";
-import type { Services } from "../../server/context.js";
-import { startConstantRateLoad } from "./constant-rate-load.js";
+import type { Services } from "../../server/access/context.js";
+import { watchCommits } from "./commit-stalls.js";
+import { durationsOf, startConstantRateLoad } from "./constant-rate-load.js";
 import { makeForm, makeKey, makeListing, makeUser } from "./factories.js";
 import { type RequestOptions, sendRequest, type TimedResponse } from "./http-client.js";
 import { countValues, quantile } from "./statistics.js";
@@ -23,8 +24,7 @@ export async function makeTenant(services: Services): Promise<Tenant> {
   const { id: listingId } = await makeListing(services, userId);
   const { key } = await makeKey(services, userId);
   const agent = new Agent({ keepAlive: true });
-  const send: Tenant["send"] = (url, path, options) =>
-    sendRequest(`${url}${path}`, key, { agent, ...options });
+  const send: Tenant["send"] = (url, path, options) => sendRequest(`${url}${path}`, key, { agent, ...options });
   const create = (url: string) => send(url, "/v1/forms", { method: "POST", body: uniqueStay(listingId) });
   return { userId, listingId, key, send, create };
 }
@@ -57,7 +57,7 @@ interface Seen {
 
 /**
  * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate. One kind of list follows the
- * creates. `stop` returns what it has seen of each.
+ * creates. `stop` returns what it has seen of each. Requests that were under way while Postgres itself stalled are not timed.
  */
 export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
   const { id } = await makeForm(services, tenant.userId, tenant.listingId);
@@ -76,16 +76,18 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
     readyz: () => tenant.send(url, "/readyz"),
     livez: () => tenant.send(url, "/livez"),
   };
-  const loads = Object.entries(kinds).map(
-    ([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const,
-  );
+  const commits = await watchCommits(services.db.url);
+  const loads = Object.entries(kinds).map(([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const);
   return {
     async stop(): Promise<Record<string, Seen>> {
-      const seen = loads.map(async ([kind, load]) => {
-        const { timesMs, outcomes } = await load.stop();
-        return [kind, { outcomes: Object.fromEntries(outcomes), p99Ms: quantile(timesMs, 0.99) }] as const;
-      });
-      return Object.fromEntries(await Promise.all(seen));
+      const results = await Promise.all(loads.map(async ([kind, load]) => ({ kind, ...(await load.stop()) })));
+      const isUndisturbed = await commits.stop();
+      return Object.fromEntries(
+        results.map(({ kind, requests, outcomes }) => {
+          const p99Ms = quantile(durationsOf(requests.filter(isUndisturbed)), 0.99);
+          return [kind, { outcomes: Object.fromEntries(outcomes), p99Ms }];
+        }),
+      );
     },
   };
 }

@@ -39,10 +39,7 @@ function validatorOf(pointer: string): ValidateFunction {
   return known;
 }
 
-function resolve<Value extends object>(
-  pointer: string,
-  value: Value | Ref,
-): { pointer: string; value: Value } {
+function resolve<Value extends object>(pointer: string, value: Value | Ref): { pointer: string; value: Value } {
   if (!("$ref" in value)) return { pointer, value };
   const names = value.$ref.slice(2).split("/");
   const target = names.reduce<unknown>((part, name) => (part as Record<string, unknown>)[name], document);
@@ -64,19 +61,12 @@ const isParserError = (body: unknown) =>
  * Throws unless the document describes this response: its status, its headers and every field of its body. `path` may
  * have a query, names of headers are in lower case, and `body` is the parsed JSON, undefined for HEAD.
  */
-export function validateResponse(
-  method: string,
-  path: string,
-  status: number,
-  headers: Headers,
-  body: unknown,
-): void {
+export function validateResponse(method: string, path: string, status: number, headers: Headers, body: unknown): void {
   const { template } = TEMPLATES.find(({ pattern }) => pattern.test(path.split("?")[0] ?? "")) ?? {};
   const verb = (method === "HEAD" ? "GET" : method).toLowerCase();
   const operation = template === undefined ? undefined : document.paths[template]?.[verb];
   const throwIfAny = (faults: string[]) => {
-    if (faults.length > 0)
-      throw new Error(`${method} ${path}: ${status} is not as documented: ${faults.join("; ")}`);
+    if (faults.length > 0) throw new Error(`${method} ${path}: ${status} is not as documented: ${faults.join("; ")}`);
   };
   if (!template || !operation || isParserError(body)) {
     // Unknown paths and methods have only the error envelope. OPTIONS has no body.
@@ -92,8 +82,7 @@ export function validateResponse(
   if (content && method !== "HEAD") {
     faults.push(...findFaults(`${pointer}/content/${escapePointer("application/json")}/schema`, body));
     const { code } = (body ?? {}) as { code?: string };
-    if (content.examples && !Object.keys(content.examples).includes(String(code)))
-      faults.push(`code ${code}`);
+    if (content.examples && !Object.keys(content.examples).includes(String(code))) faults.push(`code ${code}`);
   }
   throwIfAny(faults);
 }

@@ -3,8 +3,8 @@ import { describeWithBinary } from "../support/describe-with-binary.js";
 import { drillUpgrade } from "./drill.js";
 import { buildPreviousVersion, currentVersion } from "./versions.js";
 
-describeWithBinary("haproxy", "an upgrade from the previous version", (haproxy) => {
+describeWithBinary("haproxy", "an upgrade from the previous version", () => {
   it("under load, and the way back, fail or delay no request, lose or double no form, and replay exactly", async () => {
-    await drillUpgrade({ haproxy, from: await buildPreviousVersion(), to: currentVersion });
+    await drillUpgrade({ from: await buildPreviousVersion(), to: currentVersion });
   });
 });

@@ -10,7 +10,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 const run = promisify(execFile);
 
 /** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
-const PREVIOUS_COMMIT = "db30307c5ac6cfd37d5e7846b6836a0e5e20d86e";
+const PREVIOUS_COMMIT = "e50cf64ef01839f71e1cd7de0b5f4ac3648df702";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
 export const NEW_FIELD = "arrivalNote";
@@ -67,11 +67,9 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
   const copy = 'git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$0"';
   await run("sh", ["-c", copy, folder], { cwd: packageRoot() });
   await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
-  await replaceOnce(
-    join(folder, "prisma/schema.prisma"),
-    "  @@index([listingId, createdAt, id])\n",
-    `  ${NEW_FIELD} String? @map("arrival_note")\n\n  @@index([${NEW_FIELD}])\n  @@index([listingId, createdAt, id])\n`,
-  );
+  const schema = join(folder, "prisma/schema.prisma");
+  const index = "  @@index([listingId, createdAt, id])\n";
+  await replaceOnce(schema, index, `  ${NEW_FIELD} String? @map("arrival_note")\n\n${index}`);
   await replaceOnce(
     join(folder, "server/forms/schema.ts"),
     "    createdAt: instantOut.meta({\n",
@@ -82,11 +80,18 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
     "      numberOfPets: null,\n",
     `      numberOfPets: null,\n      ${NEW_FIELD}: null,\n`,
   );
-  await run("npm", ["run", "migration", "--", "arrival_note"], {
-    cwd: folder,
-    env: { ...process.env, DATABASE_URL: databaseUrl },
-  });
+  // Builds, too.
+  await writeMigration(folder, databaseUrl, "arrival_note");
+  await replaceOnce(schema, index, `  @@index([${NEW_FIELD}])\n${index}`);
+  const [written = ""] = /\S+_index(?=:)/.exec(await writeMigration(folder, databaseUrl, "arrival_note_index")) ?? [];
+  await replaceOnce(join(written, "migration.sql"), "CREATE INDEX", "CREATE INDEX CONCURRENTLY");
   return new Version("the next version", folder);
+}
+
+/** Runs `npm run migration`, and returns its output. */
+async function writeMigration(folder: string, databaseUrl: string, name: string): Promise<string> {
+  const env = { ...process.env, DATABASE_URL: databaseUrl };
+  return (await run("npm", ["run", "migration", "--", name], { cwd: folder, env })).stdout;
 }
 
 async function replaceOnce(path: string, from: string, to: string): Promise<void> {

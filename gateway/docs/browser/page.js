@@ -26,23 +26,5 @@ pages.addEventListener("click", ({ target }) => target.closest("a") && pages.hid
 // Selecting a language applies to all samples of the page.
 document.addEventListener("change", ({ target }) => {
   if (target.type !== "radio") return;
-  for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`))
-    radio.checked = true;
+  for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`)) radio.checked = true;
 });
-
-if (document.querySelector(".reference")) markCurrentSection();
-
-/** Marks the section that is on screen in the navigation. */
-function markCurrentSection() {
-  const links = [...pages.querySelectorAll("a[href*='#']")];
-  const headings = links.map(({ hash }) => document.getElementById(hash.slice(1)));
-  const mark = () => {
-    const current = headings.findLastIndex((heading) => heading.getBoundingClientRect().top < 160);
-    for (const [index, link] of links.entries()) {
-      if (index === current) link.setAttribute("aria-current", "location");
-      else link.removeAttribute("aria-current");
-    }
-  };
-  document.addEventListener("scroll", mark, { passive: true });
-  mark();
-}

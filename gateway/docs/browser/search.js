@@ -62,9 +62,7 @@ function link({ url, title, page, text }, words) {
 
 /** The text around the first word found, with the words marked. */
 function excerpt(text, words) {
-  const first = Math.min(
-    ...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0),
-  );
+  const first = Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0));
   const begin = Number.isFinite(first) ? Math.max(0, first - 40) : 0;
   const line = document.createElement("span");
   const escaped = words.map((word) => word.replace(/\W/g, "\\$&"));

@@ -34,15 +34,11 @@ const get = async (path) => {
 
 /** Reads the key's listings and forms, and fills them into the samples and fields. */
 async function loadScope(usedKey) {
-  const results = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(
-    () => [],
-  );
+  const results = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(() => []);
   if (usedKey !== key) return;
   const failed = results.find(({ response }) => !response.ok);
   if (failed || results.length === 0) {
-    status.textContent = failed
-      ? `${failed.response.status} ${failed.body.code}: ${failed.body.message}`
-      : OFFLINE;
+    status.textContent = failed ? `${failed.response.status} ${failed.body.code}: ${failed.body.message}` : OFFLINE;
     return;
   }
   const [listings, forms] = results.map(({ body }) => body.items);
@@ -67,9 +63,7 @@ async function loadScope(usedKey) {
 const OFFLINE = "The server is unreachable.";
 
 function setOptions(listId, choices) {
-  const options = choices.map(([value, label]) =>
-    Object.assign(document.createElement("option"), { value, label }),
-  );
+  const options = choices.map(([value, label]) => Object.assign(document.createElement("option"), { value, label }));
   document.getElementById(listId).replaceChildren(...options);
 }
 
@@ -128,8 +122,7 @@ function requestOf(form) {
     if (dataset.in === "path") url = url.replace(`{${name}}`, encodeURIComponent(value));
     if (dataset.in === "query") query.set(name, value);
     if (dataset.in === "header") headers[name] = value;
-    if (dataset.in === "body")
-      body[name] = dataset.type === "integer" && /^-?\d+$/.test(value) ? Number(value) : value;
+    if (dataset.in === "body") body[name] = dataset.type === "integer" && /^-?\d+$/.test(value) ? Number(value) : value;
   }
   if (query.size > 0) url += `?${query}`;
   const sendsBody = form.querySelector("[data-in=body]") !== null;

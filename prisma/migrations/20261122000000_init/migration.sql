@@ -1,22 +1,17 @@
--- CreateEnum
 CREATE TYPE "MembershipRole" AS ENUM ('OWNER', 'WRITER', 'READER');
 
--- CreateEnum
 CREATE TYPE "KeyMode" AS ENUM ('READ_WRITE', 'READ_ONLY');
 
--- CreateTable
 CREATE TABLE "users" (
-    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "id" UUID PRIMARY KEY DEFAULT gen_random_uuid(),
     "email" TEXT NOT NULL,
     "name" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-
-    CONSTRAINT "users_pkey" PRIMARY KEY ("id")
+    "external_id" TEXT
 );
 
--- CreateTable
 CREATE TABLE "listings" (
-    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "id" UUID PRIMARY KEY DEFAULT gen_random_uuid(),
     "public_id" TEXT NOT NULL,
     "title" TEXT NOT NULL,
     "address" TEXT NOT NULL,
@@ -30,24 +25,20 @@ CREATE TABLE "listings" (
     "max_vehicles" INTEGER,
     "allow_pets" BOOLEAN,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
-
-    CONSTRAINT "listings_pkey" PRIMARY KEY ("id")
+    "external_id" TEXT
 );
 
--- CreateTable
 CREATE TABLE "memberships" (
-    "user_id" UUID NOT NULL,
+    "user_id" UUID NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "listing_id" UUID NOT NULL,
     "role" "MembershipRole" NOT NULL,
     "listing_created_at" TIMESTAMPTZ(3) NOT NULL,
-
     CONSTRAINT "memberships_pkey" PRIMARY KEY ("user_id","listing_id")
 );
 
--- CreateTable
 CREATE TABLE "api_keys" (
-    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
-    "user_id" UUID NOT NULL,
+    "id" UUID PRIMARY KEY DEFAULT gen_random_uuid(),
+    "user_id" UUID NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "hash" BYTEA NOT NULL,
     "prefix" TEXT NOT NULL,
     "mode" "KeyMode" NOT NULL,
@@ -56,16 +47,13 @@ CREATE TABLE "api_keys" (
     "expires_at" TIMESTAMPTZ(3),
     "revoked_at" TIMESTAMPTZ(3),
     "last_used_at" TIMESTAMPTZ(3),
-    "replaced_by" UUID,
-
-    CONSTRAINT "api_keys_pkey" PRIMARY KEY ("id")
+    "replaced_by" UUID
 );
 
--- CreateTable
 CREATE TABLE "forms" (
-    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "id" UUID PRIMARY KEY DEFAULT gen_random_uuid(),
     "public_id" TEXT NOT NULL,
-    "listing_id" UUID NOT NULL,
+    "listing_id" UUID NOT NULL REFERENCES "listings" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "status" TEXT NOT NULL DEFAULT 'SENT',
     "check_in_date" TIMESTAMPTZ(3),
     "check_out_date" TIMESTAMPTZ(3),
@@ -74,140 +62,92 @@ CREATE TABLE "forms" (
     "number_of_pets" INTEGER,
     "guest_email" BYTEA,
     "fingerprint" BYTEA NOT NULL,
-    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
-
-    CONSTRAINT "forms_pkey" PRIMARY KEY ("id")
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp()
 );
 
--- CreateTable
 CREATE TABLE "scoped_forms" (
     "user_id" UUID NOT NULL,
     "created_at" TIMESTAMPTZ(3) NOT NULL,
     "form_id" UUID NOT NULL,
-
     CONSTRAINT "scoped_forms_pkey" PRIMARY KEY ("user_id","created_at","form_id")
 );
 
--- CreateTable
 CREATE TABLE "creations" (
-    "form_id" UUID NOT NULL,
-    "holder_id" UUID NOT NULL,
+    "form_id" UUID PRIMARY KEY REFERENCES "forms" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    "holder_id" UUID NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "fingerprint" BYTEA NOT NULL,
     "current_fingerprint" BYTEA,
     "answer" JSONB NOT NULL,
-
-    CONSTRAINT "creations_pkey" PRIMARY KEY ("form_id")
+    "secret_id" TEXT NOT NULL
 );
 
--- CreateTable
 CREATE TABLE "idempotency_keys" (
-    "holder_id" UUID NOT NULL,
+    "holder_id" UUID NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "key" TEXT NOT NULL,
-    "form_id" UUID NOT NULL,
-
+    "form_id" UUID NOT NULL REFERENCES "creations" ("form_id") ON DELETE CASCADE ON UPDATE CASCADE,
+    "retention_starts_at" TIMESTAMPTZ(3) NOT NULL,
     CONSTRAINT "idempotency_keys_pkey" PRIMARY KEY ("holder_id","key")
 );
 
--- CreateTable
 CREATE TABLE "audit_entries" (
-    "id" BIGSERIAL NOT NULL,
+    "id" BIGSERIAL PRIMARY KEY,
     "at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "actor" TEXT NOT NULL,
     "actor_id" UUID,
     "action" TEXT NOT NULL,
     "subject_id" UUID NOT NULL,
     "correlation_id" UUID NOT NULL,
-    "details" JSONB NOT NULL DEFAULT '{}',
-
-    CONSTRAINT "audit_entries_pkey" PRIMARY KEY ("id")
+    "details" JSONB NOT NULL DEFAULT '{}'
 );
 
--- CreateTable
-CREATE TABLE "stored_secrets" (
-    "id" SERIAL NOT NULL,
-    "secret" TEXT NOT NULL,
-    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-
-    CONSTRAINT "stored_secrets_pkey" PRIMARY KEY ("id")
+CREATE TABLE "erasures" (
+    "address_hash" TEXT PRIMARY KEY,
+    "erased_at" TIMESTAMPTZ(3) NOT NULL
 );
 
--- CreateIndex
-CREATE UNIQUE INDEX "users_email_key" ON "users"("email");
+CREATE TABLE "worker_activity" (
+    "name" TEXT PRIMARY KEY,
+    "count" BIGINT NOT NULL,
+    "last_at" TIMESTAMPTZ(3) NOT NULL
+);
 
--- CreateIndex
+CREATE TABLE "secret_checks" (
+    "value" BYTEA PRIMARY KEY,
+    "newest_since" TIMESTAMPTZ(3),
+    "registered_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "needed_until" TIMESTAMPTZ(3)
+);
+
+CREATE UNIQUE INDEX "users_external_id_key" ON "users"("external_id");
+
+-- Upper and lower case of an address are one. Addresses are ASCII, and the "C" collation lowers only that, whatever the
+-- locale of the database.
+CREATE UNIQUE INDEX "users_email_lower_key" ON "users" (lower("email" COLLATE "C"));
+CREATE UNIQUE INDEX "listings_external_id_key" ON "listings"("external_id");
 CREATE UNIQUE INDEX "listings_public_id_key" ON "listings"("public_id");
-
--- CreateIndex
 CREATE UNIQUE INDEX "listings_id_created_at_key" ON "listings"("id", "created_at");
-
--- CreateIndex
 CREATE INDEX "memberships_user_id_listing_created_at_listing_id_idx" ON "memberships"("user_id", "listing_created_at", "listing_id");
-
--- CreateIndex
 CREATE INDEX "memberships_listing_id_user_id_idx" ON "memberships"("listing_id", "user_id");
-
--- CreateIndex
 CREATE UNIQUE INDEX "api_keys_hash_key" ON "api_keys"("hash");
-
--- CreateIndex
 CREATE INDEX "api_keys_user_id_created_at_id_idx" ON "api_keys"("user_id", "created_at", "id");
-
--- CreateIndex
 CREATE INDEX "api_keys_created_at_id_idx" ON "api_keys"("created_at", "id");
-
--- CreateIndex
 CREATE UNIQUE INDEX "forms_public_id_key" ON "forms"("public_id");
-
--- CreateIndex
 CREATE INDEX "forms_listing_id_created_at_id_idx" ON "forms"("listing_id", "created_at", "id");
-
--- CreateIndex
 CREATE INDEX "forms_email_due_idx" ON "forms"("check_out_date") WHERE (guest_email IS NOT NULL);
-
--- CreateIndex
 CREATE UNIQUE INDEX "creations_holder_id_current_fingerprint_key" ON "creations"("holder_id", "current_fingerprint");
-
--- CreateIndex
 CREATE INDEX "idempotency_keys_form_id_idx" ON "idempotency_keys"("form_id");
-
--- CreateIndex
+CREATE INDEX "idempotency_keys_retention_starts_at_idx" ON "idempotency_keys"("retention_starts_at");
 CREATE INDEX "audit_entries_subject_id_id_idx" ON "audit_entries"("subject_id", "id");
-
--- CreateIndex
 CREATE INDEX "audit_entries_correlation_id_idx" ON "audit_entries"("correlation_id");
 
--- AddForeignKey
-ALTER TABLE "memberships" ADD CONSTRAINT "memberships_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
 ALTER TABLE "memberships" ADD CONSTRAINT "memberships_listing_id_listing_created_at_fkey" FOREIGN KEY ("listing_id", "listing_created_at") REFERENCES "listings"("id", "created_at") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- AddForeignKey
-ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+CREATE TYPE "NotificationState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent', 'expired');
 
--- AddForeignKey
-ALTER TABLE "forms" ADD CONSTRAINT "forms_listing_id_fkey" FOREIGN KEY ("listing_id") REFERENCES "listings"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "creations" ADD CONSTRAINT "creations_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "forms"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "creations" ADD CONSTRAINT "creations_holder_id_fkey" FOREIGN KEY ("holder_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_holder_id_fkey" FOREIGN KEY ("holder_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "creations"("form_id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- CreateEnum
-CREATE TYPE "NotificationState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent');
-
--- CreateTable
 CREATE TABLE "notifications" (
-    "id" BIGSERIAL NOT NULL,
+    "id" BIGSERIAL PRIMARY KEY,
     "kind" TEXT NOT NULL,
-    "form_id" UUID NOT NULL,
+    "form_id" UUID NOT NULL REFERENCES "forms" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "state" "NotificationState" NOT NULL DEFAULT 'waiting',
     "attempts" INTEGER NOT NULL DEFAULT 0,
     "last_error" TEXT,
@@ -216,18 +156,18 @@ CREATE TABLE "notifications" (
     "heartbeat_at" TIMESTAMPTZ(3),
     "sent_at" TIMESTAMPTZ(3),
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-
-    CONSTRAINT "notifications_pkey" PRIMARY KEY ("id")
+    "crashes" INTEGER NOT NULL DEFAULT 0,
+    "correlation_id" UUID NOT NULL,
+    "check_in_date" TIMESTAMPTZ(3) NOT NULL
 );
 
--- CreateIndex
 CREATE INDEX "notifications_form_id_idx" ON "notifications"("form_id");
-
--- CreateIndex
 CREATE INDEX "notifications_unsent_idx" ON "notifications"("next_attempt_at") WHERE (state <> 'sent');
+CREATE INDEX "notifications_due_idx" ON "notifications"("check_in_date", "id", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
 
--- AddForeignKey
-ALTER TABLE "notifications" ADD CONSTRAINT "notifications_form_id_fkey" FOREIGN KEY ("form_id") REFERENCES "forms"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+-- The ended rows by the time of their last activity.
+CREATE INDEX "notifications_ended_idx" ON "notifications" (greatest("created_at", "heartbeat_at", "sent_at"))
+    WHERE state NOT IN ('waiting', 'running', 'retrying');
 
 -- `scoped_forms`: the forms in each user's scope, exact at any time, whatever the isolation level of those who write.
 --

@@ -1,27 +1,24 @@
-export const KEY = `
+import { columns, FORM as FORM_FIELDS, jsonSql, LISTING as LISTING_FIELDS } from "../public.js";
+
+const KEY = `
   SELECT id, user_id AS "userId", mode FROM api_keys
   WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 
-const FORM_COLUMNS = `f.id, f.listing_id AS "listingId", f.public_id AS "publicId", f.status,
-  f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests",
-  f.number_of_vehicles AS "numberOfVehicles", f.number_of_pets AS "numberOfPets", f.created_at AS "createdAt"`;
-
-const LISTING_COLUMNS = `l.id, l.public_id AS "publicId", l.title, l.address, l.city, l.country,
-  l.zip_code AS "zipCode", l.district, l.timezone, l.active, l.max_people_in_listing AS "maxPeopleInListing",
-  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", l.created_at AS "createdAt"`;
+const FORM_COLUMNS = columns(FORM_FIELDS, "f");
+const LISTING_COLUMNS = columns(LISTING_FIELDS, "l");
 
 /** Memberships of the holder $1. */
 const OWN_MEMBERSHIP = "m.user_id = $1::uuid AND m.role IN ('OWNER', 'WRITER')";
 
-export const FORM = `
+const FORM = `
   SELECT ${FORM_COLUMNS} FROM forms f
   WHERE f.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = f.listing_id)`;
 
-export const LISTING = `
+const LISTING = `
   SELECT ${LISTING_COLUMNS} FROM listings l
   WHERE l.id = $2::uuid AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = l.id)`;
 
-export const LISTINGS = `
+const LISTINGS = `
   SELECT ${LISTING_COLUMNS}
   FROM (
     SELECT m.listing_id, m.listing_created_at FROM memberships m
@@ -32,16 +29,7 @@ export const LISTINGS = `
   JOIN listings l ON l.id = mine.listing_id
   ORDER BY mine.listing_created_at, mine.listing_id`;
 
-const AFTER = "(f.created_at, f.id) > ($2::timestamptz, $3::uuid)";
-const IN_ORDER = "ORDER BY f.created_at, f.id";
-
-export const FORMS_ON_LISTING = `
-  SELECT ${FORM_COLUMNS} FROM forms f
-  WHERE f.listing_id = $5::uuid AND ${AFTER}
-    AND EXISTS (SELECT FROM memberships m WHERE ${OWN_MEMBERSHIP} AND m.listing_id = $5::uuid)
-  ${IN_ORDER} LIMIT $4::int`;
-
-export const FORMS = `
+const FORMS = `
   SELECT ${FORM_COLUMNS}
   FROM (
     SELECT s.created_at, s.form_id FROM scoped_forms s
@@ -62,7 +50,7 @@ const REPLAY = `c.answer || jsonb_build_object('createdAt', ${iso("f.created_at"
  * dates, $9 guests, $10 sealed email, $11 key id, $12 correlation id. Returns no row if the listing is out of scope, and
  * a null answer if its rules reject the form.
  */
-export const CREATE = `
+const CREATE = `
   WITH listing AS MATERIALIZED (
     SELECT l.active AND ($9::int <= l.max_people_in_listing) IS NOT FALSE AS takes
     FROM memberships m JOIN listings l ON l.id = m.listing_id
@@ -81,24 +69,24 @@ export const CREATE = `
       (id, public_id, listing_id, check_in_date, check_out_date, number_of_guests, guest_email, fingerprint)
     SELECT $5::uuid, $6::text, $2::uuid, $7::timestamptz, $8::timestamptz, $9::int, $10::bytea, $3::bytea
     FROM listing WHERE takes AND NOT EXISTS (SELECT FROM earlier)
-    RETURNING f.id, jsonb_build_object('id', f.id, 'listingId', f.listing_id, 'publicId', f.public_id,
-      'status', f.status, 'checkInDate', ${iso("f.check_in_date")}, 'checkOutDate', ${iso("f.check_out_date")},
-      'numberOfGuests', f.number_of_guests, 'numberOfVehicles', f.number_of_vehicles,
-      'numberOfPets', f.number_of_pets, 'createdAt', ${iso("f.created_at")}) AS answer
+    RETURNING f.id, ${jsonSql(FORM_FIELDS, "f", iso)} AS answer
   ), creation AS (
-    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer)
-    SELECT id, $1::uuid, $3::bytea, $3::bytea, answer FROM form
+    INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
+    SELECT id, $1::uuid, $3::bytea, $3::bytea, answer, 'secret' FROM form
   ), binding AS (
-    INSERT INTO idempotency_keys (holder_id, key, form_id)
-    SELECT $1::uuid, $4::text, form_id
+    INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
+    SELECT $1::uuid, $4::text, form_id, greatest($8::timestamptz, now())
     FROM (SELECT id AS form_id FROM form UNION ALL SELECT form_id FROM earlier) now
     WHERE $4::text IS NOT NULL AND NOT EXISTS (SELECT FROM bound)
   ), entry AS (
     INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
     SELECT 'key', $11::uuid, 'form.created', id, $12::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
   ), notified AS (
-    INSERT INTO notifications (kind, form_id) SELECT 'form.created', id FROM form WHERE $10::bytea IS NOT NULL
+    INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
+    SELECT 'form.created', id, $7::timestamptz, $12::uuid FROM form WHERE $10::bytea IS NOT NULL
   )
   SELECT coalesce(earlier.answer, form.answer) AS answer, earlier.form_id IS NOT NULL AS replayed,
     coalesce(earlier.reused, false) AS reused
   FROM listing LEFT JOIN earlier ON true LEFT JOIN form ON true`;
+
+export const SQL = { KEY, FORM, FORMS, LISTING, LISTINGS, CREATE };

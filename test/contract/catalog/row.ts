@@ -18,17 +18,14 @@ export const ID = {
 } as const;
 
 /** `{name}` in a header, a path or raw bytes is replaced by this key. */
-export type KeyName =
-  | "readWrite"
-  | "readOnly"
-  | "otherHolder"
-  | "revoked"
-  | "expired"
-  | "unknown"
-  | "mistyped";
+export type KeyName = "readWrite" | "readOnly" | "otherHolder" | "revoked" | "expired" | "unknown" | "mistyped";
 
 /** A request and its response: a rule that a client can see. The name and the response are the title of the test. */
 export type Row = readonly [name: string, request: CatalogRequest | string, expected: Expected];
+
+/** Requests with the same response. */
+export const all = (expected: Expected, requests: [name: string, request: CatalogRequest | string][]): Row[] =>
+  requests.map(([name, request]) => [name, request, expected]);
 
 /** A string instead is the path of a GET with the read-write key. */
 export interface CatalogRequest {
@@ -78,11 +75,7 @@ type More = Omit<CatalogRequest, "body"> | string;
 const partsOf = (more: More) => (typeof more === "string" ? { path: more } : more);
 
 /** A create with this body. */
-export const post = (body: unknown, more: More = {}): CatalogRequest => ({
-  method: "POST",
-  body,
-  ...partsOf(more),
-});
+export const post = (body: unknown, more: More = {}): CatalogRequest => ({ method: "POST", body, ...partsOf(more) });
 /** An update with this body. */
 export const put = (body: unknown, more: More = {}): CatalogRequest => ({
   method: "PUT",
@@ -107,8 +100,7 @@ export const bodyOfBytes = (bytes: number) => json().padEnd(bytes, " ");
 export const bodyOfFields = (fields: number) =>
   JSON.stringify(Object.fromEntries(numberedNames(fields, "f").map((name) => [name, 1])));
 export const bodyOfDepth = (depth: number) => `{"deep":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
-export const numberedNames = (amount: number, name: string) =>
-  Array.from({ length: amount }, (_, n) => `${name}${n}`);
+export const numberedNames = (amount: number, name: string) => Array.from({ length: amount }, (_, n) => `${name}${n}`);
 
 /** Splits text at white space. */
 export const words = (text: string) => text.trim().split(/\s+/);

@@ -1,0 +1,105 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Caller } from "../../server/caller.js";
+import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
+import type { FindUser } from "./call-core.js";
+import type { Wording } from "./failure.js";
+import { notes } from "./help.js";
+import { formatRecord, print, withJson } from "./print.js";
+import { parseWholeNumber } from "./values.js";
+
+export const DATABASE_HELP = `\
+Uses the database in DATABASE_URL with APP_SECRETS. Unless NODE_ENV is "production", they default to those of a
+\`guest-forms dev\` running in the current folder.`;
+
+/** A command that reads or changes data through the core. `Given` has its arguments and options by name. */
+interface DataCommand<Given, Result> extends Wording {
+  description: string;
+  options?: Option[];
+  /** Text after the options. */
+  help?: string;
+  /** Throws an InvalidArgumentError if what was given does not fit together. */
+  check?(given: Given & { json?: true }): void;
+  call(core: Caller, given: Given, findUser: FindUser): Promise<Result>;
+  /** Formats the result as text, by default as a record. Undefined if the call has printed it. */
+  text?(result: Result, given: Given): string | undefined;
+  /** Why the result is incomplete; undefined if it is not. Printed after the result, with exit code 1. */
+  problem?(result: Result, given: Given): string | undefined;
+}
+
+export function addDataCommand<Given, Result extends object>(
+  parent: Command,
+  usage: string,
+  {
+    description,
+    options = [],
+    help,
+    check,
+    call,
+    text = formatRecord,
+    problem,
+    ...wording
+  }: DataCommand<Given, Result>,
+): Command {
+  const command = withJson(parent.command(usage)).description(description).addHelpText("after", notes(DATABASE_HELP));
+  for (const option of options) command.addOption(option);
+  if (help) command.addHelpText("after", notes(help));
+  return command.action(async () => {
+    const { json, ...options } = command.opts();
+    const args = command.registeredArguments.map((argument, index) => [argument.name(), command.args[index]]);
+    const given: Given = { ...options, ...Object.fromEntries(args) };
+    check?.({ ...given, json });
+    const { callCore } = await import("./call-core.js");
+    const result = await callCore((core, findUser) => call(core, given, findUser), wording);
+    const printed = text(result, given);
+    if (printed !== undefined) print(command, result, printed);
+    const incomplete = problem?.(result, given);
+    if (incomplete === undefined) return;
+    process.stderr.write(`error: ${incomplete}\n`);
+    process.exitCode = 1;
+  });
+}
+
+/** What a list passes on to the core. */
+export interface PageRequest {
+  limit: number;
+  cursor?: string;
+}
+
+interface ListCommand<Given, Item, Page extends { items: Item[]; nextCursor: string | null }>
+  extends Omit<DataCommand<Given, Page>, "call" | "text"> {
+  call(core: Caller, given: Given & PageRequest, findUser: FindUser): Promise<Page>;
+  table(items: Page["items"], given: Given): string;
+}
+
+/** Adds a command that prints a page of results. */
+export const addListCommand = <Given, Item, Page extends { items: Item[]; nextCursor: string | null }>(
+  parent: Command,
+  usage: string,
+  { options = [], call, table, ...list }: ListCommand<Given, Item, Page>,
+): Command =>
+  addDataCommand<Given & PageRequest & { after?: string }, Page>(parent, usage, {
+    ...list,
+    options: [
+      new Option("--limit <number>", `number of results, at most ${MAX_LIMIT}`)
+        .argParser(parseLimit)
+        .default(DEFAULT_LIMIT),
+      new Option("--after <cursor>", "show the next page: the cursor printed after the previous one"),
+      ...options,
+    ],
+    call: (core, { after, ...given }, findUser) =>
+      call(core, { ...given, cursor: after } as Given & PageRequest, findUser),
+    text: ({ items, nextCursor }, given) => {
+      const next = nextCursor === null ? "" : `\n\nMore results: run this again with --after ${nextCursor}`;
+      return `${table(items, given)}${next}`;
+    },
+  });
+
+function parseLimit(text: string): number {
+  const number = parseWholeNumber(text);
+  if (number < 1 || number > MAX_LIMIT) throw new InvalidArgumentError(`It must be from 1 to ${MAX_LIMIT}.`);
+  return number;
+}
+
+/** An option that must be given. */
+export const required = (flags: string, description: string): Option =>
+  new Option(flags, `${description} (required)`).makeOptionMandatory();

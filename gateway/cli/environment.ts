@@ -1,0 +1,42 @@
+import { readSettings, type Settings } from "../../server/config.js";
+import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
+import { readAppSecret, readDatabaseUrl } from "../dev/data-folder.js";
+import { CommandFailure } from "./failure.js";
+
+export type SettingsWithDatabase = Settings & { DATABASE_URL: string; APP_SECRETS: string[] };
+
+/** The settings of a command that requires DATABASE_URL and APP_SECRETS. */
+export const readSettingsWithDatabase = (): SettingsWithDatabase => requireDatabase(readSettings());
+
+/** Outside production, DATABASE_URL and APP_SECRETS default to those of a `dev` running in this folder. */
+export function readSettingsWithDatabaseOrDev(): SettingsWithDatabase {
+  const settings = readSettingsOrDev();
+  return requireDatabase(settings, isProduction(settings) ? "" : ", or run `guest-forms dev` in this folder");
+}
+
+/** As `readSettingsWithDatabaseOrDev`, but they may be missing. */
+export function readSettingsOrDev(): Settings {
+  const settings = readSettings();
+  if (isProduction(settings)) return settings;
+  const { DATABASE_URL = readDatabaseUrl(), APP_SECRETS } = settings;
+  const secret = readAppSecret();
+  return { ...settings, DATABASE_URL, APP_SECRETS: APP_SECRETS ?? (secret ? [secret] : undefined) };
+}
+
+const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
+
+function requireDatabase(settings: Settings, orDev = ""): SettingsWithDatabase {
+  const { DATABASE_URL, APP_SECRETS } = settings;
+  if (DATABASE_URL && APP_SECRETS) return { ...settings, DATABASE_URL, APP_SECRETS };
+  const missing = [
+    DATABASE_URL ? "" : `${DATABASE_URL_MISSING}${orDev}.`,
+    APP_SECRETS ? "" : `${APP_SECRETS_MISSING}.`,
+  ];
+  throw new CommandFailure(missing.join(" ").trim());
+}
+
+const DATABASE_URL_MISSING =
+  "DATABASE_URL is not set: set it to the database to use, such as postgres://user:password@localhost/guest_forms";
+
+/** Whether PORT is set, so that no other port may be used. */
+export const isPortSet = () => Boolean(process.env.PORT);

@@ -1,0 +1,51 @@
+import type { Command } from "commander";
+
+/** Adds `--json`, an option of every command. */
+export const withJson = (command: Command): Command =>
+  command.option("--json", "print only one JSON value to standard output");
+
+/** Prints `value` as one line of JSON with --json, otherwise `text`. */
+export function print(command: Command, value: unknown, text: string): void {
+  process.stdout.write(`${command.opts().json ? JSON.stringify(value) : text}\n`);
+}
+
+/** Aligned `name: value` lines; names of nested records are joined with a dot. */
+export function formatRecord(value: object): string {
+  const entries = flatten(value);
+  const width = Math.max(...entries.map(([name]) => name.length)) + 1;
+  return entries.map(([name, cell]) => `${`${name}:`.padEnd(width)} ${cell}`).join("\n");
+}
+
+/** A table of these columns with a header; `none` if there are no rows. */
+export function formatTable<Row extends object>(
+  rows: readonly Row[],
+  columns: (keyof Row & string)[],
+  none: string,
+): string {
+  if (rows.length === 0) return none;
+  const lines = [columns.map(formatHeading), ...rows.map((row) => columns.map((column) => formatCell(row[column])))];
+  const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((text, index) => text.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+const formatHeading = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital}`).toUpperCase();
+
+const flatten = (value: object, prefix = ""): [string, string][] =>
+  Object.entries(value).flatMap(([name, part]): [string, string][] =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? flatten(part, `${prefix}${name}.`)
+      : [[prefix + name, formatCell(part)]],
+  );
+
+const MAX_CELL_LENGTH = 400;
+
+// Collapses whitespace because an error's text may span lines.
+const formatCell = (value: unknown) =>
+  value === null || value === undefined ? "-" : String(value).replace(/\s+/g, " ").slice(0, MAX_CELL_LENGTH);

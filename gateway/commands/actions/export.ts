@@ -1,0 +1,56 @@
+import { createWriteStream } from "node:fs";
+import { rename } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
+import type { Caller } from "../../../server/caller.js";
+import { csvHeader, formatCsv } from "../../rows/csv.js";
+import type { Format } from "../../rows/format.js";
+import { formatNdjson } from "../../rows/ndjson.js";
+
+export interface ExportSummary {
+  users: number;
+  listings: number;
+  memberships: number;
+}
+
+// Memberships first: while others write, users and listings that are read later include all that memberships refer to.
+const PARTS = [
+  { type: "membership", counted: "memberships" },
+  { type: "listing", counted: "listings" },
+  { type: "user", counted: "users" },
+] as const;
+
+/** Writes all users, listings and memberships to a file or, without `output`, to standard output. */
+export async function exportFile(
+  core: Caller,
+  { format, output }: { format: Format; output?: string | undefined },
+): Promise<ExportSummary> {
+  const summary = { users: 0, listings: 0, memberships: 0 };
+  const text = textOf(core, format, summary);
+  if (output === undefined) {
+    await pipeline(text, process.stdout, { end: false }).catch(ignoreClosedPipe);
+    return summary;
+  }
+  // Renamed when complete, so that an interrupted export is not taken for a complete one.
+  const partial = `${output}.partial`;
+  await pipeline(text, createWriteStream(partial, { mode: 0o600 }));
+  await rename(partial, output);
+  return summary;
+}
+
+/** The reader, such as `head`, has read enough. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+}
+
+async function* textOf(core: Caller, format: Format, summary: ExportSummary): AsyncGenerator<string> {
+  if (format === "csv") yield csvHeader();
+  for (const { type, counted } of PARTS) {
+    let after: string | undefined;
+    do {
+      const { rows, next } = await core.onboarding.export({ type, after });
+      summary[counted] += rows.length;
+      yield format === "csv" ? formatCsv(rows) : formatNdjson(rows);
+      after = next ?? undefined;
+    } while (after !== undefined);
+  }
+}

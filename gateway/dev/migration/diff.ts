@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { PrismaPg } from "@prisma/adapter-pg";
+import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
+import pg from "pg";
+import { migrate } from "../../../prisma/migrate.js";
+import { schemaFile } from "../../../prisma/migration-files.js";
+import { openSession } from "../../../prisma/session.js";
+import { loadEngine } from "./engine.js";
+
+/**
+ * Returns the SQL that brings the migrations up to schema.prisma, or to the given `schema`; empty if they are equal. Applies
+ * the migrations to a temporary database on the server at `url`, so the role needs CREATEDB.
+ */
+export const diffSchema = (url: string, schema?: string): Promise<string> =>
+  withTemporaryDatabase(url, (database) => diffDatabase(database, schema));
+
+async function diffDatabase(url: string, schema?: string): Promise<string> {
+  const content = normalizeDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
+  const files = [{ path: schemaFile(), content }];
+  const { SchemaEngine } = await loadEngine();
+  const pool = openSession(url);
+  const engine = await SchemaEngine.new(
+    { datamodels: [[schemaFile(), content]] },
+    () => {},
+    bindMigrationAwareSqlAdapterFactory(adaptersOf(pool)),
+  );
+  try {
+    const { stdout } = await engine.diff({
+      from: { tag: "schemaDatasource", files, configDir: "" },
+      to: { tag: "schemaDatamodel", files },
+      script: true,
+      exitCode: null,
+      filters: { externalTables: [], externalEnums: [] },
+    });
+    const sql = stdout?.trim() ?? "";
+    return sql === "-- This is an empty migration." ? "" : `${sql}\n`;
+  } finally {
+    engine.free();
+    await pool.end();
+  }
+}
+
+/**
+ * Prisma's adapter over this pool. The adapter does not know Postgres's type "char": results are labeled as its array type
+ * for the adapter, and back for the engine.
+ */
+function adaptersOf(pool: pg.Pool): PrismaPg {
+  const query = pool.query.bind(pool);
+  const adapters = new PrismaPg(
+    Object.assign(pool, {
+      query: async (config: pg.QueryArrayConfig) => {
+        const result = await query(config);
+        for (const field of result.fields) if (field.dataTypeID === CHAR) field.dataTypeID = CHAR_ARRAY;
+        return result;
+      },
+    }),
+  );
+  const connect = adapters.connect.bind(adapters);
+  adapters.connect = async () => {
+    const adapter = await connect();
+    const queryRaw = adapter.queryRaw.bind(adapter);
+    adapter.queryRaw = async (sql) => {
+      const result = await queryRaw(sql);
+      const columnTypes = result.columnTypes.map((type) => (type === CharacterArray ? Character : type));
+      return { ...result, columnTypes };
+    };
+    return adapter;
+  };
+  return adapters;
+}
+
+const CHAR = 18;
+const CHAR_ARRAY = 1002;
+const { Character, CharacterArray } = ColumnTypeEnum;
+
+// Both produce the same column default, but with now() Prisma's client sends the time. The engine reads either back as
+// now() and would always report a difference.
+const normalizeDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
+
+/** Runs `work` with the URL of a new database that has all migrations, and drops it. */
+async function withTemporaryDatabase<Result>(url: string, work: (url: string) => Promise<Result>): Promise<Result> {
+  const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
+  const database = new URL(url);
+  database.pathname = name;
+  const server = new pg.Client({ connectionString: url });
+  await server.connect();
+  try {
+    await server.query(`CREATE DATABASE "${name}"`);
+    await migrate(database.href);
+    return await work(database.href);
+  } finally {
+    await server.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
+    await server.end();
+  }
+}

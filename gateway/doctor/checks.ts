@@ -1,0 +1,235 @@
+import { pendingMigrations, unknownMigrations } from "../../prisma/migrate.js";
+import { MIN_POSTGRES } from "../../prisma/session.js";
+import { type Settings, settingsSchema } from "../../server/config.js";
+import type { Db } from "../../server/database/db.js";
+import { sessionSettings } from "../../server/database/pool.js";
+import { readQueueFigures } from "../../server/notifications/figures.js";
+import { openTransport } from "../../server/notifications/mailer.js";
+import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
+import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
+import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
+import { redactUrl } from "../cli/failure.js";
+import { connectionTo } from "../process/redis.js";
+
+export interface CheckResult {
+  status: "ok" | "warning" | "failed";
+  /** What was found and, unless ok, what to do. */
+  message: string;
+}
+
+const ok = (message: string): CheckResult => ({ status: "ok", message });
+const warning = (message: string): CheckResult => ({ status: "warning", message });
+export const failed = (message: string): CheckResult => ({ status: "failed", message });
+
+export interface CheckContext {
+  settings: Settings;
+  env: Record<string, string | undefined>;
+  /** Gateway processes that share the database. */
+  processes: number;
+  /** Whether each of them also sends notifications. */
+  worker: boolean;
+}
+
+/** A rejection counts as failed. The caller enforces the timeout. */
+type Check = (context: CheckContext) => Promise<CheckResult> | CheckResult;
+type DatabaseCheck = (context: CheckContext, db: Db) => Promise<CheckResult>;
+
+/** Checks that need no database, in the order in which they are printed. */
+export const CHECKS = {
+  // Invalid settings end `doctor` before its checks.
+  settings({ env }) {
+    const misspelled = misspelledSettings(env).map(({ name, meant }) => `${name} (did you mean ${meant}?)`);
+    return misspelled.length === 0
+      ? ok("All settings are valid.")
+      : warning(`Unknown settings: ${misspelled.join(", ")}. Rename or unset them.`);
+  },
+
+  async "mail server"({ settings }) {
+    const { SMTP_URL, NODE_ENV } = settings;
+    if (!SMTP_URL) {
+      const notSent = "SMTP_URL is not set: notifications wait. Only `dev` prints them.";
+      return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
+    }
+    const transport = openTransport(SMTP_URL, settings);
+    // Connects and logs in without sending mail.
+    return checkServer("The mail server", SMTP_URL, () => transport.verify()).finally(() => transport.close());
+  },
+
+  async redis({ settings: { REDIS_URL } }) {
+    if (!REDIS_URL) return ok("REDIS_URL is not set: each process counts rate limits separately.");
+    const client = connectionTo(REDIS_URL).on("error", () => {});
+    const ping = async () => (await client.connect()).ping();
+    return checkServer("Redis", REDIS_URL, ping).finally(() => client.destroy());
+  },
+} satisfies Record<string, Check>;
+
+/** Whether the database can be used. The other checks of the database need it. */
+export async function checkDatabase(_context: CheckContext, db: Db): Promise<CheckResult> {
+  const [server] = await db.query<{ version: string; number: number; isStandby: boolean; name: string }>(
+    "doctor-server",
+    `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
+       pg_is_in_recovery() AS "isStandby", current_database() AS name`,
+    [],
+  );
+  if (!server) return failed("The database returned no rows.");
+  const description = `PostgreSQL ${server.version}, database ${server.name}`;
+  if (server.number < MIN_POSTGRES * 10_000) {
+    return failed(`${description}: upgrade it to at least version ${MIN_POSTGRES}.`);
+  }
+  if (server.isStandby) return failed(`${description}, is a standby: set DATABASE_URL to the primary.`);
+  return ok(`${description}.`);
+}
+
+/** Each process expires API keys by its own clock, within 1 second (gateway/docs/contract.md#authentication). */
+const MAX_CLOCK_SKEW_MS = 1_000;
+
+/** Checks of the database, in the order in which they are printed. */
+export const DATABASE_CHECKS = {
+  async schema(_context, db) {
+    const pending = await pendingMigrations(db.pool);
+    if (pending.length > 0) {
+      return failed(`Migrations are pending: ${pending.join(", ")}. Run \`guest-forms migrate\`.`);
+    }
+    const unknown = (await unknownMigrations(db.pool)).join(", ");
+    return unknown === ""
+      ? ok("All migrations are applied.")
+      : warning(`A newer version of guest-forms migrated the database (${unknown}): upgrade this installation.`);
+  },
+
+  async secrets({ settings: { APP_SECRETS } }, db) {
+    if (!APP_SECRETS) return failed(`${APP_SECRETS_MISSING}.`);
+    const isKnown = await checkSecrets(db.pool, APP_SECRETS);
+    const [dropped] = await findDroppedSecrets(db.pool, APP_SECRETS);
+    if (!dropped) return ok(isKnown ? "The database knows APP_SECRETS." : "The next start registers APP_SECRETS.");
+    const lacks = `APP_SECRETS lacks the secret ${dropped.id}, which`;
+    const until = dropped.neededUntil?.toISOString();
+    return warning(
+      until
+        ? `${lacks} is needed until ${until}: list it behind the newest one until then.`
+        : `${lacks} may still be needed: run \`guest-forms secrets reencrypt\`, with it listed behind the newest one if you still have it.`,
+    );
+  },
+
+  async connections(context, db) {
+    const { settings, processes } = context;
+    const { needed, allowed } = await countConnections(context, db);
+    const limit = Number.isFinite(allowed) ? `, Postgres allows ${allowed}` : " to the pooler";
+    const summary = `${processes} ${processes === 1 ? "process opens" : "processes open"} at most ${needed} connections${limit}`;
+    if (needed > allowed) {
+      return warning(`${summary}: lower DATABASE_POOL_SIZE, raise max_connections, or use PgBouncer.`);
+    }
+    const missing = (await missingSessionSettings(settings, db)).join(", ");
+    if (missing !== "") {
+      return warning(
+        `${missing}: sessions of the pooler lack settings: run \`guest-forms migrate\`, then RECONNECT in PgBouncer.`,
+      );
+    }
+    const { DATABASE_CONNECTIONS_PER_HOLDER: share, DATABASE_POOL_SIZE: size } = settings;
+    return 2 * share > size
+      ? warning(
+          `One key holder may use ${share} of the ${size} connections of a process: lower DATABASE_CONNECTIONS_PER_HOLDER to half of DATABASE_POOL_SIZE or less.`,
+        )
+      : ok(`${summary}.`);
+  },
+
+  async clock(_context, db) {
+    const sent = Date.now();
+    const [row] = await db.query<{ now: string }>("doctor-clock", "SELECT clock_timestamp() AS now", []);
+    const received = Date.now();
+    const difference = (sent + received) / 2 - Date.parse(row?.now ?? "");
+    const uncertainty = (received - sent) / 2;
+    const seconds = `${(Math.abs(difference) / 1000).toFixed(1)} s ${difference > 0 ? "ahead of" : "behind"}`;
+    return Math.abs(difference) - uncertainty > MAX_CLOCK_SKEW_MS
+      ? warning(`This machine's clock is ${seconds} the database's: synchronize both (NTP).`)
+      : ok("The clocks of this machine and the database agree within a second.");
+  },
+
+  async notifications(_context, db) {
+    const { counts, overdue, stale } = await readQueueFigures(db);
+    const problems = [
+      overdue > 0 &&
+        `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,
+      stale > 0 && `${stale} left by a stale worker: a running worker takes over within a minute.`,
+      counts.failed > 0 && `${counts.failed} failed: run \`guest-forms notifications\`, then retry or erase them.`,
+    ].filter((problem) => problem !== false);
+    return problems.length > 0
+      ? warning(problems.join(" "))
+      : ok(`${counts.waiting + counts.retrying} waiting, none overdue or failed.`);
+  },
+} satisfies Record<string, DatabaseCheck>;
+
+/** Runs `attempt` against the server at `url` and reports the result. */
+async function checkServer(what: string, url: string, attempt: () => Promise<unknown>): Promise<CheckResult> {
+  const server = `${what} at ${new URL(url).host}`;
+  try {
+    await attempt();
+    return ok(`${server} answers.`);
+  } catch (error) {
+    // ECONNREFUSED of a host with several addresses has no message.
+    const { message, code } = error as NodeJS.ErrnoException;
+    const reason = redactUrl(message || code || String(error), url).replace(/\s+/g, " ");
+    return failed(`${server} cannot be used: ${reason}`);
+  }
+}
+
+/** Environment variables that almost match a setting's name. Other variables belong to other programs. */
+export function misspelledSettings(env: CheckContext["env"]): { name: string; meant: string }[] {
+  const known = Object.keys(settingsSchema.shape);
+  return Object.keys(env).flatMap((name) => {
+    // Shorter names match too easily: POST is not a misspelled PORT.
+    if (known.includes(name) || name.length < 6) return [];
+    const given = name.toUpperCase();
+    const completions = known.filter((setting) => setting.startsWith(given));
+    const meant =
+      known.find((setting) => isWithinEdits(1, given, setting)) ??
+      known.find((setting) => name.length >= 8 && isWithinEdits(2, given, setting)) ??
+      (completions.length === 1 ? completions[0] : undefined);
+    return meant ? [{ name, meant }] : [];
+  });
+}
+
+/** Whether at most `edits` characters need to be inserted, deleted or replaced to turn one word into the other. */
+function isWithinEdits(edits: number, one: string, other: string): boolean {
+  if (one === other) return true;
+  if (edits === 0) return false;
+  let start = 0;
+  while (one[start] === other[start]) start++;
+  const [a, b] = [one.slice(start), other.slice(start)];
+  const [restOfA, restOfB] = [a.slice(1), b.slice(1)];
+  return [
+    [restOfA, restOfB],
+    [restOfA, b],
+    [a, restOfB],
+  ].some(([x = "", y = ""]) => isWithinEdits(edits - 1, x, y));
+}
+
+/** The maximum number of connections that the processes open, and the number that Postgres allows. */
+async function countConnections({ settings, processes, worker }: CheckContext, db: Db) {
+  const perWorker = worker ? settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS : 0;
+  // One more is for /readyz.
+  const needed = processes * (settings.DATABASE_POOL_SIZE + 1 + perWorker);
+  // Behind a pooler, Postgres' limits do not apply to these connections.
+  if (!settings.DATABASE_PREPARED) return { needed, allowed: Number.POSITIVE_INFINITY };
+  const [limits] = await db.query<Record<string, number>>(
+    "connection-limits",
+    `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+         - coalesce(current_setting('reserved_connections', true)::int, 0) AS server,
+       (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user) AS role,
+       (SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS database`,
+    [],
+  );
+  // -1 means no limit.
+  return { needed, allowed: Math.min(...Object.values(limits ?? {}).filter((limit) => limit >= 0)) };
+}
+
+/**
+ * Names of the settings that a session lacks. Without them, statements may wait indefinitely. Behind a pooler, `migrate`
+ * stores them with the role, but the pooler may keep older sessions.
+ */
+async function missingSessionSettings(settings: Settings, db: Db): Promise<string[]> {
+  const expected = sessionSettings(settings);
+  const text = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)";
+  const rows = await db.query<{ name: string; setting: string }>("session-settings", text, [Object.keys(expected)]);
+  const actual = new Map(rows.map(({ name, setting }) => [name, setting]));
+  return Object.keys(expected).filter((name) => actual.get(name) !== expected[name as keyof typeof expected]);
+}

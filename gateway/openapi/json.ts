@@ -1,4 +1,0 @@
-/** A JSON object of the document. */
-export interface Json {
-  [name: string]: unknown;
-}

@@ -1,0 +1,189 @@
+import { relative } from "node:path";
+import type { Command } from "commander";
+import type { Logger } from "pino";
+import { readSettings, type Settings } from "../../server/config.js";
+import { waitAtMost } from "../../server/timeout.js";
+import { isPortSet, type SettingsWithDatabase } from "../cli/environment.js";
+import { CommandFailure } from "../cli/failure.js";
+import { print } from "../cli/print.js";
+import { withServices } from "../cli/services.js";
+import {
+  databaseFolder,
+  ensureAppSecret,
+  makeDataFolder,
+  readDemo,
+  removeDatabaseUrl,
+  removeDemo,
+  saveDatabaseUrl,
+  saveDemo,
+} from "../dev/data-folder.js";
+import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
+import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
+import { onNpmExit } from "../dev/npm-parent.js";
+import { terminalMailer } from "../dev/terminal-mailer.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
+import { createLog, flushLogs } from "../process/log.js";
+import type { Gateway } from "../service/start.js";
+import { prepareDatabase } from "./prepare-database.js";
+import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
+import { listenForStop, type StopRequest } from "./stopping.js";
+
+export interface DevOptions extends Address {
+  /** Delete the data of earlier runs. */
+  fresh?: boolean;
+}
+
+const progress = (line: string) => void process.stderr.write(`${line}\n`);
+
+/** Runs the service with demo data until it is stopped by a signal. */
+export async function dev(options: DevOptions, command: Command): Promise<void> {
+  const cleanups: (() => Promise<void> | void)[] = [];
+  const stop = listenForStop(() => cleanups.includes(removeDatabaseUrl) && removeDatabaseUrl());
+  onNpmExit(() => process.kill(process.pid, "SIGHUP"));
+  try {
+    const given = applyAddress(readSettings(), options);
+    if (options.fresh) await deleteDevData(given);
+    makeDataFolder();
+    const { APP_SECRETS = [ensureAppSecret()] } = given;
+    const settings: SettingsWithDatabase = given.DATABASE_URL
+      ? { ...given, APP_SECRETS, DATABASE_URL: given.DATABASE_URL }
+      : {
+          ...given,
+          APP_SECRETS,
+          DATABASE_URL: await startDevPostgres(cleanups),
+          DATABASE_DIRECT_URL: undefined,
+          DATABASE_PREPARED: true,
+        };
+    stop.throwIfRequested();
+    const demo = await prepareDatabaseAndDemo(settings, stop);
+    const log = createLog(settings.LOG_LEVEL);
+    const gateway = await listenOnFreePort(settings, log, isPortSet() || options.port !== undefined);
+    cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
+    stop.throwIfRequested();
+    await flushLogs();
+    const ready = describeService(gateway.url, demo);
+    print(command, ready, formatReady(ready));
+    await stop.requested;
+    progress("Stopping …");
+  } catch (error) {
+    // Ignore errors caused by the stop itself: Ctrl-C in a terminal also reaches initdb.
+    if (!stop.isRequested()) throw error;
+  } finally {
+    for (const step of cleanups.reverse()) await step();
+    await flushLogs();
+  }
+}
+
+/** Deletes the embedded database and the demo keys. */
+async function deleteDevData({ DATABASE_URL }: Settings): Promise<void> {
+  if (DATABASE_URL) {
+    throw new CommandFailure("--fresh deletes only the embedded database: unset DATABASE_URL, or omit --fresh.");
+  }
+  await removeEmbedded(databaseFolder()).catch(throwCommandFailure);
+  removeDemo();
+}
+
+/** Keeps the message's first line, and the last line of Postgres' log if there is one. */
+function throwCommandFailure(error: Error): never {
+  const [message = "", ...log] = error.message.trim().split("\n");
+  throw new CommandFailure(log.length > 0 ? `${message} Last line of its log: ${log.at(-1)}` : message);
+}
+
+/** Starts the embedded Postgres and saves its URL for the other commands. */
+async function startDevPostgres(cleanups: (() => Promise<void> | void)[]): Promise<string> {
+  const dataDir = databaseFolder();
+  progress(`Starting Postgres in ${relative(process.cwd(), dataDir)} …`);
+  const postgres = await startEmbedded({ dataDir, durable: true, onProgress: progress }).catch(throwCommandFailure);
+  cleanups.push(() => postgres.stop());
+  saveDatabaseUrl(postgres.url);
+  cleanups.push(removeDatabaseUrl);
+  return postgres.url;
+}
+
+async function prepareDatabaseAndDemo(settings: SettingsWithDatabase, stop: StopRequest): Promise<Demo> {
+  progress("Migrating the database …");
+  await prepareDatabase(settings, progress);
+  stop.throwIfRequested();
+  progress("Preparing the demo data …");
+  return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
+}
+
+const MAX_PORTS_TO_TRY = 100;
+
+/** Listens on PORT or, unless `isPortFixed`, on the next free port. */
+async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean): Promise<Gateway> {
+  progress("Starting the gateway and the notification worker …");
+  const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
+  const mailer = settings.SMTP_URL ? undefined : terminalMailer(progress);
+  for (let port = PORT; ; ) {
+    try {
+      return await startListening({ ...settings, PORT: port }, log, true, mailer);
+    } catch (error) {
+      if (isPortFixed || !(error instanceof PortTakenError) || port >= PORT + MAX_PORTS_TO_TRY) throw error;
+      const taken = port;
+      do port += 1;
+      while (INTERNAL_TOKEN && port === INTERNAL_PORT);
+      progress(`Port ${taken} is in use: trying ${port}.`);
+    }
+  }
+}
+
+/** `curl` holds commands to paste into a shell. */
+interface Ready {
+  url: string;
+  docs: string;
+  readWriteKey: string;
+  readOnlyKey: string;
+  listings: { id: string; title: string }[];
+  curl: { create: string; list: string; listing: string };
+}
+
+/** Adds a newline after the response, so that the prompt starts on its own line. */
+const CURL = "curl -sS -w '\\n'";
+
+function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
+  const [first, second = first] = listings;
+  if (!first || !second) throw new Error("The demo key holder has no active listing.");
+  const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
+  return {
+    url,
+    docs: `${url}/docs`,
+    readWriteKey,
+    readOnlyKey,
+    listings: listings.map(({ id, title }) => ({ id, title })),
+    curl: {
+      create: [
+        `${CURL} -X POST ${url}/v1/forms`,
+        `-H 'Authorization: Bearer ${readWriteKey}'`,
+        "-H 'Content-Type: application/json'",
+        `-d '${JSON.stringify(body)}'`,
+      ].join(" \\\n    "),
+      list: `${CURL} '${url}/v1/forms?listingId=${second.id}' \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
+      listing: `${CURL} ${url}/v1/listings/${first.id} \\\n    -H 'Authorization: Bearer ${readOnlyKey}'`,
+    },
+  };
+}
+
+const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: Ready) => `
+Guest forms is running.
+
+  URL              ${url}
+  Read-write key   ${readWriteKey}
+  Read-only key    ${readOnlyKey}
+  Listings         ${listings.map(({ id, title }) => `${id}  ${title}`).join("\n                   ")}
+  API reference    ${docs}
+
+Create a form (sending it again returns the same form):
+
+  ${curl.create}
+
+List the forms on that listing, oldest first:
+
+  ${curl.list}
+
+Fetch a listing:
+
+  ${curl.listing}
+
+Stop it with Ctrl-C. The data is kept in .data/ for the next start.
+`;

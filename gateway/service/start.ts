@@ -1,0 +1,107 @@
+import type { Logger } from "pino";
+import { type Settings, SettingsError } from "../../server/config.js";
+import type { Mailer } from "../../server/notifications/mailer.js";
+import { openServices } from "../../server/services.js";
+import { startWorker, whyNotificationsWait } from "../../server/worker.js";
+import { requestTimeoutMs } from "../http/deadline.js";
+import type { Lifecycle } from "../http/health.js";
+import { openReadiness } from "../http/readiness.js";
+import { SharedStore } from "../http/shared-store.js";
+import { startInternal } from "../internal/app.js";
+import { createMetrics } from "../internal/metrics.js";
+import { drain, listen } from "../process/listening.js";
+import { openRedis } from "../process/redis.js";
+import { createApp, createHttpServer } from "./app.js";
+
+export interface Gateway {
+  /** The address it listens on, such as http://127.0.0.1:3000. */
+  url: string;
+  /** From now on /readyz returns 503 and every response closes its connection. Requests are still served. */
+  markUnready(): void;
+  /** Rejects new requests, waits for the running ones (DRAIN_SECONDS at most), then closes everything. */
+  stop(): Promise<void>;
+}
+
+/** Starts the service: the gateway and, if asked, the notification worker. */
+export async function startGateway(options: {
+  settings: Settings;
+  log: Logger;
+  worker: boolean;
+  /** Used instead of the mail server of SMTP_URL. */
+  mailer?: Mailer | undefined;
+}): Promise<Gateway> {
+  const { settings, log } = options;
+  const tracing = isTraced(settings)
+    ? (await loadTracing()).startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG)
+    : undefined;
+  const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
+  const onDatabaseError = metrics?.onDatabaseError;
+  const { services, close } = await openServices(settings, log, {
+    observe: tracing?.observeStatement,
+    onFailure: onDatabaseError,
+  });
+  metrics?.watchPool(services.db.pool);
+  metrics?.watchHolders(services.holderLimit);
+  const readiness = openReadiness(settings, requestTimeoutMs(settings));
+  const lifecycle: Lifecycle = { stage: "serving" };
+  const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
+  if (redis) metrics?.watchRedis(redis);
+  const app = createApp({
+    services,
+    readiness,
+    log,
+    lifecycle,
+    notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
+    createStore: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
+    metrics,
+    traceRequests: tracing?.traceRequests,
+  });
+  const server = createHttpServer(app);
+  let internal: Awaited<ReturnType<typeof startInternal>>;
+  try {
+    // Connect first, so that the first requests are counted in Redis too.
+    await redis?.firstAttempt;
+    const url = await listen(server, settings.HOST, settings.PORT);
+    if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
+    const worker = options.worker
+      ? await startWorker(services, log, { mailer: options.mailer, onDatabaseError })
+      : undefined;
+    log.info({ url }, "listening");
+    return {
+      url,
+      markUnready() {
+        lifecycle.stage = "unready";
+      },
+      async stop() {
+        lifecycle.stage = "draining";
+        await Promise.all([drain(server, settings.DRAIN_SECONDS * 1000), worker?.stop(), internal?.stop()]);
+        redis?.close();
+        await tracing?.stop();
+        await Promise.all([readiness.close(), close()]);
+        log.info({}, "stopped");
+      },
+    };
+  } catch (error) {
+    server.close();
+    await internal?.stop();
+    redis?.close();
+    await Promise.all([readiness.close(), close()]);
+    throw error;
+  }
+}
+
+const isTraced = (settings: Settings) =>
+  !settings.OTEL_SDK_DISABLED &&
+  (settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
+
+/** Loads OpenTelemetry, whose packages are optional dependencies. */
+async function loadTracing() {
+  try {
+    return await import("../internal/tracing.js");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new SettingsError(
+      "Tracing is enabled (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
+    );
+  }
+}

@@ -1,2 +1,0 @@
--- Locks: notifications ACCESS EXCLUSIVE
-ALTER TABLE "notifications" ADD COLUMN     "correlation_id" UUID;

@@ -1,2 +1,0 @@
--- AlterEnum
-ALTER TYPE "NotificationState" ADD VALUE 'expired';

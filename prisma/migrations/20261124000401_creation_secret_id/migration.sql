@@ -1,2 +1,0 @@
--- Locks: creations ACCESS EXCLUSIVE
-ALTER TABLE "creations" ADD COLUMN     "secret_id" TEXT;

@@ -1,0 +1,114 @@
+// Written by `npm run generate`.
+
+/** The statuses that this version of the SDK knows. `UNKNOWN` stands for any status that the service does not list. */
+export const FORM_STATUSES = [
+  "SENT",
+  "COMPLETED",
+  "ACCEPTED",
+  "REJECTED",
+  "VALIDATED",
+  "INVALIDATED",
+  "CHECKED_OUT",
+  "UNKNOWN",
+] as const;
+
+/** A status that this version of the SDK knows. */
+export type KnownFormStatus = (typeof FORM_STATUSES)[number];
+
+/** A form's status. Later versions of the service may add values: treat unknown ones as `UNKNOWN`. */
+export type FormStatus = KnownFormStatus | (string & {});
+
+/** The codes of the error envelope that this version of the SDK has a class for. */
+export type KnownErrorCode =
+  | "UNAUTHENTICATED"
+  | "FORBIDDEN"
+  | "RESOURCE_NOT_FOUND"
+  | "INVALID_CURSOR"
+  | "VALIDATION_ERROR"
+  | "PAYLOAD_TOO_LARGE"
+  | "IDEMPOTENCY_KEY_REUSED"
+  | "RATE_LIMITED"
+  | "INTERNAL_ERROR";
+
+/** A guest-registration form. Fields that later versions of the service add are kept. */
+export interface FormV1 {
+  /** Unique id of the form. */
+  id: string;
+  /** Listing the form belongs to. */
+  listingId: string;
+  /**
+   * Random slug of the form, 21 characters, for the link that the guest opens. Anyone who has it can open the
+   * form.
+   */
+  publicId: string | null;
+  /**
+   * Status of the form. UNKNOWN stands for any status that this version does not list. New values may be
+   * added: handle a value you do not know like UNKNOWN.
+   */
+  status: FormStatus;
+  /** Check-in instant, ISO 8601 in UTC. */
+  checkInDate: string | null;
+  /** Check-out instant, ISO 8601 in UTC. */
+  checkOutDate: string | null;
+  /** Number of guests on the form. */
+  numberOfGuests: number | null;
+  /** Number of vehicles. Set by the host in the operator's app; null until then. */
+  numberOfVehicles: number | null;
+  /** Number of pets. Set by the host in the operator's app; null until then. */
+  numberOfPets: number | null;
+  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
+  createdAt: string;
+}
+
+/** A listing. Fields that later versions of the service add are kept. */
+export interface Listing {
+  /** Unique id of the listing. */
+  id: string;
+  /** Random public slug of the listing, 21 characters. */
+  publicId: string;
+  /** Name of the listing. */
+  title: string;
+  /** Street and number. */
+  address: string;
+  /** City. */
+  city: string;
+  /** Country. */
+  country: string;
+  /** Postal code. */
+  zipCode: string;
+  /** District. */
+  district: string | null;
+  /** IANA time zone identifier, such as Europe/Berlin. */
+  timezone: string;
+  /** Whether new forms can be created on the listing, or moved to it. */
+  active: boolean;
+  /** Maximum number of guests per form; null for no limit. */
+  maxPeopleInListing: number | null;
+  /** Maximum number of vehicles per form; null for no limit. */
+  maxVehicles: number | null;
+  /** Whether pets are allowed; null if not specified. */
+  allowPets: boolean | null;
+  /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
+  createdAt: string;
+}
+
+/** Input of create and update. */
+export interface FormInput {
+  /**
+   * Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form
+   * there.
+   */
+  listingId: string;
+  /** Check-in instant: ISO 8601 with seconds and a UTC offset, such as 2027-07-01T15:00:00+02:00. */
+  checkInDate: Date | string;
+  /** Check-out instant: ISO 8601 with seconds and a UTC offset. Must be after checkInDate. */
+  checkOutDate: Date | string;
+  /** Number of guests: from 1 to the listing's maxPeopleInListing, if that is set. */
+  numberOfGuests: number;
+  /**
+   * Email address of the guest, at most 254 characters. Write-only: never returned. On create, the guest is
+   * sent a link to the form, unless the stay is over. On update, the stored address is kept if this is absent
+   * or null.
+   */
+  guestEmail?: string | null | undefined;
+}

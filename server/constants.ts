@@ -1,0 +1,21 @@
+// Imports nothing, so that the commands' help can use it without loading the core.
+
+/** Items per page. */
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 100;
+
+export const KEY_MODES = ["READ_WRITE", "READ_ONLY"] as const;
+export type KeyMode = (typeof KEY_MODES)[number];
+
+export const ROLES = ["OWNER", "WRITER", "READER"] as const;
+
+/**
+ * States of a notification that was not sent. `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next
+ * attempt at `runAt`; `failed`: given up; `expired`: not sent in time (see `notifications/expiry.ts`).
+ */
+export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
+export type State = (typeof STATES)[number];
+
+/** Ids in the examples of the documents. */
+export const EXAMPLE_FORM_ID = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
+export const EXAMPLE_LISTING_ID = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";

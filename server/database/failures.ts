@@ -1,0 +1,98 @@
+import { ServiceError, unavailable } from "../errors.js";
+
+/** Retry a conflict at once and an outage later; a fault is a bug. */
+export type Failure = "conflict" | "unavailable" | "fault";
+
+/** The request cannot be served now, but a retry may succeed. */
+export class Unavailable extends Error {
+  readonly code = "57014";
+}
+
+/** Another transaction has written what this one was about to write. A retry from the start finds it. */
+export class Conflict extends Error {
+  readonly code = "40001";
+}
+
+/** An AbortSignal, or any object that throws once no further work may start. */
+export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
+
+// Serialization failures, deadlocks, and unique violations of concurrent equal creates and imports, which a retry resolves.
+const CONFLICT =
+  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key)$/;
+const CONFLICT_TEXT = /TransactionWriteConflict/;
+// Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
+// timeouts; Prisma's codes for these; socket errors of the operating system.
+const UNAVAILABLE =
+  /^(08...|53...|57P0.|57014|55P03|25006|25P03|25P04|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+const UNAVAILABLE_TEXT =
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
+/** Connection failures that an operator must fix: role, password, permissions, database name, TLS. */
+const NEEDS_OPERATOR =
+  /^(28000|28P01|3D000|42501|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
+const TLS =
+  /^(TlsConnectionError|CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
+const NEEDS_OPERATOR_TEXT = /\bSSL connection|^SASL:/;
+
+/** Classifies failures reported by pg, Prisma's adapter or Prisma. */
+export function classify(error: unknown): Failure {
+  const facts = factsOf(error);
+  const texts = facts.flatMap(({ codes, messages }) => [...codes, ...messages]);
+  if (texts.some((text) => CONFLICT.test(text) || CONFLICT_TEXT.test(text))) return "conflict";
+  if (texts.some((text) => UNAVAILABLE.test(text) || UNAVAILABLE_TEXT.test(text))) return "unavailable";
+  const isConnection = ({ isFatal, isConnecting }: ErrorFacts) => isFatal || isConnecting;
+  if (facts.some(isConnection) || facts.some(isAboutConnecting)) return "unavailable";
+  return "fault";
+}
+
+/** Classifies a failed statement or transaction; undefined if the service itself aborted it. */
+export const databaseFailure = (error: unknown): Failure | undefined =>
+  error instanceof ServiceError || error instanceof Unavailable ? undefined : classify(error);
+
+const isAboutConnecting = ({ codes, messages }: ErrorFacts) =>
+  codes.some((code) => TLS.test(code)) || messages.some((message) => NEEDS_OPERATOR_TEXT.test(message));
+
+/** Whether an operator must fix something, such as a password, before the database can be reached. */
+export const needsOperator = (error: unknown): boolean =>
+  factsOf(error).some((fact) => fact.codes.some((code) => NEEDS_OPERATOR.test(code)) || isAboutConnecting(fact));
+
+/** Converts any error to a ServiceError. The original becomes `cause`, for the log. */
+export function toServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (classify(error) === "fault") return new ServiceError("INTERNAL_ERROR", { cause: error });
+  return unavailable({ cause: error });
+}
+
+/** What is known about an error, whether it comes from pg, Prisma or its adapter. */
+export interface ErrorFacts {
+  /** Error codes, and the name of the violated constraint. */
+  codes: string[];
+  /** The database's own message first. */
+  messages: string[];
+  /** Postgres refused or closed the connection. */
+  isFatal: boolean;
+  /** The operating system could not connect. */
+  isConnecting: boolean;
+}
+
+const MAX_DEPTH = 5;
+
+/** Returns the facts of an error and of the errors it wraps, outermost first. */
+export function factsOf(error: unknown, depth = 0): ErrorFacts[] {
+  if (typeof error !== "object" || error === null || depth > MAX_DEPTH) return [];
+  const fields = error as Record<string, unknown>;
+  const own = {
+    codes: [fields.code, fields.originalCode, fields.kind, fields.constraint].filter(isString),
+    messages: [fields.originalMessage, fields.message].filter(isString),
+    isFatal: fields.severity === "FATAL" || fields.severity === "PANIC",
+    isConnecting: fields.syscall === "connect" || fields.syscall === "getaddrinfo",
+  };
+  const inner = [
+    fields.cause,
+    fields.meta,
+    fields.driverAdapterError,
+    ...(Array.isArray(fields.errors) ? fields.errors : []),
+  ];
+  return [own, ...inner.flatMap((part) => factsOf(part, depth + 1))];
+}
+
+const isString = (value: unknown) => typeof value === "string";

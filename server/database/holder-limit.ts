@@ -1,0 +1,204 @@
+import { AsyncResource } from "node:async_hooks";
+import { type ServiceError, unavailable } from "../errors.js";
+import type { Db } from "./db.js";
+import type { StopSignal } from "./failures.js";
+
+/** The database as the calls of one key holder use it. */
+export type HolderDb = Pick<Db, "query" | "sqlTransaction">;
+
+/** Work that waits for its turn. */
+interface Waiter {
+  /** When it has waited too long, by `performance.now()`. */
+  until: number;
+  start(): void;
+  reject(error: ServiceError): void;
+}
+
+/** A request that has not begun. */
+export interface Arrival {
+  /** Begins the request, or ends it with an error. */
+  begin(error?: ServiceError): void;
+  /** Whether nobody waits for its response any more. */
+  isOver(): boolean;
+}
+
+interface QueuedArrival {
+  readonly arrival: Arrival;
+  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
+  readonly context: AsyncResource;
+  /** When it has waited too long, by `performance.now()`. */
+  readonly until: number;
+}
+
+/** What one key holder has in this process. */
+interface Holder {
+  readonly id: string;
+  /** Statements and transactions at the database. */
+  running: number;
+  /** Work that waits for its turn at the database, in order of arrival. */
+  readonly waiting: Set<Waiter>;
+  /** Requests that have not begun, in order of arrival. */
+  readonly arrivals: QueuedArrival[];
+  /** Whether `#expire` is scheduled. */
+  isExpiring: boolean;
+}
+
+/** Work that may wait per connection of a key holder. */
+const WAITING_PER_CONNECTION = 100;
+/** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
+const ARRIVALS_PER_TURN = 4;
+/** Requests that are rejected in one turn of the event loop: those that arrived together also time out together. */
+const REJECTIONS_PER_TURN = 16;
+/** The part of the timeout that a request may wait before it begins, so that it can then still wait for its turn. */
+const ARRIVAL_SHARE = 1 / 4;
+
+/**
+ * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
+ * where they hold no connection. So a key holder whose requests wait for a lock, or who sends many at once, leaves the other
+ * connections to others, and has at most `max` places in the queue of the pool, which all key holders share.
+ */
+export class HolderLimit {
+  readonly #max: number;
+  readonly #maxWaiting: number;
+  readonly #timeoutMs: number;
+  readonly #holders = new Map<string, Holder>();
+  /** Those whose requests begin in turns, one request each before the next of the same. */
+  readonly #arriving = new Set<Holder>();
+  #waiting = 0;
+  #arrived = 0;
+
+  /** Called when work is rejected because it has waited too long, or because too much is waiting. */
+  onRejected: () => void = () => {};
+
+  /** `max`: statements and transactions per key holder. `timeoutMs`: how long one may wait for its turn. */
+  constructor(max: number, timeoutMs: number) {
+    this.#max = max;
+    this.#maxWaiting = max * WAITING_PER_CONNECTION;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Statements and transactions that wait for their turn, and requests that have not begun. */
+  get waiting(): number {
+    return this.#waiting + this.#arrived;
+  }
+
+  /**
+   * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits.
+   * So hundreds that arrive at once, or are rejected and sent again, leave most of each turn to others. Passes a 503 if so much
+   * waits that the request would only time out.
+   */
+  begin(holderId: string, arrival: Arrival): void {
+    const holder = this.#holders.get(holderId);
+    if (!holder || (holder.waiting.size === 0 && holder.arrivals.length === 0)) {
+      arrival.begin();
+      return;
+    }
+    if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
+    this.#arriving.add(holder);
+    this.#arrived++;
+    const until = performance.now() + this.#timeoutMs * ARRIVAL_SHARE;
+    holder.arrivals.push({ arrival, context: new AsyncResource("Arrival"), until });
+  }
+
+  readonly #beginArrivals = (): void => {
+    const now = performance.now();
+    let begun = 0;
+    let rejected = 0;
+    while (begun < ARRIVALS_PER_TURN && rejected < REJECTIONS_PER_TURN) {
+      const [holder] = this.#arriving;
+      const next = holder?.arrivals.shift();
+      if (!holder || !next) break;
+      this.#arrived--;
+      this.#arriving.delete(holder);
+      if (holder.arrivals.length > 0) this.#arriving.add(holder);
+      else this.#forgetIfIdle(holder);
+      const { arrival, context, until } = next;
+      if (arrival.isOver()) continue;
+      const isRejected = until <= now || holder.waiting.size >= this.#maxWaiting;
+      if (isRejected) rejected++;
+      else begun++;
+      const error = isRejected ? this.#rejection() : undefined;
+      context.runInAsyncScope(() => arrival.begin(error));
+    }
+    if (this.#arriving.size > 0) setImmediate(this.#beginArrivals);
+  };
+
+  /** Returns `db` for the work of one key holder. After `signal` aborts, no work is started. */
+  bound(db: HolderDb, holderId: string, signal: StopSignal): HolderDb {
+    return {
+      query: (name, text, values) => this.#run(holderId, signal, () => db.query(name, text, values)),
+      sqlTransaction: (work, stop) => this.#run(holderId, signal, () => db.sqlTransaction(work, stop)),
+    };
+  }
+
+  async #run<Result>(holderId: string, signal: StopSignal, work: () => Promise<Result>): Promise<Result> {
+    let holder = this.#holders.get(holderId);
+    if (!holder) {
+      holder = { id: holderId, running: 0, waiting: new Set(), arrivals: [], isExpiring: false };
+      this.#holders.set(holderId, holder);
+    }
+    if (holder.running < this.#max) holder.running++;
+    else if (holder.waiting.size < this.#maxWaiting) await this.#waitForTurn(holder);
+    else throw this.#rejection();
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      this.#passTurn(holder);
+    }
+  }
+
+  /** Resolves when another work of the key holder has passed its turn on. Rejects with a 503 after the timeout. */
+  #waitForTurn(holder: Holder): Promise<void> {
+    this.#waiting++;
+    return new Promise<void>((resolve, reject) => {
+      holder.waiting.add({ until: performance.now() + this.#timeoutMs, start: resolve, reject });
+      if (holder.isExpiring) return;
+      holder.isExpiring = true;
+      this.#expire(holder);
+    }).finally(() => this.#waiting--);
+  }
+
+  /**
+   * Rejects what has waited too long, a few per turn of the event loop, and schedules itself until nothing waits.
+   */
+  readonly #expire = (holder: Holder): void => {
+    const now = performance.now();
+    let remaining = REJECTIONS_PER_TURN;
+    for (const waiter of holder.waiting) {
+      if (waiter.until > now) {
+        setTimeout(this.#expire, waiter.until - now, holder).unref();
+        return;
+      }
+      if (remaining-- === 0) {
+        setImmediate(this.#expire, holder);
+        return;
+      }
+      holder.waiting.delete(waiter);
+      waiter.reject(this.#rejection());
+    }
+    holder.isExpiring = false;
+  };
+
+  #rejection(): ServiceError {
+    this.onRejected();
+    return unavailable({
+      message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
+    });
+  }
+
+  #passTurn(holder: Holder): void {
+    const [next] = holder.waiting;
+    if (next) {
+      holder.waiting.delete(next);
+      next.start();
+      return;
+    }
+    holder.running--;
+    this.#forgetIfIdle(holder);
+  }
+
+  #forgetIfIdle({ id, running, arrivals }: Holder): void {
+    if (running === 0 && arrivals.length === 0) this.#holders.delete(id);
+  }
+}

@@ -1,0 +1,195 @@
+import { randomUUID } from "node:crypto";
+import type { Context, Log, Services } from "../access/context.js";
+import { audit } from "../audit.js";
+import { type Db, queryIn, type Transaction } from "../database/db.js";
+import { waitForInFlightWrites } from "../database/in-flight-writes.js";
+import { unavailable } from "../errors.js";
+import { eraseGuestEmails } from "../forms/queries.js";
+import { cancelNotifications } from "../notifications/queue.js";
+import { type Keys, tryOpen } from "../secrets/secrets.js";
+import { NIL_UUID } from "../values.js";
+import { hashAddress } from "./address-hash.js";
+import { storeErasures } from "./erasures.js";
+import type { ErasureCounts } from "./schema.js";
+
+/** Forms per transaction and per read. */
+const BATCH = 200;
+
+/** Checks of what has changed since the check before. Each ends soon, so more find only what somebody keeps writing. */
+const MAX_CHECKS = 10;
+
+/** Why an address is erased: "restore" repeats an erasure after the database was restored. */
+type Reason = "retention" | "request" | "restore";
+
+/**
+ * Erases the addresses of these forms, which the transaction has locked, and cancels their unsent notifications. Returns the
+ * number of cancelled notifications. Keeps the fingerprints, so that the create can still be replayed.
+ */
+async function eraseAddresses(
+  tx: Transaction,
+  by: Pick<Context, "principal" | "correlationId">,
+  ids: string[],
+  reason: Reason,
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  await eraseGuestEmails(tx, ids);
+  await audit(tx, by, "form.email_erased", ids, { reason });
+  return cancelNotifications(tx, ids);
+}
+
+const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
+
+// `ORDER BY id`, the text in the select list, would read and sort all addresses for each batch.
+const STORED = `
+  SELECT ${SEALED} FROM forms f
+  WHERE f.guest_email IS NOT NULL AND f.id > $1::uuid
+  ORDER BY f.id LIMIT ${BATCH}`;
+
+// `xmin` is the transaction that last changed the row. A very old one may count as recent, and is then only checked again.
+const CHANGED = `
+  SELECT ${SEALED} FROM forms f
+  WHERE f.guest_email IS NOT NULL AND age(f.xmin) <= age($1::xid8::xid)`;
+
+const LOCK_STORED = `
+  SELECT ${SEALED} FROM forms f
+  WHERE f.id = ANY($1::uuid[]) AND f.guest_email IS NOT NULL
+  ORDER BY f.id FOR UPDATE`;
+
+/** All transactions before `horizon` have ended. `at` is rounded like the creation of forms. */
+const START = `
+  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon, clock_timestamp()::timestamptz(3) AS at`;
+
+const readStart = async (db: Db) => {
+  const [start] = await db.query<{ horizon: string; at: string }>("erasure-start", START, []);
+  if (!start) throw new Error("The database has no clock.");
+  return start;
+};
+
+interface Sealed {
+  id: string;
+  guest_email: Uint8Array;
+  createdMs: number;
+}
+
+/** All forms that have an address, in batches. */
+export async function* readStoredAddresses(db: Db): AsyncGenerator<Sealed[]> {
+  let last = NIL_UUID;
+  for (let isFull = true; isFull; ) {
+    const rows = await db.query<Sealed>("stored-addresses", STORED, [last]);
+    yield rows;
+    isFull = rows.length === BATCH;
+    last = rows.at(-1)?.id ?? last;
+  }
+}
+
+const STILL_WRITTEN =
+  "The erasure is not complete: forms with addresses to erase are still being created or changed. Run it again.";
+
+/** Whether to erase this address, which is in lower case, from a form created at this time. */
+type IsErased = (address: string, createdMs: number) => boolean;
+
+/**
+ * Erases an address from every form, on a guest's request, and stores the erasure. Ignores case in the whole address:
+ * case-sensitive mailboxes are rare, and leaving an address behind is worse than erasing too much.
+ */
+export async function erasePerson(context: Context, email: string) {
+  const { db, keyring } = context.services;
+  const wanted = email.toLowerCase();
+  const { startedAt, ...counts } = await eraseWhere(context, "request", (address) => address === wanted);
+  // Store the record last, so a backup that has it also has the whole erasure. Store it even if no form had the address: a
+  // form in an older backup may have it.
+  const [record] = await storeErasures(db, [
+    { addressHash: hashAddress(keyring.erasure[0], wanted), erasedAt: startedAt },
+  ]);
+  if (!record) throw new Error("The erasure was not stored.");
+  return { ...counts, ...record };
+}
+
+/**
+ * Erases addresses from all forms, also from those created or changed while it runs. Decrypts all stored addresses in
+ * batches, because encrypted ones cannot be searched. Then waits for writes in flight, checks what has changed since, and
+ * repeats this until it finds nothing to erase. Throws if somebody keeps writing what it erases.
+ */
+export async function eraseWhere(
+  context: Context,
+  reason: Reason,
+  isErased: IsErased,
+): Promise<ErasureCounts & { startedAt: string }> {
+  const { db, keyring } = context.services;
+  const erased = { forms: 0, notifications: 0 };
+  const unreadable = new Set<string>();
+
+  /** Erases addresses from at most one batch. Returns whether there was one to erase. */
+  const eraseFrom = async (rows: Sealed[]): Promise<boolean> => {
+    const found: string[] = [];
+    for (const row of rows) {
+      const address = addressOf(row, keyring.email);
+      if (address === undefined) unreadable.add(row.id);
+      else unreadable.delete(row.id);
+      if (matches(row, address, isErased)) found.push(row.id);
+    }
+    if (found.length === 0) return false;
+    const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
+    erased.forms += done.forms;
+    erased.notifications += done.notifications;
+    return true;
+  };
+
+  const start = await readStart(db);
+  for await (const rows of readStoredAddresses(db)) await eraseFrom(rows);
+  let { horizon } = start;
+  for (let check = 1, hasFound = true; hasFound; check++) {
+    if (check > MAX_CHECKS) throw unavailable({ message: STILL_WRITTEN });
+    await waitForInFlightWrites(db);
+    const since = horizon;
+    ({ horizon } = await readStart(db));
+    const changed = await db.longTransaction((tx) => tx.query<Sealed>("changed-addresses", CHANGED, [since]));
+    hasFound = false;
+    for (let first = 0; first < changed.length; first += BATCH) {
+      if (await eraseFrom(changed.slice(first, first + BATCH))) hasFound = true;
+    }
+  }
+  return { ...erased, unreadable: unreadable.size, startedAt: start.at };
+}
+
+// Checks again: an update may have changed the address since it was read.
+async function eraseIfUnchanged(tx: Transaction, context: Context, reason: Reason, ids: string[], isErased: IsErased) {
+  const rows = await queryIn<Sealed>(tx, "lock-stored-addresses", LOCK_STORED, [ids]);
+  const keys = context.services.keyring.email;
+  const same = rows.filter((row) => matches(row, addressOf(row, keys), isErased)).map(({ id }) => id);
+  return { forms: same.length, notifications: await eraseAddresses(tx, context, same, reason) };
+}
+
+const matches = ({ createdMs }: Sealed, address: string | undefined, isErased: IsErased) =>
+  address !== undefined && isErased(address, createdMs);
+
+/** Decrypts and lower-cases the address; undefined if no secret can decrypt it. */
+const addressOf = ({ id, guest_email }: Sealed, keys: Keys): string | undefined =>
+  tryOpen(keys, guest_email, id)?.text.toLowerCase();
+
+/**
+ * Erases the addresses of guests who checked out RETENTION_DAYS ago. Each batch is a separate transaction, so that no form is
+ * locked for long. Locked forms are left to the next run.
+ */
+export async function eraseDueEmails(
+  { db, settings }: Services,
+  log: Pick<Log, "info">,
+  signal?: AbortSignal,
+): Promise<void> {
+  const system = { principal: null, correlationId: randomUUID() };
+  let forms = 0;
+  for (let full = true; full && !signal?.aborted; ) {
+    const count = await db.transaction(async (tx) => {
+      const due = await tx.$queryRaw<{ id: string }[]>`
+        SELECT id::text FROM forms
+        WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => ${settings.RETENTION_DAYS}::int)
+        ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+      const ids = due.map(({ id }) => id);
+      await eraseAddresses(tx, system, ids, "retention");
+      return ids.length;
+    });
+    forms += count;
+    full = count === BATCH;
+  }
+  if (forms > 0) log.info({ forms, correlationId: system.correlationId }, "email addresses were erased");
+}

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { expected } from "../errors.js";
+import { emailAddress, instant, instantOut } from "../values.js";
+import { isAddressHash } from "./address-hash.js";
+
+export const eraseInput = z.strictObject({ email: emailAddress });
+
+/** `unreadable`: addresses that no secret can decrypt, so it is unknown whose they are. */
+const counts = z.object({ forms: z.int(), notifications: z.int(), unreadable: z.int() });
+
+export type ErasureCounts = z.infer<typeof counts>;
+
+/** An address and when it was last erased. It does not reveal the address. */
+const erasure = z.object({ erasedAt: instantOut, addressHash: z.string() });
+
+export type Erasure = z.infer<typeof erasure>;
+
+export const erased = counts.extend(erasure.shape);
+
+export const listErasuresInput = z.strictObject({ since: instant.optional() });
+
+export const erasures = z.array(erasure);
+
+/** Ignores other properties, so that the result of an erasure is a record too. */
+export const erasureRecord = z.object({
+  erasedAt: instant,
+  addressHash: z
+    .string({ error: expected("a string") })
+    .refine(isAddressHash, "must be the `addressHash` of an erasure"),
+});
+
+export type ErasureRecord = z.input<typeof erasureRecord>;
+
+export type ParsedRecord = z.output<typeof erasureRecord>;
+
+export const reapplyInput = z.strictObject({
+  records: z.array(erasureRecord, { error: expected("an array") }).max(100_000, "must have at most 100000 records"),
+});
+
+/** `unknownSecret`: records made with a secret that APP_SECRETS does not list, so it is unknown whose address they are. */
+export const reapplied = counts.extend({ applied: z.int(), known: z.int(), unknownSecret: z.int() });
+
+export type Reapplied = z.infer<typeof reapplied>;

@@ -1,6 +1,0 @@
-/** A structured log, such as pino's. */
-export interface Log {
-  info(facts: object, message: string): void;
-  warn(facts: object, message: string): void;
-  error(facts: object, message: string): void;
-}

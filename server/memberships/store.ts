@@ -1,0 +1,99 @@
+import type { z } from "zod";
+import type { Context } from "../access/context.js";
+import { audit } from "../audit.js";
+import type { Sql } from "../database/db.js";
+import { invalid, notFound } from "../errors.js";
+import { type Page, readPage } from "../resources/paging.js";
+import { assertUserExists } from "../users/store.js";
+import type * as schema from "./schema.js";
+import type { Member, Membership } from "./schema.js";
+
+const LOCK_LISTINGS = "SELECT id FROM listings WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE";
+
+/**
+ * Locks the listings whose members the transaction will change, and returns the ids of those that exist. Without this, the
+ * insert's foreign key would take a shared lock that the trigger has to upgrade, which deadlocks.
+ */
+export async function lockListings(tx: Sql, ids: string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>("lock-listings-for-members", LOCK_LISTINGS, [ids]);
+  return rows.map(({ id }) => id);
+}
+
+const SET = `
+  INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+  SELECT new.user_id, l.id, l.created_at, new.role
+  FROM listings l, unnest($2::uuid[], $3::"MembershipRole"[]) AS new (user_id, role)
+  WHERE l.id = $1::uuid
+  ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
+
+/**
+ * Sets the roles of these users on one listing, which the transaction has locked. One listing per statement: with more, the
+ * trigger would read all forms instead of those of the listing.
+ */
+export async function setRoles(
+  tx: Sql,
+  listingId: string,
+  members: readonly Omit<Membership, "listingId">[],
+): Promise<void> {
+  const users = members.map(({ userId }) => userId);
+  await tx.query("set-members", SET, [listingId, users, members.map(({ role }) => role)]);
+}
+
+const REMOVE = `
+  DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
+
+export function setMember(context: Context, input: z.output<typeof schema.setMemberInput>): Promise<Membership> {
+  const { userId, listingId, role } = input;
+  return context.services.db.longTransaction(async (tx) => {
+    await assertUserExists(tx, userId, "userId");
+    const [locked] = await lockListings(tx, [listingId]);
+    if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
+    await setRoles(tx, listingId, [{ userId, role }]);
+    await audit(tx, context, "member.set", listingId, { userId, role });
+    return { listingId, userId, role };
+  });
+}
+
+export function removeMember(
+  context: Context,
+  { listingId, userId }: z.output<typeof schema.removeMemberInput>,
+): Promise<Membership> {
+  return context.services.db.longTransaction(async (tx) => {
+    // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
+    await lockListings(tx, [listingId]);
+    // One statement, so that the second of two concurrent removals finds nothing.
+    const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
+    if (!row) throw notFound();
+    await audit(tx, context, "member.removed", listingId, { userId });
+    return { listingId, userId, role: row.role };
+  });
+}
+
+/** `id` is the user in a listing's list and the listing in a user's list. */
+type MemberRow = Member & { id: string; createdAt: string };
+
+const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") => `
+  SELECT m.${other} AS id, m.listing_created_at AS "createdAt", m.role::text,
+    m.listing_id AS "listingId", l.title AS "listingTitle", m.user_id AS "userId", u.email AS "userEmail"
+  FROM memberships m JOIN users u ON u.id = m.user_id JOIN listings l ON l.id = m.listing_id
+  WHERE m.${of} = $4::uuid AND (m.listing_created_at, m.${other}) > ($1::timestamptz, $2::uuid)
+  ORDER BY m.listing_created_at, m.${other}
+  LIMIT $3::int`;
+
+const MEMBERS_OF_LISTING = members("listing_id", "user_id");
+const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
+
+export const listMembers = (
+  { services: { db, keyring } }: Context,
+  { listingId, userId, ...input }: z.output<typeof schema.listMembersInput>,
+): Promise<Page<Member>> =>
+  readPage(input, {
+    keys: keyring.cursor,
+    identity: { list: "members", listingId, userId },
+    order: "oldest first",
+    read: (page) =>
+      listingId === undefined
+        ? db.query<MemberRow>("memberships-of-user", MEMBERSHIPS_OF_USER, [...page, userId])
+        : db.query<MemberRow>("members-of-listing", MEMBERS_OF_LISTING, [...page, listingId]),
+    project: ({ id: _id, createdAt: _createdAt, ...member }) => member,
+  });

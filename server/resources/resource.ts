@@ -1,0 +1,32 @@
+import type { z } from "zod";
+
+// A public resource is defined once, by its zod schema. Each field is the column of the same name in snake case; the SQL
+// select list and the OpenAPI document derive from the schema.
+
+export const snakeCase = (field: string) => field.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+
+/** Returns the fields under the names of their columns, for `jsonb_populate_record`. */
+export const toColumns = (fields: object) =>
+  Object.fromEntries(Object.entries(fields).map(([field, value]) => [snakeCase(field), value]));
+
+/** Returns the select list of these fields, each column under its field's name. */
+export const columnsOf = (fields: readonly string[], alias: string): string =>
+  fields.map((field) => `${alias}.${snakeCase(field)} AS "${field}"`).join(", ");
+
+/** Returns the select list of a resource. */
+export const selectList = ({ shape }: z.ZodObject, alias: string): string => columnsOf(Object.keys(shape), alias);
+
+/** Returns every field of a resource with this value. */
+const fillFields = <Shape extends z.ZodRawShape, Value>({ shape }: z.ZodObject<Shape>, value: Value) =>
+  Object.fromEntries(Object.keys(shape).map((field) => [field, value])) as { [Field in keyof Shape]: Value };
+
+/** Returns the same columns as a `select` of Prisma's client. */
+export const selectOf = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => fillFields(schema, true as const);
+
+/** Returns every field of a resource as null, to fill in fields that did not exist when a row was stored. */
+export const nullFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => fillFields(schema, null);
+
+/** A row as read by prepared SQL: instants are text (see `Sql` in db.ts). */
+export type SqlRow<Row> = {
+  [Column in keyof Row]: Date extends Row[Column] ? Exclude<Row[Column], Date> | string : Row[Column];
+};

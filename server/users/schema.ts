@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { cursor, limit, nextCursor } from "../resources/paging.js";
+import { emailAddress, instantOut, resourceId, text } from "../values.js";
+
+export const createUserInput = z.strictObject({ email: emailAddress, name: text(200).nullish() });
+
+export const user = z.object({
+  id: z.guid(),
+  email: z.string(),
+  name: z.string().nullable(),
+  createdAt: instantOut,
+});
+
+export type User = z.infer<typeof user>;
+
+export const listUsersInput = z.strictObject({ limit, cursor });
+
+export const userPage = z.object({ items: z.array(user), nextCursor });
+
+export const getUserInput = z.strictObject({ id: resourceId });
+
+export const findUserInput = z.strictObject({ email: emailAddress });

@@ -1,0 +1,68 @@
+// What all peers share with the service, so that their bytes are equal: cursors, fingerprints and sealed emails.
+import { createHash, randomUUID } from "node:crypto";
+import { nanoid } from "nanoid";
+import { fingerprints } from "../../../server/forms/idempotency.js";
+import { decodeCursor, encodeCursor, type ListIdentity } from "../../../server/resources/paging.js";
+import { deriveKeyring, seal } from "../../../server/secrets/secrets.js";
+import { canonicalEmail, parseInstant } from "../../../server/values.js";
+import { STATUSES } from "../public.js";
+
+const { DATABASE_URL = "", APP_SECRETS = "", PORT, RATE_LIMIT_MAX } = process.env;
+export const settings = { databaseUrl: DATABASE_URL, port: Number(PORT), rateLimit: Number(RATE_LIMIT_MAX) };
+const keyring = deriveKeyring([APP_SECRETS]);
+
+export const hashKey = (authorization = "") =>
+  createHash("sha256").update(authorization.slice("Bearer ".length)).digest();
+
+const PUBLIC = new Set(STATUSES);
+export const publicStatus = (status: string) => (PUBLIC.has(status) ? status : "UNKNOWN");
+
+export const LISTS = { forms: { list: "forms" }, listings: { list: "listings" } } satisfies Record<
+  string,
+  ListIdentity
+>;
+
+export const readCursor = (identity: ListIdentity, cursor: string | undefined) =>
+  cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor);
+
+/** Makes the page; `rows` has one row more than `limit` if another page follows. */
+export function toPage<Row extends { id: string; createdAt: string | Date }>(
+  rows: Row[],
+  limit: number,
+  identity: ListIdentity,
+) {
+  if (rows.length <= limit) return { items: rows, nextCursor: null };
+  rows.length = limit;
+  const { id, createdAt } = rows[limit - 1] as Row;
+  const position = { createdAt: new Date(createdAt).getTime(), id };
+  return { items: rows, nextCursor: encodeCursor(keyring.cursor, identity, position) };
+}
+
+export interface CreateBody {
+  listingId: string;
+  checkInDate: string;
+  checkOutDate: string;
+  numberOfGuests: number;
+  guestEmail?: string | null | undefined;
+}
+
+/** The values of a new form; undefined if the stay ends before it begins. */
+export function newForm(body: CreateBody) {
+  const [checkIn, checkOut] = [parseInstant(body.checkInDate) ?? Number.NaN, parseInstant(body.checkOutDate) ?? 0];
+  if (!(checkOut > checkIn)) return undefined;
+  const guestEmail = body.guestEmail ? canonicalEmail(body.guestEmail) : null;
+  const listingId = body.listingId.toLowerCase();
+  const id = randomUUID();
+  const canonical = { ...body, listingId, checkInDate: checkIn, checkOutDate: checkOut, guestEmail };
+  return {
+    id,
+    publicId: nanoid(),
+    listingId,
+    checkInDate: new Date(checkIn),
+    checkOutDate: new Date(checkOut),
+    numberOfGuests: body.numberOfGuests,
+    guestEmail: guestEmail && seal(keyring.email, guestEmail, id),
+    fingerprint: fingerprints(keyring.fingerprint, canonical)[0],
+    correlationId: randomUUID(),
+  };
+}

@@ -1,2 +1,0 @@
-/** Prints a progress line to stderr; stdout is for results. */
-export const progress = (line: string): void => void process.stderr.write(`${line}\n`);
