@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import { destination, type Logger, pino } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
@@ -10,7 +11,11 @@ let stream: ReturnType<typeof destination> | undefined;
 let isClosed = false;
 
 function standardError() {
-  stream ??= destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", closeWithTerminal);
+  if (!stream) {
+    // Before pino's own listener, which writes the last lines.
+    process.on("exit", testTerminal);
+    stream = destination({ fd: 2, sync: false, maxWrite: PIPE_BYTES }).on("error", closeWithTerminal);
+  }
   return stream;
 }
 
@@ -19,6 +24,15 @@ function closeWithTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== "EIO" && error.code !== "EPIPE") throw error;
   isClosed = true;
   stream?.destroy();
+}
+
+/** The terminal may have been closed since the last line. */
+function testTerminal(): void {
+  try {
+    writeSync(2, "");
+  } catch (error) {
+    closeWithTerminal(error as NodeJS.ErrnoException);
+  }
 }
 
 const output = { write: (line: string) => void (isClosed || standardError().write(line)) };

@@ -39,7 +39,8 @@ const progress = (line: string) => void process.stderr.write(`${line}\n`);
 export async function dev(options: DevOptions, command: Command): Promise<void> {
   const cleanups: (() => Promise<void> | void)[] = [];
   const stop = listenForStop(() => cleanups.includes(removeDatabaseUrl) && removeDatabaseUrl());
-  onNpmExit(() => process.kill(process.pid, "SIGHUP"));
+  // A closed terminal ends npm, too: that is not a second request to stop.
+  onNpmExit(() => stop.isRequested() || process.kill(process.pid, "SIGHUP"));
   try {
     const given = applyAddress(readSettings(), options);
     if (options.fresh) await deleteDevData(given);

@@ -1,13 +1,13 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { spawnNode } from "../support/processes.js";
+import { isAlive, RunningProcess, spawnNode } from "../support/processes.js";
 
 const argsToRunWithLog = (script: string) => [
   "--input-type=module",
   "--eval",
-  `import { createLog } from ${JSON.stringify(join(packageRoot(), "dist/gateway/process/log.js"))};
+  `import { createLog, flushLogs } from ${JSON.stringify(join(packageRoot(), "dist/gateway/process/log.js"))};
    const log = createLog("info");
    ${script}`,
 ];
@@ -47,3 +47,28 @@ test.each([
   const { stderr } = await spawnNode(argsToRunWithLog(script)).done;
   expect(stderr.split("\n").filter((line) => line.includes('"msg":"line"'))).toHaveLength(100);
 });
+
+const canCloseTerminal = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
+
+test.skipIf(!canCloseTerminal)(
+  "a process whose terminal was closed exits, also if it has logged nothing since",
+  async () => {
+    const [flag, evaluate, script] = argsToRunWithLog(`
+    process.on("SIGHUP", () => {}).on("SIGTERM", () => process.exit());
+    log.info({}, "line");
+    await flushLogs();
+    console.log("pid " + process.pid);
+    setInterval(() => {}, 1_000);`);
+    const terminal = spawn("script", ["--quiet", "--command", `"$NODE" ${flag} ${evaluate} "$SCRIPT"`, "/dev/null"], {
+      env: { PATH: process.env.PATH, NODE: process.execPath, SCRIPT: script, SHELL: "/bin/sh" },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    const running = new RunningProcess(terminal);
+    const [, pid] = await running.waitForLine(/^pid (\d+)/);
+    onTestFinished(() => void spawnSync("kill", ["-KILL", `${pid}`]));
+    await running.stop("SIGKILL");
+    process.kill(Number(pid), "SIGTERM");
+    await expect.poll(() => isAlive(Number(pid)), { timeout: 5_000 }).toBe(false);
+  },
+);
