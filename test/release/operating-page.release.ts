@@ -223,7 +223,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
     await runFromPage(operatingBlock("npm run release"), (script) =>
       runScript(script, { cwd: checkout, env: { HOME }, binFolders: [dirname(process.execPath)] }),
     );
-    expect(await readdir(checkout)).toContain("guest-forms-0.1.0.tgz");
+    expect(await readdir(checkout)).toContain("guest-forms-1.0.0.tgz");
   });
 
   test("lists the erasures", async () => {

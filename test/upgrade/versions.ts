@@ -10,7 +10,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 const run = promisify(execFile);
 
 /** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
-const PREVIOUS_COMMIT = "e50cf64ef01839f71e1cd7de0b5f4ac3648df702";
+const PREVIOUS_COMMIT = "4e2808ccf7414d826efe69b2be93d050c449c28e";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
 export const NEW_FIELD = "arrivalNote";
