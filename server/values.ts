@@ -49,10 +49,6 @@ export const instant = z
 /** An instant in an output: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const instantOut = z.string().meta({ format: "date-time", maxLength: 24 });
 
-/** Converts an instant read by Prisma's client or by prepared SQL to output text. */
-export const instantText = <Value extends Date | string | null>(value: Value) =>
-  (value instanceof Date ? value.toISOString() : value) as Exclude<Value, Date> | string;
-
 export const INT32_MAX = 2_147_483_647;
 
 /** A 32-bit integer in an output. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Context, Log, Services } from "../access/context.js";
+import type { Call, Context, Log, Services } from "../access/context.js";
 import { audit } from "../audit.js";
-import { type Db, queryIn, type Transaction } from "../database/db.js";
+import type { Db, Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { unavailable } from "../errors.js";
 import { eraseGuestEmails } from "../forms/queries.js";
@@ -10,7 +10,7 @@ import { type Keys, tryOpen } from "../secrets/secrets.js";
 import { NIL_UUID } from "../values.js";
 import { hashAddress } from "./address-hash.js";
 import { storeErasures } from "./erasures.js";
-import type { ErasureCounts } from "./schema.js";
+import type { ErasureCounts, eraseInput } from "./schema.js";
 
 /** Forms per transaction and per read. */
 const BATCH = 200;
@@ -26,7 +26,7 @@ type Reason = "retention" | "request" | "restore";
  * number of cancelled notifications. Keeps the fingerprints, so that the create can still be replayed.
  */
 async function eraseAddresses(
-  tx: Transaction,
+  tx: Sql,
   by: Pick<Context, "principal" | "correlationId">,
   ids: string[],
   reason: Reason,
@@ -92,15 +92,14 @@ type IsErased = (address: string, createdMs: number) => boolean;
  * Erases an address from every form, on a guest's request, and stores the erasure. Ignores case in the whole address:
  * case-sensitive mailboxes are rare, and leaving an address behind is worse than erasing too much.
  */
-export async function erasePerson(context: Context, email: string) {
-  const { db, keyring } = context.services;
-  const wanted = email.toLowerCase();
-  const { startedAt, ...counts } = await eraseWhere(context, "request", (address) => address === wanted);
+export async function erasePerson({ ctx, input }: Call<typeof eraseInput>) {
+  const { db, keyring } = ctx.services;
+  const wanted = input.email.toLowerCase();
+  const { startedAt, ...counts } = await eraseWhere(ctx, "request", (address) => address === wanted);
   // Store the record last, so a backup that has it also has the whole erasure. Store it even if no form had the address: a
   // form in an older backup may have it.
-  const [record] = await storeErasures(db, [
-    { addressHash: hashAddress(keyring.erasure[0], wanted), erasedAt: startedAt },
-  ]);
+  const addressHash = hashAddress(keyring.erasure[0], wanted);
+  const [record] = await storeErasures(db, [{ addressHash, erasedAt: startedAt }]);
   if (!record) throw new Error("The erasure was not stored.");
   return { ...counts, ...record };
 }
@@ -129,7 +128,7 @@ export async function eraseWhere(
       if (matches(row, address, isErased)) found.push(row.id);
     }
     if (found.length === 0) return false;
-    const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
+    const done = await db.sqlTransaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
     erased.forms += done.forms;
     erased.notifications += done.notifications;
     return true;
@@ -153,8 +152,8 @@ export async function eraseWhere(
 }
 
 // Checks again: an update may have changed the address since it was read.
-async function eraseIfUnchanged(tx: Transaction, context: Context, reason: Reason, ids: string[], isErased: IsErased) {
-  const rows = await queryIn<Sealed>(tx, "lock-stored-addresses", LOCK_STORED, [ids]);
+async function eraseIfUnchanged(tx: Sql, context: Context, reason: Reason, ids: string[], isErased: IsErased) {
+  const rows = await tx.query<Sealed>("lock-stored-addresses", LOCK_STORED, [ids]);
   const keys = context.services.keyring.email;
   const same = rows.filter((row) => matches(row, addressOf(row, keys), isErased)).map(({ id }) => id);
   return { forms: same.length, notifications: await eraseAddresses(tx, context, same, reason) };
@@ -166,6 +165,11 @@ const matches = ({ createdMs }: Sealed, address: string | undefined, isErased: I
 /** Decrypts and lower-cases the address; undefined if no secret can decrypt it. */
 const addressOf = ({ id, guest_email }: Sealed, keys: Keys): string | undefined =>
   tryOpen(keys, guest_email, id)?.text.toLowerCase();
+
+const LOCK_DUE = `
+  SELECT id::text FROM forms
+  WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => $1::int)
+  ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /**
  * Erases the addresses of guests who checked out RETENTION_DAYS ago. Each batch is a separate transaction, so that no form is
@@ -179,11 +183,8 @@ export async function eraseDueEmails(
   const system = { principal: null, correlationId: randomUUID() };
   let forms = 0;
   for (let full = true; full && !signal?.aborted; ) {
-    const count = await db.transaction(async (tx) => {
-      const due = await tx.$queryRaw<{ id: string }[]>`
-        SELECT id::text FROM forms
-        WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => ${settings.RETENTION_DAYS}::int)
-        ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+    const count = await db.sqlTransaction(async (tx) => {
+      const due = await tx.query<{ id: string }>("lock-due-addresses", LOCK_DUE, [settings.RETENTION_DAYS]);
       const ids = due.map(({ id }) => id);
       await eraseAddresses(tx, system, ids, "retention");
       return ids.length;

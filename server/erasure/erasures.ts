@@ -1,14 +1,14 @@
-import type { Context } from "../access/context.js";
+import type { Call } from "../access/context.js";
 import type { Db } from "../database/db.js";
-import type { Erasure } from "./schema.js";
+import type { Erasure, listErasuresInput } from "./schema.js";
 
 const READ = `
   SELECT erased_at AS "erasedAt", address_hash AS "addressHash" FROM erasures
   WHERE erased_at >= $1::timestamptz ORDER BY erased_at, address_hash`;
 
 /** The erasures on request, oldest first; with `since`, not older than that. */
-export const listErasures = ({ services }: Context, since?: Date): Promise<Erasure[]> =>
-  services.db.query("erasures", READ, [since?.toISOString() ?? "-infinity"]);
+export const listErasures = ({ ctx, input }: Call<typeof listErasuresInput>): Promise<Erasure[]> =>
+  ctx.services.db.query("erasures", READ, [input.since?.toISOString() ?? "-infinity"]);
 
 const STORE = `
   INSERT INTO erasures (address_hash, erased_at)

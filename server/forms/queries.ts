@@ -1,7 +1,7 @@
 import type { Form, Prisma } from "../../prisma/client/client.js";
 import type { Principal } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
-import { queryIn, type Sql, type Transaction } from "../database/db.js";
+import type { Sql } from "../database/db.js";
 import { MARK_IN_FLIGHT, NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js";
@@ -246,8 +246,8 @@ function projectWritten([row]: FormRow[]): FormV1 {
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
 
 /** Erases the guests' email addresses of forms that the transaction has locked. */
-export async function eraseGuestEmails(tx: Sql | Transaction, ids: string[]): Promise<void> {
-  await queryIn(tx, "erase-guest-emails", ERASE, [ids]);
+export async function eraseGuestEmails(sql: Sql, ids: string[]): Promise<void> {
+  await sql.query("erase-guest-emails", ERASE, [ids]);
 }
 
 const RENEW = `

@@ -1,20 +1,19 @@
 import type { z } from "zod";
-import type { Context, ScopedContext } from "../access/context.js";
+import type { Call, ScopedContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { notFound } from "../errors.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { FORM_COLUMNS, type FormRow, projectForm, selectForm, selectForms } from "./queries.js";
-import type { FormV1, listAllInput, listInput } from "./schema.js";
+import type { FormV1, getInput, listAllInput, listInput } from "./schema.js";
 
-export const getForm = ({ services, principal }: ScopedContext, id: string): Promise<FormV1> =>
-  selectForm(services.db, principal.userId, id);
+export const getForm = ({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> =>
+  selectForm(ctx.services.db, ctx.principal.userId, input.id);
 
-export function listForms(
-  { services, principal, signal }: ScopedContext,
-  { listingId, ...input }: z.output<typeof listInput>,
-): Promise<Page<FormV1>> {
-  const { db, keyring, settings, inFlightCreates } = services;
+export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>): Promise<Page<FormV1>> {
+  const { principal, signal } = ctx;
+  const { db, keyring, settings, inFlightCreates } = ctx.services;
+  const { listingId } = input;
   return readPage(input, {
     keys: keyring.cursor,
     identity: { list: "forms", listingId },
@@ -30,7 +29,7 @@ export function listForms(
 
 // Forms as the operator reads them, not limited by scope.
 
-type Filter = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
+type Filter = Pick<z.output<typeof listAllInput>, "listingId" | "userId">;
 
 const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
 
@@ -61,25 +60,22 @@ function selectNewestForms(sql: Sql, page: KeysetValues, { listingId, userId }: 
   return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, values);
 }
 
-export async function getAnyForm({ services }: Context, id: string): Promise<FormV1> {
-  const [row] = await services.db.query<FormRow>("any-form", GET_ANY, [id]);
+export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<FormV1> {
+  const [row] = await ctx.services.db.query<FormRow>("any-form", GET_ANY, [input.id]);
   if (!row) throw notFound("form");
   return projectForm(row);
 }
 
-export const listAllForms = (
-  { services: { db, keyring } }: Context,
-  { limit, cursor, ...filter }: z.output<typeof listAllInput>,
-): Promise<Page<FormV1>> =>
-  readPage(
-    { limit, cursor },
-    {
-      keys: keyring.cursor,
-      identity: { list: "all forms", ...filter },
-      order: "newest first",
-      // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit
-      // the statement timeout.
-      read: (page) => selectNewestForms(db, page, filter),
-      project: projectForm,
-    },
-  );
+export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
+  const { db, keyring } = ctx.services;
+  const { listingId, userId } = input;
+  return readPage(input, {
+    keys: keyring.cursor,
+    identity: { list: "all forms", listingId, userId },
+    order: "newest first",
+    // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit
+    // the statement timeout.
+    read: (page) => selectNewestForms(db, page, input),
+    project: projectForm,
+  });
+}

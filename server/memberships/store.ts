@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import type { Context } from "../access/context.js";
+import type { Call } from "../access/context.js";
 import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
@@ -42,32 +41,28 @@ export async function setRoles(
 const REMOVE = `
   DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
 
-export function setMember(context: Context, input: z.output<typeof schema.setMemberInput>): Promise<Membership> {
-  const { userId, listingId, role } = input;
-  return context.services.db.longTransaction(async (tx) => {
+export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): Promise<Membership> =>
+  ctx.services.db.longTransaction(async (tx) => {
+    const { userId, listingId, role } = input;
     await assertUserExists(tx, userId, "userId");
     const [locked] = await lockListings(tx, [listingId]);
     if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
     await setRoles(tx, listingId, [{ userId, role }]);
-    await audit(tx, context, "member.set", listingId, { userId, role });
-    return { listingId, userId, role };
+    await audit(tx, ctx, "member.set", listingId, { userId, role });
+    return input;
   });
-}
 
-export function removeMember(
-  context: Context,
-  { listingId, userId }: z.output<typeof schema.removeMemberInput>,
-): Promise<Membership> {
-  return context.services.db.longTransaction(async (tx) => {
+export const removeMember = ({ ctx, input }: Call<typeof schema.removeMemberInput>): Promise<Membership> =>
+  ctx.services.db.longTransaction(async (tx) => {
+    const { userId, listingId } = input;
     // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
     await lockListings(tx, [listingId]);
     // One statement, so that the second of two concurrent removals finds nothing.
     const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
     if (!row) throw notFound();
-    await audit(tx, context, "member.removed", listingId, { userId });
-    return { listingId, userId, role: row.role };
+    await audit(tx, ctx, "member.removed", listingId, { userId });
+    return { ...input, role: row.role };
   });
-}
 
 /** `id` is the user in a listing's list and the listing in a user's list. */
 type MemberRow = Member & { id: string; createdAt: string };
@@ -83,11 +78,10 @@ const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") 
 const MEMBERS_OF_LISTING = members("listing_id", "user_id");
 const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
 
-export const listMembers = (
-  { services: { db, keyring } }: Context,
-  { listingId, userId, ...input }: z.output<typeof schema.listMembersInput>,
-): Promise<Page<Member>> =>
-  readPage(input, {
+export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>): Promise<Page<Member>> {
+  const { db, keyring } = ctx.services;
+  const { listingId, userId } = input;
+  return readPage(input, {
     keys: keyring.cursor,
     identity: { list: "members", listingId, userId },
     order: "oldest first",
@@ -97,3 +91,4 @@ export const listMembers = (
         : db.query<MemberRow>("members-of-listing", MEMBERS_OF_LISTING, [...page, listingId]),
     project: ({ id: _id, createdAt: _createdAt, ...member }) => member,
   });
+}
