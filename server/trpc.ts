@@ -149,10 +149,10 @@ function procedureFor<Allowed extends Principal, Given extends HolderServices>(
 }
 
 /** The services for a call in the scope of a user: its statements wait for the turn of this key holder. */
-function holderServices({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices {
-  const { db, keyring, settings, holderLimit, inFlightCreates } = services;
-  return { db: holderLimit.bound(db, userId, signal), keyring, settings, holderLimit, inFlightCreates };
-}
+const holderServices = ({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices => ({
+  ...services,
+  db: services.holderLimit.bound(services.db, userId, signal),
+});
 
 const allServices = ({ services }: Context): Services => services;
 

@@ -129,3 +129,7 @@ export const omitUndefined = <Given extends object>(given: Given) =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Required<Given> & {
     [Name in keyof Given]?: Exclude<Given[Name], undefined>;
   };
+
+/** Splits the items into groups of at most `size`. */
+export const inGroups = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

@@ -1,7 +1,5 @@
 import { operatorProcedure, router } from "../trpc.js";
-import { erasePerson } from "./erase.js";
-import { listErasures } from "./erasures.js";
-import { reapplyErasures } from "./reapply.js";
+import { erasePerson, listErasures, reapplyErasures } from "./erasures.js";
 import * as schema from "./schema.js";
 
 export const peopleRouter = router({

@@ -12,10 +12,9 @@ export const getForm = ({ ctx, input }: Call<typeof getInput, ScopedContext>): P
 
 export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>): Promise<Page<FormV1>> {
   const { principal, signal } = ctx;
-  const { db, keyring, settings, inFlightCreates } = ctx.services;
+  const { db, settings, inFlightCreates } = ctx.services;
   const { listingId } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "forms", listingId },
     order: "oldest first",
     read: (page) => selectForms(db, principal.userId, page, settings.LIST_SETTLE_SECONDS, listingId),
@@ -67,10 +66,9 @@ export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise
 }
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
-  const { db, keyring } = ctx.services;
+  const { db } = ctx.services;
   const { listingId, userId } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "all forms", listingId, userId },
     order: "newest first",
     // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit

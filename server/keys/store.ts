@@ -49,10 +49,9 @@ const OLDEST = oldestKeys("");
 const OLDEST_OF_USER = oldestKeys("k.user_id = $4::uuid AND");
 
 export function listKeys({ ctx, input }: Call<typeof schema.listInput>): Promise<Page<KeySummary>> {
-  const { db, keyring } = ctx.services;
+  const { db } = ctx.services;
   const { userId } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "keys", userId },
     order: "oldest first",
     read: (page) =>

@@ -41,9 +41,8 @@ const LIST = `
   ORDER BY page.listing_created_at, page.listing_id`;
 
 export function listListings({ ctx, input }: Call<typeof schema.listInput, ScopedContext>): Promise<Page<Listing>> {
-  const { db, keyring } = ctx.services;
-  return readPage(input, {
-    keys: keyring.cursor,
+  const { db } = ctx.services;
+  return readPage(ctx, input, {
     identity: { list: "listings" },
     order: "oldest first",
     read: (page) => db.query<Listing>("listings", LIST, [ctx.principal.userId, ...page]),
@@ -74,10 +73,9 @@ const NEWEST_OF_USER = `
   LIMIT $3::int`;
 
 export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>): Promise<Page<Listing>> {
-  const { db, keyring } = ctx.services;
+  const { db } = ctx.services;
   const { userId } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "all listings", userId },
     order: "newest first",
     read: (page) =>

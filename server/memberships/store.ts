@@ -79,10 +79,9 @@ const MEMBERS_OF_LISTING = members("listing_id", "user_id");
 const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
 
 export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>): Promise<Page<Member>> {
-  const { db, keyring } = ctx.services;
+  const { db } = ctx.services;
   const { listingId, userId } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "members", listingId, userId },
     order: "oldest first",
     read: (page) =>

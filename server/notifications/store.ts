@@ -31,10 +31,9 @@ const fromCursorId = (id: string) => BigInt(`0x${id.replaceAll("-", "")}`).toStr
 type Row = Omit<Notification, "id"> & { notificationId: string; createdAt: string };
 
 export function listNotifications({ ctx, input }: Call<typeof schema.listInput>): Promise<Page<Notification>> {
-  const { db, keyring } = ctx.services;
+  const { db } = ctx.services;
   const { state } = input;
-  return readPage(input, {
-    keys: keyring.cursor,
+  return readPage(ctx, input, {
     identity: { list: "notifications", state },
     order: "oldest first",
     async read([createdAt, id, take]) {

@@ -1,8 +1,9 @@
 import type { Call } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import { type FieldError, fieldErrorsOf } from "../errors.js";
+import { inGroups } from "../values.js";
 import { findReferences, type Member, missingOf, outcomesOf } from "./memberships.js";
-import { countOutcomes, inGroups } from "./outcomes.js";
+import { countOutcomes } from "./outcomes.js";
 import {
   BATCH,
   type Checked,
@@ -18,7 +19,7 @@ import {
   rowsOf,
   type UserRow,
 } from "./schema.js";
-import { LISTINGS, plan, type Table, USERS } from "./upsert.js";
+import { LISTINGS, plan, type Stored, type Table, USERS } from "./upsert.js";
 
 export async function checkFile({ ctx, input }: Call<typeof checkInput>): Promise<Checked> {
   const file = new FileCheck(ctx.services.db, input.lines);
@@ -124,8 +125,7 @@ interface Reference {
   id: string | undefined;
 }
 
-const referenceTo = (stored: { id: string } | undefined): Reference | undefined =>
-  stored && { key: stored.id, id: stored.id };
+const referenceTo = (stored: Stored | undefined): Reference | undefined => stored && { key: stored.id, id: stored.id };
 
 /**
  * The users or listings of the file, by every name that a membership row may use. Rows that are invalid for another reason

@@ -39,7 +39,7 @@ export const fieldNames = (noun: "user" | "listing") => {
 };
 
 /** A stored user or listing, with the fields of its row. */
-interface Stored extends Record<string, unknown> {
+export interface Stored extends Record<string, unknown> {
   id: string;
   externalId: string | null;
 }

@@ -45,8 +45,7 @@ const NEWEST = `
   LIMIT $3::int`;
 
 export const listUsers = ({ ctx, input }: Call<typeof schema.listUsersInput>): Promise<Page<User>> =>
-  readPage(input, {
-    keys: ctx.services.keyring.cursor,
+  readPage(ctx, input, {
     identity: { list: "users" },
     order: "newest first",
     read: (page) => ctx.services.db.query<User>("newest-users", NEWEST, page),
