@@ -8,7 +8,7 @@ import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { assertUserExists } from "../users/store.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type * as schema from "./schema.js";
-import { type IssuedKey, type KeySummary, keySummary } from "./schema.js";
+import { type IssuedKey, issuedKey, type KeySummary, keySummary } from "./schema.js";
 
 const SELECT = selectOf(keySummary);
 
@@ -32,10 +32,9 @@ async function insert(
   const key = generateKey(fields.mode);
   const row = await tx.apiKey.create({
     data: { ...fields, hash: hashKey(key) as Uint8Array<ArrayBuffer>, prefix: key.slice(0, PREFIX_LENGTH) },
-    select: SELECT,
+    select: selectOf(issuedKey.omit({ key: true })),
   });
-  const { id, prefix, mode, expiresAt } = toSqlRow(row);
-  return { id, key, prefix, mode, expiresAt };
+  return { key, ...toSqlRow(row) };
 }
 
 const oldestKeys = (condition: string) => `

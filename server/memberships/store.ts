@@ -1,4 +1,4 @@
-import type { Call } from "../access/context.js";
+import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
@@ -26,16 +26,19 @@ const SET = `
   ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
 
 /**
- * Sets the roles of these users on one listing, which the transaction has locked. One listing per statement: with more, the
- * trigger would read all forms instead of those of the listing.
+ * Sets and audits roles on listings that the transaction has locked. One listing per statement: with more, the trigger would
+ * read all forms instead of those of the listing.
  */
-export async function setRoles(
-  tx: Sql,
-  listingId: string,
-  members: readonly Omit<Membership, "listingId">[],
-): Promise<void> {
-  const users = members.map(({ userId }) => userId);
-  await tx.query("set-members", SET, [listingId, users, members.map(({ role }) => role)]);
+export async function setRoles(tx: Sql, context: Context, members: readonly Membership[]): Promise<void> {
+  const listingIds = members.map(({ listingId }) => listingId);
+  const setOn = (listingId: string) => {
+    const ofListing = members.filter((member) => member.listingId === listingId);
+    const users = ofListing.map(({ userId }) => userId);
+    return tx.query("set-members", SET, [listingId, users, ofListing.map(({ role }) => role)]);
+  };
+  await Promise.all([...new Set(listingIds)].map(setOn));
+  const details = members.map(({ userId, role }) => ({ userId, role }));
+  await audit(tx, context, "member.set", listingIds, details);
 }
 
 const REMOVE = `
@@ -43,12 +46,10 @@ const REMOVE = `
 
 export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): Promise<Membership> =>
   ctx.services.db.longTransaction(async (tx) => {
-    const { userId, listingId, role } = input;
-    await assertUserExists(tx, userId, "userId");
-    const [locked] = await lockListings(tx, [listingId]);
+    await assertUserExists(tx, input.userId, "userId");
+    const [locked] = await lockListings(tx, [input.listingId]);
     if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
-    await setRoles(tx, listingId, [{ userId, role }]);
-    await audit(tx, ctx, "member.set", listingId, { userId, role });
+    await setRoles(tx, ctx, [input]);
     return input;
   });
 

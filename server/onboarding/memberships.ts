@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { Context } from "../access/context.js";
-import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import type { setMemberInput } from "../memberships/schema.js";
 import { lockListings, setRoles } from "../memberships/store.js";
@@ -86,10 +85,6 @@ async function setTogether(tx: Sql, context: Context, members: readonly Member[]
   // Again, because another import may have set them.
   const outcomes = await outcomesOf(tx, members);
   const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
-  const ofListing = (id: string) => changed.filter(({ listingId }) => listingId === id);
-  await Promise.all(listingsOf(changed).map((id) => setRoles(tx, id, ofListing(id))));
-  const listingIds = changed.map(({ listingId }) => listingId);
-  const details = changed.map(({ userId, role }) => ({ userId, role }));
-  await audit(tx, context, "member.set", listingIds, details);
+  await setRoles(tx, context, changed);
   return outcomes;
 }

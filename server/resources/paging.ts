@@ -56,15 +56,12 @@ export interface Position {
 
 /** The list and filters that a cursor belongs to. */
 export interface ListIdentity {
-  list: "forms" | "listings" | OperatorList;
+  list: "forms" | "listings" | "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
   listingId?: string | undefined;
   /** Filters of the operator's lists. */
   userId?: string | undefined;
   state?: string | undefined;
 }
-
-/** The operator's lists, which are not limited by scope. */
-type OperatorList = "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
 
 const VERSION = 1;
 const MAC_BYTES = 16;

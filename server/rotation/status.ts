@@ -55,17 +55,9 @@ async function storeNeeds(db: Db, { secrets, unreadable }: SecretsStatus): Promi
   const [newest] = secrets;
   const registered = await db.query<{ value: string }>("registered-secrets", READ, []);
   const older = registered.map(({ value }) => value).filter((value) => secretId(value) !== newest?.id);
-  const needs = older.map((value) => {
-    const use = secrets.find(({ id }) => id === secretId(value));
-    return {
-      // An address that cannot be read may be of any secret that is not listed.
-      hasAddresses: use?.position ? use.addresses > 0 : unreadable > 0,
-      until: use?.until ?? null,
-    };
-  });
-  await db.query("store-needs", STORE, [
-    older,
-    needs.map(({ hasAddresses }) => hasAddresses),
-    needs.map(({ until }) => until),
-  ]);
+  const uses = older.map((value) => secrets.find(({ id }) => id === secretId(value)));
+  // An address that cannot be read may be of any secret that is not listed.
+  const hasAddresses = uses.map((use) => (use?.position ? use.addresses > 0 : unreadable > 0));
+  const until = uses.map((use) => use?.until ?? null);
+  await db.query("store-needs", STORE, [older, hasAddresses, until]);
 }
