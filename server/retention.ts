@@ -84,10 +84,8 @@ export async function deleteOldRows(
     for (let from = start; settings[setting] > 0 && !signal.aborted; ) {
       const began = performance.now();
       const sql = deleteBatch(table as Table);
-      const [batch] = await db.query<{ rows: number; last: string | null }>(`delete-old-${table}`, sql, [
-        settings[setting],
-        from,
-      ]);
+      const values = [settings[setting], from];
+      const [batch] = await db.query<{ rows: number; last: string | null }>(`delete-old-${table}`, sql, values);
       if (!batch?.rows) break;
       total += batch.rows;
       from = batch.last ?? from;
