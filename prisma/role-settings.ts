@@ -8,7 +8,7 @@ export interface RoleSettingsOptions {
   /** URL of the pooler, whose sessions get the settings. */
   pooledUrl: string;
   settings: Readonly<Record<string, string>>;
-  onProgress?: (line: string) => void;
+  onProgress: (line: string) => void;
 }
 
 // The pooler may use other names for the role and the database, so both are asked for in its own session.
@@ -29,10 +29,10 @@ interface Identity {
 
 /**
  * Stores the settings as defaults of the pooler's role in this database, because a pooler in transaction mode does not pass
- * on settings of clients. Returns the names of the settings that changed. Safe to call from several processes at once.
+ * on settings of clients. Safe to call from several processes at once.
  */
-export async function storeRoleSettings(options: RoleSettingsOptions): Promise<string[]> {
-  const { directUrl, pooledUrl, settings, onProgress = () => {} } = options;
+export async function storeRoleSettings(options: RoleSettingsOptions): Promise<void> {
+  const { directUrl, pooledUrl, settings, onProgress } = options;
   const direct = openSession(directUrl);
   const client = new pg.Client({ connectionString: pooledUrl, connectionTimeoutMillis: 10_000 });
   client.on("error", () => {});
@@ -54,14 +54,13 @@ export async function storeRoleSettings(options: RoleSettingsOptions): Promise<s
       );
     }
     await client.query("COMMIT");
-    const changed = missing.map(([name]) => name);
-    if (changed.length > 0) {
+    if (missing.length > 0) {
+      const names = missing.map(([name]) => name).join(", ");
       onProgress(
-        `Stored ${changed.join(", ")} for the role ${role} in the database ${database}. ` +
+        `Stored ${names} for the role ${role} in the database ${database}. ` +
           "Open sessions of the pooler keep the old settings: run RECONNECT in PgBouncer.",
       );
     }
-    return changed;
   } catch (error) {
     throw new Error(`Cannot store the settings of the pooler's role: ${(error as Error).message}`);
   } finally {

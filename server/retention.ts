@@ -16,8 +16,6 @@ const LIMIT = "now() - make_interval(days => $1::int)";
 type Table = (typeof RETENTION_TABLES)[number];
 
 interface Retention {
-  /** Name of the prepared statement. */
-  name: string;
   setting: "AUDIT_RETENTION_DAYS" | "NOTIFICATION_RETENTION_DAYS" | "IDEMPOTENCY_KEY_RETENTION_DAYS";
   /** Position before all rows. */
   start: string;
@@ -32,7 +30,6 @@ const LAST_ACTIVITY = "greatest(n.created_at, n.heartbeat_at, n.sent_at)";
 /** What is deleted, and when. */
 const RETENTIONS: Record<Table, Retention> = {
   audit_entries: {
-    name: "delete-old-audit-entries",
     setting: "AUDIT_RETENTION_DAYS",
     start: "0",
     // The oldest by id, because ids are issued in the order of time: an index on the time would cost each create more. If the
@@ -43,7 +40,6 @@ const RETENTIONS: Record<Table, Retention> = {
       ORDER BY id LIMIT ${BATCH_ROWS}`,
   },
   notifications: {
-    name: "delete-old-notifications",
     setting: "NOTIFICATION_RETENTION_DAYS",
     start: "-infinity",
     // One that was not sent stays visible while the stay is not over: it has no time of its end, and an operator may retry it.
@@ -56,7 +52,6 @@ const RETENTIONS: Record<Table, Retention> = {
       ORDER BY ${LAST_ACTIVITY} LIMIT ${BATCH_ROWS} FOR UPDATE OF n SKIP LOCKED`,
   },
   idempotency_keys: {
-    name: "delete-old-keys",
     setting: "IDEMPOTENCY_KEY_RETENTION_DAYS",
     start: "-infinity",
     batch: `
@@ -82,14 +77,15 @@ export async function deleteOldRows(
   log: Pick<Log, "info">,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const [table, { name, setting, start }] of Object.entries(RETENTIONS)) {
+  for (const [table, { setting, start }] of Object.entries(RETENTIONS)) {
     let total = 0;
     // Each batch starts where the one before ended: otherwise it would read all rows deleted so far again, if an open
     // transaction (such as a backup) keeps them.
     for (let from = start; settings[setting] > 0 && !signal.aborted; ) {
       const began = performance.now();
       const sql = deleteBatch(table as Table);
-      const [batch] = await db.query<{ rows: number; last: string | null }>(name, sql, [settings[setting], from]);
+      const values = [settings[setting], from];
+      const [batch] = await db.query<{ rows: number; last: string | null }>(`delete-old-${table}`, sql, values);
       if (!batch?.rows) break;
       total += batch.rows;
       from = batch.last ?? from;

@@ -98,14 +98,19 @@ export function fromTrpcError(error: TRPCError): ServiceError {
 
 export const { router, createCallerFactory } = t;
 
-/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal has a scope. */
-function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
+/** Throws UNAUTHENTICATED without a principal, and FORBIDDEN with this message if it is of no kind that is allowed. */
+function assertKind<Allowed extends Principal>(
+  principal: Principal | null,
+  allowed: readonly Allowed["kind"][],
+  message: string,
+): asserts principal is Allowed {
   if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "operator") {
-    throw new ServiceError("FORBIDDEN", {
-      message: "The operator has no scope: act as a user (over tRPC, send X-User-Id).",
-    });
-  }
+  if (!allowed.includes(principal.kind)) throw new ServiceError("FORBIDDEN", { message });
+}
+
+function assertHasScope(principal: Principal | null): asserts principal is ScopedPrincipal {
+  const message = "The operator has no scope: act as a user (over tRPC, send X-User-Id).";
+  assertKind<ScopedPrincipal>(principal, ["key", "user"], message);
 }
 
 /** Like `assertHasScope`; also throws FORBIDDEN for a read-only key. */
@@ -114,22 +119,16 @@ export function assertCanWrite(principal: Principal | null): asserts principal i
   if (principal.kind === "key" && principal.mode !== "READ_WRITE") throw new ServiceError("FORBIDDEN");
 }
 
-/** Throws UNAUTHENTICATED or, for API keys, FORBIDDEN. */
 function assertInApp(principal: Principal | null): asserts principal is InAppPrincipal {
-  if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind === "key") {
-    throw new ServiceError("FORBIDDEN", {
-      message: "An API key may not do this, only a user or the operator.",
-    });
-  }
+  assertKind<InAppPrincipal>(
+    principal,
+    ["user", "operator"],
+    "An API key may not do this, only a user or the operator.",
+  );
 }
 
-/** Throws UNAUTHENTICATED or FORBIDDEN unless the principal is the operator. */
 function assertOperator(principal: Principal | null): asserts principal is OperatorPrincipal {
-  if (!principal) throw new ServiceError("UNAUTHENTICATED");
-  if (principal.kind !== "operator") {
-    throw new ServiceError("FORBIDDEN", { message: "Only the operator may do this." });
-  }
+  assertKind<OperatorPrincipal>(principal, ["operator"], "Only the operator may do this.");
 }
 
 /**
@@ -150,10 +149,10 @@ function procedureFor<Allowed extends Principal, Given extends HolderServices>(
 }
 
 /** The services for a call in the scope of a user: its statements wait for the turn of this key holder. */
-function holderServices({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices {
-  const { db, keyring, settings, holderLimit, inFlightCreates } = services;
-  return { db: holderLimit.bound(db, userId, signal), keyring, settings, holderLimit, inFlightCreates };
-}
+const holderServices = ({ services, signal }: Context, { userId }: ScopedPrincipal): HolderServices => ({
+  ...services,
+  db: services.holderLimit.bound(services.db, userId, signal),
+});
 
 const allServices = ({ services }: Context): Services => services;
 

@@ -49,10 +49,6 @@ export const instant = z
 /** An instant in an output: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const instantOut = z.string().meta({ format: "date-time", maxLength: 24 });
 
-/** Converts an instant read by Prisma's client or by prepared SQL to output text. */
-export const instantText = <Value extends Date | string | null>(value: Value) =>
-  (value instanceof Date ? value.toISOString() : value) as Exclude<Value, Date> | string;
-
 export const INT32_MAX = 2_147_483_647;
 
 /** A 32-bit integer in an output. */
@@ -133,3 +129,7 @@ export const omitUndefined = <Given extends object>(given: Given) =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Required<Given> & {
     [Name in keyof Given]?: Exclude<Given[Name], undefined>;
   };
+
+/** Splits the items into groups of at most `size`. */
+export const inGroups = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { z } from "zod";
 import type { Settings } from "../config.js";
 import type { KeyMode } from "../constants.js";
 import type { Db } from "../database/db.js";
@@ -82,6 +83,12 @@ type With<Caller extends Principal> = Omit<Context, "principal" | "services"> & 
 
 export type ScopedContext = With<ScopedPrincipal>;
 export type InAppContext = With<InAppPrincipal>;
+
+/** What a procedure calls its function with: the context and its input, as the schema has parsed it. */
+export interface Call<Schema extends z.ZodType, Caller = Context> {
+  ctx: Caller;
+  input: z.output<Schema>;
+}
 
 export type CallOptions = Partial<Omit<Context, "services" | "principal">>;
 

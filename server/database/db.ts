@@ -93,13 +93,7 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
     const failure = databaseFailure(error);
     if (failure) onFailure?.(failure);
   };
-  const retrying = <Result>(attempt: () => Promise<Result>) =>
-    retryConflicts(() =>
-      attempt().catch((error) => {
-        report(error);
-        throw error;
-      }),
-    );
+  const retrying = <Result>(attempt: () => Promise<Result>) => retryConflicts(attempt, report);
   return {
     url,
     prisma,
@@ -123,17 +117,8 @@ export function openDb(settings: DbSettings, { onError, onFailure, observe }: Db
 const READ_COMMITTED = { isolationLevel: "ReadCommitted" } as const;
 const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-const names = new Map<string, string>();
-const MAX_NAMES = 500;
-
-// Postgres plans a named statement once per connection instead of on every call.
-function statementName(sql: string): string {
-  const known = names.get(sql);
-  if (known) return known;
-  const name = createHash("sha256").update(sql).digest("base64url").slice(0, 32);
-  if (names.size < MAX_NAMES) names.set(sql, name);
-  return name;
-}
+/** Names a statement of Prisma's client, so that Postgres plans it once per connection. */
+const statementName = (sql: string) => createHash("sha256").update(sql).digest("base64url").slice(0, 32);
 
 // `pool.query` instead of connect, query and release, which keep each result in memory until a major GC.
 const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
@@ -252,11 +237,15 @@ async function onOwnConnection<Result>(settings: DbSettings, work: (tx: Sql) => 
 
 const MAX_RETRY_PAUSE_MS = 20;
 
-async function retryConflicts<Result>(attempt: () => Promise<Result>): Promise<Result> {
+async function retryConflicts<Result>(
+  attempt: () => Promise<Result>,
+  onFailure: (error: unknown) => void,
+): Promise<Result> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
+      onFailure(error);
       if (tries === MAX_ATTEMPTS || classify(error) !== "conflict") throw error;
       // Jitter, so that the conflicting transactions do not collide again.
       await sleep(Math.random() * MAX_RETRY_PAUSE_MS * tries);

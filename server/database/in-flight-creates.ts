@@ -101,17 +101,15 @@ export class InFlightCreates {
     } catch (error) {
       for (const page of pages) end(page, () => page.reject(error));
     }
-    for (const page of this.#waiters) endIfLate(page, (error) => end(page, () => page.reject(error)));
+    // Those that have waited too long, or whose request has ended.
+    for (const page of this.#waiters) {
+      try {
+        page.signal.throwIfAborted();
+        if (performance.now() - page.since > MAX_WAIT_MS) throw new Unavailable("creates in flight take too long");
+      } catch (error) {
+        end(page, () => page.reject(error));
+      }
+    }
     return isProgress;
-  }
-}
-
-/** Calls `end` if the page has waited too long or its request has ended. */
-function endIfLate({ since, signal }: Waiter, end: (error: unknown) => void): void {
-  try {
-    signal.throwIfAborted();
-    if (performance.now() - since > MAX_WAIT_MS) throw new Unavailable("creates in flight take too long");
-  } catch (error) {
-    end(error);
   }
 }

@@ -1,15 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Log, Services } from "../access/context.js";
 import { audit } from "../audit.js";
-import { type Db, queryIn, type Transaction } from "../database/db.js";
+import type { Db, Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { unavailable } from "../errors.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelNotifications } from "../notifications/queue.js";
-import { type Keys, tryOpen } from "../secrets/secrets.js";
-import { NIL_UUID } from "../values.js";
-import { hashAddress } from "./address-hash.js";
-import { storeErasures } from "./erasures.js";
+import { tryOpen } from "../secrets/secrets.js";
+import { inGroups, NIL_UUID } from "../values.js";
 import type { ErasureCounts } from "./schema.js";
 
 /** Forms per transaction and per read. */
@@ -26,7 +24,7 @@ type Reason = "retention" | "request" | "restore";
  * number of cancelled notifications. Keeps the fingerprints, so that the create can still be replayed.
  */
 async function eraseAddresses(
-  tx: Transaction,
+  tx: Sql,
   by: Pick<Context, "principal" | "correlationId">,
   ids: string[],
   reason: Reason,
@@ -89,23 +87,6 @@ const STILL_WRITTEN =
 type IsErased = (address: string, createdMs: number) => boolean;
 
 /**
- * Erases an address from every form, on a guest's request, and stores the erasure. Ignores case in the whole address:
- * case-sensitive mailboxes are rare, and leaving an address behind is worse than erasing too much.
- */
-export async function erasePerson(context: Context, email: string) {
-  const { db, keyring } = context.services;
-  const wanted = email.toLowerCase();
-  const { startedAt, ...counts } = await eraseWhere(context, "request", (address) => address === wanted);
-  // Store the record last, so a backup that has it also has the whole erasure. Store it even if no form had the address: a
-  // form in an older backup may have it.
-  const [record] = await storeErasures(db, [
-    { addressHash: hashAddress(keyring.erasure[0], wanted), erasedAt: startedAt },
-  ]);
-  if (!record) throw new Error("The erasure was not stored.");
-  return { ...counts, ...record };
-}
-
-/**
  * Erases addresses from all forms, also from those created or changed while it runs. Decrypts all stored addresses in
  * batches, because encrypted ones cannot be searched. Then waits for writes in flight, checks what has changed since, and
  * repeats this until it finds nothing to erase. Throws if somebody keeps writing what it erases.
@@ -119,17 +100,23 @@ export async function eraseWhere(
   const erased = { forms: 0, notifications: 0 };
   const unreadable = new Set<string>();
 
+  const isToErase = ({ id, guest_email, createdMs }: Sealed): boolean => {
+    const address = tryOpen(keyring.email, guest_email, id)?.text.toLowerCase();
+    if (address === undefined) unreadable.add(id);
+    else unreadable.delete(id);
+    return address !== undefined && isErased(address, createdMs);
+  };
+
   /** Erases addresses from at most one batch. Returns whether there was one to erase. */
   const eraseFrom = async (rows: Sealed[]): Promise<boolean> => {
-    const found: string[] = [];
-    for (const row of rows) {
-      const address = addressOf(row, keyring.email);
-      if (address === undefined) unreadable.add(row.id);
-      else unreadable.delete(row.id);
-      if (matches(row, address, isErased)) found.push(row.id);
-    }
+    const found = rows.filter(isToErase).map(({ id }) => id);
     if (found.length === 0) return false;
-    const done = await db.transaction((tx) => eraseIfUnchanged(tx, context, reason, found, isErased));
+    const done = await db.sqlTransaction(async (tx) => {
+      // Checks again: an update may have changed the address since it was read.
+      const locked = await tx.query<Sealed>("lock-stored-addresses", LOCK_STORED, [found]);
+      const ids = locked.filter(isToErase).map(({ id }) => id);
+      return { forms: ids.length, notifications: await eraseAddresses(tx, context, ids, reason) };
+    });
     erased.forms += done.forms;
     erased.notifications += done.notifications;
     return true;
@@ -145,27 +132,15 @@ export async function eraseWhere(
     ({ horizon } = await readStart(db));
     const changed = await db.longTransaction((tx) => tx.query<Sealed>("changed-addresses", CHANGED, [since]));
     hasFound = false;
-    for (let first = 0; first < changed.length; first += BATCH) {
-      if (await eraseFrom(changed.slice(first, first + BATCH))) hasFound = true;
-    }
+    for (const group of inGroups(changed, BATCH)) if (await eraseFrom(group)) hasFound = true;
   }
   return { ...erased, unreadable: unreadable.size, startedAt: start.at };
 }
 
-// Checks again: an update may have changed the address since it was read.
-async function eraseIfUnchanged(tx: Transaction, context: Context, reason: Reason, ids: string[], isErased: IsErased) {
-  const rows = await queryIn<Sealed>(tx, "lock-stored-addresses", LOCK_STORED, [ids]);
-  const keys = context.services.keyring.email;
-  const same = rows.filter((row) => matches(row, addressOf(row, keys), isErased)).map(({ id }) => id);
-  return { forms: same.length, notifications: await eraseAddresses(tx, context, same, reason) };
-}
-
-const matches = ({ createdMs }: Sealed, address: string | undefined, isErased: IsErased) =>
-  address !== undefined && isErased(address, createdMs);
-
-/** Decrypts and lower-cases the address; undefined if no secret can decrypt it. */
-const addressOf = ({ id, guest_email }: Sealed, keys: Keys): string | undefined =>
-  tryOpen(keys, guest_email, id)?.text.toLowerCase();
+const LOCK_DUE = `
+  SELECT id::text FROM forms
+  WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => $1::int)
+  ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /**
  * Erases the addresses of guests who checked out RETENTION_DAYS ago. Each batch is a separate transaction, so that no form is
@@ -179,11 +154,8 @@ export async function eraseDueEmails(
   const system = { principal: null, correlationId: randomUUID() };
   let forms = 0;
   for (let full = true; full && !signal?.aborted; ) {
-    const count = await db.transaction(async (tx) => {
-      const due = await tx.$queryRaw<{ id: string }[]>`
-        SELECT id::text FROM forms
-        WHERE guest_email IS NOT NULL AND check_out_date < now() - make_interval(days => ${settings.RETENTION_DAYS}::int)
-        ORDER BY check_out_date LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+    const count = await db.sqlTransaction(async (tx) => {
+      const due = await tx.query<{ id: string }>("lock-due-addresses", LOCK_DUE, [settings.RETENTION_DAYS]);
       const ids = due.map(({ id }) => id);
       await eraseAddresses(tx, system, ids, "retention");
       return ids.length;

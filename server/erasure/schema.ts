@@ -31,8 +31,6 @@ export const erasureRecord = z.object({
 
 export type ErasureRecord = z.input<typeof erasureRecord>;
 
-export type ParsedRecord = z.output<typeof erasureRecord>;
-
 export const reapplyInput = z.strictObject({
   records: z.array(erasureRecord, { error: expected("an array") }).max(100_000, "must have at most 100000 records"),
 });

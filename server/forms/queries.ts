@@ -1,18 +1,17 @@
 import type { Form, Prisma } from "../../prisma/client/client.js";
 import type { Principal } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
-import { queryIn, type Sql, type Transaction } from "../database/db.js";
-import { MARK_IN_FLIGHT, NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
+import type { Sql } from "../database/db.js";
+import { MARK_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js";
-import type { KeysetValues } from "../resources/paging.js";
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
 import { FORM_STATUSES, type FormStatus } from "./status.js";
 
-// The statements that read and write forms, one function each, and the projection to the public form. Statements that read or
-// lock a form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
+// The statements that lock and write forms, one function each, and the projection to the public form. Statements that lock a
+// form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
 
 /** Select list of the public form over `forms f`. Never contains the guest's email address. */
 export const FORM_COLUMNS = selectList(formV1, "f");
@@ -20,65 +19,10 @@ export const FORM_COLUMNS = selectList(formV1, "f");
 /** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
 
-const isPublic = (status: string): status is FormStatus => (FORM_STATUSES as readonly string[]).includes(status);
-
-export const projectStatus = (status: string): FormStatus => (isPublic(status) ? status : "UNKNOWN");
+export const projectStatus = (status: string): FormStatus =>
+  (FORM_STATUSES as readonly string[]).includes(status) ? (status as FormStatus) : "UNKNOWN";
 
 export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
-
-const GET = `
-  SELECT ${FORM_COLUMNS}
-  FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
-  WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
-
-export async function selectForm(sql: Sql, holderId: string, id: string): Promise<FormV1> {
-  const [row] = await sql.query<FormRow>("form", GET, [holderId, id]);
-  if (!row) throw notFound("form");
-  return projectForm(row);
-}
-
-/**
- * `mayHavePredecessors`: forms that come before it may still become visible. False if it is older than LIST_SETTLE_SECONDS, by
- * the database's clock, or if no create was in flight and later ones get a later time.
- */
-export type ListedForm = FormRow & { mayHavePredecessors: boolean };
-
-// `created_at` is rounded to milliseconds, so `now()` is too.
-const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int)
-  AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}) AS "mayHavePredecessors"`;
-
-/**
- * Forms on all listings in scope: one index range of `scoped_forms`, which triggers keep in sync. LATERAL with LIMIT
- * looks forms up one by one until the page is full; a plain join could read them all.
- */
-const LIST = `
-  SELECT ${LISTED}
-  FROM scoped_forms s
-  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-  WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
-  ORDER BY s.created_at, s.form_id
-  LIMIT $4::int`;
-
-const LIST_ON_LISTING = `
-  SELECT ${LISTED}
-  FROM forms f
-  WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
-    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $6::uuid)
-  ORDER BY f.created_at, f.id
-  LIMIT $4::int`;
-
-export function selectForms(
-  sql: Sql,
-  holderId: string,
-  page: KeysetValues,
-  recentSeconds: number,
-  listingId: string | undefined,
-): Promise<ListedForm[]> {
-  const values = [holderId, ...page, recentSeconds];
-  return listingId === undefined
-    ? sql.query("forms", LIST, values)
-    : sql.query("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
-}
 
 export interface LockedListing extends ListingRules {
   id: string;
@@ -185,11 +129,6 @@ const INSERT = `
   )
   SELECT * FROM form`;
 
-export interface NewForm extends FormState {
-  id: string;
-  publicId: string;
-}
-
 /** The response to a create, stored for its replays. `createdAt` is stored with the form. */
 type Answer = Omit<FormRow, "createdAt">;
 
@@ -216,7 +155,7 @@ interface NewCreation {
  */
 export async function insertForm(
   sql: Sql,
-  { id, publicId, ...state }: NewForm,
+  { id, publicId, ...state }: FormState & { id: string; publicId: string },
   { holderId, answer, correlationId, secretId }: NewCreation,
 ): Promise<FormV1> {
   const creation = [holderId, JSON.stringify(answer), secretId, correlationId];
@@ -246,8 +185,8 @@ function projectWritten([row]: FormRow[]): FormV1 {
 const ERASE = "UPDATE forms SET guest_email = NULL WHERE id = ANY($1::uuid[])";
 
 /** Erases the guests' email addresses of forms that the transaction has locked. */
-export async function eraseGuestEmails(tx: Sql | Transaction, ids: string[]): Promise<void> {
-  await queryIn(tx, "erase-guest-emails", ERASE, [ids]);
+export async function eraseGuestEmails(sql: Sql, ids: string[]): Promise<void> {
+  await sql.query("erase-guest-emails", ERASE, [ids]);
 }
 
 const RENEW = `

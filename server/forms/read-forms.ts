@@ -1,25 +1,67 @@
 import type { z } from "zod";
-import type { Context, ScopedContext } from "../access/context.js";
+import type { Call, ScopedContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
+import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
-import { FORM_COLUMNS, type FormRow, projectForm, selectForm, selectForms } from "./queries.js";
-import type { FormV1, listAllInput, listInput } from "./schema.js";
+import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
+import type { FormV1, getInput, listAllInput, listInput } from "./schema.js";
 
-export const getForm = ({ services, principal }: ScopedContext, id: string): Promise<FormV1> =>
-  selectForm(services.db, principal.userId, id);
+const GET = `
+  SELECT ${FORM_COLUMNS}
+  FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
+  WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
 
-export function listForms(
-  { services, principal, signal }: ScopedContext,
-  { listingId, ...input }: z.output<typeof listInput>,
-): Promise<Page<FormV1>> {
-  const { db, keyring, settings, inFlightCreates } = services;
-  return readPage(input, {
-    keys: keyring.cursor,
+export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> {
+  const [row] = await ctx.services.db.query<FormRow>("form", GET, [ctx.principal.userId, input.id]);
+  if (!row) throw notFound("form");
+  return projectForm(row);
+}
+
+/**
+ * `mayHavePredecessors`: forms that come before it may still become visible. False if it is older than LIST_SETTLE_SECONDS, by
+ * the database's clock, or if no create was in flight and later ones get a later time.
+ */
+type ListedForm = FormRow & { mayHavePredecessors: boolean };
+
+// `created_at` is rounded to milliseconds, so `now()` is too.
+const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int)
+  AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}) AS "mayHavePredecessors"`;
+
+/**
+ * Forms on all listings in scope: one index range of `scoped_forms`, which triggers keep in sync. LATERAL with LIMIT
+ * looks forms up one by one until the page is full; a plain join could read them all.
+ */
+const LIST = `
+  SELECT ${LISTED}
+  FROM scoped_forms s
+  CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
+  WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
+  ORDER BY s.created_at, s.form_id
+  LIMIT $4::int`;
+
+const LIST_ON_LISTING = `
+  SELECT ${LISTED}
+  FROM forms f
+  WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $6::uuid)
+  ORDER BY f.created_at, f.id
+  LIMIT $4::int`;
+
+export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>): Promise<Page<FormV1>> {
+  const { principal, signal } = ctx;
+  const { db, settings, inFlightCreates } = ctx.services;
+  const { listingId } = input;
+  return readPage(ctx, input, {
     identity: { list: "forms", listingId },
     order: "oldest first",
-    read: (page) => selectForms(db, principal.userId, page, settings.LIST_SETTLE_SECONDS, listingId),
+    read: (page) => {
+      const values = [principal.userId, ...page, settings.LIST_SETTLE_SECONDS];
+      return listingId === undefined
+        ? db.query<ListedForm>("forms", LIST, values)
+        : db.query<ListedForm>("forms-on-listing", LIST_ON_LISTING, [...values, listingId]);
+    },
     project: projectForm,
     waitForEarlierRows: async ({ mayHavePredecessors }) => {
       if (mayHavePredecessors) await inFlightCreates.wait(signal);
@@ -30,7 +72,7 @@ export function listForms(
 
 // Forms as the operator reads them, not limited by scope.
 
-type Filter = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
+type Filter = Pick<z.output<typeof listAllInput>, "listingId" | "userId">;
 
 const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
 
@@ -61,25 +103,21 @@ function selectNewestForms(sql: Sql, page: KeysetValues, { listingId, userId }: 
   return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, values);
 }
 
-export async function getAnyForm({ services }: Context, id: string): Promise<FormV1> {
-  const [row] = await services.db.query<FormRow>("any-form", GET_ANY, [id]);
+export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<FormV1> {
+  const [row] = await ctx.services.db.query<FormRow>("any-form", GET_ANY, [input.id]);
   if (!row) throw notFound("form");
   return projectForm(row);
 }
 
-export const listAllForms = (
-  { services: { db, keyring } }: Context,
-  { limit, cursor, ...filter }: z.output<typeof listAllInput>,
-): Promise<Page<FormV1>> =>
-  readPage(
-    { limit, cursor },
-    {
-      keys: keyring.cursor,
-      identity: { list: "all forms", ...filter },
-      order: "newest first",
-      // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit
-      // the statement timeout.
-      read: (page) => selectNewestForms(db, page, filter),
-      project: projectForm,
-    },
-  );
+export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
+  const { db } = ctx.services;
+  const { listingId, userId } = input;
+  return readPage(ctx, input, {
+    identity: { list: "all forms", listingId, userId },
+    order: "newest first",
+    // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit
+    // the statement timeout.
+    read: (page) => selectNewestForms(db, page, input),
+    project: projectForm,
+  });
+}

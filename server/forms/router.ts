@@ -100,7 +100,7 @@ export const formsRouter = router({
     })
     .input(schema.listInput)
     .output(schema.formPage)
-    .query(({ ctx, input }) => listForms(ctx, input)),
+    .query(listForms),
 
   /** A form in scope. Errors: RESOURCE_NOT_FOUND. */
   get: readingProcedure
@@ -119,22 +119,16 @@ export const formsRouter = router({
     })
     .input(schema.getInput)
     .output(schema.formV1)
-    .query(({ ctx, input }) => getForm(ctx, input.id)),
+    .query(getForm),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatorProcedure
-    .input(schema.getInput)
-    .output(schema.formV1)
-    .query(({ ctx, input }) => getAnyForm(ctx, input.id)),
+  getAny: operatorProcedure.input(schema.getInput).output(schema.formV1).query(getAnyForm),
 
   /**
    * All forms, or those on one listing, in one user's scope, or both; newest first. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
-  listAll: operatorProcedure
-    .input(schema.listAllInput)
-    .output(schema.formPage)
-    .query(({ ctx, input }) => listAllForms(ctx, input)),
+  listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),
 
   /**
    * Sets a form's status. A user may only move a form in scope to the next stage (gateway/docs/contract.md#status). The

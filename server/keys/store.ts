@@ -1,38 +1,26 @@
-import type { z } from "zod";
-import type { ApiKey, Prisma } from "../../prisma/client/client.js";
-import type { Context } from "../access/context.js";
+import type { ApiKey } from "../../prisma/client/client.js";
+import type { Call } from "../access/context.js";
 import { audit } from "../audit.js";
 import type { Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { selectList, selectOf } from "../resources/resource.js";
+import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { assertUserExists } from "../users/store.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type * as schema from "./schema.js";
-import { type IssuedKey, type KeySummary, keySummary } from "./schema.js";
+import { type IssuedKey, issuedKey, type KeySummary, keySummary } from "./schema.js";
 
 const SELECT = selectOf(keySummary);
 
-type KeyRow = Prisma.ApiKeyGetPayload<{ select: typeof SELECT }>;
-
-const projectKey = (row: KeyRow): KeySummary => ({
-  ...row,
-  createdAt: row.createdAt.toISOString(),
-  expiresAt: row.expiresAt?.toISOString() ?? null,
-  revokedAt: row.revokedAt?.toISOString() ?? null,
-  lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
-});
-
-export function issueKey(context: Context, input: z.output<typeof schema.issueInput>): Promise<IssuedKey> {
-  const { expiresAt = null } = input;
+export function issueKey({ ctx, input }: Call<typeof schema.issueInput>): Promise<IssuedKey> {
+  const { userId, mode, label = null, expiresAt = null } = input;
   if (expiresAt && expiresAt.getTime() <= Date.now()) {
     throw invalid([{ field: "expiresAt", issue: "must be in the future" }]);
   }
-  return context.services.db.transaction(async (tx) => {
-    const { userId } = input;
+  return ctx.services.db.transaction(async (tx) => {
     await assertUserExists(tx, userId, "userId");
-    const issued = await insert(tx, { userId, mode: input.mode, label: input.label ?? null, expiresAt });
-    await audit(tx, context, "key.issued", issued.id, { userId, mode: issued.mode });
+    const issued = await insert(tx, { userId, mode, label, expiresAt });
+    await audit(tx, ctx, "key.issued", issued.id, { userId, mode });
     return issued;
   });
 }
@@ -44,10 +32,9 @@ async function insert(
   const key = generateKey(fields.mode);
   const row = await tx.apiKey.create({
     data: { ...fields, hash: hashKey(key) as Uint8Array<ArrayBuffer>, prefix: key.slice(0, PREFIX_LENGTH) },
-    select: SELECT,
+    select: selectOf(issuedKey.omit({ key: true })),
   });
-  const { id, prefix, mode, expiresAt } = projectKey(row);
-  return { id, key, prefix, mode, expiresAt };
+  return { key, ...toSqlRow(row) };
 }
 
 const oldestKeys = (condition: string) => `
@@ -60,12 +47,10 @@ const oldestKeys = (condition: string) => `
 const OLDEST = oldestKeys("");
 const OLDEST_OF_USER = oldestKeys("k.user_id = $4::uuid AND");
 
-export const listKeys = (
-  { services: { db, keyring } }: Context,
-  { userId, ...input }: z.output<typeof schema.listInput>,
-): Promise<Page<KeySummary>> =>
-  readPage(input, {
-    keys: keyring.cursor,
+export function listKeys({ ctx, input }: Call<typeof schema.listInput>): Promise<Page<KeySummary>> {
+  const { db } = ctx.services;
+  const { userId } = input;
+  return readPage(ctx, input, {
     identity: { list: "keys", userId },
     order: "oldest first",
     read: (page) =>
@@ -74,19 +59,19 @@ export const listKeys = (
         : db.query<KeySummary>("oldest-keys-of-user", OLDEST_OF_USER, [...page, userId]),
     project: (row) => row,
   });
-
-export function revokeKey(context: Context, id: string): Promise<KeySummary> {
-  return context.services.db.transaction(async (tx) => {
-    const row = await lockKey(tx, id);
-    if (row.revokedAt) return projectKey(row);
-    const revoked = await tx.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, select: SELECT });
-    await audit(tx, context, "key.revoked", id);
-    return projectKey(revoked);
-  });
 }
 
-export function rotateKey(context: Context, input: z.output<typeof schema.rotateInput>) {
-  return context.services.db.transaction(async (tx) => {
+export const revokeKey = ({ ctx, input: { id } }: Call<typeof schema.revokeInput>): Promise<KeySummary> =>
+  ctx.services.db.transaction(async (tx) => {
+    const row = await lockKey(tx, id);
+    if (row.revokedAt) return toSqlRow(row);
+    const revoked = await tx.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, select: SELECT });
+    await audit(tx, ctx, "key.revoked", id);
+    return toSqlRow(revoked);
+  });
+
+export const rotateKey = ({ ctx, input }: Call<typeof schema.rotateInput>) =>
+  ctx.services.db.transaction(async (tx) => {
     const old = await lockKey(tx, input.id);
     if (isRevokedOrExpired(old))
       throw invalid([{ field: "id", issue: "the key is revoked or expired: issue a new one" }]);
@@ -96,10 +81,9 @@ export function rotateKey(context: Context, input: z.output<typeof schema.rotate
     const graceEnd = Date.now() + input.graceSeconds * 1000;
     const expiresAt = new Date(Math.min(graceEnd, old.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
     await tx.apiKey.update({ where: { id: old.id }, data: { expiresAt, replacedBy: issued.id } });
-    await audit(tx, context, "key.rotated", old.id, { replacedBy: issued.id });
+    await audit(tx, ctx, "key.rotated", old.id, { replacedBy: issued.id });
     return { ...issued, replaces: { id: old.id, expiresAt: expiresAt.toISOString() } };
   });
-}
 
 async function lockKey(tx: Transaction, id: string) {
   await tx.$queryRaw`SELECT id FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE`;

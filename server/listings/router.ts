@@ -24,7 +24,7 @@ export const listingsRouter = router({
     })
     .input(schema.listInput)
     .output(schema.listingPage)
-    .query(({ ctx, input }) => listListings(ctx, input)),
+    .query(listListings),
 
   /** A listing in scope. Errors: RESOURCE_NOT_FOUND. */
   get: readingProcedure
@@ -44,35 +44,23 @@ export const listingsRouter = router({
     })
     .input(schema.getInput)
     .output(schema.listing)
-    .query(({ ctx, input }) => getListing(ctx, input.id)),
+    .query(getListing),
 
   /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatorProcedure
-    .input(schema.getInput)
-    .output(schema.listing)
-    .query(({ ctx, input }) => getAnyListing(ctx, input.id)),
+  getAny: operatorProcedure.input(schema.getInput).output(schema.listing).query(getAnyListing),
 
   /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
-  listAll: operatorProcedure
-    .input(schema.listAllInput)
-    .output(schema.listingPage)
-    .query(({ ctx, input }) => listAllListings(ctx, input)),
+  listAll: operatorProcedure.input(schema.listAllInput).output(schema.listingPage).query(listAllListings),
 
   /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
-  create: operatorProcedure
-    .input(schema.createInput)
-    .output(schema.listing)
-    .mutation(({ ctx, input }) => createListing(ctx, input)),
+  create: operatorProcedure.input(schema.createInput).output(schema.listing).mutation(createListing),
 
   /** Changes the given fields of a listing, not its forms, even if they now break its rules. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
-  update: operatorProcedure
-    .input(schema.updateInput)
-    .output(schema.listing)
-    .mutation(({ ctx, input }) => updateListing(ctx, input)),
+  update: operatorProcedure.input(schema.updateInput).output(schema.listing).mutation(updateListing),
 
   /** Sets `active` to false: no new forms on the listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatorProcedure
     .input(schema.deactivateInput)
     .output(schema.listing)
-    .mutation(({ ctx, input }) => updateListing(ctx, { id: input.id, active: false })),
+    .mutation(({ ctx, input }) => updateListing({ ctx, input: { ...input, active: false } })),
 });

@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import type { Context } from "../access/context.js";
+import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
@@ -27,47 +26,44 @@ const SET = `
   ON CONFLICT (user_id, listing_id) DO UPDATE SET role = excluded.role`;
 
 /**
- * Sets the roles of these users on one listing, which the transaction has locked. One listing per statement: with more, the
- * trigger would read all forms instead of those of the listing.
+ * Sets and audits roles on listings that the transaction has locked. One listing per statement: with more, the trigger would
+ * read all forms instead of those of the listing.
  */
-export async function setRoles(
-  tx: Sql,
-  listingId: string,
-  members: readonly Omit<Membership, "listingId">[],
-): Promise<void> {
-  const users = members.map(({ userId }) => userId);
-  await tx.query("set-members", SET, [listingId, users, members.map(({ role }) => role)]);
+export async function setRoles(tx: Sql, context: Context, members: readonly Membership[]): Promise<void> {
+  const listingIds = members.map(({ listingId }) => listingId);
+  const setOn = (listingId: string) => {
+    const ofListing = members.filter((member) => member.listingId === listingId);
+    const users = ofListing.map(({ userId }) => userId);
+    return tx.query("set-members", SET, [listingId, users, ofListing.map(({ role }) => role)]);
+  };
+  await Promise.all([...new Set(listingIds)].map(setOn));
+  const details = members.map(({ userId, role }) => ({ userId, role }));
+  await audit(tx, context, "member.set", listingIds, details);
 }
 
 const REMOVE = `
   DELETE FROM memberships WHERE user_id = $1::uuid AND listing_id = $2::uuid RETURNING role::text`;
 
-export function setMember(context: Context, input: z.output<typeof schema.setMemberInput>): Promise<Membership> {
-  const { userId, listingId, role } = input;
-  return context.services.db.longTransaction(async (tx) => {
-    await assertUserExists(tx, userId, "userId");
-    const [locked] = await lockListings(tx, [listingId]);
+export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): Promise<Membership> =>
+  ctx.services.db.longTransaction(async (tx) => {
+    await assertUserExists(tx, input.userId, "userId");
+    const [locked] = await lockListings(tx, [input.listingId]);
     if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
-    await setRoles(tx, listingId, [{ userId, role }]);
-    await audit(tx, context, "member.set", listingId, { userId, role });
-    return { listingId, userId, role };
+    await setRoles(tx, ctx, [input]);
+    return input;
   });
-}
 
-export function removeMember(
-  context: Context,
-  { listingId, userId }: z.output<typeof schema.removeMemberInput>,
-): Promise<Membership> {
-  return context.services.db.longTransaction(async (tx) => {
+export const removeMember = ({ ctx, input }: Call<typeof schema.removeMemberInput>): Promise<Membership> =>
+  ctx.services.db.longTransaction(async (tx) => {
+    const { userId, listingId } = input;
     // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
     await lockListings(tx, [listingId]);
     // One statement, so that the second of two concurrent removals finds nothing.
     const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
     if (!row) throw notFound();
-    await audit(tx, context, "member.removed", listingId, { userId });
-    return { listingId, userId, role: row.role };
+    await audit(tx, ctx, "member.removed", listingId, { userId });
+    return { ...input, role: row.role };
   });
-}
 
 /** `id` is the user in a listing's list and the listing in a user's list. */
 type MemberRow = Member & { id: string; createdAt: string };
@@ -83,12 +79,10 @@ const members = (of: "listing_id" | "user_id", other: "listing_id" | "user_id") 
 const MEMBERS_OF_LISTING = members("listing_id", "user_id");
 const MEMBERSHIPS_OF_USER = members("user_id", "listing_id");
 
-export const listMembers = (
-  { services: { db, keyring } }: Context,
-  { listingId, userId, ...input }: z.output<typeof schema.listMembersInput>,
-): Promise<Page<Member>> =>
-  readPage(input, {
-    keys: keyring.cursor,
+export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>): Promise<Page<Member>> {
+  const { db } = ctx.services;
+  const { listingId, userId } = input;
+  return readPage(ctx, input, {
     identity: { list: "members", listingId, userId },
     order: "oldest first",
     read: (page) =>
@@ -97,3 +91,4 @@ export const listMembers = (
         : db.query<MemberRow>("members-of-listing", MEMBERS_OF_LISTING, [...page, listingId]),
     project: ({ id: _id, createdAt: _createdAt, ...member }) => member,
   });
+}

@@ -93,7 +93,7 @@ export type Send = (formId: string) => Promise<Outcome>;
 export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
   const { from, formUrlTemplate } = mailer;
   return async (formId) => {
-    const stored = await readForm(services, formId);
+    const [stored] = await services.db.query<StoredForm>("form-to-notify", READ, [formId]);
     if (!stored?.guestEmail) {
       log.info({ formId }, "notification dropped: the form or its address no longer exists");
       return "no recipient";
@@ -122,8 +122,3 @@ type StoredForm = Pick<Notice, "publicId" | "checkInDate" | "checkOutDate" | "nu
   guestEmail: Uint8Array | null;
   isExpired: boolean;
 };
-
-async function readForm({ db }: Services, formId: string): Promise<StoredForm | undefined> {
-  const [form] = await db.query<StoredForm>("form-to-notify", READ, [formId]);
-  return form;
-}

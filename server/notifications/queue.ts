@@ -1,5 +1,5 @@
 import { countSql } from "../background/activity.js";
-import type { Sql, Transaction } from "../database/db.js";
+import type { Sql } from "../database/db.js";
 import { auditExpired, FORM_CREATED } from "./expiry.js";
 import { STALE_AFTER_SECONDS } from "./figures.js";
 
@@ -14,12 +14,13 @@ export const moveNotifications = (formId: string, checkInDate: string) => `
   UPDATE notifications SET check_in_date = ${checkInDate}
   WHERE form_id = ${formId} AND state <> 'sent' AND check_in_date <> ${checkInDate}`;
 
+const CANCEL = `
+  DELETE FROM notifications WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed')
+  RETURNING id`;
+
 /** Removes the unsent notifications of these forms, except those being sent right now, and returns their number. */
-export async function cancelNotifications(tx: Transaction, formIds: string[]): Promise<number> {
-  const { count } = await tx.notification.deleteMany({
-    where: { formId: { in: formIds }, state: { in: ["waiting", "retrying", "failed"] } },
-  });
-  return count;
+export async function cancelNotifications(sql: Sql, formIds: string[]): Promise<number> {
+  return (await sql.query("cancel-notifications", CANCEL, [formIds])).length;
 }
 
 /** With the backoff below this takes four days, as RFC 5321 (4.5.4.1) recommends. */

@@ -59,31 +59,18 @@ export function startSending(services: Services, mailer: Mailer | undefined, log
     return HEARTBEAT_MS;
   };
 
-  const send = mailer && makeSender(services, mailer, log);
-  const sending = Array.from(
-    { length: WORKER_CONCURRENCY },
-    async () =>
-      send &&
-      repeat(() => sendNext(send), {
-        signal: stopping.signal,
-        retryMs: POLL_MS,
-        onFailure: (err) => log.warn({ err }, "cannot claim notifications"),
-      }),
-  );
   const expire = async () => {
     await expireNotifications(services, log, stopping.signal);
     return EXPIRY_MS;
   };
-  const expiring = repeat(expire, {
-    signal: stopping.signal,
-    retryMs: HEARTBEAT_MS,
-    onFailure: (err) => log.warn({ err }, "cannot expire notifications"),
-  });
-  const heartbeats = repeat(sendHeartbeat, {
-    signal: closing.signal,
-    retryMs: HEARTBEAT_MS,
-    onFailure: (err) => log.warn({ err }, "the worker cannot send its heartbeat"),
-  });
+
+  const start = (work: () => Promise<number>, { signal }: AbortController, retryMs: number, failure: string) =>
+    repeat(work, { signal, retryMs, onFailure: (err) => log.warn({ err }, failure) });
+  const send = mailer && makeSender(services, mailer, log);
+  const startSender = (send: Send) => start(() => sendNext(send), stopping, POLL_MS, "cannot claim notifications");
+  const sending = send ? Array.from({ length: WORKER_CONCURRENCY }, () => startSender(send)) : [];
+  const expiring = start(expire, stopping, HEARTBEAT_MS, "cannot expire notifications");
+  const heartbeats = start(sendHeartbeat, closing, HEARTBEAT_MS, "the worker cannot send its heartbeat");
   return {
     async stop() {
       stopping.abort();

@@ -1,17 +1,16 @@
-import type { z } from "zod";
-import type { Context } from "../access/context.js";
+import type { Call } from "../access/context.js";
+import { columnsOf } from "../resources/resource.js";
 import { NIL_UUID } from "../values.js";
-
 import { BATCH, type exportInput } from "./schema.js";
-import { LISTING_FIELDS } from "./tables.js";
+import { fieldNames } from "./upsert.js";
 
-const USERS = `
-  SELECT u.id AS key, 'user' AS type, coalesce(u.external_id, u.id::text) AS "externalId", u.email, u.name
-  FROM users u WHERE u.id > $1::uuid ORDER BY u.id LIMIT ${BATCH}`;
+const rowsOf = (noun: "user" | "listing") => `
+  SELECT t.id AS key, '${noun}' AS type, coalesce(t.external_id, t.id::text) AS "externalId",
+    ${columnsOf(fieldNames(noun), "t")}
+  FROM ${noun}s t WHERE t.id > $1::uuid ORDER BY t.id LIMIT ${BATCH}`;
 
-const LISTINGS = `
-  SELECT l.id AS key, 'listing' AS type, coalesce(l.external_id, l.id::text) AS "externalId", ${LISTING_FIELDS}
-  FROM listings l WHERE l.id > $1::uuid ORDER BY l.id LIMIT ${BATCH}`;
+const USERS = rowsOf("user");
+const LISTINGS = rowsOf("listing");
 
 // Subqueries instead of joins, for which the planner would read all users and listings.
 const MEMBERSHIPS = `
@@ -27,7 +26,8 @@ const FIRST = `${NIL_UUID} ${NIL_UUID}`;
 
 type ExportedRow = Record<string, unknown> & { key: string };
 
-export async function exportRows({ services: { db } }: Context, { type, after = FIRST }: z.output<typeof exportInput>) {
+export async function exportRows({ ctx, input: { type, after = FIRST } }: Call<typeof exportInput>) {
+  const { db } = ctx.services;
   const [first, second] = after.split(" ");
   const read = {
     user: () => db.query<ExportedRow>("export-users", USERS, [first]),

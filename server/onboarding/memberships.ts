@@ -1,32 +1,23 @@
+import type { z } from "zod";
 import type { Context } from "../access/context.js";
-import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
-import { lockListings, setMember, setRoles } from "../memberships/store.js";
+import type { setMemberInput } from "../memberships/schema.js";
+import { lockListings, setRoles } from "../memberships/store.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import type { Counts, MembershipRow, Outcome } from "./schema.js";
-import { findRows, LISTINGS, USERS } from "./tables.js";
+import { findRows, LISTINGS, USERS } from "./upsert.js";
+
+const UNKNOWN = {
+  listing: "names no listing of the file or the database: give an externalId or an id",
+  user: "names no user of the file or the database: give an externalId, an id or an email address",
+};
 
 /** Why a membership cannot be written whose listing or user does not exist. */
-export const missingOf = (listing: unknown, user: unknown) => [
-  ...(listing
-    ? []
-    : [{ field: "listing", issue: "names no listing of the file or the database: give an externalId or an id" }]),
-  ...(user
-    ? []
-    : [
-        {
-          field: "user",
-          issue: "names no user of the file or the database: give an externalId, an id or an email address",
-        },
-      ]),
-];
+export const missingOf = (found: Record<keyof typeof UNKNOWN, unknown>) =>
+  (["listing", "user"] as const).filter((field) => !found[field]).map((field) => ({ field, issue: UNKNOWN[field] }));
 
 /** A membership whose listing and user are known. */
-export interface Member {
-  listingId: string;
-  userId: string;
-  role: MembershipRow["role"];
-}
+export type Member = z.output<typeof setMemberInput>;
 
 // A subquery instead of a join, for which the planner may read all memberships.
 const ROLES = `
@@ -70,35 +61,30 @@ const LARGE = `
 export async function writeMemberships(context: Context, rows: readonly MembershipRow[]): Promise<Counts> {
   const { db } = context.services;
   const { listings, users } = await findReferences(db, rows);
-  const found = rows.map(({ listing, user, role }) => ({
+  const members = rows.map(({ listing, user, role }) => ({
     listingId: listings.byName(listing)?.id ?? "",
     userId: (users.byName(user) ?? users.byEmail(user))?.id ?? "",
     role,
   }));
-  assertNoIssues(found.map(({ listingId, userId }) => ({ issues: missingOf(listingId, userId) })));
-  const outcomes = await outcomesOf(db, found);
-  const changed = found.filter((_, index) => outcomes[index] !== "unchanged");
+  assertNoIssues(members.map(({ listingId, userId }) => ({ issues: missingOf({ listing: listingId, user: userId }) })));
+  const outcomes = await outcomesOf(db, members);
+  const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
   const rowsOfLarge = await db.query<{ id: string }>("large-listings", LARGE, [listingsOf(changed)]);
-  const large = rowsOfLarge.map(({ id }) => id);
-  const small = changed.filter(({ listingId }) => !large.includes(listingId));
-  const written = small.length > 0 ? await setTogether(context, small) : [];
-  for (const member of changed) if (large.includes(member.listingId)) await setMember(context, member);
-  const others = outcomes.filter((_, index) => !small.some((member) => member === found[index]));
-  return countOutcomes([...written, ...others]);
+  const large = new Set(rowsOfLarge.map(({ id }) => id));
+  const small = changed.filter(({ listingId }) => !large.has(listingId));
+  const written = small.length > 0 ? await db.sqlTransaction((tx) => setTogether(tx, context, small)) : [];
+  for (const member of changed.filter(({ listingId }) => large.has(listingId)))
+    written.push(...(await db.longTransaction((tx) => setTogether(tx, context, [member]))));
+  return countOutcomes([...outcomes.filter((outcome) => outcome === "unchanged"), ...written]);
 }
 
 const listingsOf = (members: readonly Member[]) => [...new Set(members.map(({ listingId }) => listingId))];
 
-const setTogether = (context: Context, members: readonly Member[]): Promise<Outcome[]> =>
-  context.services.db.sqlTransaction(async (tx) => {
-    await lockListings(tx, listingsOf(members));
-    // Again, because another import may have set them.
-    const outcomes = await outcomesOf(tx, members);
-    const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
-    const ofListing = (id: string) => changed.filter(({ listingId }) => listingId === id);
-    await Promise.all(listingsOf(changed).map((id) => setRoles(tx, id, ofListing(id))));
-    const listingIds = changed.map(({ listingId }) => listingId);
-    const details = changed.map(({ userId, role }) => ({ userId, role }));
-    await audit(tx, context, "member.set", listingIds, details);
-    return outcomes;
-  });
+async function setTogether(tx: Sql, context: Context, members: readonly Member[]): Promise<Outcome[]> {
+  await lockListings(tx, listingsOf(members));
+  // Again, because another import may have set them.
+  const outcomes = await outcomesOf(tx, members);
+  const changed = members.filter((_, index) => outcomes[index] !== "unchanged");
+  await setRoles(tx, context, changed);
+  return outcomes;
+}

@@ -22,7 +22,3 @@ export function assertNoIssues(rows: readonly { issues: FieldError[] }[]): void 
   );
   if (errors.length > 0) throw invalid(errors);
 }
-
-/** Splits the items into groups of at most `size`. */
-export const inGroups = <Item>(items: readonly Item[], size: number): Item[][] =>
-  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

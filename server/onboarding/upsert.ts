@@ -1,16 +1,78 @@
+import { nanoid } from "nanoid";
 import type { Context } from "../access/context.js";
 import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import { Conflict } from "../database/failures.js";
 import type { FieldError } from "../errors.js";
-import { toColumns } from "../resources/resource.js";
-import { omitUndefined } from "../values.js";
+import { columnsOf, snakeCase, toColumns } from "../resources/resource.js";
+import { canonicalEmail, isUuid, omitUndefined } from "../values.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
-import type { Counts, Outcome } from "./schema.js";
-import { findRows, type Table } from "./tables.js";
+import { type Counts, type ListingRow, type Outcome, ROW_SHAPES, type UserRow } from "./schema.js";
+
+/** A table whose rows a file names by external id, and users also by email address. */
+export interface Table<Row> {
+  noun: "user" | "listing";
+  /** The fields of a row, except `externalId`. Undefined is no change. */
+  fieldsOf(row: Row): Record<string, unknown>;
+  /** Fields that a row of a file lacks or may lack, for a new one. */
+  newFields(): Record<string, unknown>;
+  emailOf?(row: Row): string;
+}
+
+export const LISTINGS: Table<ListingRow> = {
+  noun: "listing",
+  fieldsOf: ({ type: _type, externalId: _externalId, ...fields }) => fields,
+  newFields: () => ({ active: true, publicId: nanoid() }),
+};
+
+export const USERS: Table<UserRow> = {
+  noun: "user",
+  fieldsOf: ({ email, name }) => ({ email: canonicalEmail(email), name }),
+  newFields: () => ({}),
+  emailOf: ({ email }) => email.toLowerCase(),
+};
+
+/** Names of the fields of a row, except `type` and `externalId`. */
+export const fieldNames = (noun: "user" | "listing") => {
+  const { type: _type, externalId: _externalId, ...fields } = ROW_SHAPES[noun];
+  return Object.keys(fields);
+};
+
+/** A stored user or listing, with the fields of its row. */
+export interface Stored extends Record<string, unknown> {
+  id: string;
+  externalId: string | null;
+}
+
+const find = (noun: "user" | "listing", orByEmail: string) => `
+  SELECT t.id, t.external_id AS "externalId", ${columnsOf(fieldNames(noun), "t")} FROM ${noun}s t
+  WHERE t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) ${orByEmail}`;
+
+const FIND = {
+  listing: find("listing", ""),
+  user: find("user", `OR lower(t.email COLLATE "C") = ANY ($3::text[])`),
+};
+
+/** Loads the rows with these names (external ids or ids) or, for users, email addresses. */
+export async function findRows<Row>(
+  sql: Sql,
+  { noun, emailOf }: Table<Row>,
+  names: readonly string[],
+  emails: readonly string[] = names,
+) {
+  const values = [names, names.filter(isUuid), ...(emailOf ? [emails.map((email) => email.toLowerCase())] : [])];
+  const found = await sql.query<Stored>(`${noun}s-of-file`, FIND[noun], values);
+  const byExternalId = new Map(found.map((row) => [row.externalId, row]));
+  const byId = new Map(found.map((row) => [row.id, row]));
+  const byEmail = new Map(found.map((row) => [String(row.email).toLowerCase(), row]));
+  return {
+    byName: (name: string) => byExternalId.get(name) ?? byId.get(name.toLowerCase()),
+    byEmail: (email: string) => byEmail.get(email.toLowerCase()),
+  };
+}
 
 /** The planned insert or update for one row. */
-export interface Upsert<Row> {
+interface Upsert<Row> {
   row: Row;
   /** Id of the row that it names; undefined if it creates one. */
   id: string | undefined;
@@ -74,7 +136,8 @@ export const upsert = <Row extends { externalId: string }>(
     assertNoIssues(planned);
     // The same order in every import, which prevents deadlocks.
     planned.sort((a, b) => (a.row.externalId < b.row.externalId ? -1 : 1));
-    const { noun, name, columns } = table;
+    const name = `${table.noun}s`;
+    const columns = ["external_id", ...fieldNames(table.noun).map(snakeCase)];
     const created = planned
       .filter(({ outcome }) => outcome === "created")
       .map(({ change }) => ({ ...table.newFields(), ...change }));
@@ -84,7 +147,7 @@ export const upsert = <Row extends { externalId: string }>(
       const inserted = await tx.query<{ id: string }>(`import-${name}`, text, [JSON.stringify(created.map(toColumns))]);
       if (inserted.length < created.length) throw new Conflict(`others have created ${name} of this batch`);
       const ids = inserted.map(({ id }) => id);
-      await audit(tx, context, `${noun}.created`, ids);
+      await audit(tx, context, `${table.noun}.created`, ids);
     }
     const updated = planned.filter(({ outcome }) => outcome === "updated");
     if (updated.length > 0) {
@@ -92,7 +155,7 @@ export const upsert = <Row extends { externalId: string }>(
       const ids = updated.map(({ id = "" }) => id);
       await tx.query(`reimport-${name}`, update(name, columns), [ids, changes]);
       const details = updated.map(({ change }) => detailsOf(change));
-      await audit(tx, context, `${noun}.updated`, ids, details);
+      await audit(tx, context, `${table.noun}.updated`, ids, details);
     }
     return countOutcomes(planned.map(({ outcome }) => outcome));
   });

@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import type { Services } from "../access/context.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../constants.js";
 import { Unavailable } from "../database/failures.js";
 import { expected, ServiceError } from "../errors.js";
@@ -55,15 +56,12 @@ export interface Position {
 
 /** The list and filters that a cursor belongs to. */
 export interface ListIdentity {
-  list: "forms" | "listings" | OperatorList;
+  list: "forms" | "listings" | "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
   listingId?: string | undefined;
   /** Filters of the operator's lists. */
   userId?: string | undefined;
   state?: string | undefined;
 }
-
-/** The operator's lists, which are not limited by scope. */
-type OperatorList = "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
 
 const VERSION = 1;
 const MAC_BYTES = 16;
@@ -128,7 +126,6 @@ interface PageInput {
 }
 
 interface List<Row, Item> {
-  keys: Keys;
   identity: ListIdentity;
   order: keyof typeof START;
   /** Reads the rows of a page, in order. */
@@ -145,10 +142,11 @@ const MAX_READS = 6;
 
 /** Reads a page, with one extra row to detect the last page without another query. */
 export async function readPage<Row extends { id: string; createdAt: string }, Item>(
+  { services: { keyring } }: { services: Pick<Services, "keyring"> },
   { limit: size, cursor }: PageInput,
-  { keys, identity, order, read, project, waitForEarlierRows }: List<Row, Item>,
+  { identity, order, read, project, waitForEarlierRows }: List<Row, Item>,
 ): Promise<Page<Item>> {
-  const after = cursor === undefined ? undefined : decodeCursor(keys, identity, cursor);
+  const after = cursor === undefined ? undefined : decodeCursor(keyring.cursor, identity, cursor);
   let completeUntil = "";
   for (let reads = 1; reads <= MAX_READS; reads++) {
     const rows = await read(keysetValues(after, size + 1, order));
@@ -158,7 +156,7 @@ export async function readPage<Row extends { id: string; createdAt: string }, It
     if (!last) return { items, nextCursor: null };
     if (last.createdAt <= completeUntil || !(await waitForEarlierRows?.(last))) {
       const position = { createdAt: Date.parse(last.createdAt), id: last.id };
-      return { items, nextCursor: encodeCursor(keys, identity, position) };
+      return { items, nextCursor: encodeCursor(keyring.cursor, identity, position) };
     }
     // Read again to include the rows that appeared during the wait: a cursor would skip them.
     completeUntil = last.createdAt;

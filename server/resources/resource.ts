@@ -30,3 +30,9 @@ export const nullFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
 export type SqlRow<Row> = {
   [Column in keyof Row]: Date extends Row[Column] ? Exclude<Row[Column], Date> | string : Row[Column];
 };
+
+/** Converts a row that Prisma's client has read. */
+export const toSqlRow = <Row extends object>(row: Row): SqlRow<Row> =>
+  Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [column, value instanceof Date ? value.toISOString() : value]),
+  ) as SqlRow<Row>;

@@ -1,10 +1,10 @@
-import type { Context } from "../access/context.js";
+import type { Call } from "../access/context.js";
 import { type CanonicalBody, renewCreation, renewFingerprint } from "../forms/idempotency.js";
 import { renewForms, type StoredAnswer } from "../forms/queries.js";
 import { assertNewestInUse } from "../secrets/checks.js";
 import { type Keyring, seal, tryOpen } from "../secrets/secrets.js";
 import { NIL_UUID, parseInstant } from "../values.js";
-import type { Renewed } from "./schema.js";
+import type { Renewed, reencryptInput } from "./schema.js";
 
 /** Forms per transaction. Updates of these forms wait for it. */
 const BATCH = 100;
@@ -38,9 +38,10 @@ const LOCK = `${ROWS} WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDA
  * Encrypts and fingerprints one batch of forms, those after this id, with the newest secret. A fingerprint can be made again
  * if its body is known: the stored response and address are that of the create unless the address was changed or erased.
  */
-export async function reencryptBatch({ services: { db, keyring } }: Context, after = NIL_UUID): Promise<Renewed> {
+export async function reencryptBatch({ ctx, input }: Call<typeof reencryptInput>): Promise<Renewed> {
+  const { db, keyring } = ctx.services;
   await assertNewestInUse(db, keyring.ids);
-  const rows = await db.query<Row>("forms-to-renew", READ, [after]);
+  const rows = await db.query<Row>("forms-to-renew", READ, [input.after ?? NIL_UUID]);
   const ids = rows.filter((row) => renew(row, keyring).isChanged).map(({ id }) => id);
   const next = rows.length === BATCH ? (rows.at(-1)?.id ?? null) : null;
   if (ids.length === 0) return { addresses: 0, creates: 0, next };

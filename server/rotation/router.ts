@@ -8,16 +8,10 @@ export const secretsRouter = router({
    * Counts what needs each secret that is listed or still needed, and stores until when, for `doctor`. Takes as long as an erasure. Operator. Errors:
    * VALIDATION_ERROR (`APP_SECRETS`: another process has used a newer secret).
    */
-  status: operatorProcedure
-    .input(schema.statusInput)
-    .output(schema.secretsStatus)
-    .mutation(({ ctx }) => countUses(ctx)),
+  status: operatorProcedure.input(schema.statusInput).output(schema.secretsStatus).mutation(countUses),
   /**
    * Renews one batch of what older secrets encrypted and fingerprinted, with the newest one. Call it with `next` until that is
    * null. Safe to repeat and to run more than once at the same time. Operator. Errors: VALIDATION_ERROR (as above).
    */
-  reencrypt: operatorProcedure
-    .input(schema.reencryptInput)
-    .output(schema.renewed)
-    .mutation(({ ctx, input }) => reencryptBatch(ctx, input.after)),
+  reencrypt: operatorProcedure.input(schema.reencryptInput).output(schema.renewed).mutation(reencryptBatch),
 });

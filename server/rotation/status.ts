@@ -1,9 +1,9 @@
-import type { Context } from "../access/context.js";
+import type { Call } from "../access/context.js";
 import type { Db } from "../database/db.js";
 import { readStoredAddresses } from "../erasure/erase.js";
 import { assertNewestInUse } from "../secrets/checks.js";
 import { secretId, tryOpen } from "../secrets/secrets.js";
-import type { SecretsStatus, SecretUse } from "./schema.js";
+import type { SecretsStatus, SecretUse, statusInput } from "./schema.js";
 
 // A create can be sent again until its own stay ends, also if an update has moved the form's.
 const COUNT_CREATES = `
@@ -14,7 +14,8 @@ const COUNT_CREATES = `
   ) AS uses
   WHERE until > now() GROUP BY id ORDER BY id`;
 
-export async function countUses({ services: { db, keyring } }: Context): Promise<SecretsStatus> {
+export async function countUses({ ctx }: Call<typeof statusInput>): Promise<SecretsStatus> {
+  const { db, keyring } = ctx.services;
   await assertNewestInUse(db, keyring.ids);
   const addresses = keyring.ids.map(() => 0);
   let unreadable = 0;
@@ -54,17 +55,9 @@ async function storeNeeds(db: Db, { secrets, unreadable }: SecretsStatus): Promi
   const [newest] = secrets;
   const registered = await db.query<{ value: string }>("registered-secrets", READ, []);
   const older = registered.map(({ value }) => value).filter((value) => secretId(value) !== newest?.id);
-  const needs = older.map((value) => {
-    const use = secrets.find(({ id }) => id === secretId(value));
-    return {
-      // An address that cannot be read may be of any secret that is not listed.
-      hasAddresses: use?.position ? use.addresses > 0 : unreadable > 0,
-      until: use?.until ?? null,
-    };
-  });
-  await db.query("store-needs", STORE, [
-    older,
-    needs.map(({ hasAddresses }) => hasAddresses),
-    needs.map(({ until }) => until),
-  ]);
+  const uses = older.map((value) => secrets.find(({ id }) => id === secretId(value)));
+  // An address that cannot be read may be of any secret that is not listed.
+  const hasAddresses = uses.map((use) => (use?.position ? use.addresses > 0 : unreadable > 0));
+  const until = uses.map((use) => use?.until ?? null);
+  await db.query("store-needs", STORE, [older, hasAddresses, until]);
 }

@@ -1,24 +1,17 @@
-import type { z } from "zod";
-import type { Prisma } from "../../prisma/client/client.js";
-import type { Context, Services, UserPrincipal } from "../access/context.js";
+import type { Call, Services, UserPrincipal } from "../access/context.js";
 import { audit } from "../audit.js";
 import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound, ServiceError } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { selectList, selectOf } from "../resources/resource.js";
+import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { canonicalEmail, resourceId } from "../values.js";
 import type * as schema from "./schema.js";
 import { type User, user } from "./schema.js";
 
 const SELECT = selectOf(user);
 
-const projectUser = (row: Prisma.UserGetPayload<{ select: typeof SELECT }>): User => ({
-  ...row,
-  createdAt: row.createdAt.toISOString(),
-});
-
-export function createUser(context: Context, input: z.output<typeof schema.createUserInput>): Promise<User> {
-  return context.services.db.transaction(async (tx) => {
+export const createUser = ({ ctx, input }: Call<typeof schema.createUserInput>): Promise<User> =>
+  ctx.services.db.transaction(async (tx) => {
     const [row] = await tx.user.createManyAndReturn({
       data: [{ email: canonicalEmail(input.email), name: input.name ?? null }],
       skipDuplicates: true,
@@ -28,21 +21,20 @@ export function createUser(context: Context, input: z.output<typeof schema.creat
       const [taken] = await findByEmail(tx, input.email);
       throw invalid([{ field: "email", issue: `a user with this address already exists: ${taken?.id}` }]);
     }
-    await audit(tx, context, "user.created", row.id);
-    return projectUser(row);
+    await audit(tx, ctx, "user.created", row.id);
+    return toSqlRow(row);
   });
-}
 
-export async function getUser({ services }: Context, id: string): Promise<User> {
-  const row = await services.db.prisma.user.findUnique({ where: { id }, select: SELECT });
+export async function getUser({ ctx, input: { id } }: Call<typeof schema.getUserInput>): Promise<User> {
+  const row = await ctx.services.db.prisma.user.findUnique({ where: { id }, select: SELECT });
   if (!row) throw notFound();
-  return projectUser(row);
+  return toSqlRow(row);
 }
 
-export async function findUserByEmail(context: Context, email: string): Promise<User> {
-  const [found] = await findByEmail(context.services.db, email);
+export async function findUserByEmail({ ctx, input }: Call<typeof schema.findUserInput>): Promise<User> {
+  const [found] = await findByEmail(ctx.services.db, input.email);
   if (!found) throw notFound();
-  return getUser(context, found.id);
+  return getUser({ ctx, input: found });
 }
 
 const NEWEST = `
@@ -52,15 +44,11 @@ const NEWEST = `
   ORDER BY u.created_at DESC, u.id DESC
   LIMIT $3::int`;
 
-export const listUsers = (
-  { services: { db, keyring } }: Context,
-  input: z.output<typeof schema.listUsersInput>,
-): Promise<Page<User>> =>
-  readPage(input, {
-    keys: keyring.cursor,
+export const listUsers = ({ ctx, input }: Call<typeof schema.listUsersInput>): Promise<Page<User>> =>
+  readPage(ctx, input, {
     identity: { list: "users" },
     order: "newest first",
-    read: (page) => db.query<User>("newest-users", NEWEST, page),
+    read: (page) => ctx.services.db.query<User>("newest-users", NEWEST, page),
     project: (row) => row,
   });
 

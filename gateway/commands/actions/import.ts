@@ -1,6 +1,6 @@
 import type { Caller } from "../../../server/caller.js";
 import { ServiceError } from "../../../server/errors.js";
-import { addCounts, inGroups, noCounts } from "../../../server/onboarding/outcomes.js";
+import { addCounts, noCounts } from "../../../server/onboarding/outcomes.js";
 import {
   BATCH,
   type Counts,
@@ -9,6 +9,7 @@ import {
   type Row,
   row,
 } from "../../../server/onboarding/schema.js";
+import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { Progress } from "../../cli/progress.js";
 import type { Format } from "../../rows/format.js";
