@@ -1,14 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { gunzipSync, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 import type { RequestHandler } from "express";
 import { packageRoot } from "../../prisma/package-root.js";
 
 /** A file that never changes while the process runs. */
-export interface Asset {
-  type: string;
-  gzipped: Buffer;
-}
+export type Asset = ReturnType<typeof textAsset>;
 
 const TYPES = {
   css: "text/css",
@@ -19,8 +16,9 @@ const TYPES = {
   txt: "text/plain",
 } as const;
 
-export const textAsset = (type: keyof typeof TYPES, text: string): Asset => ({
+export const textAsset = (type: keyof typeof TYPES, text: string) => ({
   type: `${TYPES[type]}; charset=utf-8`,
+  plain: Buffer.from(text),
   gzipped: gzipSync(text),
 });
 
@@ -37,20 +35,17 @@ export function browserFiles(): Record<string, Asset> {
 }
 
 /** Sends the asset, compressed if the client accepts that. */
-export function sendAsset({ type, gzipped }: Asset, headers: Record<string, string>): RequestHandler {
-  // Decompressed once, so that clients cannot cause this work per request.
-  let plain: Buffer | undefined;
-  return (req, res) => {
-    const compressed = req.acceptsEncodings("gzip") === "gzip";
-    if (!compressed) plain ??= gunzipSync(gzipped);
-    const bytes = plain && !compressed ? plain : gzipped;
+export const sendAsset =
+  ({ type, plain, gzipped }: Asset, headers: Record<string, string>): RequestHandler =>
+  (req, res) => {
+    const isCompressed = req.acceptsEncodings("gzip") === "gzip";
+    const bytes = isCompressed ? gzipped : plain;
     res.set({
       ...headers,
       "Content-Type": type,
       "Content-Length": String(bytes.length),
       Vary: "Accept-Encoding",
+      ...(isCompressed && { "Content-Encoding": "gzip" }),
     });
-    if (compressed) res.setHeader("Content-Encoding", "gzip");
     res.end(bytes);
   };
-}

@@ -4,12 +4,11 @@ import { notFound } from "../../server/errors.js";
 import { serveAt } from "../http/methods.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
+import type { OpenApiDocument } from "../openapi/read.js";
 import { PACKAGE } from "../process/package.js";
 import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
-import { layout, PAGE_POLICY, type Site } from "./layout.js";
-import type { OpenApiDocument } from "./openapi-types.js";
+import { layout, PAGE_POLICY, type Page, type Site } from "./layout.js";
 import { buildPages } from "./pages.js";
-import { llmsText, searchIndex } from "./text-files.js";
 
 const REVALIDATE = { "Cache-Control": "no-cache" };
 const IMMUTABLE = { "Cache-Control": "public, max-age=31536000, immutable" };
@@ -50,3 +49,29 @@ const redirectBrowsers: RequestHandler = (req, res) => {
   if (req.accepts(["json", "html"]) !== "html") throw notFound();
   res.redirect(302, "/docs");
 };
+
+/** The search index: every heading of every page, with the text below it (browser/search.js). */
+const searchIndex = (pages: readonly Page[]) =>
+  pages.flatMap(({ path, title: page, sections }) =>
+    sections.map(({ id, title, text }) => ({ url: id ? `${path}#${id}` : path, page, title, text })),
+  );
+
+/** `/llms.txt` (https://llmstxt.org): the documentation for language models. */
+const llmsText = ({ info }: OpenApiDocument, introduction: string, pages: readonly Page[]): string =>
+  `# ${info.title}
+
+> ${info.summary}
+
+${introduction}
+
+## Guides
+
+${pages
+  .filter(({ markdown }) => markdown !== undefined)
+  .map(({ path, title, summary }) => `- [${title}](${path}.md): ${summary}`)
+  .join("\n")}
+
+## Reference
+
+- [OpenAPI document](/openapi.json): every operation with its parameters, responses, errors and code samples.
+`;

@@ -1,5 +1,4 @@
 import { Marked, type Token } from "marked";
-import { highlight } from "./highlight.js";
 import { escapeHtml, Html, html } from "./html.js";
 
 /** A heading and the text up to the next one. */
@@ -55,6 +54,21 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
 
 export const codeBlock = (source: string, language: string): Html =>
   html`<pre data-language="${language}"><code>${highlight(source)}</code></pre>`;
+
+const TOKEN =
+  /(?<comment>(?<=^|\s)(?:#|\/\/) .*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|(?<keyword>(?<![\w.$-])(?:async|await|const|def|echo|export|for|from|function|if|import|new|of|return|throw|with)(?![\w-]))/gm;
+
+/** Marks comments, strings and keywords, in all languages of the samples. */
+function highlight(source: string): Html {
+  const parts: Html[] = [];
+  let end = 0;
+  for (const match of source.matchAll(TOKEN)) {
+    const [kind = ""] = Object.entries(match.groups ?? {}).find(([, text]) => text !== undefined) ?? [];
+    parts.push(html`${source.slice(end, match.index)}<span class="${kind}">${match[0]}</span>`);
+    end = match.index + match[0].length;
+  }
+  return html`${parts}${source.slice(end)}`;
+}
 
 function sectionsOf(tokens: readonly Token[]): Section[] {
   const sections: Section[] = [];

@@ -1,8 +1,7 @@
-import { type Field, fieldList, fieldsOf } from "./fields.js";
-import { type Html, html } from "./html.js";
-import { codeBlock, type Markdown, type Section } from "./markdown.js";
 import {
   type Endpoint,
+  type Field,
+  fieldsOf,
   nameOf,
   type OpenApiDocument,
   OTHER_TAG,
@@ -10,8 +9,10 @@ import {
   type Parameter,
   type Response,
   type Schema,
-} from "./openapi-types.js";
-import { keyField, tryForm } from "./try-form.js";
+} from "../openapi/read.js";
+import { fieldList, keyField, tryForm } from "./fields.js";
+import { type Html, html } from "./html.js";
+import { codeBlock, type Markdown, type Section } from "./markdown.js";
 
 /** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
 export function buildReference(document: OpenApiDocument, markdown: Markdown): { content: Html; sections: Section[] } {
@@ -85,18 +86,10 @@ function errorsOf({ components }: OpenApiDocument, { operation }: Endpoint): { s
   });
 }
 
-const asField = ({ name, schema, description, required }: Parameter): Field => ({
-  name,
-  schema,
-  description,
-  required,
-});
-
 function endpointArticle(document: OpenApiDocument, markdown: Markdown, endpoint: Endpoint): Html {
   const { method, path, title, operation } = endpoint;
   const { status, response, body } = successOf(operation.responses);
-  const fields = (where: Parameter["in"]) =>
-    (operation.parameters ?? []).filter((parameter) => parameter.in === where).map(asField);
+  const fields = (where: Parameter["in"]) => (operation.parameters ?? []).filter((parameter) => parameter.in === where);
   const input = bodyOf(document, endpoint);
   const ref = body?.schema.$ref;
   return html`<article class="operation">
@@ -163,9 +156,13 @@ const words = (fields: readonly Field[]) =>
 function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section {
   const { method, path, title, operation } = endpoint;
   const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
-  const parameters = (operation.parameters ?? []).map(asField);
-  const parts = [method, path, operation.description, words(parameters), words(fieldsOf(bodyOf(document, endpoint)))];
-  return { id: operation.operationId, title, level: 3, text: [...parts, ...errors].join(" ") };
+  const fields = [operation.parameters ?? [], fieldsOf(bodyOf(document, endpoint))].map(words);
+  return {
+    id: operation.operationId,
+    title,
+    level: 3,
+    text: [method, path, operation.description, ...fields, ...errors].join(" "),
+  };
 }
 
 function objectSection({ components }: OpenApiDocument, name: string): Section {

@@ -11,25 +11,20 @@ export function codeSamples(operation: Operation): Json[] {
   ];
 }
 
-/** The request of a sample. */
-export interface Sample {
-  params: unknown[];
-  /** The query or body. */
-  fields: Record<string, unknown>;
-  headers: [name: string, value: unknown][];
-}
+type Sample = ReturnType<typeof sampleOf>;
 
-/** The operation's own example, or the examples of its fields. */
-export function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
+/** The request of a sample: the operation's own example, or the examples of its fields. */
+export function sampleOf({ params, fields, example, requestHeaders }: Operation) {
   const examples = [...fields].flatMap(([name, { example }]) =>
     example === undefined || params.includes(name) ? [] : [[name, example] as const],
   );
   return {
     params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
+    /** The query or body. */
     fields: example ?? Object.fromEntries(examples),
     headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
       const { example } = z.toJSONSchema(schema);
-      return example === undefined ? [] : [[name, example]];
+      return example === undefined ? [] : [[name, example] as const];
     }),
   };
 }
