@@ -1,16 +1,6 @@
 import type { Request, Response } from "express";
 import { ROUTES } from "../operations/operations.js";
 
-/** The path and operation that are logged. The request target is not, because it may contain secrets. */
-export interface LoggedRoute {
-  /** The template of the path, such as `/v1/forms/{id}`; "unknown" if none matches. */
-  route: string;
-  /** Only if `route` is "unknown": the path, with segments that could be an id, a key or an address masked. */
-  path?: string;
-  /** Such as `forms.list`, even if the request was rejected before it was called. Absent for an unsupported method. */
-  operation?: string | undefined;
-}
-
 /** Paths outside `/v1`, on either port. */
 const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
   [/^\/(?:livez|readyz|docs|openapi\.json|llms\.txt|metrics)?$/, "$&"],
@@ -19,8 +9,12 @@ const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
   [/^\/trpc\/[^/]*$/, "/trpc/{procedure}"],
 ];
 
-/** The route of a request that reached no operation. */
-export function loggedRoute({ method, originalUrl }: Request, { locals }: Response): LoggedRoute {
+/**
+ * What is logged of a request that reached no operation: the template of its path, and the operation even if the request was
+ * rejected before it was called. Of an unknown path, segments that could be an id, a key or an address are masked. The
+ * request target is not logged, because it may contain secrets.
+ */
+export function loggedRoute({ method, originalUrl }: Request, { locals }: Response) {
   const path = pathOf(originalUrl);
   const found = ROUTES.find(({ pattern }) => pattern.test(path));
   const verb = method === "HEAD" ? "GET" : method;

@@ -4,11 +4,7 @@ import { openPool } from "../../server/database/pool.js";
 import { waitAtMost } from "../../server/timeout.js";
 
 /** Whether the database can serve this version. */
-export interface Readiness {
-  /** Why it cannot; undefined if it can. Never rejects. */
-  problem(): Promise<string | undefined>;
-  close(): Promise<void>;
-}
+export type Readiness = ReturnType<typeof openReadiness>;
 
 const CACHED_MS = 500;
 const SCHEMA_IS_OLD = "the database schema is older than this version: run `guest-forms migrate`";
@@ -17,7 +13,7 @@ const SCHEMA_IS_OLD = "the database schema is older than this version: run `gues
  * Examines the database on a connection of its own, so that requests that use up the pool do not take the process out of the
  * load balancer. Examines it once at a time, and remembers the result for CACHED_MS, because anyone may ask.
  */
-export function openReadiness(settings: Settings, timeoutMs: number): Readiness {
+export function openReadiness(settings: Settings, timeoutMs: number) {
   const { pool, end } = openPool(settings, {
     name: "guest-forms readiness",
     max: 1,
@@ -36,6 +32,7 @@ export function openReadiness(settings: Settings, timeoutMs: number): Readiness 
     return problem;
   };
   return {
+    /** Why it cannot; undefined if it can. Never rejects. */
     problem() {
       current ??= examine();
       return current;

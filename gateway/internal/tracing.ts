@@ -24,19 +24,14 @@ import type { Logger } from "pino";
 import type { ObserveStatement } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 
-/** Spans of requests and of their statements, sent by OTLP. Loaded only if OTEL_* settings enable it. */
-export interface Tracing {
-  traceRequests: RequestHandler;
-  observeStatement: ObserveStatement;
-  /** Sends the remaining spans and stops. */
-  stop(): Promise<void>;
-}
-
 /** Timeout for sending the last spans. */
 const SHUTDOWN_SECONDS = 2;
 
-/** Traces this share of requests, from 0 to 1. */
-export function startTracing(log: Logger, sampledShare: number): Tracing {
+/**
+ * Sends spans of this share of requests, from 0 to 1, and of their statements by OTLP. Loaded only if OTEL_* settings enable
+ * it.
+ */
+export function startTracing(log: Logger, sampledShare: number) {
   diag.setLogger(diagLogger(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
@@ -50,12 +45,8 @@ export function startTracing(log: Logger, sampledShare: number): Tracing {
   return {
     traceRequests: traceRequests(tracer),
     observeStatement: observeStatements(tracer),
-    async stop() {
-      await waitAtMost(
-        SHUTDOWN_SECONDS,
-        provider.shutdown().catch(() => {}),
-      );
-    },
+    /** Sends the remaining spans and stops. */
+    stop: () => waitAtMost(SHUTDOWN_SECONDS, provider.shutdown()).catch(() => {}),
   };
 }
 

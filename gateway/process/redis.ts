@@ -8,23 +8,14 @@ const CONNECT_TIMEOUT_MS = 1_000;
 const RECONNECT_DELAY_MS = 500;
 
 /** An optional Redis: it may be lost and come back at any time. */
-export interface Redis {
-  isUp(): boolean;
-  /** Sends a command; rejects at once while Redis is lost, and after `COMMAND_TIMEOUT_MS`. */
-  send(command: string[]): Promise<unknown>;
-  /** Called after each connect. Redis is up once all callbacks have resolved, and lost if one rejects. */
-  onConnect(prepare: () => Promise<unknown>): void;
-  /** Resolves when the first attempt to connect has succeeded or failed. */
-  readonly firstAttempt: Promise<void>;
-  close(): void;
-}
+export type Redis = ReturnType<typeof openRedis>;
 
 /**
  * Connects to Redis, and reconnects until closed. The service starts and serves with or without it. After a loss it opens
  * a new connection, because a lost one may not recover until 15 minutes after the network is back. Logs one line when Redis
  * is lost, and one when it is back.
  */
-export function openRedis(url: string, log: Logger): Redis {
+export function openRedis(url: string, log: Logger) {
   const preparations: (() => Promise<unknown>)[] = [];
   let client: Client | undefined;
   let isUp = false;
@@ -75,7 +66,8 @@ export function openRedis(url: string, log: Logger): Redis {
 
   return {
     isUp: () => isUp,
-    async send(command) {
+    /** Sends a command; rejects at once while Redis is lost, and after `COMMAND_TIMEOUT_MS`. */
+    async send(command: string[]): Promise<unknown> {
       const used = client;
       try {
         if (!used) throw new Error("not connected yet");
@@ -85,11 +77,13 @@ export function openRedis(url: string, log: Logger): Redis {
         throw error;
       }
     },
-    onConnect: (prepare) => {
-      preparations.push(prepare);
-    },
-    // Starts in the next turn of the event loop, so that the caller can add its `onConnect` callbacks first.
-    firstAttempt: new Promise((resolve) => setImmediate(reconnectUntilClosed, resolve)),
+    /** Called after each connect. Redis is up once all callbacks have resolved, and lost if one rejects. */
+    onConnect: (prepare: () => Promise<unknown>) => void preparations.push(prepare),
+    /**
+     * Resolves when the first attempt to connect has succeeded or failed. It starts in the next turn of the event loop, so
+     * that the caller can add its `onConnect` callbacks first.
+     */
+    firstAttempt: new Promise<void>((resolve) => setImmediate(reconnectUntilClosed, resolve)),
     close() {
       isClosed = true;
       markLost(client, new Error("closed"));
