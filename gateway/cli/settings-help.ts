@@ -2,16 +2,8 @@ import { z } from "zod";
 import { readSettings, settingsSchema } from "../../server/config.js";
 import { wrap, wrappedNotes } from "./help.js";
 
-export interface Setting {
-  name: string;
-  description: string;
-  /** Allowed values. */
-  allowed: string;
-  defaultValue: string | undefined;
-}
-
 /** Every setting, in the order of the schema. */
-export function listSettings(): Setting[] {
+export function listSettings() {
   const { properties = {} } = z.toJSONSchema(settingsSchema, { io: "input" });
   const defaults = new Map<string, unknown>(Object.entries(readSettings({})));
   return Object.entries(properties as Record<string, z.core.JSONSchema.BaseSchema>).map(([name, setting]) => ({

@@ -3,19 +3,13 @@ import { constants } from "node:os";
 /** Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
 const DUPLICATE_SIGNAL_MS = 500;
 
-export interface StopRequest {
-  /** Resolves at the first signal. */
-  requested: Promise<void>;
-  isRequested(): boolean;
-  /** Throws if a stop was requested. Called between the steps of a start. */
-  throwIfRequested(): void;
-}
+export type StopRequest = ReturnType<typeof listenForStop>;
 
 /** SIGHUP is sent if the terminal is closed. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Listens for stop signals. A second signal runs `onForcedStop` and exits immediately. */
-export function listenForStop(onForcedStop: () => void = () => {}): StopRequest {
+export function listenForStop(onForcedStop: () => void = () => {}) {
   let requestedAt: number | undefined;
   const requested = new Promise<void>((resolve) => {
     const onSignal = (signal: NodeJS.Signals) => {
@@ -34,8 +28,10 @@ export function listenForStop(onForcedStop: () => void = () => {}): StopRequest 
     for (const signal of SIGNALS) process.on(signal, onSignal);
   });
   return {
+    /** Resolves at the first signal. */
     requested,
     isRequested: () => requestedAt !== undefined,
+    /** Throws if a stop was requested. Called between the steps of a start. */
     throwIfRequested() {
       if (requestedAt !== undefined) throw new Error("Stopped while starting.");
     },
