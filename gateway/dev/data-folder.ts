@@ -25,12 +25,10 @@ export const databaseFolder = () => join(dataFolder(), "postgres");
 
 export const removeDemo = () => rmSync(demoFile(), { force: true });
 
-/** The keys saved by an earlier start; empty if the file is missing or invalid. */
+/** The keys saved by an earlier start; none if the file is missing or malformed. */
 export function readDemo(): Partial<SavedDemo> {
   try {
-    return Object.fromEntries(
-      Object.entries(JSON.parse(readFileSync(demoFile(), "utf8"))).filter(([, part]) => typeof part === "string"),
-    );
+    return JSON.parse(readFileSync(demoFile(), "utf8")) ?? {};
   } catch {
     return {};
   }

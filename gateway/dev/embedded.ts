@@ -40,12 +40,11 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   const dataDir = resolve(options.dataDir);
   try {
     const installation = await install(dataDir, options.durable, options.onProgress ?? (() => {}));
-    let port = options.port || (await freePort());
-    for (const since = Date.now(); ; ) {
+    for (let port = options.port || (await freePort()); ; ) {
+      await waitForLock(installation.folder);
       const outcome = await launch(installation, port, options);
       if (typeof outcome === "object") return outcome;
       if (outcome === "port taken") port = await freePort();
-      else await waitForLock(installation.folder, since);
     }
   } catch (error) {
     const { code, syscall, message } = error as NodeJS.ErrnoException;
@@ -61,9 +60,7 @@ const CANNOT_CHANGE_USER = "PostgreSQL refuses to run as root, and this process 
 export async function removeEmbedded(dataDir: string): Promise<void> {
   const folder = await realpath(dataDir).catch(ignoreErrors("ENOENT"));
   if (!folder) return;
-  for (const since = Date.now(); await isInUse(folder); await sleep(100)) {
-    if (Date.now() - since > LOCK_TIMEOUT_MS) throw inUseError(folder);
-  }
+  await waitForLock(folder);
   for (const path of [folder, dataDir]) await rm(path, { recursive: true, force: true });
 }
 
@@ -150,17 +147,18 @@ const LOCK_TIMEOUT_MS = 2_000;
 const STOP_TIMEOUT_MS = 60_000;
 
 /** Waits for another server on the folder, which may be stopping. Throws if it is still running after the timeout. */
-async function waitForLock(folder: string, since: number): Promise<void> {
-  await sleep(100);
-  const lock = await readLock(folder);
-  if (Date.now() - since < (lock?.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) return;
-  if (lock && (await isListening(lock.port))) throw inUseError(folder);
-  // Remove a stale lock file whose process id was reused: Postgres would never start otherwise.
-  await rm(lockFile(folder), { force: true });
+async function waitForLock(folder: string): Promise<void> {
+  for (const since = Date.now(); ; await sleep(100)) {
+    const lock = await readLock(folder);
+    if (!lock || !isRunning(lock.pid)) return;
+    if (Date.now() - since < (lock.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) continue;
+    if (await isListening(lock.port)) {
+      throw new Error(`The database in ${folder} is in use by another process: stop that process first.`);
+    }
+    // A stale lock file whose process id was reused: Postgres would never start.
+    return rm(lockFile(folder), { force: true });
+  }
 }
-
-const inUseError = (folder: string) =>
-  new Error(`The database in ${folder} is in use by another process: stop that process first.`);
 
 interface Lock {
   pid: number;
@@ -177,12 +175,6 @@ async function readLock(folder: string): Promise<Lock | undefined> {
   if (file === undefined) return undefined;
   const [pid, , , port, , , , state = ""] = file.split("\n");
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
-}
-
-/** Checks both process id and port, because another process may have reused one of them after a crash. */
-async function isInUse(folder: string): Promise<boolean> {
-  const lock = await readLock(folder);
-  return lock !== undefined && isRunning(lock.pid) && isListening(lock.port);
 }
 
 function isRunning(pid: number): boolean {
