@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { notes } from "../cli/help.js";
+import { notes, settingsNotes } from "../cli/help.js";
 import { withJson } from "../cli/print.js";
-import { settingsNotes } from "../cli/settings-help.js";
 import { wholeNumberFrom } from "../cli/values.js";
 import type { DevOptions } from "../run/dev.js";
 import type { ServeOptions } from "../run/serve.js";

@@ -19,17 +19,7 @@ export interface EmbeddedOptions {
   onProgress?: (line: string) => void;
 }
 
-export interface EmbeddedServer {
-  /** postgres:// URL of the superuser and the database "postgres". */
-  url: string;
-  port: number;
-  /** `dataDir` with links resolved. */
-  dataDir: string;
-  /** The server's process id. */
-  pid: number;
-  /** Ends all sessions and the server. Idempotent. */
-  stop(): Promise<void>;
-}
+export type EmbeddedServer = Exclude<Awaited<ReturnType<typeof launch>>, string>;
 
 /**
  * Starts the PostgreSQL installed by npm. Its lock file prevents a second server on the same data folder. The server
@@ -78,7 +68,7 @@ async function launch(
   { folder, bin, spawnOptions }: Installation,
   port: number,
   { durable, settings }: EmbeddedOptions,
-): Promise<EmbeddedServer | "port taken" | "locked"> {
+) {
   const all = {
     ...(durable ? {} : NOT_DURABLE),
     ...settings,
@@ -105,7 +95,7 @@ async function launch(
   });
   exited.catch(() => {});
   await log.close();
-  for (let lock: Lock | undefined; lock?.pid !== child.pid || lock?.state !== "ready"; ) {
+  for (let lock = await readLock(folder); lock?.pid !== child.pid || lock?.state !== "ready"; ) {
     if (hasExited) {
       await exited;
       return readStartFailure((await readFile(path)).subarray(size).toString("utf8"), folder);
@@ -124,10 +114,13 @@ async function launch(
   };
   let stopping: Promise<void> | undefined;
   return {
+    /** Of the superuser and the database "postgres". */
     url: `postgres://postgres:${await readFile(join(folder, "password"), "utf8")}@127.0.0.1:${port}/postgres`,
     port,
     pid: Number(child.pid),
+    /** The data folder with links resolved. */
     dataDir: folder,
+    /** Ends all sessions and the server. Idempotent. */
     stop: () => {
       stopping ??= stop();
       return stopping;
@@ -160,20 +153,14 @@ async function waitForLock(folder: string): Promise<void> {
   }
 }
 
-interface Lock {
-  pid: number;
-  port: number;
-  /** "starting", "ready", "stopping" or "standby". */
-  state: string;
-}
-
 const lockFile = (folder: string) => join(folder, "cluster", "postmaster.pid");
 
 /** Reads Postgres' lock file, if there is one, as `pg_ctl` does. */
-async function readLock(folder: string): Promise<Lock | undefined> {
+async function readLock(folder: string) {
   const file = await readFile(lockFile(folder), "utf8").catch(ignoreErrors("ENOENT"));
   if (file === undefined) return undefined;
   const [pid, , , port, , , , state = ""] = file.split("\n");
+  // The state is "starting", "ready", "stopping" or "standby".
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
 }
 

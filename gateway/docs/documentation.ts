@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
+import { packageRoot } from "../../prisma/package-root.js";
 import { notFound } from "../../server/errors.js";
 import { serveAt } from "../http/methods.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
 import type { OpenApiDocument } from "../openapi/read.js";
 import { PACKAGE } from "../process/package.js";
-import { type Asset, browserFiles, sendAsset, textAsset } from "./assets.js";
 import { layout, PAGE_POLICY, type Page, type Site } from "./layout.js";
 import { buildPages } from "./pages.js";
 
@@ -42,6 +45,52 @@ function serveFiles(router: Router, files: Record<string, Asset>): string {
   for (const [name, asset] of Object.entries(files)) serveAt(router, `${folder}/${name}`, sendAsset(asset, IMMUTABLE));
   return folder;
 }
+
+/** A file that never changes while the process runs. */
+type Asset = ReturnType<typeof textAsset>;
+
+const TYPES = {
+  css: "text/css",
+  html: "text/html",
+  js: "text/javascript",
+  json: "application/json",
+  md: "text/markdown",
+  txt: "text/plain",
+} as const;
+
+const textAsset = (type: keyof typeof TYPES, text: string) => ({
+  type: `${TYPES[type]}; charset=utf-8`,
+  plain: Buffer.from(text),
+  gzipped: gzipSync(text),
+});
+
+/** The scripts and styles of the pages, by name. */
+function browserFiles(): Record<string, Asset> {
+  const folder = join(packageRoot(), "gateway", "docs", "browser");
+  const names = readdirSync(folder).sort();
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      textAsset(extname(name) === ".css" ? "css" : "js", readFileSync(join(folder, name), "utf8")),
+    ]),
+  );
+}
+
+/** Sends the asset, compressed if the client accepts that. */
+const sendAsset =
+  ({ type, plain, gzipped }: Asset, headers: Record<string, string>): RequestHandler =>
+  (req, res) => {
+    const isCompressed = req.acceptsEncodings("gzip") === "gzip";
+    const bytes = isCompressed ? gzipped : plain;
+    res.set({
+      ...headers,
+      "Content-Type": type,
+      "Content-Length": String(bytes.length),
+      Vary: "Accept-Encoding",
+      ...(isCompressed && { "Content-Encoding": "gzip" }),
+    });
+    res.end(bytes);
+  };
 
 /** Redirects browsers, which name HTML in `Accept`. For other clients `/` is an unknown path. */
 const redirectBrowsers: RequestHandler = (req, res) => {

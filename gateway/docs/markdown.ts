@@ -10,17 +10,13 @@ export interface Section {
   text: string;
 }
 
-export interface Markdown {
-  page(source: string): { content: Html; sections: Section[] };
-  /** One paragraph, without the `<p>`. */
-  inline(source: string): Html;
-}
+export type Markdown = ReturnType<typeof createMarkdown>;
 
 /** Like GitHub's, so that links between the guides work there too. */
 const slug = (title: string) => title.toLowerCase().replace(/[^\w]+/g, "-");
 
 /** Inline code that is a key of `links` becomes a link. */
-export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
+export function createMarkdown(links: ReadonlyMap<string, string>) {
   const marked = new Marked({
     renderer: {
       heading: ({ depth, text }) =>
@@ -44,11 +40,12 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
     },
   });
   return {
-    page(source) {
+    page(source: string) {
       const tokens = marked.lexer(source);
       return { content: new Html(marked.parser(tokens)), sections: sectionsOf(tokens) };
     },
-    inline: (source) => new Html(marked.parseInline(source, { async: false })),
+    /** One paragraph, without the `<p>`. */
+    inline: (source: string) => new Html(marked.parseInline(source, { async: false })),
   };
 }
 

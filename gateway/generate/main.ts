@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
-import { wrap } from "../cli/help.js";
-import { listSettings } from "../cli/settings-help.js";
+import { listSettings, wrap } from "../cli/help.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PACKAGE } from "../process/package.js";
 import { markdownBlocks } from "./markdown-blocks.js";

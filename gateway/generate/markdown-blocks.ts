@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import { FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
-import { listSettings } from "../cli/settings-help.js";
+import { listSettings } from "../cli/help.js";
 import { componentFields, type Field, type OpenApiDocument, typesOf } from "../openapi/read.js";
 import { COMMON_CODES } from "../openapi/responses.js";
 import { OPERATIONS } from "../operations/operations.js";

@@ -79,11 +79,8 @@ export function openRedis(url: string, log: Logger) {
     },
     /** Called after each connect. Redis is up once all callbacks have resolved, and lost if one rejects. */
     onConnect: (prepare: () => Promise<unknown>) => void preparations.push(prepare),
-    /**
-     * Resolves when the first attempt to connect has succeeded or failed. It starts in the next turn of the event loop, so
-     * that the caller can add its `onConnect` callbacks first.
-     */
-    firstAttempt: new Promise<void>((resolve) => setImmediate(reconnectUntilClosed, resolve)),
+    /** Resolves when the first attempt has succeeded or failed. Call it after `onConnect`. */
+    connect: () => new Promise<void>((resolve) => void reconnectUntilClosed(resolve)),
     close() {
       isClosed = true;
       markLost(client, new Error("closed"));

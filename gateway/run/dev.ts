@@ -21,12 +21,11 @@ import {
 } from "../dev/data-folder.js";
 import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
-import { onNpmExit } from "../dev/npm-parent.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { createLog, flushLogs } from "../process/log.js";
 import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
-import { listenForStop, type StopRequest } from "./stopping.js";
+import { listenForStop, onNpmExit, type StopRequest } from "./stopping.js";
 
 export interface DevOptions extends Address {
   /** Delete the data of earlier runs. */

@@ -5,9 +5,8 @@ import { openServices } from "../../server/services.js";
 import { startWorker, whyNotificationsWait } from "../../server/worker.js";
 import { requestTimeoutMs } from "../http/deadline.js";
 import type { Lifecycle } from "../http/health.js";
-import { LocalStore } from "../http/rate-limit.js";
+import { LocalStore, sharedStore } from "../http/rate-limit.js";
 import { openReadiness } from "../http/readiness.js";
-import { sharedStore } from "../http/shared-store.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../process/listening.js";
@@ -59,7 +58,7 @@ export async function startGateway(options: {
   let internal: Awaited<ReturnType<typeof startInternal>>;
   try {
     // Connect first, so that the first requests are counted in Redis too.
-    await redis?.firstAttempt;
+    await redis?.connect();
     const url = await listen(server, settings.HOST, settings.PORT);
     if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     const worker = options.worker
