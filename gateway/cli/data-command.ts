@@ -29,17 +29,9 @@ interface DataCommand<Given, Result> extends Wording {
 export function addDataCommand<Given, Result extends object>(
   parent: Command,
   usage: string,
-  {
-    description,
-    options = [],
-    help,
-    check,
-    call,
-    text = formatRecord,
-    problem,
-    ...wording
-  }: DataCommand<Given, Result>,
+  definition: DataCommand<Given, Result>,
 ): Command {
+  const { description, options = [], help, check, call, text = formatRecord, problem, ...wording } = definition;
   const command = withJson(parent.command(usage)).description(description).addHelpText("after", notes(DATABASE_HELP));
   for (const option of options) command.addOption(option);
   if (help) command.addHelpText("after", notes(help));

@@ -4,7 +4,6 @@ import {
   diag,
   propagation,
   ROOT_CONTEXT,
-  type Span,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -111,13 +110,12 @@ function observeStatements(tracer: Tracer): ObserveStatement {
       "db.query.text": text,
     };
     const span = tracer.startSpan(operation, { kind: SpanKind.CLIENT, attributes });
-    return (error) => (error === undefined ? span.end() : endWithError(span, error));
+    return (error) => {
+      // Only the code: the message may quote values.
+      const { code } = (error ?? {}) as { code?: string };
+      if (code) span.setAttribute("db.response.status_code", code);
+      if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    };
   };
-}
-
-function endWithError(span: Span, error: unknown): void {
-  // Only the code: the message may quote values.
-  const { code } = error as { code?: string };
-  if (code) span.setAttribute("db.response.status_code", code);
-  span.setStatus({ code: SpanStatusCode.ERROR }).end();
 }

@@ -17,36 +17,28 @@ export type Redis = ReturnType<typeof openRedis>;
  */
 export function openRedis(url: string, log: Logger) {
   const preparations: (() => Promise<unknown>)[] = [];
-  let client: Client | undefined;
+  /** The current connection. `lose` reports that it is lost. */
+  let connection: { client: Client; lose(reason: unknown): void } | undefined;
   let isUp = false;
   let isClosed = false;
   let isLossLogged = false;
-  let markLost = (_failed: Client | undefined, _reason: unknown) => {};
 
   /** Connects. Resolves with the reason when the connection fails or is lost. */
   const connectUntilLost = (onAttempted: () => void) =>
-    new Promise<unknown>((resolve) => {
-      const connection = connectionTo(url);
-      let isLost = false;
-      const end = (reason: unknown) => {
-        isLost = true;
-        resolve(reason);
-      };
-      client = connection;
-      // Ignore late failures of an earlier connection.
-      markLost = (failed, reason) => failed === connection && end(reason);
-      connection.on("error", end);
+    new Promise<unknown>((lose) => {
+      const client = connectionTo(url).on("error", lose);
+      connection = { client, lose };
       const connect = async () => {
-        await connection.connect();
+        await client.connect();
         for (const prepare of preparations) await prepare();
       };
       withTimeout(CONNECT_TIMEOUT_MS, connect()).then(() => {
-        if (isLost) return;
+        if (connection?.client !== client) return;
         isUp = true;
         if (isLossLogged) log.info({}, "Redis is available again: it counts the rate limits");
         isLossLogged = false;
         onAttempted();
-      }, end);
+      }, lose);
     });
 
   const reconnectUntilClosed = async (onAttempted: () => void) => {
@@ -54,7 +46,8 @@ export function openRedis(url: string, log: Logger) {
       const reason = await connectUntilLost(onAttempted);
       const wasUp = isUp;
       isUp = false;
-      client?.destroy();
+      connection?.client.destroy();
+      connection = undefined;
       onAttempted();
       if (isClosed) return;
       if (!isLossLogged)
@@ -68,12 +61,12 @@ export function openRedis(url: string, log: Logger) {
     isUp: () => isUp,
     /** Sends a command; rejects at once while Redis is lost, and after `COMMAND_TIMEOUT_MS`. */
     async send(command: string[]): Promise<unknown> {
-      const used = client;
+      const used = connection;
+      if (!used) throw new Error("not connected");
       try {
-        if (!used) throw new Error("not connected yet");
-        return await withTimeout(COMMAND_TIMEOUT_MS, used.sendCommand(command));
+        return await withTimeout(COMMAND_TIMEOUT_MS, used.client.sendCommand(command));
       } catch (error) {
-        if (!isCommandError(error)) markLost(used, error);
+        if (!isCommandError(error)) used.lose(error);
         throw error;
       }
     },
@@ -83,7 +76,7 @@ export function openRedis(url: string, log: Logger) {
     connect: () => new Promise<void>((resolve) => void reconnectUntilClosed(resolve)),
     close() {
       isClosed = true;
-      markLost(client, new Error("closed"));
+      connection?.lose(new Error("closed"));
     },
   };
 }

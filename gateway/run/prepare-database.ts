@@ -17,7 +17,7 @@ export const prepareDatabase = (
   withoutPooler(settings, async (directUrl) => {
     const migrated = await migrate(directUrl, {
       onProgress,
-      check: checkOf(settings, acceptNewSecret),
+      check: async (database) => acceptNewSecret || checkSecrets(database, settings.APP_SECRETS),
       finish: (database) => registerMigratedSecrets(database, settings.APP_SECRETS, { acceptNewest: acceptNewSecret }),
     });
     if (!settings.DATABASE_PREPARED) {
@@ -29,13 +29,10 @@ export const prepareDatabase = (
 
 /** Returns the migrations that `prepareDatabase` would apply. Changes nothing. Throws a CommandFailure. */
 export const planDatabase = (settings: SettingsWithDatabase, { acceptNewSecret = false } = {}) =>
-  withoutPooler(settings, (directUrl) => planMigrations(directUrl, { check: checkOf(settings, acceptNewSecret) }));
-
-const checkOf =
-  ({ APP_SECRETS }: SettingsWithDatabase, acceptNewSecret: boolean) =>
-  async (database: Queryable) => {
-    if (!acceptNewSecret) await checkSecrets(database, APP_SECRETS);
-  };
+  withoutPooler(settings, (directUrl) => {
+    const check = async (database: Queryable) => acceptNewSecret || checkSecrets(database, settings.APP_SECRETS);
+    return planMigrations(directUrl, { check });
+  });
 
 async function withoutPooler<Result>(
   { DATABASE_URL, DATABASE_DIRECT_URL: databaseUrl = DATABASE_URL }: SettingsWithDatabase,

@@ -24,9 +24,7 @@ export async function startGateway(options: {
   mailer?: Mailer | undefined;
 }) {
   const { settings, log } = options;
-  const tracing = isTraced(settings)
-    ? (await loadTracing()).startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG)
-    : undefined;
+  const tracing = await openTracing(settings, log);
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
   const onDatabaseError = metrics?.onDatabaseError;
   const { services, close } = await openServices(settings, log, {
@@ -88,14 +86,13 @@ export async function startGateway(options: {
   }
 }
 
-const isTraced = (settings: Settings) =>
-  !settings.OTEL_SDK_DISABLED &&
-  (settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
-
-/** Loads OpenTelemetry, whose packages are optional dependencies. */
-async function loadTracing() {
+/** Starts tracing if the settings enable it. Loads OpenTelemetry, whose packages are optional dependencies. */
+async function openTracing(settings: Settings, log: Logger) {
+  const receiver = settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  if (settings.OTEL_SDK_DISABLED || receiver === undefined) return undefined;
   try {
-    return await import("../internal/tracing.js");
+    const { startTracing } = await import("../internal/tracing.js");
+    return startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new SettingsError(

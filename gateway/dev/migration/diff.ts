@@ -13,8 +13,21 @@ import { openSession } from "../../../prisma/session.js";
  * Returns the SQL that brings the migrations up to schema.prisma, or to the given `schema`; empty if they are equal. Applies
  * the migrations to a temporary database on the server at `url`, so the role needs CREATEDB.
  */
-export const diffSchema = (url: string, schema?: string): Promise<string> =>
-  withTemporaryDatabase(url, (database) => diffDatabase(database, schema));
+export async function diffSchema(url: string, schema?: string): Promise<string> {
+  const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
+  const database = new URL(url);
+  database.pathname = name;
+  const server = new pg.Client({ connectionString: url });
+  await server.connect();
+  try {
+    await server.query(`CREATE DATABASE "${name}"`);
+    await migrate(database.href);
+    return await diffDatabase(database.href, schema);
+  } finally {
+    await server.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
+    await server.end();
+  }
+}
 
 async function diffDatabase(url: string, schema?: string): Promise<string> {
   const content = normalizeDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
@@ -78,23 +91,6 @@ const { Character, CharacterArray } = ColumnTypeEnum;
 // Both produce the same column default, but with now() Prisma's client sends the time. The engine reads either back as
 // now() and would always report a difference.
 const normalizeDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
-
-/** Runs `work` with the URL of a new database that has all migrations, and drops it. */
-async function withTemporaryDatabase<Result>(url: string, work: (url: string) => Promise<Result>): Promise<Result> {
-  const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
-  const database = new URL(url);
-  database.pathname = name;
-  const server = new pg.Client({ connectionString: url });
-  await server.connect();
-  try {
-    await server.query(`CREATE DATABASE "${name}"`);
-    await migrate(database.href);
-    return await work(database.href);
-  } finally {
-    await server.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
-    await server.end();
-  }
-}
 
 type Engine = typeof import("@prisma/schema-engine-wasm/schema_engine_bg");
 
