@@ -30,12 +30,12 @@ ${groups.map(
   ({ name, description, endpoints, objects }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
 <p>${description}</p>
 ${endpoints.map((endpoint) => endpointArticle(document, markdown, endpoint))}
-${objects.map((object) => objectArticle(document, markdown, object))}`,
+${objects.map(([object, schema]) => objectArticle(markdown, object, schema))}`,
 )}`;
   const sections = groups.flatMap(({ name, description, endpoints, objects }) => [
     { id: name, title: name, level: 2, text: description },
     ...endpoints.map((endpoint) => endpointSection(document, endpoint)),
-    ...objects.map((object) => objectSection(document, object)),
+    ...objects.map(([object, schema]) => objectSection(object, schema)),
   ]);
   return { content, sections: [...INTRODUCTION, ...sections] };
 }
@@ -61,10 +61,10 @@ function groupsOf(document: OpenApiDocument) {
   });
 }
 
-/** Names of the schemas that the operations return. */
-function objectsOf({ components }: OpenApiDocument, endpoints: Endpoint[]): string[] {
+/** The schemas that the operations return, by name. */
+function objectsOf({ components }: OpenApiDocument, endpoints: Endpoint[]): [name: string, schema: Schema][] {
   const refs = endpoints.map(({ operation }) => successOf(operation.responses).body?.schema.$ref);
-  return Object.keys(components.schemas).filter((name) => refs.some((ref) => ref && nameOf(ref) === name));
+  return Object.entries(components.schemas).filter(([name]) => refs.some((ref) => ref && nameOf(ref) === name));
 }
 
 function successOf(responses: Record<string, Response>) {
@@ -141,14 +141,11 @@ function ownHeaders({ components }: OpenApiDocument, response: Response | undefi
     });
 }
 
-function objectArticle({ components }: OpenApiDocument, markdown: Markdown, name: string): Html {
-  const schema = components.schemas[name] ?? {};
-  return html`<article class="object">
+const objectArticle = (markdown: Markdown, name: string, schema: Schema): Html => html`<article class="object">
 <h3 id="${name}"><a href="#${name}">${name}</a></h3>
 <p>${markdown.inline(schema.description ?? "")}</p>
 ${fieldList(markdown, "Fields", fieldsOf(schema), false)}
 </article>`;
-}
 
 const words = (fields: readonly Field[]) =>
   fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
@@ -165,7 +162,9 @@ function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section
   };
 }
 
-function objectSection({ components }: OpenApiDocument, name: string): Section {
-  const schema = components.schemas[name] ?? {};
-  return { id: name, title: name, level: 3, text: `${schema.description} ${words(fieldsOf(schema))}` };
-}
+const objectSection = (name: string, schema: Schema): Section => ({
+  id: name,
+  title: name,
+  level: 3,
+  text: `${schema.description} ${words(fieldsOf(schema))}`,
+});
