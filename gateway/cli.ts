@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
-import { describeUsage } from "./cli/usage.js";
-import { buildProgram } from "./commands/program.js";
+import { buildProgram, describeUsage } from "./commands/program.js";
 
 const USAGE_EXIT_CODE = 2;
 

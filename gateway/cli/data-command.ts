@@ -1,11 +1,11 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Caller } from "../../server/caller.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
-import type { FindUser } from "./call-core.js";
 import type { Wording } from "./failure.js";
 import { notes } from "./help.js";
 import { formatRecord, print, withJson } from "./print.js";
-import { parseWholeNumber } from "./values.js";
+import type { FindUser } from "./services.js";
+import { wholeNumberFrom } from "./values.js";
 
 export const DATABASE_HELP = `\
 Uses the database in DATABASE_URL with APP_SECRETS. Unless NODE_ENV is "production", they default to those of a
@@ -29,17 +29,9 @@ interface DataCommand<Given, Result> extends Wording {
 export function addDataCommand<Given, Result extends object>(
   parent: Command,
   usage: string,
-  {
-    description,
-    options = [],
-    help,
-    check,
-    call,
-    text = formatRecord,
-    problem,
-    ...wording
-  }: DataCommand<Given, Result>,
+  definition: DataCommand<Given, Result>,
 ): Command {
+  const { description, options = [], help, check, call, text = formatRecord, problem, ...wording } = definition;
   const command = withJson(parent.command(usage)).description(description).addHelpText("after", notes(DATABASE_HELP));
   for (const option of options) command.addOption(option);
   if (help) command.addHelpText("after", notes(help));
@@ -48,7 +40,7 @@ export function addDataCommand<Given, Result extends object>(
     const args = command.registeredArguments.map((argument, index) => [argument.name(), command.args[index]]);
     const given: Given = { ...options, ...Object.fromEntries(args) };
     check?.({ ...given, json });
-    const { callCore } = await import("./call-core.js");
+    const { callCore } = await import("./services.js");
     const result = await callCore((core, findUser) => call(core, given, findUser), wording);
     const printed = text(result, given);
     if (printed !== undefined) print(command, result, printed);
@@ -81,7 +73,7 @@ export const addListCommand = <Given, Item, Page extends { items: Item[]; nextCu
     ...list,
     options: [
       new Option("--limit <number>", `number of results, at most ${MAX_LIMIT}`)
-        .argParser(parseLimit)
+        .argParser(wholeNumberFrom(1, MAX_LIMIT))
         .default(DEFAULT_LIMIT),
       new Option("--after <cursor>", "show the next page: the cursor printed after the previous one"),
       ...options,
@@ -93,12 +85,6 @@ export const addListCommand = <Given, Item, Page extends { items: Item[]; nextCu
       return `${table(items, given)}${next}`;
     },
   });
-
-function parseLimit(text: string): number {
-  const number = parseWholeNumber(text);
-  if (number < 1 || number > MAX_LIMIT) throw new InvalidArgumentError(`It must be from 1 to ${MAX_LIMIT}.`);
-  return number;
-}
 
 /** An option that must be given. */
 export const required = (flags: string, description: string): Option =>

@@ -37,6 +37,3 @@ function requireDatabase(settings: Settings, orDev = ""): SettingsWithDatabase {
 
 const DATABASE_URL_MISSING =
   "DATABASE_URL is not set: set it to the database to use, such as postgres://user:password@localhost/guest_forms";
-
-/** Whether PORT is set, so that no other port may be used. */
-export const isPortSet = () => Boolean(process.env.PORT);

@@ -25,14 +25,8 @@ export function formatTable<Row extends object>(
   if (rows.length === 0) return none;
   const lines = [columns.map(formatHeading), ...rows.map((row) => columns.map((column) => formatCell(row[column])))];
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line
-        .map((text, index) => text.padEnd(widths[index] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+  const pad = (text: string, index: number) => text.padEnd(widths[index] ?? 0);
+  return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
 }
 
 const formatHeading = (name: string) => name.replace(/[A-Z]/g, (capital) => ` ${capital}`).toUpperCase();

@@ -1,37 +1,33 @@
 const WIDTH = 30;
 
-type Output = Pick<NodeJS.WriteStream, "write" | "isTTY">;
-
-/** Counts what is done. On a terminal, it draws a bar and redraws it in place. */
+/** Counts what is done. If standard error is a terminal, it draws a bar there and redraws it in place. */
 export class Progress {
   done = 0;
   readonly total: number;
-  private readonly unit: string;
-  private readonly output: Output;
-  private drawn = "";
+  readonly #unit: string;
+  #drawn = "";
 
-  constructor(total: number, output: Output = process.stderr, unit = "rows") {
+  constructor(total: number, unit = "rows") {
     this.total = total;
-    this.unit = unit;
-    this.output = output;
+    this.#unit = unit;
   }
 
   add(count: number): void {
     this.done += count;
     const bar = "#".repeat(Math.floor((WIDTH * this.done) / this.total)).padEnd(WIDTH, ".");
-    this.draw(`[${bar}] ${this.done} of ${this.total} ${this.unit}`);
+    this.#draw(`[${bar}] ${this.done} of ${this.total} ${this.#unit}`);
   }
 
   /** Removes the bar. */
   end(): void {
-    if (this.drawn === "") return;
-    this.draw("");
-    this.output.write("\r");
+    if (this.#drawn === "") return;
+    this.#draw("");
+    process.stderr.write("\r");
   }
 
-  private draw(text: string): void {
-    if (!this.output.isTTY) return;
-    this.output.write(`\r${text.padEnd(this.drawn.length)}`);
-    this.drawn = text;
+  #draw(text: string): void {
+    if (!process.stderr.isTTY) return;
+    process.stderr.write(`\r${text.padEnd(this.#drawn.length)}`);
+    this.#drawn = text;
   }
 }

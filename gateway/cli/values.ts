@@ -12,11 +12,15 @@ export const parseWholeNumberOrNone = (text: string): NumberOrNone => (text === 
 
 export const noneToNull = <Value>(value: Value | "none"): Value | null => (value === "none" ? null : value);
 
-export function parsePort(text: string): number {
-  const number = parseWholeNumber(text);
-  if (number < 0 || number > 65_535) throw new InvalidArgumentError("It must be from 0 to 65535.");
-  return number;
-}
+/** Returns a parser of whole numbers in this range. */
+export const wholeNumberFrom =
+  (min: number, max?: number) =>
+  (text: string): number => {
+    const number = parseWholeNumber(text);
+    const range = max === undefined ? `at least ${min}` : `from ${min} to ${max}`;
+    if (number < min || number > (max ?? number)) throw new InvalidArgumentError(`It must be ${range}.`);
+    return number;
+  };
 
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -1,14 +1,15 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
+import { SettingsError } from "../../server/config.js";
 import { DATABASE_HELP } from "../cli/data-command.js";
 import { notes } from "../cli/help.js";
-import { withJson } from "../cli/print.js";
-import { parseWholeNumber } from "../cli/values.js";
-import type { DoctorOptions } from "./actions/doctor.js";
+import { print, withJson } from "../cli/print.js";
+import { wholeNumberFrom } from "../cli/values.js";
+import type { Report } from "../doctor/examine.js";
 
 export function addDoctor(program: Command): void {
   withJson(program.command("doctor"))
     .description("check the settings, the database and other dependencies, and suggest fixes")
-    .option("--processes <number>", "gateway processes, on all machines together", parseProcesses, 1)
+    .option("--processes <number>", "gateway processes, on all machines together", wholeNumberFrom(1), 1)
     .option("--no-worker", "the processes run as `serve --no-worker`")
     .addHelpText(
       "after",
@@ -22,13 +23,31 @@ Example:
   guest-forms doctor --processes 8`),
     )
     .action(async (options: DoctorOptions, command: Command) => {
-      const { doctor } = await import("./actions/doctor.js");
-      await doctor(options, command);
+      const checks = await runChecks(options);
+      const ok = checks.every(({ status }) => status !== "failed");
+      print(command, { ok, checks }, formatReports(checks));
+      if (!ok) process.exitCode = 1;
     });
 }
 
-function parseProcesses(text: string): number {
-  const number = parseWholeNumber(text);
-  if (number < 1) throw new InvalidArgumentError("It must be at least 1.");
-  return number;
+interface DoctorOptions {
+  processes: number;
+  worker: boolean;
+}
+
+/** Invalid settings are a failed check. */
+async function runChecks(options: DoctorOptions): Promise<Report[]> {
+  const { readSettingsOrDev } = await import("../cli/environment.js");
+  const { examine } = await import("../doctor/examine.js");
+  try {
+    return await examine({ settings: readSettingsOrDev(), env: process.env, ...options });
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return [{ name: "settings", status: "failed", message: error.message.replaceAll("\n", " ") }];
+  }
+}
+
+function formatReports(checks: Report[]): string {
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  return checks.map(({ status, name, message }) => `${status.padEnd(7)}  ${name.padEnd(width)}  ${message}`).join("\n");
 }

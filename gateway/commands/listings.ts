@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import type { Caller } from "../../server/caller.js";
 import { addDataCommand, addListCommand, required } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 import { type NumberOrNone, noneToNull, parseWholeNumber, parseWholeNumberOrNone } from "../cli/values.js";
@@ -13,26 +14,17 @@ const PLACE = {
   "--timezone <name>": "IANA time zone, such as Europe/Berlin",
 };
 
-interface Place {
-  title: string;
-  address: string;
-  city: string;
-  country: string;
-  zipCode: string;
-  timezone: string;
-  district?: string;
-}
+type InputOf<Name extends "create" | "update"> = Parameters<Caller["listings"][Name]>[0];
+type Renamed = "maxPeopleInListing" | "allowPets" | "active";
 
-interface CreateOptions extends Place {
+interface CreateOptions extends Omit<InputOf<"create">, Renamed | "ownerId"> {
   owner: string;
   maxPeople?: number;
-  maxVehicles?: number;
   allowPets?: "true" | "false";
   inactive?: true;
 }
 
-interface UpdateOptions extends Partial<Place> {
-  id: string;
+interface UpdateOptions extends Omit<InputOf<"update">, Renamed | "maxVehicles"> {
   maxPeople?: NumberOrNone;
   maxVehicles?: NumberOrNone;
   allowPets?: keyof typeof ANSWERS;

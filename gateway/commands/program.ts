@@ -1,11 +1,9 @@
-import { Command } from "commander";
+import { Command, type CommanderError } from "commander";
 import { notes } from "../cli/help.js";
 import { PACKAGE } from "../process/package.js";
-import { addDev } from "./dev.js";
 import { addDoctor } from "./doctor.js";
-import { addExport } from "./export.js";
 import { addForms } from "./forms.js";
-import { addImport } from "./import.js";
+import { addExport, addImport } from "./import-export.js";
 import { addKeys } from "./keys.js";
 import { addListings } from "./listings.js";
 import { addMembers } from "./members.js";
@@ -13,10 +11,9 @@ import { addMigrate } from "./migrate.js";
 import { addNotifications } from "./notifications.js";
 import { addPeople } from "./people.js";
 import { addSecrets } from "./secrets.js";
-import { addServe } from "./serve.js";
+import { addDev, addServe, addWorker } from "./serve.js";
 import { addTrace } from "./trace.js";
 import { addUsers } from "./users.js";
-import { addWorker } from "./worker.js";
 
 /** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
@@ -55,3 +52,16 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addTrace(program);
   return program;
 }
+
+/** One line about a usage error, with commander's suggestion for a typo. Undefined if help was shown instead. */
+export function describeUsage(program: Command, args: string[], error: CommanderError): string | undefined {
+  if (error.code === "commander.help") return undefined;
+  const message = error.message.replace(/^error: /, "").replace("\n", " ");
+  if (!/^unknown (command|option) '.+'$/.test(message)) return message;
+  let command = program;
+  for (const word of args) command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
+  return `${message}: see ${commandPath(command)} --help`;
+}
+
+const commandPath = (command: Command): string =>
+  command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();

@@ -1,7 +1,9 @@
 import type { Command } from "commander";
+import type { Caller } from "../../server/caller.js";
 import type { SecretsStatus, SecretUse } from "../../server/rotation/schema.js";
 import { addDataCommand } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
+import { Progress } from "../cli/progress.js";
 
 const optionNames = { APP_SECRETS: "APP_SECRETS" };
 
@@ -34,14 +36,28 @@ until the stay is over. Then prints what \`secrets status\` prints.
 
 Example:
   guest-forms secrets reencrypt`,
-    call: async (core) => {
-      const { reencryptAll } = await import("./actions/reencrypt.js");
-      return { ...(await reencryptAll(core)), ...(await core.secrets.status({})) };
-    },
+    call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
       `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
     optionNames,
   });
+}
+
+/** Renews everything, batch by batch. */
+async function reencryptAll(core: Caller) {
+  const renewed = { addresses: 0, creates: 0 };
+  const progress = new Progress(100, "%");
+  for (let after: string | undefined, isDone = false; !isDone; ) {
+    const { next, addresses, creates } = await core.secrets.reencrypt({ after });
+    renewed.addresses += addresses;
+    renewed.creates += creates;
+    // Ids are random, and read in order.
+    progress.add((next ? Math.floor((100 * Number.parseInt(next.slice(0, 4), 16)) / 0x10000) : 100) - progress.done);
+    after = next ?? undefined;
+    isDone = next === null;
+  }
+  progress.end();
+  return { renewed };
 }
 
 /** `ofCreates`: what to say about creates that need an older secret. */

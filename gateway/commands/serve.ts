@@ -1,14 +1,18 @@
 import type { Command } from "commander";
-import { notes } from "../cli/help.js";
+import { notes, settingsNotes } from "../cli/help.js";
 import { withJson } from "../cli/print.js";
-import { settingsNotes } from "../cli/settings-help.js";
-import { parsePort } from "../cli/values.js";
+import { wholeNumberFrom } from "../cli/values.js";
+import type { DevOptions } from "../run/dev.js";
 import type { ServeOptions } from "../run/serve.js";
 
 /** Adds `--port` and `--host`, the options of commands that listen. */
-export const withAddress = (command: Command): Command =>
+const withAddress = (command: Command): Command =>
   command
-    .option("--port <number>", "port to listen on, 0 for any free port (default: PORT, or 3000)", parsePort)
+    .option(
+      "--port <number>",
+      "port to listen on, 0 for any free port (default: PORT, or 3000)",
+      wholeNumberFrom(0, 65_535),
+    )
     .option("--host <name>", "address to listen on (default: HOST, or 127.0.0.1)");
 
 export function addServe(program: Command): void {
@@ -30,5 +34,43 @@ Example:
     .action(async (options: ServeOptions, command: Command) => {
       const { serve } = await import("../run/serve.js");
       await serve(options, command);
+    });
+}
+
+export function addWorker(program: Command): void {
+  withJson(program.command("worker"))
+    .description("run only the notification worker, next to `serve --no-worker`")
+    .addHelpText(
+      "after",
+      notes(`
+Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: notifications being sent are finished (at
+most DRAIN_SECONDS).`),
+    )
+    .addHelpText("after", settingsNotes)
+    .action(async (_options: object, command: Command) => {
+      const { sendNotifications } = await import("../run/worker.js");
+      await sendNotifications(command);
+    });
+}
+
+export function addDev(program: Command): void {
+  withAddress(withJson(program.command("dev")))
+    .description("run the service with demo data on an embedded Postgres, without any setup")
+    .option("--fresh", "delete the database and demo keys in .data/ and create new ones")
+    .addHelpText(
+      "after",
+      notes(`
+Keeps its data in .data/ in the current folder for the next start: the database (unless DATABASE_URL is set), and two
+demo keys in .data/demo.json. While it runs, other commands started in this folder use its database. Without SMTP_URL,
+notifications are printed to standard error. If port 3000 is in use, and neither PORT nor --port is set, it uses the
+next free port. Ctrl-C stops it gracefully; a second Ctrl-C stops it immediately.
+
+Example:
+  guest-forms dev --port 4000`),
+    )
+    .addHelpText("after", settingsNotes)
+    .action(async (options: DevOptions, command: Command) => {
+      const { dev } = await import("../run/dev.js");
+      await dev(options, command);
     });
 }

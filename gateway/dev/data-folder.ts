@@ -3,55 +3,45 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { join } from "node:path";
 import type { SavedDemo } from "./demo.js";
 
-/** Where `dev` keeps its database, demo keys, database URL and application secret. */
-const dataFolder = () => join(process.cwd(), ".data");
-
-/** Holds the URL of the embedded database while `dev` runs, for the other commands. */
-const databaseUrlFile = () => join(dataFolder(), "database-url");
-
-/** Holds the APP_SECRETS of `dev`, for the other commands too. */
-const appSecretFile = () => join(dataFolder(), "app-secret");
-
-const demoFile = () => join(dataFolder(), "demo.json");
+/** A file in `.data/`, where `dev` keeps its database and demo keys, and for the other commands its database URL and secret. */
+const fileAt = (name: "" | ".gitignore" | "postgres" | "database-url" | "app-secret" | "demo.json") =>
+  join(process.cwd(), ".data", name);
 
 /** Creates `.data/` with a .gitignore that excludes all of it. */
 export function makeDataFolder(): void {
-  const folder = dataFolder();
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, ".gitignore"), "*\n");
+  mkdirSync(fileAt(""), { recursive: true });
+  writeFileSync(fileAt(".gitignore"), "*\n");
 }
 
-export const databaseFolder = () => join(dataFolder(), "postgres");
+export const databaseFolder = () => fileAt("postgres");
 
-export const removeDemo = () => rmSync(demoFile(), { force: true });
+export const removeDemo = () => rmSync(fileAt("demo.json"), { force: true });
 
-/** The keys saved by an earlier start; empty if the file is missing or invalid. */
+/** The keys saved by an earlier start; none if the file is missing or malformed. */
 export function readDemo(): Partial<SavedDemo> {
   try {
-    return Object.fromEntries(
-      Object.entries(JSON.parse(readFileSync(demoFile(), "utf8"))).filter(([, part]) => typeof part === "string"),
-    );
+    return JSON.parse(readFileSync(fileAt("demo.json"), "utf8")) ?? {};
   } catch {
     return {};
   }
 }
 
-export const saveDemo = (demo: SavedDemo) => writePrivately(demoFile(), `${JSON.stringify(demo, null, 2)}\n`);
+export const saveDemo = (demo: SavedDemo) => writePrivately(fileAt("demo.json"), `${JSON.stringify(demo, null, 2)}\n`);
 
-export const saveDatabaseUrl = (url: string) => writePrivately(databaseUrlFile(), `${url}\n`);
+export const saveDatabaseUrl = (url: string) => writePrivately(fileAt("database-url"), `${url}\n`);
 
-export const removeDatabaseUrl = () => rmSync(databaseUrlFile(), { force: true });
+export const removeDatabaseUrl = () => rmSync(fileAt("database-url"), { force: true });
 
-export const readDatabaseUrl = (): string | undefined => readOwnFile(databaseUrlFile());
+export const readDatabaseUrl = (): string | undefined => readOwnFile(fileAt("database-url"));
 
-export const readAppSecret = (): string | undefined => readOwnFile(appSecretFile());
+export const readAppSecret = (): string | undefined => readOwnFile(fileAt("app-secret"));
 
 /** Returns the saved application secret; makes one if there is none. */
 export function ensureAppSecret(): string {
   const saved = readAppSecret();
   if (saved) return saved;
   const secret = randomBytes(32).toString("base64url");
-  writePrivately(appSecretFile(), `${secret}\n`);
+  writePrivately(fileAt("app-secret"), `${secret}\n`);
   return secret;
 }
 

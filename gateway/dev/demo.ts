@@ -1,9 +1,8 @@
-import { randomBytes } from "node:crypto";
 import type { Services } from "../../server/access/context.js";
-import { createCaller } from "../../server/caller.js";
+import { type Caller, createCaller } from "../../server/caller.js";
 import type { KeyMode } from "../../server/constants.js";
 import { ServiceError } from "../../server/errors.js";
-import { type Authenticator, keyAuthenticator } from "../../server/keys/authenticator.js";
+import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import type { Listing } from "../../server/listings/schema.js";
 
 /** Saved between starts because a key is shown only when it is issued. */
@@ -17,10 +16,15 @@ export interface Demo extends SavedDemo {
   listings: Listing[];
 }
 
+type Definition = Omit<Parameters<Caller["listings"]["create"]>[0], "ownerId"> & {
+  stays: { from: number; nights: number; guests: number; status?: string }[];
+};
+
 const LABEL = "guest-forms demo";
 const DAY_MS = 86_400_000;
 
-const LISTINGS = [
+/** The `from` of a stay is in days from today, and its `status` defaults to SENT. */
+const LISTINGS: Definition[] = [
   {
     title: "Loft by the canal",
     address: "Kanalweg 7",
@@ -32,6 +36,13 @@ const LISTINGS = [
     maxPeopleInListing: 4,
     maxVehicles: 1,
     allowPets: true,
+    stays: [
+      { from: -14, nights: 5, guests: 2, status: "CHECKED_OUT" },
+      { from: 3, nights: 4, guests: 3, status: "ACCEPTED" },
+      { from: 10, nights: 2, guests: 1, status: "COMPLETED" },
+      { from: 21, nights: 7, guests: 4 },
+      { from: 40, nights: 3, guests: 2, status: "ON_HOLD" },
+    ],
   },
   {
     title: "Cottage on the cliff",
@@ -42,6 +53,10 @@ const LISTINGS = [
     timezone: "Europe/London",
     maxPeopleInListing: 6,
     allowPets: false,
+    stays: [
+      { from: 5, nights: 6, guests: 5, status: "REJECTED" },
+      { from: 16, nights: 7, guests: 2 },
+    ],
   },
   {
     title: "Attic under repair",
@@ -51,23 +66,9 @@ const LISTINGS = [
     zipCode: "1200-385",
     timezone: "Europe/Lisbon",
     active: false,
+    stays: [],
   },
 ];
-
-/** Stays per listing title; `from` is in days from today, and `status` defaults to SENT. */
-const STAYS: Record<string, { from: number; nights: number; guests: number; status?: string }[]> = {
-  "Loft by the canal": [
-    { from: -14, nights: 5, guests: 2, status: "CHECKED_OUT" },
-    { from: 3, nights: 4, guests: 3, status: "ACCEPTED" },
-    { from: 10, nights: 2, guests: 1, status: "COMPLETED" },
-    { from: 21, nights: 7, guests: 4 },
-    { from: 40, nights: 3, guests: 2, status: "ON_HOLD" },
-  ],
-  "Cottage on the cliff": [
-    { from: 5, nights: 6, guests: 5, status: "REJECTED" },
-    { from: 16, nights: 7, guests: 2 },
-  ],
-};
 
 /**
  * Creates demo data through the core: a key holder with three listings, forms and a key of each mode. Existing data is
@@ -80,7 +81,7 @@ export async function prepareDemo(
 ): Promise<Demo> {
   const operator = createCaller(services, { kind: "operator" });
   const authenticate = keyAuthenticator(services);
-  const holderId = await findHolder(services, authenticate, saved);
+  const holderId = await findHolder(operator);
   const reuseOrIssueKey = async (mode: KeyMode, key: string | undefined) => {
     const principal = key && (await authenticate(key));
     if (principal && principal.userId === holderId && principal.mode === mode) return key;
@@ -91,56 +92,36 @@ export async function prepareDemo(
     readOnlyKey: await reuseOrIssueKey("READ_ONLY", saved.readOnlyKey),
   };
   save(keys);
-  const listings = await prepareListings(services, holderId);
-  for (const listing of listings) await addStays(services, holderId, listing);
+  const holder = createCaller(services, { kind: "user", userId: holderId });
+  const listings = await prepareListings(operator, holder, holderId);
   return { ...keys, listings: listings.filter(({ active }) => active) };
 }
 
-/** The demo key holder, found by a saved key or a key's label; a new user if there is none. */
-async function findHolder(services: Services, authenticate: Authenticator, saved: Partial<SavedDemo>): Promise<string> {
-  for (const key of [saved.readWriteKey, saved.readOnlyKey]) {
-    const principal = key && (await authenticate(key));
-    if (principal) return principal.userId;
-  }
-  const labelled = await services.db.prisma.apiKey.findFirst({
-    where: { label: LABEL },
-    select: { userId: true },
-  });
-  return labelled?.userId ?? createHolder(services);
-}
-
-async function createHolder(services: Services): Promise<string> {
-  const { users } = createCaller(services, { kind: "operator" });
-  const create = (email: string) => users.create({ email, name: "Demo Host" });
-  const { id } = await create("demo.host@example.com").catch((error) => {
+/** Returns the demo key holder; creates one at the first start. */
+async function findHolder({ users }: Caller): Promise<string> {
+  const email = "demo.host@example.com";
+  const { id } = await users.create({ email, name: "Demo Host" }).catch((error) => {
     if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
-    // The address is taken by an interrupted start or another user.
-    return create(`demo.host.${randomBytes(4).toString("hex")}@example.com`);
+    // An earlier start has created it.
+    return users.find({ email });
   });
   return id;
 }
 
-async function prepareListings(services: Services, holderId: string): Promise<Listing[]> {
-  const operator = createCaller(services, { kind: "operator" });
-  const holder = createCaller(services, { kind: "user", userId: holderId });
+async function prepareListings(operator: Caller, holder: Caller, ownerId: string): Promise<Listing[]> {
   const { items } = await holder.listings.list({ limit: 100 });
   const listings: Listing[] = [];
-  for (const definition of LISTINGS) {
+  for (const { stays, ...definition } of LISTINGS) {
     const existing = items.find(({ title }) => title === definition.title);
-    listings.push(existing ?? (await operator.listings.create({ ownerId: holderId, ...definition })));
+    const listing = existing ?? (await operator.listings.create({ ownerId, ...definition }));
+    listings.push(listing);
+    const forms = await holder.forms.list({ listingId: listing.id, limit: 1 });
+    for (const { from, nights, guests, status } of forms.items.length > 0 ? [] : stays) {
+      const form = await holder.forms.create(formInput(listing, from, nights, guests));
+      if (status) await operator.forms.setStatus({ id: form.id, status, force: true });
+    }
   }
   return listings;
-}
-
-async function addStays(services: Services, holderId: string, listing: Listing): Promise<void> {
-  const { forms } = createCaller(services, { kind: "user", userId: holderId });
-  const operator = createCaller(services, { kind: "operator" });
-  const { items } = await forms.list({ listingId: listing.id, limit: 1 });
-  if (items.length > 0) return;
-  for (const { from, nights, guests, status } of STAYS[listing.title] ?? []) {
-    const form = await forms.create(formInput(listing, from, nights, guests));
-    if (status) await operator.forms.setStatus({ id: form.id, status, force: true });
-  }
 }
 
 /** Form input with check-in at 15:00 UTC `from` days from today, and check-out at 10:00 after `nights`. */

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import {
   chmod,
   chown,
@@ -19,15 +20,7 @@ import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
 import { PACKAGE } from "../process/package.js";
 
-/** The files and spawn options of one embedded database. */
-export interface Installation {
-  /** Contains Postgres' data directory `cluster`, the superuser's `password` and Postgres' `log`. */
-  folder: string;
-  /** Folder of the executables. */
-  bin: string;
-  /** For `spawn`. Sets another user if the caller is root, because Postgres refuses to run as root. */
-  spawnOptions: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
-}
+export type Installation = Awaited<ReturnType<typeof install>>;
 
 /** Finds the executables and the data folder, and creates the database if there is none. */
 export async function install(dataDir: string, durable: boolean, onProgress: (line: string) => void) {
@@ -37,9 +30,16 @@ export async function install(dataDir: string, durable: boolean, onProgress: (li
   const folder = await findFolder(dataDir, user !== undefined);
   // The server's user may have no access to the caller's working directory.
   const cwd = process.platform === "win32" ? process.cwd() : "/";
-  const spawnOptions = { ...user, cwd, env: { ...process.env, LC_ALL: "C" } };
-  const installation: Installation = { folder, bin, spawnOptions };
-  if (!(await exists(join(folder, "cluster")))) {
+  const env: NodeJS.ProcessEnv = { ...process.env, LC_ALL: "C" };
+  const installation = {
+    /** Contains Postgres' data directory `cluster`, the superuser's `password` and Postgres' `log`. */
+    folder,
+    /** Folder of the executables. */
+    bin,
+    /** For `spawn`. Sets another user if the caller is root, because Postgres refuses to run as root. */
+    spawnOptions: { ...user, cwd, env },
+  };
+  if (!existsSync(join(folder, "cluster"))) {
     onProgress(`Creating a database in ${folder}.`);
     await create(installation, durable);
   }
@@ -85,7 +85,7 @@ async function findExecutables(copyFolder: string, forOtherUser: boolean): Promi
   if (isLinked && (!forOtherUser || (await isWorldReachable(join(native, "bin"))))) return join(native, "bin");
   const { version } = JSON.parse(await readFile(join(native, "../package.json"), "utf8"));
   const copy = join(copyFolder, `postgres-${version}`);
-  if (!(await exists(copy))) {
+  if (!existsSync(copy)) {
     await mkdir(copyFolder, { recursive: true });
     if (forOtherUser) await chmod(copyFolder, 0o755);
     const draft = await mkdtemp(`${copy}.new-`);
@@ -101,7 +101,7 @@ async function makeLinks(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     const link = join(native, relative("native", target));
-    if (await exists(link)) continue;
+    if (existsSync(link)) continue;
     await symlink(relative(dirname(target), source), link).catch(ignoreErrors("EEXIST"));
   }
 }
@@ -149,12 +149,6 @@ async function create({ folder, bin, spawnOptions }: Installation, durable: bool
 }
 
 const run = promisify(execFile);
-
-const exists = (path: string) =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
 
 /** For `catch`: returns undefined if the error has one of the codes, otherwise rethrows it. */
 export const ignoreErrors =

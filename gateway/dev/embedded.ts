@@ -19,17 +19,7 @@ export interface EmbeddedOptions {
   onProgress?: (line: string) => void;
 }
 
-export interface EmbeddedServer {
-  /** postgres:// URL of the superuser and the database "postgres". */
-  url: string;
-  port: number;
-  /** `dataDir` with links resolved. */
-  dataDir: string;
-  /** The server's process id. */
-  pid: number;
-  /** Ends all sessions and the server. Idempotent. */
-  stop(): Promise<void>;
-}
+export type EmbeddedServer = Exclude<Awaited<ReturnType<typeof launch>>, string>;
 
 /**
  * Starts the PostgreSQL installed by npm. Its lock file prevents a second server on the same data folder. The server
@@ -40,12 +30,11 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   const dataDir = resolve(options.dataDir);
   try {
     const installation = await install(dataDir, options.durable, options.onProgress ?? (() => {}));
-    let port = options.port || (await freePort());
-    for (const since = Date.now(); ; ) {
+    for (let port = options.port || (await freePort()); ; ) {
+      await waitForLock(installation.folder);
       const outcome = await launch(installation, port, options);
       if (typeof outcome === "object") return outcome;
       if (outcome === "port taken") port = await freePort();
-      else await waitForLock(installation.folder, since);
     }
   } catch (error) {
     const { code, syscall, message } = error as NodeJS.ErrnoException;
@@ -61,9 +50,7 @@ const CANNOT_CHANGE_USER = "PostgreSQL refuses to run as root, and this process 
 export async function removeEmbedded(dataDir: string): Promise<void> {
   const folder = await realpath(dataDir).catch(ignoreErrors("ENOENT"));
   if (!folder) return;
-  for (const since = Date.now(); await isInUse(folder); await sleep(100)) {
-    if (Date.now() - since > LOCK_TIMEOUT_MS) throw inUseError(folder);
-  }
+  await waitForLock(folder);
   for (const path of [folder, dataDir]) await rm(path, { recursive: true, force: true });
 }
 
@@ -81,7 +68,7 @@ async function launch(
   { folder, bin, spawnOptions }: Installation,
   port: number,
   { durable, settings }: EmbeddedOptions,
-): Promise<EmbeddedServer | "port taken" | "locked"> {
+) {
   const all = {
     ...(durable ? {} : NOT_DURABLE),
     ...settings,
@@ -108,7 +95,7 @@ async function launch(
   });
   exited.catch(() => {});
   await log.close();
-  for (let lock: Lock | undefined; lock?.pid !== child.pid || lock?.state !== "ready"; ) {
+  for (let lock = await readLock(folder); lock?.pid !== child.pid || lock?.state !== "ready"; ) {
     if (hasExited) {
       await exited;
       return readStartFailure((await readFile(path)).subarray(size).toString("utf8"), folder);
@@ -127,10 +114,13 @@ async function launch(
   };
   let stopping: Promise<void> | undefined;
   return {
+    /** Of the superuser and the database "postgres". */
     url: `postgres://postgres:${await readFile(join(folder, "password"), "utf8")}@127.0.0.1:${port}/postgres`,
     port,
     pid: Number(child.pid),
+    /** The data folder with links resolved. */
     dataDir: folder,
+    /** Ends all sessions and the server. Idempotent. */
     stop: () => {
       stopping ??= stop();
       return stopping;
@@ -150,39 +140,28 @@ const LOCK_TIMEOUT_MS = 2_000;
 const STOP_TIMEOUT_MS = 60_000;
 
 /** Waits for another server on the folder, which may be stopping. Throws if it is still running after the timeout. */
-async function waitForLock(folder: string, since: number): Promise<void> {
-  await sleep(100);
-  const lock = await readLock(folder);
-  if (Date.now() - since < (lock?.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) return;
-  if (lock && (await isListening(lock.port))) throw inUseError(folder);
-  // Remove a stale lock file whose process id was reused: Postgres would never start otherwise.
-  await rm(lockFile(folder), { force: true });
-}
-
-const inUseError = (folder: string) =>
-  new Error(`The database in ${folder} is in use by another process: stop that process first.`);
-
-interface Lock {
-  pid: number;
-  port: number;
-  /** "starting", "ready", "stopping" or "standby". */
-  state: string;
+async function waitForLock(folder: string): Promise<void> {
+  for (const since = Date.now(); ; await sleep(100)) {
+    const lock = await readLock(folder);
+    if (!lock || !isRunning(lock.pid)) return;
+    if (Date.now() - since < (lock.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) continue;
+    if (await isListening(lock.port)) {
+      throw new Error(`The database in ${folder} is in use by another process: stop that process first.`);
+    }
+    // A stale lock file whose process id was reused: Postgres would never start.
+    return rm(lockFile(folder), { force: true });
+  }
 }
 
 const lockFile = (folder: string) => join(folder, "cluster", "postmaster.pid");
 
 /** Reads Postgres' lock file, if there is one, as `pg_ctl` does. */
-async function readLock(folder: string): Promise<Lock | undefined> {
+async function readLock(folder: string) {
   const file = await readFile(lockFile(folder), "utf8").catch(ignoreErrors("ENOENT"));
   if (file === undefined) return undefined;
   const [pid, , , port, , , , state = ""] = file.split("\n");
+  // The state is "starting", "ready", "stopping" or "standby".
   return { pid: Number(pid), port: Number(port) || 1, state: state.trim() };
-}
-
-/** Checks both process id and port, because another process may have reused one of them after a crash. */
-async function isInUse(folder: string): Promise<boolean> {
-  const lock = await readLock(folder);
-  return lock !== undefined && isRunning(lock.pid) && isListening(lock.port);
 }
 
 function isRunning(pid: number): boolean {

@@ -1,22 +1,6 @@
+import { type Endpoint, type Field, fieldsOf, nameOf, type Schema, typesOf, valuesOf } from "../openapi/read.js";
 import { type Html, html } from "./html.js";
 import type { Markdown } from "./markdown.js";
-import { nameOf, type Schema } from "./openapi-types.js";
-
-export interface Field {
-  name: string;
-  schema: Schema;
-  description?: string | undefined;
-  required?: boolean | undefined;
-}
-
-/** The fields of an object's schema. */
-export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
-  Object.entries(properties).map(([name, schema]) => ({
-    name,
-    schema,
-    description: schema.description,
-    required: required.includes(name),
-  }));
 
 /** A list of parameters, body fields or headers under a heading; nothing if there are none. */
 export const fieldList = (markdown: Markdown, title: string, fields: readonly Field[], marksRequired = true) =>
@@ -25,7 +9,7 @@ export const fieldList = (markdown: Markdown, title: string, fields: readonly Fi
 <dl class="fields">${fields.map(({ name, schema, description, required }) => {
     const values = valuesOf(schema);
     return html`
-<div><dt><code>${name}</code> <span class="type">${typeOf(schema)}</span>${
+<div><dt><code>${name}</code> <span class="type">${describeType(schema)}</span>${
       marksRequired && required === true && html` <span class="required">required</span>`
     }</dt><dd>${description && markdown.inline(description)}${
       schema.default !== undefined && html` Default: <code>${String(schema.default)}</code>.`
@@ -33,16 +17,42 @@ export const fieldList = (markdown: Markdown, title: string, fields: readonly Fi
   })}
 </dl>`;
 
-const valuesOf = ({ enum: values, anyOf }: Schema): string[] =>
-  values ?? anyOf?.flatMap(({ enum: inner = [] }) => inner) ?? [];
-
 const FORMATS: Record<string, string> = { uuid: "UUID", "date-time": "date-time", email: "email" };
 
-function typeOf(schema: Schema): Html {
-  const { $ref, type, format, items, anyOf } = schema;
+function describeType(schema: Schema): Html {
+  const { $ref, format, items } = schema;
   if ($ref) return html`<a href="#${nameOf($ref)}">${nameOf($ref)}</a>`;
-  if (items) return html`array of ${typeOf(items)}`;
-  const types = [type ?? anyOf?.[0]?.type ?? "object"].flat();
-  const named = types.map((name) => (name === "string" && FORMATS[format ?? ""]) || name);
+  if (items) return html`array of ${describeType(items)}`;
+  const named = typesOf(schema).map((name) => (name === "string" && FORMATS[format ?? ""]) || name);
   return html`${named.join(" or ")}`;
+}
+
+/** A field for the API key. All such fields of the page have the same value. */
+export const keyField = (id: string): Html => html`<label for="${id}">API key</label>
+<input id="${id}" class="api-key" type="password" placeholder="grf_…" autocomplete="off" spellcheck="false">`;
+
+/** A form that sends a request of this operation (browser/try-it.js). */
+export function tryForm({ method, path, tag, operation }: Endpoint, body: Schema): Html {
+  const bodyFields = fieldsOf(body).map((field) => ({ ...field, in: "body" }));
+  const inputs = [...(operation.parameters ?? []), ...bodyFields];
+  const id = operation.operationId;
+  return html`<details class="try"><summary>Try it</summary>
+<form data-method="${method}" data-path="${path}" novalidate>
+${keyField(`${id}-key`)}
+${inputs.map((input) => {
+  const isId = input.name === "id" || input.name.endsWith("Id");
+  const example = input.schema.example;
+  return html`<label for="${id}-${input.name}">${input.name}${!input.required && html` <small>optional</small>`}</label>
+<input id="${id}-${input.name}" name="${input.name}" data-in="${input.in}" autocomplete="off" spellcheck="false"${
+    input.required && html` required`
+  }${typesOf(input.schema).includes("integer") && html` data-type="integer" inputmode="numeric"`}${
+    isId && html` list="${input.name === "id" ? tag.toLowerCase() : "listings"}"`
+  }${
+    example !== undefined && input.required && !isId && html` value="${String(example)}"`
+  }${example !== undefined && !input.required && html` placeholder="${String(example)}"`}>`;
+})}
+<button type="submit">Send request</button>
+<p class="status" role="status"></p>
+<pre class="answer" hidden></pre>
+</form></details>`;
 }

@@ -1,5 +1,4 @@
 import { Marked, type Token } from "marked";
-import { highlight } from "./highlight.js";
 import { escapeHtml, Html, html } from "./html.js";
 
 /** A heading and the text up to the next one. */
@@ -11,17 +10,13 @@ export interface Section {
   text: string;
 }
 
-export interface Markdown {
-  page(source: string): { content: Html; sections: Section[] };
-  /** One paragraph, without the `<p>`. */
-  inline(source: string): Html;
-}
+export type Markdown = ReturnType<typeof createMarkdown>;
 
 /** Like GitHub's, so that links between the guides work there too. */
 const slug = (title: string) => title.toLowerCase().replace(/[^\w]+/g, "-");
 
 /** Inline code that is a key of `links` becomes a link. */
-export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
+export function createMarkdown(links: ReadonlyMap<string, string>) {
   const marked = new Marked({
     renderer: {
       heading: ({ depth, text }) =>
@@ -45,16 +40,32 @@ export function createMarkdown(links: ReadonlyMap<string, string>): Markdown {
     },
   });
   return {
-    page(source) {
+    page(source: string) {
       const tokens = marked.lexer(source);
       return { content: new Html(marked.parser(tokens)), sections: sectionsOf(tokens) };
     },
-    inline: (source) => new Html(marked.parseInline(source, { async: false })),
+    /** One paragraph, without the `<p>`. */
+    inline: (source: string) => new Html(marked.parseInline(source, { async: false })),
   };
 }
 
 export const codeBlock = (source: string, language: string): Html =>
   html`<pre data-language="${language}"><code>${highlight(source)}</code></pre>`;
+
+const TOKEN =
+  /(?<comment>(?<=^|\s)(?:#|\/\/) .*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|(?<keyword>(?<![\w.$-])(?:async|await|const|def|echo|export|for|from|function|if|import|new|of|return|throw|with)(?![\w-]))/gm;
+
+/** Marks comments, strings and keywords, in all languages of the samples. */
+function highlight(source: string): Html {
+  const parts: Html[] = [];
+  let end = 0;
+  for (const match of source.matchAll(TOKEN)) {
+    const [kind = ""] = Object.entries(match.groups ?? {}).find(([, text]) => text !== undefined) ?? [];
+    parts.push(html`${source.slice(end, match.index)}<span class="${kind}">${match[0]}</span>`);
+    end = match.index + match[0].length;
+  }
+  return html`${parts}${source.slice(end)}`;
+}
 
 function sectionsOf(tokens: readonly Token[]): Section[] {
   const sections: Section[] = [];

@@ -1,15 +1,17 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
-import { type Guide, linkPages, readGuides } from "./guides.js";
+import { type OpenApiDocument, operationsOf } from "../openapi/read.js";
 import { type Html, html } from "./html.js";
 import { type Page, REFERENCE } from "./layout.js";
 import { createMarkdown, type Markdown } from "./markdown.js";
-import { type OpenApiDocument, operationsOf } from "./openapi-types.js";
 import { buildReference } from "./reference.js";
 
 /** Every page, in the order of the navigation. */
 export function buildPages(document: OpenApiDocument, introduction: string): Page[] {
   const markdown = createMarkdown(linksOf(document));
-  const guides = readGuides();
+  const guides = readGuides(markdown);
   const { summary } = document.info;
   return [
     {
@@ -19,7 +21,7 @@ export function buildPages(document: OpenApiDocument, introduction: string): Pag
       content: overview(document, guides, markdown.page(introduction).content),
       sections: [{ id: "", title: "Overview", level: 1, text: `${summary} ${introduction}` }],
     },
-    ...guides.map((guide) => guidePage(guide, markdown)),
+    ...guides,
     {
       path: REFERENCE,
       title: "API reference",
@@ -38,15 +40,29 @@ function linksOf(document: OpenApiDocument): Map<string, string> {
   return new Map([...codes, ...endpoints]);
 }
 
-const guidePage = ({ path, title, summary, source }: Guide, markdown: Markdown): Page => ({
-  path,
-  title,
-  summary,
-  ...markdown.page(linkPages(source, "")),
-  markdown: linkPages(source, ".md"),
-});
+/** The guides, in the order of their file names, and the contract. */
+function readGuides(markdown: Markdown): Page[] {
+  const folder = join(packageRoot(), "gateway", "docs");
+  const names = readdirSync(join(folder, "guides")).filter((name) => name.endsWith(".md"));
+  return [...names.sort().map((name) => `guides/${name}`), "contract.md"].map((file) => {
+    const source = readFileSync(join(folder, file), "utf8");
+    const [heading = "", summary = ""] = source.split(/\n{2,}/);
+    return {
+      path: `/docs/${basename(file, ".md").replace(/^\d+-/, "")}`,
+      title: heading.replace("# ", ""),
+      // The first paragraph is one sentence.
+      summary: summary.replaceAll("\n", " "),
+      ...markdown.page(linkPages(source, "")),
+      markdown: linkPages(source, ".md"),
+    };
+  });
+}
 
-const overview = (document: OpenApiDocument, guides: readonly Guide[], introduction: Html): Html => html`
+/** Turns links between the Markdown files into links between pages, or with the suffix `.md` between their sources. */
+const linkPages = (source: string, suffix: "" | ".md"): string =>
+  source.replace(/\]\((?:\.\.\/)?(?:\d+-)?([\w-]+)\.md/g, `](/docs/$1${suffix}`);
+
+const overview = (document: OpenApiDocument, guides: readonly Page[], introduction: Html): Html => html`
 <h1>${document.info.title}</h1>
 <p class="lead">${document.info.summary}</p>
 ${introduction}

@@ -1,8 +1,7 @@
-import { type Field, fieldList, fieldsOf } from "./fields.js";
-import { type Html, html } from "./html.js";
-import { codeBlock, type Markdown, type Section } from "./markdown.js";
 import {
   type Endpoint,
+  type Field,
+  fieldsOf,
   nameOf,
   type OpenApiDocument,
   OTHER_TAG,
@@ -10,8 +9,10 @@ import {
   type Parameter,
   type Response,
   type Schema,
-} from "./openapi-types.js";
-import { keyField, tryForm } from "./try-form.js";
+} from "../openapi/read.js";
+import { fieldList, keyField, tryForm } from "./fields.js";
+import { type Html, html } from "./html.js";
+import { codeBlock, type Markdown, type Section } from "./markdown.js";
 
 /** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
 export function buildReference(document: OpenApiDocument, markdown: Markdown): { content: Html; sections: Section[] } {
@@ -29,12 +30,12 @@ ${groups.map(
   ({ name, description, endpoints, objects }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
 <p>${description}</p>
 ${endpoints.map((endpoint) => endpointArticle(document, markdown, endpoint))}
-${objects.map((object) => objectArticle(document, markdown, object))}`,
+${objects.map(([object, schema]) => objectArticle(markdown, object, schema))}`,
 )}`;
   const sections = groups.flatMap(({ name, description, endpoints, objects }) => [
     { id: name, title: name, level: 2, text: description },
     ...endpoints.map((endpoint) => endpointSection(document, endpoint)),
-    ...objects.map((object) => objectSection(document, object)),
+    ...objects.map(([object, schema]) => objectSection(object, schema)),
   ]);
   return { content, sections: [...INTRODUCTION, ...sections] };
 }
@@ -60,10 +61,10 @@ function groupsOf(document: OpenApiDocument) {
   });
 }
 
-/** Names of the schemas that the operations return. */
-function objectsOf({ components }: OpenApiDocument, endpoints: Endpoint[]): string[] {
+/** The schemas that the operations return, by name. */
+function objectsOf({ components }: OpenApiDocument, endpoints: Endpoint[]): [name: string, schema: Schema][] {
   const refs = endpoints.map(({ operation }) => successOf(operation.responses).body?.schema.$ref);
-  return Object.keys(components.schemas).filter((name) => refs.some((ref) => ref && nameOf(ref) === name));
+  return Object.entries(components.schemas).filter(([name]) => refs.some((ref) => ref && nameOf(ref) === name));
 }
 
 function successOf(responses: Record<string, Response>) {
@@ -85,18 +86,10 @@ function errorsOf({ components }: OpenApiDocument, { operation }: Endpoint): { s
   });
 }
 
-const asField = ({ name, schema, description, required }: Parameter): Field => ({
-  name,
-  schema,
-  description,
-  required,
-});
-
 function endpointArticle(document: OpenApiDocument, markdown: Markdown, endpoint: Endpoint): Html {
   const { method, path, title, operation } = endpoint;
   const { status, response, body } = successOf(operation.responses);
-  const fields = (where: Parameter["in"]) =>
-    (operation.parameters ?? []).filter((parameter) => parameter.in === where).map(asField);
+  const fields = (where: Parameter["in"]) => (operation.parameters ?? []).filter((parameter) => parameter.in === where);
   const input = bodyOf(document, endpoint);
   const ref = body?.schema.$ref;
   return html`<article class="operation">
@@ -148,14 +141,11 @@ function ownHeaders({ components }: OpenApiDocument, response: Response | undefi
     });
 }
 
-function objectArticle({ components }: OpenApiDocument, markdown: Markdown, name: string): Html {
-  const schema = components.schemas[name] ?? {};
-  return html`<article class="object">
+const objectArticle = (markdown: Markdown, name: string, schema: Schema): Html => html`<article class="object">
 <h3 id="${name}"><a href="#${name}">${name}</a></h3>
 <p>${markdown.inline(schema.description ?? "")}</p>
 ${fieldList(markdown, "Fields", fieldsOf(schema), false)}
 </article>`;
-}
 
 const words = (fields: readonly Field[]) =>
   fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
@@ -163,12 +153,18 @@ const words = (fields: readonly Field[]) =>
 function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section {
   const { method, path, title, operation } = endpoint;
   const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
-  const parameters = (operation.parameters ?? []).map(asField);
-  const parts = [method, path, operation.description, words(parameters), words(fieldsOf(bodyOf(document, endpoint)))];
-  return { id: operation.operationId, title, level: 3, text: [...parts, ...errors].join(" ") };
+  const fields = [operation.parameters ?? [], fieldsOf(bodyOf(document, endpoint))].map(words);
+  return {
+    id: operation.operationId,
+    title,
+    level: 3,
+    text: [method, path, operation.description, ...fields, ...errors].join(" "),
+  };
 }
 
-function objectSection({ components }: OpenApiDocument, name: string): Section {
-  const schema = components.schemas[name] ?? {};
-  return { id: name, title: name, level: 3, text: `${schema.description} ${words(fieldsOf(schema))}` };
-}
+const objectSection = (name: string, schema: Schema): Section => ({
+  id: name,
+  title: name,
+  level: 3,
+  text: `${schema.description} ${words(fieldsOf(schema))}`,
+});

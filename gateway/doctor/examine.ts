@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { openDb } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { explain } from "../cli/failure.js";
@@ -39,11 +38,12 @@ async function examineDatabase(context: CheckContext, checks: DatabaseChecks): P
 const CHECK_TIMEOUT_SECONDS = 10;
 
 async function report(name: string, { settings }: CheckContext, run: () => Promise<CheckResult>): Promise<Report> {
-  const done = new AbortController();
-  const timeout = sleep(CHECK_TIMEOUT_SECONDS * 1000, failed(`No answer within ${CHECK_TIMEOUT_SECONDS} s.`), {
-    signal: done.signal,
-  });
-  timeout.catch(() => {});
-  const result = run().catch((error) => failed(explain(error, { databaseUrl: settings.DATABASE_URL }).message));
-  return { name, ...(await Promise.race([result, timeout]).finally(() => done.abort())) };
+  let result = failed(`No answer within ${CHECK_TIMEOUT_SECONDS} s.`);
+  const done = run()
+    .catch((error) => failed(explain(error, { databaseUrl: settings.DATABASE_URL }).message))
+    .then((finished) => {
+      result = finished;
+    });
+  await waitAtMost(CHECK_TIMEOUT_SECONDS, done);
+  return { name, ...result };
 }

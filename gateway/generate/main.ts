@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
+import { listSettings, wrap } from "../cli/help.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PACKAGE } from "../process/package.js";
-import { environmentExample } from "./environment-example.js";
 import { markdownBlocks } from "./markdown-blocks.js";
 import { sdkSchema } from "./sdk-schema.js";
 
@@ -12,12 +12,28 @@ import { sdkSchema } from "./sdk-schema.js";
 
 const BLOCK = /(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g;
 
+const EXAMPLE_HEAD = `\
+# All settings, as environment variables: copy this to .env, for compose.yaml or as systemd's EnvironmentFile.
+# Uncomment a line to set it; the value shown is the default. \`npm run generate\` writes this file.
+
+# Only for compose.yaml: the password of its Postgres (letters and digits only).
+#POSTGRES_PASSWORD=
+`;
+
+const MAX_WIDTH = 110;
+
+const environmentExample = listSettings().map(({ name, description, allowed, defaultValue = "" }) => {
+  const comment = wrap(description, MAX_WIDTH - "# ".length).replace(/^/gm, "# ");
+  return `${comment}\n# (${allowed})\n#${name}=${defaultValue}\n`;
+});
+
 const pathOf = (name: string) => join(packageRoot(), name);
 
-const document = buildDocument(PACKAGE.version);
-writeFileSync(pathOf("gateway/openapi/openapi.json"), printDocument(document));
+const printed = printDocument(buildDocument(PACKAGE.version));
+const document = JSON.parse(printed);
+writeFileSync(pathOf("gateway/openapi/openapi.json"), printed);
 writeFileSync(pathOf("sdk/src/schema.ts"), sdkSchema(document));
-writeFileSync(pathOf(".env.example"), environmentExample());
+writeFileSync(pathOf(".env.example"), [EXAMPLE_HEAD, ...environmentExample].join("\n"));
 
 const blocks = markdownBlocks(document);
 const DOCUMENTS = [

@@ -1,13 +1,12 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import { FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
-import { listSettings } from "../cli/settings-help.js";
+import { listSettings } from "../cli/help.js";
+import { componentFields, type Field, type OpenApiDocument, typesOf } from "../openapi/read.js";
 import { COMMON_CODES } from "../openapi/responses.js";
-import type { Json } from "../openapi/tidy.js";
 import { OPERATIONS } from "../operations/operations.js";
-import { type Property, propertiesOf } from "./object-schemas.js";
 
 /** Returns the generated parts of the documents, by name. */
-export const markdownBlocks = (document: Json): Record<string, string> => ({
+export const markdownBlocks = (document: OpenApiDocument): Record<string, string> => ({
   operations: table(
     ["operation", "request", "key", "success"],
     OPERATIONS.map(({ method, path, isWrite, status, summary }) => [
@@ -17,17 +16,9 @@ export const markdownBlocks = (document: Json): Record<string, string> => ({
       String(status),
     ]),
   ),
-  input: table(
-    ["property", "type", "required", "meaning"],
-    propertiesOf(document, "FormInput").map((property) => [
-      code(property.name),
-      typeOf(property),
-      property.isNullable ? "no" : "yes",
-      property.description,
-    ]),
-  ),
-  form: fields(document, "FormV1"),
-  listing: fields(document, "Listing"),
+  input: fieldTable(componentFields(document, "FormInput"), ["property", "type", "required", "meaning"], ["no", "yes"]),
+  form: fieldTable(componentFields(document, "FormV1")),
+  listing: fieldTable(componentFields(document, "Listing")),
   stages: `\`\`\`text\n${STAGES.map((stage) => stage.join(" or ")).join(" → ")}\n\`\`\``,
   statuses: table(
     ["status", "meaning"],
@@ -59,15 +50,19 @@ const code = (text: string) => `\`${text}\``;
 const table = (head: string[], rows: string[][]) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
-const fields = (document: Json, schema: string) =>
+/** A table of fields. `answers` are those of the third column for fields that may be null, and for others. */
+const fieldTable = (
+  fields: Field[],
+  head = ["field", "type", "nullable", "meaning"],
+  [ifNullable = "", otherwise = ""] = ["yes", "no"],
+) =>
   table(
-    ["field", "type", "nullable", "meaning"],
-    propertiesOf(document, schema).map((property) => [
-      code(property.name),
-      typeOf(property),
-      property.isNullable ? "yes" : "no",
-      property.description,
-    ]),
+    head,
+    fields.map(({ name, schema, description = "" }) => {
+      const [type = "", ...more] = typesOf(schema);
+      const isNullable = more.includes("null");
+      return [code(name), FORMATS[schema.format ?? ""] ?? type, isNullable ? ifNullable : otherwise, description];
+    }),
   );
 
 const FORMATS: Record<string, string> = {
@@ -75,8 +70,6 @@ const FORMATS: Record<string, string> = {
   "date-time": "string, instant",
   email: "string, email address",
 };
-
-const typeOf = ({ type, format = "" }: Property) => FORMATS[format] ?? type;
 
 /** The defaults of settings. */
 const limits = (names: string[]) =>

@@ -1,11 +1,10 @@
 import { ERRORS } from "../../server/errors.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
-import type { Json } from "../openapi/tidy.js";
-import { type Property, propertiesOf } from "./object-schemas.js";
-import { wrap } from "./wrap.js";
+import { wrap } from "../cli/help.js";
+import { componentFields, type Field, type OpenApiDocument, typesOf, valuesOf } from "../openapi/read.js";
 
 /** Returns `sdk/src/schema.ts`: the types of resources and inputs, the statuses and the error codes. */
-export const sdkSchema = (document: Json): string => `\
+export const sdkSchema = (document: OpenApiDocument): string => `\
 // Written by \`npm run generate\`.
 
 /** The statuses that this version of the SDK knows. \`UNKNOWN\` stands for any status that the service does not list. */
@@ -27,17 +26,17 @@ ${Object.keys(ERRORS)
 
 /** A guest-registration form. Fields that later versions of the service add are kept. */
 export interface FormV1 {
-${propertiesOf(document, "FormV1").map(outputField).join("\n")}
+${componentFields(document, "FormV1").map(outputField).join("\n")}
 }
 
 /** A listing. Fields that later versions of the service add are kept. */
 export interface Listing {
-${propertiesOf(document, "Listing").map(outputField).join("\n")}
+${componentFields(document, "Listing").map(outputField).join("\n")}
 }
 
 /** Input of create and update. */
 export interface FormInput {
-${propertiesOf(document, "FormInput").map(inputField).join("\n")}
+${componentFields(document, "FormInput").map(inputField).join("\n")}
 }
 `;
 
@@ -48,27 +47,33 @@ const TYPES: Record<string, string> = {
   string: "string",
 };
 
-const outputField = (property: Property) =>
-  field(property, `${property.name}: ${typeOf(property)}${property.isNullable ? " | null" : ""};`);
+const outputField = (field: Field) =>
+  declare(field, `${field.name}: ${typeOf(field)}${isNullable(field) ? " | null" : ""};`);
 
 /** Null counts as absent. */
-const inputField = (property: Property) =>
-  field(
-    property,
-    property.isNullable
-      ? `${property.name}?: ${typeOf(property)} | null | undefined;`
-      : `${property.name}: ${property.format === "date-time" ? "Date | string" : typeOf(property)};`,
+const inputField = (field: Field) =>
+  declare(
+    field,
+    isNullable(field)
+      ? `${field.name}?: ${typeOf(field)} | null | undefined;`
+      : `${field.name}: ${field.schema.format === "date-time" ? "Date | string" : typeOf(field)};`,
   );
 
-const field = ({ description }: Property, declaration: string) => `${comment(description)}\n  ${declaration}`;
+const isNullable = ({ schema }: Field) => typesOf(schema).includes("null");
 
-function typeOf({ name, type, isEnumerated }: Property): string {
-  const known = isEnumerated ? "FormStatus" : TYPES[type];
+function typeOf({ name, schema }: Field): string {
+  const [type = ""] = typesOf(schema);
+  const known = valuesOf(schema).length > 0 ? "FormStatus" : TYPES[type];
   if (!known) throw new Error(`${name} has the type ${type}, which the SDK has no type for`);
   return known;
 }
 
-function comment(description: string): string {
-  const [line = "", ...more] = wrap(description, "   *");
-  return more.length === 0 ? `  /**${line.slice(4)} */` : ["  /**", line, ...more, "   */"].join("\n");
+const MAX_WIDTH = 110;
+
+/** A declaration below its comment. */
+function declare({ description = "" }: Field, declaration: string): string {
+  const [line = "", ...more] = wrap(description, MAX_WIDTH - "   * ".length).split("\n");
+  const comment =
+    more.length === 0 ? [`  /** ${line} */`] : ["  /**", ...[line, ...more].map((part) => `   * ${part}`), "   */"];
+  return [...comment, `  ${declaration}`].join("\n");
 }

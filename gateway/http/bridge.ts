@@ -34,9 +34,7 @@ export function bridge(services: Services): (operation: Operation) => RequestHan
   };
 }
 
-type Handler = (call: Call, reply: Reply) => Promise<void>;
-
-function createHandler(): Handler {
+function createHandler() {
   const operations = new Map(OPERATIONS.map((operation) => [operation.name, operation]));
   // Typed for Node's request and response, but uses only the members of `Call` and `Reply`.
   return createOpenApiNodeHttpHandler<AppRouter, Call & IncomingMessage, Reply & ServerResponse>({
@@ -57,7 +55,7 @@ function createHandler(): Handler {
         },
       };
     },
-  }) as Handler;
+  }) as (call: Call, reply: Reply) => Promise<void>;
 }
 
 /** Replaces each `{name}` of a path with that property of the result. */

@@ -52,15 +52,13 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
   const sendError = sendEnvelope(log);
   return (req, res, next) => {
     const deadline = new Deadline(timeoutMs, () => {
-      if (!isAnswered(res)) sendError(timeoutError(), req, res, next);
+      if (!isAnswered(res)) sendError(unavailable({ cause: new Error("the request took too long") }), req, res, next);
     });
     res.locals.deadline = deadline;
     deadline.start();
     next();
   };
 }
-
-const timeoutError = () => unavailable({ cause: new Error("the request took too long") });
 
 /** Whether the deadline has already sent a response, or the client has disconnected. */
 export const isAnswered = (res: Response): boolean => res.headersSent || res.destroyed;

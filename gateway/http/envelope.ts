@@ -1,18 +1,11 @@
-import type { ErrorRequestHandler } from "express";
+import type { ErrorRequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { needsOperator, toServiceError } from "../../server/database/failures.js";
-import { ERRORS, type FieldError, type ServiceError } from "../../server/errors.js";
+import { ERRORS, type ServiceError } from "../../server/errors.js";
 import { sendJson } from "./request.js";
 
 /** The body of every error response. */
-interface Envelope {
-  code: string;
-  message: string;
-  correlationId: string;
-  errors?: FieldError[];
-}
-
-export const envelope = (error: ServiceError, correlationId: string): Envelope => ({
+export const envelope = (error: ServiceError, correlationId: string) => ({
   code: error.serviceCode,
   message: error.message,
   correlationId,
@@ -34,15 +27,20 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
     } else if (error.status >= 500 && !isOutage)
       log.error({ correlationId, err: error.cause ?? error }, "request failed");
     if (res.writableEnded) return;
-    if (res.headersSent) {
-      res.destroy();
-      return;
-    }
-    res.setHeader("Cache-Control", "no-store");
-    if (error.status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
-    if (error.retryAfter !== undefined) res.setHeader("Retry-After", String(error.retryAfter));
-    sendJson(res.status(error.status), JSON.stringify(envelope(error, correlationId)));
+    sendError(res, error, envelope(error, correlationId));
   };
+}
+
+/** Sends an error with its headers. If a response has begun, cuts the connection. */
+export function sendError(res: Response, { status, retryAfter }: ServiceError, body: object): void {
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  res.setHeader("Cache-Control", "no-store");
+  if (status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
+  if (retryAfter !== undefined) res.setHeader("Retry-After", String(retryAfter));
+  sendJson(res.status(status), JSON.stringify(body));
 }
 
 // Only the last line, because Prisma's messages begin with a code excerpt of the call.

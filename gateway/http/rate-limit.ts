@@ -9,8 +9,10 @@ import {
   type Store,
 } from "express-rate-limit";
 import { LRUCache } from "lru-cache";
+import { RedisStore } from "rate-limit-redis";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
+import type { Redis } from "../process/redis.js";
 
 /** Limits the requests of each key per window. */
 export function limitRate(settings: Settings, store: Store): RequestHandler {
@@ -74,4 +76,39 @@ export class LocalStore extends MemoryStore {
     const entry = this.current.get(key);
     return entry ? Promise.resolve({ ...entry }) : counted;
   }
+}
+
+/** Counts hits of all processes in Redis, and in this process's memory while Redis is lost. */
+export function sharedStore(redis: Redis, prefix: string, onFallback?: () => void): Store {
+  const memory = new LocalStore();
+  const sendCommand = (...command: string[]) => redis.send(command) as Promise<never>;
+  const shared = new RedisStore({ prefix, sendCommand });
+  return {
+    localKeys: false,
+    prefix,
+    init(options) {
+      memory.init(options);
+      redis.onConnect(async () => {
+        // Load the scripts again: a restarted Redis has lost them.
+        await shared.init(options);
+        // A Redis that is full, loading or a replica responds, but cannot count.
+        await shared.increment("probe");
+      });
+    },
+    async increment(key) {
+      if (redis.isUp()) {
+        try {
+          return await shared.increment(key);
+        } catch {
+          // Redis is lost: count this hit in memory.
+        }
+      }
+      onFallback?.();
+      return memory.increment(key);
+    },
+    // Called only with options that are not used here.
+    decrement() {},
+    resetKey() {},
+    shutdown: () => memory.shutdown(),
+  };
 }

@@ -7,19 +7,18 @@ import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import { createContext, type Services } from "../../server/access/context.js";
 import { toServiceError } from "../../server/database/failures.js";
-import { ERRORS, invalid, notFound, ServiceError } from "../../server/errors.js";
+import { invalid, notFound, ServiceError } from "../../server/errors.js";
 import { appRouter } from "../../server/router.js";
 import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
 import { actAs } from "../../server/users/store.js";
-import { sendEnvelope } from "../http/envelope.js";
+import { sendEnvelope, sendError } from "../http/envelope.js";
 import { noStore } from "../http/methods.js";
-import { correlate, sendJson, withExactTarget } from "../http/request.js";
+import { correlate, withExactTarget } from "../http/request.js";
 import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
 import "../http/locals.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
-import type { Metrics } from "./metrics.js";
-import { PROCEDURES } from "./procedures.js";
+import { type Metrics, PROCEDURES } from "./metrics.js";
 
 /** Limits of one HTTP request, a call or a batch of calls. */
 const MAX_BODY_BYTES = 65_536;
@@ -28,24 +27,32 @@ const MAX_BATCH_CALLS = 50;
 export interface InternalDeps {
   services: Services;
   log: Logger;
-  /** INTERNAL_TOKEN. It allows acting as the operator and as any user. */
-  token: string;
   metrics: Metrics;
   /** Creates the spans of requests. */
   traceRequests?: RequestHandler | undefined;
 }
 
+/** Opens the internal port. Does nothing if INTERNAL_TOKEN is unset. */
+export async function startInternal(deps: InternalDeps) {
+  const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
+  if (!INTERNAL_TOKEN) return undefined;
+  const server = createServer(SERVER_OPTIONS, withExactTarget(createInternalApp(deps, INTERNAL_TOKEN)));
+  handleProtocolErrors(server);
+  const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
+  deps.log.info({ url }, "listening for internal tools");
+  return { stop: () => drain(server, DRAIN_SECONDS * 1000) };
+}
+
 /**
  * The internal application: every procedure at `/trpc`, over tRPC's HTTP protocol (for `@trpc/client`, with the type
- * `AppRouter` of `guest-forms/router`), and `/metrics`. Every path requires `Authorization: Bearer <INTERNAL_TOKEN>`. A
- * call acts as the user in `X-User-Id`, or as the operator without it.
+ * `AppRouter` of `guest-forms/router`), and `/metrics`. Every path requires `Authorization: Bearer <INTERNAL_TOKEN>`, which
+ * allows acting as the operator and as any user. A call acts as the user in `X-User-Id`, or as the operator without it.
  */
-function createInternalApp(deps: InternalDeps): Express {
-  const { services, log, token, metrics } = deps;
+function createInternalApp({ services, log, metrics, traceRequests }: InternalDeps, token: string): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", false);
   app.use(correlate(log), noStore);
-  app.use("/trpc", metrics.observe, ...(deps.traceRequests ? [deps.traceRequests] : []));
+  app.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
   app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
     const all = Registry.merge([metrics.registry, await readDatabaseMetrics(services)]);
@@ -126,10 +133,6 @@ function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
     if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "call failed");
-    if (res.headersSent) {
-      res.destroy();
-      return;
-    }
     const shape = getTRPCErrorShape({
       // tRPC has no public name for it.
       config: appRouter._def._config,
@@ -139,21 +142,6 @@ function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
       input: undefined,
       ctx: createContext(services, null, { correlationId }),
     });
-    if (error.retryAfter !== undefined) res.setHeader("Retry-After", String(error.retryAfter));
-    if (error.status === ERRORS.UNAUTHENTICATED.status) res.setHeader("WWW-Authenticate", "Bearer");
-    sendJson(res.status(error.status), JSON.stringify({ error: shape }));
+    sendError(res, error, { error: shape });
   };
-}
-
-/** Opens the internal port. Does nothing if INTERNAL_TOKEN is unset. */
-export async function startInternal(
-  deps: Omit<InternalDeps, "token">,
-): Promise<{ url: string; stop(): Promise<void> } | undefined> {
-  const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
-  if (!INTERNAL_TOKEN) return undefined;
-  const server = createServer(SERVER_OPTIONS, withExactTarget(createInternalApp({ ...deps, token: INTERNAL_TOKEN })));
-  handleProtocolErrors(server);
-  const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
-  deps.log.info({ url }, "listening for internal tools");
-  return { url, stop: () => drain(server, DRAIN_SECONDS * 1000) };
 }

@@ -4,7 +4,7 @@ import { RETENTION_TABLES, readActivity } from "../../server/background/activity
 import { classify } from "../../server/database/failures.js";
 import { readQueueFigures } from "../../server/notifications/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { metricsOf } from "./metric-factory.js";
+import { metricsOf } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;

@@ -1,32 +1,20 @@
 import type { RequestHandler } from "express";
 import type { Pool } from "pg";
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
+import { appRouter } from "../../server/router.js";
 import { PACKAGE } from "../process/package.js";
-import { metricsOf } from "./metric-factory.js";
-import { PROCEDURES } from "./procedures.js";
-
-/** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
-export interface Metrics {
-  /** Counts and times every request. */
-  observe: RequestHandler;
-  onKeyLookUp(cached: boolean): void;
-  /** Called if a request is counted in memory because Redis is lost. */
-  onFallback(): void;
-  onDatabaseError(failure: Failure): void;
-  /** Reports the connections of this pool from now on. */
-  watchPool(pool: Pool): void;
-  /** Reports the requests that wait for their key holder's turn from now on. */
-  watchHolders(limit: HolderLimit): void;
-  /** Reports whether Redis is available from now on. */
-  watchRedis(redis: { isUp(): boolean }): void;
-  registry: Registry;
-}
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 
-export function createMetrics(): Metrics {
+/** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
+export const PROCEDURES: ReadonlySet<string> = new Set(Object.keys(appRouter._def.procedures));
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
+export function createMetrics() {
   const registry = new Registry();
   // Includes event-loop lag, memory and garbage collection.
   collectDefaultMetrics({ register: registry });
@@ -59,27 +47,32 @@ export function createMetrics(): Metrics {
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
   for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
   for (const operation of [...PROCEDURES, "batch", "none"]) requests.inc({ operation, status: 500 }, 0);
+  /** Counts and times every request. */
+  const observe: RequestHandler = (_req, res, next) => {
+    const began = performance.now();
+    res.once("close", () => {
+      const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
+      requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
+      durations.observe({ operation }, (performance.now() - began) / 1000);
+      if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
+      if (res.hasHeader("Idempotent-Replayed")) replays.inc();
+    });
+    next();
+  };
   return {
-    observe(_req, res, next) {
-      const began = performance.now();
-      res.once("close", () => {
-        const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
-        requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
-        durations.observe({ operation }, (performance.now() - began) / 1000);
-        if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
-        if (res.hasHeader("Idempotent-Replayed")) replays.inc();
-      });
-      next();
-    },
-    onKeyLookUp: (cached) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
+    registry,
+    observe,
+    onKeyLookUp: (cached: boolean) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
+    /** Called if a request is counted in memory because Redis is lost. */
     onFallback: () => fallbacks.inc(),
-    onDatabaseError: (failure) => databaseErrors.inc({ class: failure }),
-    watchPool(pool) {
+    onDatabaseError: (failure: Failure) => databaseErrors.inc({ class: failure }),
+    // These report from now on.
+    watchPool(pool: Pool) {
       const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount });
       watch("pool_connections", "Database connections, by state (busy, idle)", connections, "state");
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
-    watchHolders(limit) {
+    watchHolders(limit: HolderLimit) {
       watch(
         "holder_waiting_requests",
         "Requests that wait because their key holder uses DATABASE_CONNECTIONS_PER_HOLDER connections",
@@ -91,11 +84,39 @@ export function createMetrics(): Metrics {
       );
       limit.onRejected = () => rejections.inc();
     },
-    watchRedis(redis) {
+    watchRedis(redis: { isUp(): boolean }) {
       watch("redis_up", "1 if Redis counts the rate limits, 0 if it is unavailable; absent without REDIS_URL", () =>
         redis.isUp() ? 1 : 0,
       );
     },
-    registry,
+  };
+}
+
+const PREFIX = "guest_forms_";
+const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+/** Creates metrics of the service in a registry: a name without the prefix, its help, and the name of its label if it has any. */
+export function metricsOf(registry: Registry) {
+  const about = (name: string, help: string, ...labelNames: string[]) => ({
+    name: `${PREFIX}${name}`,
+    help,
+    labelNames,
+    registers: [registry],
+  });
+  return {
+    counter: (...options: Parameters<typeof about>) => new Counter(about(...options)),
+    gauge: (...options: Parameters<typeof about>) => new Gauge(about(...options)),
+    seconds: (...options: Parameters<typeof about>) =>
+      new Histogram({ ...about(...options), buckets: BUCKETS_SECONDS }),
+    /** A gauge that is read when it is scraped: one value, or one for each value of the label. */
+    watch: (name: string, help: string, read: () => number | Record<string, number>, label = "") =>
+      new Gauge({
+        ...about(name, help, ...(label ? [label] : [])),
+        collect() {
+          const value = read();
+          if (typeof value === "number") this.set(value);
+          else for (const [key, number] of Object.entries(value)) this.set({ [label]: key }, number);
+        },
+      }),
   };
 }

@@ -4,7 +4,6 @@ import {
   diag,
   propagation,
   ROOT_CONTEXT,
-  type Span,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -24,19 +23,14 @@ import type { Logger } from "pino";
 import type { ObserveStatement } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 
-/** Spans of requests and of their statements, sent by OTLP. Loaded only if OTEL_* settings enable it. */
-export interface Tracing {
-  traceRequests: RequestHandler;
-  observeStatement: ObserveStatement;
-  /** Sends the remaining spans and stops. */
-  stop(): Promise<void>;
-}
-
 /** Timeout for sending the last spans. */
 const SHUTDOWN_SECONDS = 2;
 
-/** Traces this share of requests, from 0 to 1. */
-export function startTracing(log: Logger, sampledShare: number): Tracing {
+/**
+ * Sends spans of this share of requests, from 0 to 1, and of their statements by OTLP. Loaded only if OTEL_* settings enable
+ * it.
+ */
+export function startTracing(log: Logger, sampledShare: number) {
   diag.setLogger(diagLogger(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
@@ -50,12 +44,8 @@ export function startTracing(log: Logger, sampledShare: number): Tracing {
   return {
     traceRequests: traceRequests(tracer),
     observeStatement: observeStatements(tracer),
-    async stop() {
-      await waitAtMost(
-        SHUTDOWN_SECONDS,
-        provider.shutdown().catch(() => {}),
-      );
-    },
+    /** Sends the remaining spans and stops. */
+    stop: () => waitAtMost(SHUTDOWN_SECONDS, provider.shutdown()).catch(() => {}),
   };
 }
 
@@ -120,13 +110,12 @@ function observeStatements(tracer: Tracer): ObserveStatement {
       "db.query.text": text,
     };
     const span = tracer.startSpan(operation, { kind: SpanKind.CLIENT, attributes });
-    return (error) => (error === undefined ? span.end() : endWithError(span, error));
+    return (error) => {
+      // Only the code: the message may quote values.
+      const { code } = (error ?? {}) as { code?: string };
+      if (code) span.setAttribute("db.response.status_code", code);
+      if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    };
   };
-}
-
-function endWithError(span: Span, error: unknown): void {
-  // Only the code: the message may quote values.
-  const { code } = error as { code?: string };
-  if (code) span.setAttribute("db.response.status_code", code);
-  span.setStatus({ code: SpanStatusCode.ERROR }).end();
 }

@@ -1,11 +1,10 @@
 import { appRouter } from "../../server/router.js";
 import { generateOpenApiDocument } from "../operations/library.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
-import { responseExample } from "./example.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
-import { errorResponses, responseComponents } from "./responses.js";
+import { nameOf, type Parameter, type Response, type Schema } from "./read.js";
+import { errorResponses, headerComponents, responseComponents, successResponse } from "./responses.js";
 import { codeSamples, sampleOf } from "./samples.js";
-import { headerComponents, successResponse } from "./success.js";
 import type { Json } from "./tidy.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
 
@@ -16,7 +15,7 @@ import { tidyRequest, tidyResponse } from "./tidy.js";
 export function buildDocument(version: string): Json {
   const generated = generateOpenApiDocument(appRouter, { title: "", version: "", baseUrl: "/" });
   const paths = generated.paths as Record<string, Record<string, GeneratedOperation>>;
-  const schemas: Record<string, Json> = {};
+  const schemas: Record<string, Schema> = {};
   for (const [name, schema] of Object.entries(generated.components?.schemas ?? {})) {
     // The generator's own error schemas, which are never sent.
     if (!name.startsWith("error.")) schemas[name] = tidyResponse(schema);
@@ -59,17 +58,12 @@ export const printDocument = (document: Json): string => `${JSON.stringify(docum
 /** An operation of the generated document. */
 interface GeneratedOperation extends Json {
   parameters?: Parameter[];
-  requestBody?: { content: Record<string, { schema: Json }> };
+  requestBody?: { content: Record<string, { schema: Schema }> };
   responses: Record<string, Json>;
 }
 
-interface Parameter extends Json {
-  name: string;
-  schema: Json;
-}
-
 /** Completes a generated operation. */
-function complete(generated: GeneratedOperation, operation: Operation, schemas: Record<string, Json>): void {
+function complete(generated: GeneratedOperation, operation: Operation, schemas: Record<string, Schema>): void {
   // The `security` of the document applies to all operations.
   delete generated.security;
   for (const parameter of generated.parameters ?? []) completeParameter(parameter, operation);
@@ -86,11 +80,32 @@ function complete(generated: GeneratedOperation, operation: Operation, schemas: 
 }
 
 /** Adds an example response that matches the request of the code samples. */
-function addExample(success: Json, operation: Operation, schemas: Record<string, Json>): void {
-  const { "application/json": json } = success.content as Record<string, Json>;
-  const example = json && responseExample(json.schema as Json, schemas, sampleOf(operation).fields);
+function addExample(success: Json, operation: Operation, schemas: Record<string, Schema>): void {
+  const { "application/json": json } = success.content as NonNullable<Response["content"]>;
+  const example = json && responseExample(json.schema, schemas, sampleOf(operation).fields);
   if (json && example !== undefined) json.example = example;
 }
+
+/**
+ * An example of a response body: the values that the request sends, and the examples of all other fields. Undefined if a
+ * field has no example.
+ */
+function responseExample(schema: Schema, schemas: Record<string, Schema>, sent: Json): unknown {
+  const { $ref, example, items, properties } = schema;
+  if ($ref) return responseExample(schemas[nameOf($ref)] ?? {}, schemas, sent);
+  if (example !== undefined) return example;
+  if (items) return list(responseExample(items, schemas, sent));
+  if (!properties) return undefined;
+  const fields = Object.entries(properties).map(([name, property]) => {
+    const value = sent[name] ?? responseExample(property, schemas, sent);
+    return [name, property.format === "date-time" ? inUtc(value) : value] as const;
+  });
+  return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
+}
+
+const list = (item: unknown) => (item === undefined ? undefined : [item]);
+
+const inUtc = (value: unknown) => (typeof value === "string" ? new Date(value).toISOString() : value);
 
 function completeParameter(parameter: Parameter, { fields }: Operation): void {
   const { description, default: fallback } = fields.get(parameter.name) ?? {};
@@ -102,9 +117,13 @@ function completeParameter(parameter: Parameter, { fields }: Operation): void {
 }
 
 /** Moves a body's schema with a title to a component of that name. */
-function nameBody({ title, ...body }: Json, { rejectsUnknownFields }: Operation, schemas: Record<string, Json>): Json {
+function nameBody(
+  { title, ...body }: Schema,
+  { rejectsUnknownFields }: Operation,
+  schemas: Record<string, Schema>,
+): Schema {
   const schema = rejectsUnknownFields ? { ...body, additionalProperties: false } : body;
-  if (typeof title !== "string") return schema;
+  if (title === undefined) return schema;
   schemas[title] = schema;
   return { $ref: `#/components/schemas/${title}` };
 }

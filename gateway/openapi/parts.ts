@@ -1,4 +1,5 @@
 import { ERRORS } from "../../server/errors.js";
+import type { Schema } from "./read.js";
 import type { Json } from "./tidy.js";
 
 export const SUMMARY = "Register the guests of short-term rentals: one form per stay.";
@@ -108,7 +109,7 @@ const ERROR: Json = {
 };
 
 /** The components: generated schemas, and hand-written ones. */
-export const components = (schemas: Record<string, Json>, headers: Record<string, Json>): Json => ({
+export const components = (schemas: Record<string, Schema>, headers: Record<string, Json>): Json => ({
   schemas: { ...schemas, Error: ERROR, FieldError: FIELD_ERROR },
   headers: { ...HEADERS, ...headers },
   securitySchemes: {

@@ -11,25 +11,20 @@ export function codeSamples(operation: Operation): Json[] {
   ];
 }
 
-/** The request of a sample. */
-export interface Sample {
-  params: unknown[];
-  /** The query or body. */
-  fields: Record<string, unknown>;
-  headers: [name: string, value: unknown][];
-}
+type Sample = ReturnType<typeof sampleOf>;
 
-/** The operation's own example, or the examples of its fields. */
-export function sampleOf({ params, fields, example, requestHeaders }: Operation): Sample {
+/** The request of a sample: the operation's own example, or the examples of its fields. */
+export function sampleOf({ params, fields, example, requestHeaders }: Operation) {
   const examples = [...fields].flatMap(([name, { example }]) =>
     example === undefined || params.includes(name) ? [] : [[name, example] as const],
   );
   return {
     params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
+    /** The query or body. */
     fields: example ?? Object.fromEntries(examples),
     headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
       const { example } = z.toJSONSchema(schema);
-      return example === undefined ? [] : [[name, example]];
+      return example === undefined ? [] : [[name, example] as const];
     }),
   };
 }
@@ -61,28 +56,27 @@ const typescript = (operation: Operation, sample: Sample): string =>
     ...(CALLS[operation.name] ?? plainCall(operation))(argumentsOf(operation, sample)),
   ].join("\n");
 
+/** Lines that call a method of the SDK and print of the result what `printed` names. */
+const callOf = (noun: string, method: string, printed: string) => (args: string) => [
+  `const ${noun} = await client.${noun}s.${method}(${args});`,
+  `console.log(${printed});`,
+];
+
+const loopOver = (noun: string, printed: string) => () => [
+  `for await (const ${noun} of client.${noun}s.list({ limit: 20 })) {`,
+  `  console.log(${printed});`,
+  "}",
+];
+
 /** The SDK call and the use of its result, if different from `plainCall`. */
 const CALLS: Record<string, (args: string) => string[]> = {
-  "forms.create": (args) => [
-    `const form = await client.forms.create(${args}, { idempotencyKey: "booking-4711" });`,
-    "console.log(form.id, form.status);",
-  ],
-  "forms.update": (args) => [`const form = await client.forms.update(${args});`, "console.log(form.checkOutDate);"],
-  "forms.list": () => [
-    "for await (const form of client.forms.list({ limit: 20 })) {",
-    "  console.log(form.id, form.checkInDate, form.status);",
-    "}",
-  ],
-  "forms.get": (args) => [`const form = await client.forms.retrieve(${args});`, "console.log(form.status);"],
-  "listings.list": () => [
-    "for await (const listing of client.listings.list({ limit: 20 })) {",
-    "  console.log(listing.id, listing.title);",
-    "}",
-  ],
-  "listings.get": (args) => [
-    `const listing = await client.listings.retrieve(${args});`,
-    "console.log(listing.title, listing.timezone);",
-  ],
+  "forms.create": (args) =>
+    callOf("form", "create", "form.id, form.status")(`${args}, { idempotencyKey: "booking-4711" }`),
+  "forms.update": callOf("form", "update", "form.checkOutDate"),
+  "forms.list": loopOver("form", "form.id, form.checkInDate, form.status"),
+  "forms.get": callOf("form", "retrieve", "form.status"),
+  "listings.list": loopOver("listing", "listing.id, listing.title"),
+  "listings.get": callOf("listing", "retrieve", "listing.title, listing.timezone"),
 };
 
 const plainCall =

@@ -1,10 +1,12 @@
+import type { Schema } from "./read.js";
+
 /** A JSON object of the document. */
 export interface Json {
   [name: string]: unknown;
 }
 
 /** Simplifies a request schema for client generators: null becomes a type, and redundant patterns are removed. */
-export const tidyRequest = (schema: unknown): Json => walk(schema, simplify) as Json;
+export const tidyRequest = (schema: Schema): Schema => walk(schema, simplify) as Schema;
 
 /**
  * Simplifies a response schema, and allows new fields and new enumerated values. Nullable fields become optional, so that

@@ -8,54 +8,37 @@ const CONNECT_TIMEOUT_MS = 1_000;
 const RECONNECT_DELAY_MS = 500;
 
 /** An optional Redis: it may be lost and come back at any time. */
-export interface Redis {
-  isUp(): boolean;
-  /** Sends a command; rejects at once while Redis is lost, and after `COMMAND_TIMEOUT_MS`. */
-  send(command: string[]): Promise<unknown>;
-  /** Called after each connect. Redis is up once all callbacks have resolved, and lost if one rejects. */
-  onConnect(prepare: () => Promise<unknown>): void;
-  /** Resolves when the first attempt to connect has succeeded or failed. */
-  readonly firstAttempt: Promise<void>;
-  close(): void;
-}
+export type Redis = ReturnType<typeof openRedis>;
 
 /**
  * Connects to Redis, and reconnects until closed. The service starts and serves with or without it. After a loss it opens
  * a new connection, because a lost one may not recover until 15 minutes after the network is back. Logs one line when Redis
  * is lost, and one when it is back.
  */
-export function openRedis(url: string, log: Logger): Redis {
+export function openRedis(url: string, log: Logger) {
   const preparations: (() => Promise<unknown>)[] = [];
-  let client: Client | undefined;
+  /** The current connection. `lose` reports that it is lost. */
+  let connection: { client: Client; lose(reason: unknown): void } | undefined;
   let isUp = false;
   let isClosed = false;
   let isLossLogged = false;
-  let markLost = (_failed: Client | undefined, _reason: unknown) => {};
 
   /** Connects. Resolves with the reason when the connection fails or is lost. */
   const connectUntilLost = (onAttempted: () => void) =>
-    new Promise<unknown>((resolve) => {
-      const connection = connectionTo(url);
-      let isLost = false;
-      const end = (reason: unknown) => {
-        isLost = true;
-        resolve(reason);
-      };
-      client = connection;
-      // Ignore late failures of an earlier connection.
-      markLost = (failed, reason) => failed === connection && end(reason);
-      connection.on("error", end);
+    new Promise<unknown>((lose) => {
+      const client = connectionTo(url).on("error", lose);
+      connection = { client, lose };
       const connect = async () => {
-        await connection.connect();
+        await client.connect();
         for (const prepare of preparations) await prepare();
       };
       withTimeout(CONNECT_TIMEOUT_MS, connect()).then(() => {
-        if (isLost) return;
+        if (connection?.client !== client) return;
         isUp = true;
         if (isLossLogged) log.info({}, "Redis is available again: it counts the rate limits");
         isLossLogged = false;
         onAttempted();
-      }, end);
+      }, lose);
     });
 
   const reconnectUntilClosed = async (onAttempted: () => void) => {
@@ -63,7 +46,8 @@ export function openRedis(url: string, log: Logger): Redis {
       const reason = await connectUntilLost(onAttempted);
       const wasUp = isUp;
       isUp = false;
-      client?.destroy();
+      connection?.client.destroy();
+      connection = undefined;
       onAttempted();
       if (isClosed) return;
       if (!isLossLogged)
@@ -75,24 +59,24 @@ export function openRedis(url: string, log: Logger): Redis {
 
   return {
     isUp: () => isUp,
-    async send(command) {
-      const used = client;
+    /** Sends a command; rejects at once while Redis is lost, and after `COMMAND_TIMEOUT_MS`. */
+    async send(command: string[]): Promise<unknown> {
+      const used = connection;
+      if (!used) throw new Error("not connected");
       try {
-        if (!used) throw new Error("not connected yet");
-        return await withTimeout(COMMAND_TIMEOUT_MS, used.sendCommand(command));
+        return await withTimeout(COMMAND_TIMEOUT_MS, used.client.sendCommand(command));
       } catch (error) {
-        if (!isCommandError(error)) markLost(used, error);
+        if (!isCommandError(error)) used.lose(error);
         throw error;
       }
     },
-    onConnect: (prepare) => {
-      preparations.push(prepare);
-    },
-    // Starts in the next turn of the event loop, so that the caller can add its `onConnect` callbacks first.
-    firstAttempt: new Promise((resolve) => setImmediate(reconnectUntilClosed, resolve)),
+    /** Called after each connect. Redis is up once all callbacks have resolved, and lost if one rejects. */
+    onConnect: (prepare: () => Promise<unknown>) => void preparations.push(prepare),
+    /** Resolves when the first attempt has succeeded or failed. Call it after `onConnect`. */
+    connect: () => new Promise<void>((resolve) => void reconnectUntilClosed(resolve)),
     close() {
       isClosed = true;
-      markLost(client, new Error("closed"));
+      connection?.lose(new Error("closed"));
     },
   };
 }

@@ -2,8 +2,10 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
+import { maskEmail } from "../../server/notifications/compose.js";
+import type { Mailer } from "../../server/notifications/mailer.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { isPortSet, type SettingsWithDatabase } from "../cli/environment.js";
+import type { SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure } from "../cli/failure.js";
 import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
@@ -19,14 +21,11 @@ import {
 } from "../dev/data-folder.js";
 import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
-import { onNpmExit } from "../dev/npm-parent.js";
-import { terminalMailer } from "../dev/terminal-mailer.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { createLog, flushLogs } from "../process/log.js";
-import type { Gateway } from "../service/start.js";
 import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
-import { listenForStop, type StopRequest } from "./stopping.js";
+import { listenForStop, onNpmExit, type StopRequest } from "./stopping.js";
 
 export interface DevOptions extends Address {
   /** Delete the data of earlier runs. */
@@ -58,7 +57,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     stop.throwIfRequested();
     const demo = await prepareDatabaseAndDemo(settings, stop);
     const log = createLog(settings.LOG_LEVEL);
-    const gateway = await listenOnFreePort(settings, log, isPortSet() || options.port !== undefined);
+    const gateway = await listenOnFreePort(settings, log, Boolean(process.env.PORT) || options.port !== undefined);
     cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
     stop.throwIfRequested();
     await flushLogs();
@@ -80,7 +79,7 @@ async function deleteDevData({ DATABASE_URL }: Settings): Promise<void> {
   if (DATABASE_URL) {
     throw new CommandFailure("--fresh deletes only the embedded database: unset DATABASE_URL, or omit --fresh.");
   }
-  await removeEmbedded(databaseFolder()).catch(throwCommandFailure);
+  await removeEmbedded(databaseFolder());
   removeDemo();
 }
 
@@ -109,13 +108,23 @@ async function prepareDatabaseAndDemo(settings: SettingsWithDatabase, stop: Stop
   return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
 }
 
+/** Prints messages instead of sending them. Bypasses the logger because a guest's link must never be logged. */
+const terminalMailer: Mailer = {
+  from: "Guest forms <no-reply@example.com>",
+  formUrlTemplate: "https://your-app.example.com/register/{publicId}",
+  async send({ from, subject, text }, to) {
+    const lines = [`From: ${from}`, `To: ${maskEmail(to)}`, `Subject: ${subject}`, "", ...`${text}`.split("\n")];
+    progress(`\nNotification, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
+  },
+};
+
 const MAX_PORTS_TO_TRY = 100;
 
 /** Listens on PORT or, unless `isPortFixed`, on the next free port. */
-async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean): Promise<Gateway> {
+async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean) {
   progress("Starting the gateway and the notification worker …");
   const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
-  const mailer = settings.SMTP_URL ? undefined : terminalMailer(progress);
+  const mailer = settings.SMTP_URL ? undefined : terminalMailer;
   for (let port = PORT; ; ) {
     try {
       return await startListening({ ...settings, PORT: port }, log, true, mailer);
@@ -129,20 +138,11 @@ async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isP
   }
 }
 
-/** `curl` holds commands to paste into a shell. */
-interface Ready {
-  url: string;
-  docs: string;
-  readWriteKey: string;
-  readOnlyKey: string;
-  listings: { id: string; title: string }[];
-  curl: { create: string; list: string; listing: string };
-}
-
 /** Adds a newline after the response, so that the prompt starts on its own line. */
 const CURL = "curl -sS -w '\\n'";
 
-function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo): Ready {
+/** What --json prints. `curl` holds commands to paste into a shell. */
+function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo) {
   const [first, second = first] = listings;
   if (!first || !second) throw new Error("The demo key holder has no active listing.");
   const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
@@ -165,7 +165,7 @@ function describeService(url: string, { readWriteKey, readOnlyKey, listings }: D
   };
 }
 
-const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: Ready) => `
+const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: ReturnType<typeof describeService>) => `
 Guest forms is running.
 
   URL              ${url}

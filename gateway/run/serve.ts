@@ -7,7 +7,7 @@ import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { createLog, flushLogs } from "../process/log.js";
 import { type Address, applyAddress, startListening } from "./start-listening.js";
 import { listenForStop } from "./stopping.js";
-import { warnAtStart } from "./warn-at-start.js";
+import { warnAtStart } from "./worker.js";
 
 export interface ServeOptions extends Address {
   /** Whether to send notifications. */

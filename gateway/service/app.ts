@@ -13,12 +13,11 @@ import { bridge } from "../http/bridge.js";
 import { allowOrigins, answerPreflight } from "../http/cors.js";
 import { enforceTimeout, isAnswered, stopIfAnswered } from "../http/deadline.js";
 import { sendEnvelope } from "../http/envelope.js";
-import { health, type Lifecycle } from "../http/health.js";
+import { health, type Lifecycle, type Readiness } from "../http/health.js";
 import "../http/locals.js";
 import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
-import { LocalStore, limitRate } from "../http/rate-limit.js";
-import type { Readiness } from "../http/readiness.js";
+import { limitRate } from "../http/rate-limit.js";
 import { correlate, requireHost, withExactTarget } from "../http/request.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
@@ -28,21 +27,21 @@ export interface AppDeps {
   services: Services;
   readiness: Readiness;
   log: Logger;
-  lifecycle?: Lifecycle;
+  lifecycle: Lifecycle;
   /** Why this process does not send notifications, if so. Reported by /readyz. */
-  notificationsWaitReason?: string | undefined;
-  /** Creates the store of a rate limit, given its key prefix. By default it is in this process's memory. */
-  createStore?: ((prefix: string) => Store) | undefined;
-  metrics?: Metrics | undefined;
-  traceRequests?: RequestHandler | undefined;
+  notificationsWaitReason: string | undefined;
+  /** Creates the store of a rate limit, given its key prefix. */
+  createStore(prefix: string): Store;
+  metrics: Metrics | undefined;
+  traceRequests: RequestHandler | undefined;
 }
 
 /** The public application. It does not listen: `start.ts` does. */
 export function createApp(deps: AppDeps): Express {
-  const { services, log, lifecycle = { stage: "serving" } } = deps;
+  const { services, log, lifecycle } = deps;
   const { settings } = services;
   const observers = [deps.metrics?.observe, deps.traceRequests].filter((handler) => handler !== undefined);
-  const v1 = createV1({ ...deps, lifecycle, observers });
+  const v1 = createV1(deps, observers);
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
@@ -59,8 +58,7 @@ export function createApp(deps: AppDeps): Express {
 const LOOKS_LIKE_V1 = /^[/\\]+v1(?![\w-])/i;
 
 /** The REST API. See gateway/docs/contract.md#order-of-checks. */
-function createV1(deps: AppDeps & { lifecycle: Lifecycle; observers: RequestHandler[] }) {
-  const { services, log, lifecycle, observers, metrics, createStore = () => new LocalStore() } = deps;
+function createV1({ services, log, lifecycle, metrics, createStore }: AppDeps, observers: RequestHandler[]) {
   const { settings } = services;
   const call = bridge(services);
   const v1 = express.Router();

@@ -4,23 +4,15 @@ import type { Mailer } from "../../server/notifications/mailer.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyNotificationsWait } from "../../server/worker.js";
 import { requestTimeoutMs } from "../http/deadline.js";
-import type { Lifecycle } from "../http/health.js";
-import { openReadiness } from "../http/readiness.js";
-import { SharedStore } from "../http/shared-store.js";
+import { type Lifecycle, openReadiness } from "../http/health.js";
+import { LocalStore, sharedStore } from "../http/rate-limit.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../process/listening.js";
 import { openRedis } from "../process/redis.js";
 import { createApp, createHttpServer } from "./app.js";
 
-export interface Gateway {
-  /** The address it listens on, such as http://127.0.0.1:3000. */
-  url: string;
-  /** From now on /readyz returns 503 and every response closes its connection. Requests are still served. */
-  markUnready(): void;
-  /** Rejects new requests, waits for the running ones (DRAIN_SECONDS at most), then closes everything. */
-  stop(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
 /** Starts the service: the gateway and, if asked, the notification worker. */
 export async function startGateway(options: {
@@ -29,11 +21,9 @@ export async function startGateway(options: {
   worker: boolean;
   /** Used instead of the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
-}): Promise<Gateway> {
+}) {
   const { settings, log } = options;
-  const tracing = isTraced(settings)
-    ? (await loadTracing()).startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG)
-    : undefined;
+  const tracing = await openTracing(settings, log);
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
   const onDatabaseError = metrics?.onDatabaseError;
   const { services, close } = await openServices(settings, log, {
@@ -52,15 +42,20 @@ export async function startGateway(options: {
     log,
     lifecycle,
     notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
-    createStore: redis && ((prefix) => new SharedStore(redis, prefix, metrics?.onFallback)),
+    createStore: (prefix) => (redis ? sharedStore(redis, prefix, metrics?.onFallback) : new LocalStore()),
     metrics,
     traceRequests: tracing?.traceRequests,
   });
   const server = createHttpServer(app);
+  const closeDependencies = async () => {
+    redis?.close();
+    await tracing?.stop();
+    await Promise.all([readiness.close(), close()]);
+  };
   let internal: Awaited<ReturnType<typeof startInternal>>;
   try {
     // Connect first, so that the first requests are counted in Redis too.
-    await redis?.firstAttempt;
+    await redis?.connect();
     const url = await listen(server, settings.HOST, settings.PORT);
     if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     const worker = options.worker
@@ -68,36 +63,35 @@ export async function startGateway(options: {
       : undefined;
     log.info({ url }, "listening");
     return {
+      /** The address it listens on, such as http://127.0.0.1:3000. */
       url,
+      /** From now on /readyz returns 503 and every response closes its connection. Requests are still served. */
       markUnready() {
         lifecycle.stage = "unready";
       },
+      /** Rejects new requests, waits for the running ones (DRAIN_SECONDS at most), then closes everything. */
       async stop() {
         lifecycle.stage = "draining";
         await Promise.all([drain(server, settings.DRAIN_SECONDS * 1000), worker?.stop(), internal?.stop()]);
-        redis?.close();
-        await tracing?.stop();
-        await Promise.all([readiness.close(), close()]);
+        await closeDependencies();
         log.info({}, "stopped");
       },
     };
   } catch (error) {
     server.close();
     await internal?.stop();
-    redis?.close();
-    await Promise.all([readiness.close(), close()]);
+    await closeDependencies();
     throw error;
   }
 }
 
-const isTraced = (settings: Settings) =>
-  !settings.OTEL_SDK_DISABLED &&
-  (settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
-
-/** Loads OpenTelemetry, whose packages are optional dependencies. */
-async function loadTracing() {
+/** Starts tracing if the settings enable it. Loads OpenTelemetry, whose packages are optional dependencies. */
+async function openTracing(settings: Settings, log: Logger) {
+  const receiver = settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  if (settings.OTEL_SDK_DISABLED || receiver === undefined) return undefined;
   try {
-    return await import("../internal/tracing.js");
+    const { startTracing } = await import("../internal/tracing.js");
+    return startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new SettingsError(

@@ -1,8 +1,7 @@
 import { CommanderError } from "commander";
 import { expect, vi } from "vitest";
 import { explain } from "../../gateway/cli/failure.js";
-import { describeUsage } from "../../gateway/cli/usage.js";
-import { buildProgram } from "../../gateway/commands/program.js";
+import { buildProgram, describeUsage } from "../../gateway/commands/program.js";
 import { TEST_SECRET } from "./factories.js";
 import { recordRun } from "./ran-commands.js";
 

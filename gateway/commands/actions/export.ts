@@ -6,18 +6,14 @@ import { csvHeader, formatCsv } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { formatNdjson } from "../../rows/ndjson.js";
 
-export interface ExportSummary {
-  users: number;
-  listings: number;
-  memberships: number;
-}
-
 // Memberships first: while others write, users and listings that are read later include all that memberships refer to.
 const PARTS = [
   { type: "membership", counted: "memberships" },
   { type: "listing", counted: "listings" },
   { type: "user", counted: "users" },
 ] as const;
+
+type ExportSummary = Record<(typeof PARTS)[number]["counted"], number>;
 
 /** Writes all users, listings and memberships to a file or, without `output`, to standard output. */
 export async function exportFile(

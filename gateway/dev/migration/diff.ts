@@ -1,19 +1,33 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
 import pg from "pg";
 import { migrate } from "../../../prisma/migrate.js";
 import { schemaFile } from "../../../prisma/migration-files.js";
 import { openSession } from "../../../prisma/session.js";
-import { loadEngine } from "./engine.js";
 
 /**
  * Returns the SQL that brings the migrations up to schema.prisma, or to the given `schema`; empty if they are equal. Applies
  * the migrations to a temporary database on the server at `url`, so the role needs CREATEDB.
  */
-export const diffSchema = (url: string, schema?: string): Promise<string> =>
-  withTemporaryDatabase(url, (database) => diffDatabase(database, schema));
+export async function diffSchema(url: string, schema?: string): Promise<string> {
+  const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
+  const database = new URL(url);
+  database.pathname = name;
+  const server = new pg.Client({ connectionString: url });
+  await server.connect();
+  try {
+    await server.query(`CREATE DATABASE "${name}"`);
+    await migrate(database.href);
+    return await diffDatabase(database.href, schema);
+  } finally {
+    await server.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
+    await server.end();
+  }
+}
 
 async function diffDatabase(url: string, schema?: string): Promise<string> {
   const content = normalizeDefaults(schema ?? (await readFile(schemaFile(), "utf8")));
@@ -78,19 +92,41 @@ const { Character, CharacterArray } = ColumnTypeEnum;
 // now() and would always report a difference.
 const normalizeDefaults = (schema: string) => schema.replaceAll('dbgenerated("now()")', "now()");
 
-/** Runs `work` with the URL of a new database that has all migrations, and drops it. */
-async function withTemporaryDatabase<Result>(url: string, work: (url: string) => Promise<Result>): Promise<Result> {
-  const name = `guest_forms_migration_${randomUUID().replaceAll("-", "")}`;
-  const database = new URL(url);
-  database.pathname = name;
-  const server = new pg.Client({ connectionString: url });
-  await server.connect();
-  try {
-    await server.query(`CREATE DATABASE "${name}"`);
-    await migrate(database.href);
-    return await work(database.href);
-  } finally {
-    await server.query(`DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
-    await server.end();
-  }
+type Engine = typeof import("@prisma/schema-engine-wasm/schema_engine_bg");
+
+let engine: Promise<Engine> | undefined;
+
+/**
+ * Loads Prisma's schema engine (WebAssembly) once: a second instance would break the first. Unlike the binary of Prisma's
+ * CLI, it needs no download.
+ */
+function loadEngine(): Promise<Engine> {
+  engine ??= load();
+  return engine;
 }
+
+// TypeScript declares WebAssembly only in its DOM library.
+declare const WebAssembly: {
+  instantiate(code: Uint8Array, imports: object): Promise<{ instance: { exports: Record<string, unknown> } }>;
+};
+
+// The package's entry imports the .wasm file as a module, which Node 20 does not support.
+async function load(): Promise<Engine> {
+  const glue = await import("@prisma/schema-engine-wasm/schema_engine_bg");
+  const entry = createRequire(import.meta.url).resolve("@prisma/schema-engine-wasm/schema_engine_bg");
+  const code = await readFile(join(dirname(entry), "schema_engine_bg.wasm"));
+  const { instance } = await WebAssembly.instantiate(code, { "./schema_engine_bg.js": glue });
+  glue.__wbg_set_wasm(instance.exports);
+  const start = instance.exports.__wbindgen_start;
+  if (typeof start === "function") start();
+  return glue;
+}
+
+// The engine calls this global when it panics.
+Object.assign(globalThis, {
+  PRISMA_WASM_PANIC_REGISTRY: {
+    set_message(message: string) {
+      throw new Error(`Prisma's schema engine failed: ${message}`);
+    },
+  },
+});

@@ -4,6 +4,9 @@ import { formatTable } from "../cli/print.js";
 import { FORMATS, type Format, formatOf } from "../rows/format.js";
 import type { ImportSummary } from "./actions/import.js";
 
+const formatOption = (fallback: string) =>
+  new Option("--format <format>", `format of the file (default: ${fallback})`).choices(FORMATS);
+
 interface ImportOptions {
   file: string;
   format?: Format;
@@ -14,7 +17,7 @@ export const addImport = (program: Command): Command =>
   addDataCommand(program, "import <file>", {
     description: "create and update users, listings and memberships from a file",
     options: [
-      new Option("--format <format>", "format of the file (default: its extension)").choices(FORMATS),
+      formatOption("its extension"),
       new Option("--dry-run", "check the file and count what an import would do, but write nothing"),
     ],
     help: `
@@ -50,3 +53,32 @@ function formatSummary({ dryRun, ...counts }: ImportSummary): string {
   const table = formatTable(rows, ["type", "created", "updated", "unchanged"], "");
   return dryRun ? `${table}\n\nThis was a dry run: nothing was written.` : table;
 }
+
+interface ExportOptions {
+  format?: Format;
+  output?: string;
+}
+
+export const addExport = (program: Command): Command =>
+  addDataCommand(program, "export", {
+    description: "write all users, listings and memberships in the format of import",
+    options: [
+      formatOption("the extension of --output, or csv"),
+      new Option("--output <file>", "file to write, readable only by you (default: standard output)"),
+    ],
+    help: `
+An import of the file into the same database changes nothing. An import into another database creates what it lacks.
+--json prints the number of rows, and requires --output.
+
+Example:
+  guest-forms export --output hosts.csv`,
+    check({ json, output }: ExportOptions & { json?: true }) {
+      if (json && output === undefined) throw new InvalidArgumentError("--json requires --output.");
+    },
+    call: async (core, { format, output }: ExportOptions) => {
+      const { exportFile } = await import("./actions/export.js");
+      return exportFile(core, { format: format ?? formatOf(output ?? "") ?? "csv", output });
+    },
+    text: ({ users, listings, memberships }, { output }) =>
+      output === undefined ? undefined : `Wrote ${users} users, ${listings} listings and ${memberships} memberships.`,
+  });

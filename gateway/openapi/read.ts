@@ -1,7 +1,8 @@
-// The parts of the OpenAPI document that the documentation uses.
+// What the documentation and the generated files read of the OpenAPI document.
 
 export interface Schema {
   $ref?: string;
+  title?: string;
   type?: string | string[];
   format?: string;
   description?: string;
@@ -12,14 +13,19 @@ export interface Schema {
   items?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];
+  additionalProperties?: boolean;
 }
 
-export interface Parameter {
+/** A property, parameter or header. */
+export interface Field {
   name: string;
-  in: "path" | "query" | "header";
-  required?: boolean;
-  description?: string;
   schema: Schema;
+  description?: string | undefined;
+  required?: boolean | undefined;
+}
+
+export interface Parameter extends Field {
+  in: "path" | "query" | "header";
 }
 
 export interface Response {
@@ -50,6 +56,29 @@ export interface OpenApiDocument {
     headers: Record<string, { description?: string; schema?: Schema }>;
   };
 }
+
+/** The fields of an object's schema, in order. */
+export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
+  Object.entries(properties).map(([name, schema]) => ({
+    name,
+    schema,
+    description: schema.description,
+    required: required.includes(name),
+  }));
+
+/** The fields of a schema of the document. */
+export function componentFields({ components }: OpenApiDocument, name: string): Field[] {
+  const schema = components.schemas[name];
+  if (!schema) throw new Error(`the document has no schema ${name}`);
+  return fieldsOf(schema);
+}
+
+/** The JSON types of a schema. */
+export const typesOf = ({ type, anyOf }: Schema): string[] => [type ?? anyOf?.[0]?.type ?? "object"].flat();
+
+/** The enumerated values of a schema. */
+export const valuesOf = ({ enum: values, anyOf = [] }: Schema): string[] =>
+  values ?? anyOf.flatMap(({ enum: inner = [] }) => inner);
 
 export const nameOf = (ref: string) => ref.slice(ref.lastIndexOf("/") + 1);
 

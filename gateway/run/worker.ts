@@ -1,0 +1,42 @@
+import type { Command } from "commander";
+import type { Logger } from "pino";
+import type { Settings } from "../../server/config.js";
+import { waitAtMost } from "../../server/timeout.js";
+import { startWorker, whyNotificationsWait } from "../../server/worker.js";
+import { readSettingsWithDatabase } from "../cli/environment.js";
+import { print } from "../cli/print.js";
+import { withServices } from "../cli/services.js";
+import { examine } from "../doctor/examine.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
+import { listenForStop } from "./stopping.js";
+
+/** Runs the notification worker until it is stopped by a signal. */
+export async function sendNotifications(command: Command): Promise<void> {
+  const stop = listenForStop();
+  const settings = readSettingsWithDatabase();
+  await withServices(settings, async (services, log) => {
+    await warnAtStart(settings, log, { checks: ["settings", "schema"], worker: true });
+    const worker = await startWorker(services, log);
+    const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
+    print(command, { concurrency }, `Sending notifications, ${concurrency} at a time.`);
+    await stop.requested;
+    await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
+  });
+}
+
+/**
+ * Warns about what does not prevent the start, with checks of `doctor`. If the database cannot be used, the start itself
+ * says so.
+ */
+export async function warnAtStart(
+  settings: Settings,
+  log: Logger,
+  { checks, worker }: { checks: ("settings" | "schema" | "connections")[]; worker: boolean },
+): Promise<void> {
+  const reports = await examine({ settings, env: process.env, processes: 1, worker }, checks);
+  for (const { name, status, message } of reports) {
+    if (name !== "database" && status !== "ok" && status !== "skipped") log.warn({ check: name }, message);
+  }
+  const reason = worker ? whyNotificationsWait(settings) : undefined;
+  if (reason) log.warn({}, `notifications wait: ${reason}`);
+}
