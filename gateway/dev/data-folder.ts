@@ -20,7 +20,11 @@ export const removeDemo = () => rmSync(fileAt("demo.json"), { force: true });
 /** The keys saved by an earlier start; none if the file is missing or malformed. */
 export function readDemo(): Partial<SavedDemo> {
   try {
-    return JSON.parse(readFileSync(fileAt("demo.json"), "utf8")) ?? {};
+    return Object.fromEntries(
+      Object.entries(JSON.parse(readFileSync(fileAt("demo.json"), "utf8"))).filter(
+        ([, key]) => typeof key === "string",
+      ),
+    );
   } catch {
     return {};
   }
