@@ -11,15 +11,7 @@ import { startTestGateway, type TestGateway } from "../support/gateway.js";
 
 const CHROMIUM =
   ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync) ?? "chromium";
-const ARGUMENTS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"];
 /** Each operation of the document, and its success as the page shows it. */
 const { paths } = JSON.parse(readFileSync(join(packageRoot(), "gateway/openapi/openapi.json"), "utf8"));
 const OPERATIONS = Object.values<Record<string, { operationId: string; responses: object }>>(paths)

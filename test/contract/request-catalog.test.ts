@@ -8,9 +8,9 @@ import { writeFixtures } from "../support/form-write-guard.js";
 import { startTestGateway } from "../support/gateway.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
 import { bodies, emails, guests, idempotency, instants, listingIds, mediaTypes, sizes } from "./catalog/bodies.js";
-import { createOf, type RawExpected, rawRequests } from "./catalog/raw.js";
+import { type RawExpected, rawRequests } from "./catalog/raw.js";
 import { authentication, filters, lists, methods, order, outsideV1, paths } from "./catalog/requests.js";
-import { type CatalogRequest, type Expected, ID, json, type KeyName, type Row } from "./catalog/row.js";
+import { type CatalogRequest, type Expected, ID, type KeyName, type Row } from "./catalog/row.js";
 
 /** Requests that the client of node:http can send. `rawRequests` has the others. */
 const requestCatalog: Record<string, Row[]> = {
@@ -132,33 +132,19 @@ for (const [group, requests] of Object.entries(requestCatalog)) {
   });
 }
 
-describe("raw HTTP", () => {
-  const requests = rawRequests.map(([name, bytes, given, interim = []]) => {
-    const responses: readonly RawExpected[] = Array.isArray(given) ? given : [given];
-    return [titleOf(name, responses), bytes, responses, interim] as const;
-  });
-  test.each(requests)("%s", async (_title, bytes, responses, interim) => {
-    const wire = await gateway.openConnection();
-    wire.write(typeof bytes === "string" ? insertKeys(bytes) : bytes);
-    for (const expected of responses) expectResponse(await wire.readResponse(expected.method), expected);
-    expect(wire.interimStatuses).toEqual(interim);
-    wire.close();
-    const before = rows;
-    rows = await gateway.snapshotTables();
-    if (!responses.some(createsForm)) expect(rows).toEqual(before);
-  });
-
-  test("the same create twice, pipelined: the same form in two 201, one of them a replay", async () => {
-    const wire = await gateway.openConnection();
-    wire.write(insertKeys(createOf(json()).repeat(2)));
-    const answers = [await wire.readResponse(), await wire.readResponse()];
-    wire.close();
-    rows = await gateway.snapshotTables();
-    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
-    expect(answers[1]?.json).toEqual(answers[0]?.json);
-    // The gateway works on both at the same time.
-    expect(answers.map(({ headers }) => headers["idempotent-replayed"] ?? null).sort()).toEqual([null, "true"]);
-  });
+const requests = rawRequests.map(([name, bytes, given, interim = []]) => {
+  const responses: readonly RawExpected[] = Array.isArray(given) ? given : [given];
+  return [titleOf(name, responses), bytes, responses, interim] as const;
+});
+test.each(requests)("%s", async (_title, bytes, responses, interim) => {
+  const wire = await gateway.openConnection();
+  wire.write(typeof bytes === "string" ? insertKeys(bytes) : bytes);
+  for (const expected of responses) expectResponse(await wire.readResponse(expected.method), expected);
+  expect(wire.interimStatuses).toEqual(interim);
+  wire.close();
+  const before = rows;
+  rows = await gateway.snapshotTables();
+  if (!responses.some(createsForm)) expect(rows).toEqual(before);
 });
 
 const PATHS = ["/v1/forms", `/v1/forms/${ID.form}`, "/v1/listings", `/v1/listings/${ID.listing}`];

@@ -3,7 +3,7 @@ import pg from "pg";
 import { beforeAll, expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
-import { expectResponsesInTime, PostgresService } from "../faults/postgres-service.js";
+import { expectResponsesInTime, type PostgresService, startPostgresService } from "../faults/postgres-service.js";
 import { describeInvalidResponse } from "../faults/postgres-traffic.js";
 import { startGatewayProcess } from "../support/gateway-processes.js";
 import { sendRequest, type TimedResponse } from "../support/http-client.js";
@@ -17,10 +17,10 @@ const WATCH_MS = 1_500;
 const STATEMENT_TIMEOUT_MS = 200;
 
 let postgres: ReplicatedPostgres;
-let service: PostgresService<ReplicatedPostgres>;
+let service: PostgresService;
 beforeAll(async () => {
   postgres = await ReplicatedPostgres.create();
-  service = await PostgresService.startOn(postgres);
+  service = await startPostgresService(postgres.url);
 });
 
 const newCreate = () => uniqueCreate(service.fixture);

@@ -1,18 +1,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { spawnNode } from "../support/processes.js";
-import { makeTempFolder, runTool } from "../support/run-tool.js";
-import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { bundleWithSdk, compileWithSdk } from "../support/sdk-programs.js";
 import { useGateway } from "./setup.js";
 
 // Runs the samples of the SDK's README, and compiles these and the examples that editors show. The quick start is run by
 // test/release/sdk-examples.release.ts, from the tarball.
 const SDK = join(packageRoot(), "sdk/src");
-const TSC = join(packageRoot(), "node_modules/typescript/bin/tsc");
 
 /** What each sample needs before it, and what must be true after it, by heading and number. */
 const SAMPLES: Record<string, { before?: string; after?: string }> = {
@@ -97,25 +95,15 @@ const folder = await makeTempFolder("sdk-documentation");
 let outcomes: Record<string, string>;
 
 beforeAll(async () => {
-  const [entry, outfile] = [join(folder, "samples.ts"), join(folder, "samples.mjs")];
+  const entry = join(folder, "samples.ts");
   await writeFile(entry, PROGRAM);
-  const alias = { "@guest-forms/sdk": join(SDK, "index.ts") };
-  await build({
-    entryPoints: [entry],
-    outfile,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    alias,
-    logLevel: "silent",
-  });
   const env = {
     GUEST_FORMS_API_KEY: context.readWrite,
     GUEST_FORMS_BASE_URL: context.proxy.url,
     READ_ONLY_KEY: context.readOnly,
     LISTING_ID: context.listings[0]?.id,
   };
-  const { stdout, stderr } = await spawnNode([outfile], { env }).done;
+  const { stdout, stderr } = await spawnNode([await bundleWithSdk(entry)], { env }).done;
   expect(stderr).toBe("");
   outcomes = JSON.parse(stdout);
 });
@@ -131,10 +119,7 @@ test.each(testedSamples)("README sample $name runs and its claims hold", ({ name
 test("every sample of the README and every example of the source compiles in strict mode", async () => {
   expect(examples.length).toBeGreaterThan(20);
   await writeFile(join(folder, "examples.ts"), EXAMPLES);
-  await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-  const config = { compilerOptions: STRICT_COMPILER_OPTIONS, files: ["samples.ts", "examples.ts"] };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-  expect(await runTool(process.execPath, [TSC, "-p", folder], 120)).toBe("");
+  expect(await compileWithSdk(folder, ["samples.ts", "examples.ts"])).toBe("");
 });
 
 test("every method has a description", () => {
