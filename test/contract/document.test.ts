@@ -4,10 +4,10 @@ import { OPERATIONS } from "../../gateway/operations/operations.js";
 import { validateResponse } from "../support/validate-response.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
-const committed = read("../../gateway/openapi/openapi.json");
+const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
+const { paths, components } = committed;
 
 it("every operation has its success status, the common errors and two samples", () => {
-  const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
   for (const { path, verb, status } of OPERATIONS) {
     const operation = paths[path]?.[verb];
     const expected = [String(status), "401", "429", "500", "503"];
@@ -17,7 +17,6 @@ it("every operation has its success status, the common errors and two samples", 
 });
 
 it("example responses match the schema and the requests of the samples", () => {
-  const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
   const normalize = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
   for (const [path, item] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(item)) {
@@ -37,7 +36,6 @@ it("example responses match the schema and the requests of the samples", () => {
 });
 
 it("every property, parameter and header has an example, and every error response one per code", () => {
-  const { paths, components } = JSON.parse(committed) as Document;
   const missing: string[] = [];
   const check = (name: string, schema: Described) => {
     if (!["example", "examples"].some((key) => key in schema)) missing.push(name);
@@ -59,15 +57,14 @@ it("every property, parameter and header has an example, and every error respons
 });
 
 it("no response has an email address", () => {
-  const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } }).components;
-  const { FormInput, ...responseSchemas } = schemas;
+  const { FormInput, ...responseSchemas } = components.schemas;
   expect(JSON.stringify(FormInput)).toMatch(/mail/i);
   expect(JSON.stringify(responseSchemas)).not.toMatch(/mail/i);
 });
 
 it("the document, the package and the changelog have the same version", () => {
   const { version } = JSON.parse(read("../../package.json"));
-  expect(JSON.parse(committed).info.version).toBe(version);
+  expect(committed.info.version).toBe(version);
   expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
 });
 
@@ -80,6 +77,7 @@ const SAMPLE_HEADERS = {
 type Described = { type?: unknown; example?: unknown; examples?: unknown };
 
 interface Document {
+  info: { version: string };
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, { properties: Record<string, Described> }>;

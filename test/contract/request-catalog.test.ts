@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import document from "../../gateway/openapi/openapi.json" with { type: "json" };
 import { ERRORS } from "../../server/errors.js";
 import { generateKey } from "../../server/keys/authenticator.js";
+import { startHolderGateway } from "../gateway/holder-gateway.js";
 import { asOperator, setRole } from "../support/factories.js";
 import { writeFixtures } from "../support/form-write-guard.js";
-import { startTestGateway } from "../support/gateway.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
 import { bodies, emails, guests, idempotency, instants, listingIds, mediaTypes, sizes } from "./catalog/bodies.js";
 import { type RawExpected, rawRequests } from "./catalog/raw.js";
@@ -31,69 +31,57 @@ const requestCatalog: Record<string, Row[]> = {
   "paths outside /v1": outsideV1,
 };
 
-const gateway = await startTestGateway();
-const keys = {} as Record<KeyName, string>;
-/** Snapshot of all rows after the last request. */
-let rows: Record<string, string> = {};
-
-beforeAll(async () => {
-  const services = await gateway.services();
-  const { db } = services;
-  const holder = await gateway.addKeyHolder();
-  const otherHolder = await gateway.addKeyHolder();
-  const revoked = await gateway.issueKey(holder.userId);
-  await asOperator(services).keys.revoke({ id: revoked.id });
-  const expired = await gateway.issueKey(holder.userId);
-  await db.prisma.apiKey.update({ where: { id: expired.id }, data: { expiresAt: new Date(Date.now() - 1) } });
-  const last = holder.key.at(-1) === "0" ? "1" : "0";
-  Object.assign(keys, {
-    readWrite: holder.key,
-    readOnly: holder.readOnlyKey,
-    otherHolder: otherHolder.key,
-    revoked: revoked.key,
-    expired: expired.key,
-    unknown: generateKey("READ_WRITE"),
-    mistyped: holder.key.slice(0, -1) + last,
-  } satisfies Record<KeyName, string>);
-  for (const key of Object.values(keys)) gateway.forbidInLog(key);
-
-  const address = { title: "T", address: "A", city: "C", country: "C", zipCode: "Z", timezone: "Europe/Berlin" };
-  for (const [id, owner, fields] of [
-    [ID.listing, holder, { maxPeopleInListing: 4 }],
-    [ID.secondListing, holder, {}],
-    [ID.inactiveListing, holder, { active: false, maxPeopleInListing: 4 }],
-    [ID.otherHolderListing, otherHolder, {}],
-    [ID.readerListing, otherHolder, {}],
-  ] as const) {
-    const { createdAt } = await db.prisma.listing.create({
-      data: { id, publicId: randomPublicId(), ...address, ...fields },
-    });
-    await db.prisma.membership.create({
-      data: { userId: owner.userId, listingId: id, listingCreatedAt: createdAt, role: "OWNER" },
-    });
-  }
-  await setRole(services, ID.readerListing, holder.userId, "READER");
-  for (const [id, listingId] of [
-    [ID.form, ID.listing],
-    [ID.otherHolderForm, ID.otherHolderListing],
-    [ID.readerForm, ID.readerListing],
-  ] as const) {
-    const data = { id, listingId, publicId: randomPublicId(), fingerprint: Buffer.alloc(32) };
-    await writeFixtures(db, (tx) => tx.form.create({ data }));
-  }
-  rows = await gateway.snapshotTables();
-});
+const { gateway, services, holder } = await startHolderGateway();
+const { db } = services;
+const otherHolder = await gateway.addKeyHolder();
+const revoked = await gateway.issueKey(holder.userId);
+await asOperator(services).keys.revoke({ id: revoked.id });
+const expired = await gateway.issueKey(holder.userId);
+await db.prisma.apiKey.update({ where: { id: expired.id }, data: { expiresAt: new Date(Date.now() - 1) } });
+const keys: Record<KeyName, string> = {
+  readWrite: holder.key,
+  readOnly: holder.readOnlyKey,
+  otherHolder: otherHolder.key,
+  revoked: revoked.key,
+  expired: expired.key,
+  unknown: generateKey("READ_WRITE"),
+  mistyped: holder.key.slice(0, -1) + (holder.key.endsWith("0") ? "1" : "0"),
+};
+for (const key of Object.values(keys)) gateway.forbidInLog(key);
 
 const randomPublicId = () => randomBytes(15).toString("base64url").concat("_");
+const address = { title: "T", address: "A", city: "C", country: "C", zipCode: "Z", timezone: "Europe/Berlin" };
+for (const [id, { userId }, fields] of [
+  [ID.listing, holder, { maxPeopleInListing: 4 }],
+  [ID.secondListing, holder, {}],
+  [ID.inactiveListing, holder, { active: false, maxPeopleInListing: 4 }],
+  [ID.otherHolderListing, otherHolder, {}],
+  [ID.readerListing, otherHolder, {}],
+] as const) {
+  const data = { id, publicId: randomPublicId(), ...address, ...fields };
+  const { createdAt: listingCreatedAt } = await db.prisma.listing.create({ data });
+  await db.prisma.membership.create({ data: { userId, listingId: id, listingCreatedAt, role: "OWNER" } });
+}
+await setRole(services, ID.readerListing, holder.userId, "READER");
+for (const [id, listingId] of [
+  [ID.form, ID.listing],
+  [ID.otherHolderForm, ID.otherHolderListing],
+  [ID.readerForm, ID.readerListing],
+] as const) {
+  const data = { id, listingId, publicId: randomPublicId(), fingerprint: Buffer.alloc(32) };
+  await writeFixtures(db, (tx) => tx.form.create({ data }));
+}
+/** Snapshot of all rows after the last request. */
+let rows = await gateway.snapshotTables();
+
 const insertKeys = (text: string) => text.replace(/\{(\w+)\}/g, (whole, name) => keys[name as KeyName] ?? whole);
 
-const insertKeysInto = <Value>(value: Value): Value => JSON.parse(insertKeys(JSON.stringify(value)));
-
 function expectResponse(answer: HttpResponse, expected: Expected): void {
+  const { status, code, fields = [] } = expected;
   expect({ status: answer.status, code: errorCodeOf(answer), fields: errorFieldsOf(answer) }).toEqual({
-    status: expected.status,
-    code: expected.code,
-    fields: expected.fields ?? [],
+    status,
+    code,
+    fields,
   });
   for (const [name, value] of Object.entries(expected.headers ?? {})) {
     expect(answer.headers[name] ?? null, name).toBe(value);
@@ -114,13 +102,11 @@ for (const [group, requests] of Object.entries(requestCatalog)) {
       async (_title, request, expected) => {
         const sent: CatalogRequest = typeof request === "string" ? { path: request } : request;
         const { method = "GET", path = "/v1/forms", key = "readWrite", ...rest } = sent;
-        const headers = insertKeysInto(rest.headers ?? {});
+        const headers = JSON.parse(insertKeys(JSON.stringify(rest.headers ?? {})));
         const answer = await gateway.request({
-          ...rest,
-          method,
+          ...{ ...rest, method, headers },
           path: insertKeys(path),
           key: key && keys[key],
-          headers,
         });
         expectResponse(answer, expected);
         const before = rows;

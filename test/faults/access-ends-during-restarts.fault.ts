@@ -1,11 +1,11 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { asOperator, makeKey, makeUser, setRole, type TestKey } from "../support/factories.js";
 import { type Load, sendRequest, startLoad } from "../support/http-client.js";
 import { PostgresCluster, type ShutdownSignal } from "../support/postgres-cluster.js";
-import { type PostgresService, startPostgresService } from "./postgres-service.js";
+import { startPostgresService } from "./postgres-service.js";
 import { scaleRounds } from "./rounds.js";
 
 const ROUNDS = scaleRounds(10, 2);
@@ -16,18 +16,12 @@ const LEAD_SECONDS = 6;
 const DOWN_FROM_MS = -600;
 const WATCH_MS = 3_000;
 
-let cluster: PostgresCluster;
-let service: PostgresService;
-let path: string;
+const cluster = await PostgresCluster.create();
+afterFile(() => cluster.remove());
+const service = await startPostgresService(cluster.url);
+const path = `/v1/listings/${service.fixture.listing.id}`;
 const agent = new Agent({ keepAlive: true });
-
-beforeAll(async () => {
-  cluster = await PostgresCluster.create();
-  afterFile(() => cluster.remove());
-  service = await startPostgresService(cluster.url);
-  path = `/v1/listings/${service.fixture.listing.id}`;
-});
-afterAll(() => agent.destroy());
+afterFile(() => agent.destroy());
 
 /** A key that loses access, and what its holder then gets. */
 interface Subject {

@@ -14,8 +14,6 @@ interface ServiceOptions {
   settings?: Record<string, string>;
 }
 
-export type PostgresService = Awaited<ReturnType<typeof startPostgresService>>;
-
 /** Starts gateways and a key holder on an empty database of a Postgres of the test. */
 export async function startPostgresService(url: string, { gateways: count = 2, settings }: ServiceOptions = {}) {
   await migrate(url);

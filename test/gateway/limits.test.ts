@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import type { Options } from "express-rate-limit";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LocalStore } from "../../gateway/http/rate-limit.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { asOperator, makeListing } from "../support/factories.js";
 import { type HttpRequest, startTestGateway } from "../support/gateway.js";
+import { listenLocally } from "../support/network.js";
 import { errorCodeOf, type HttpResponse } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
 import { startHolderGateway } from "./holder-gateway.js";
@@ -175,10 +175,9 @@ test("a Redis older than 6 is reported once, and rate limits are counted in the 
   const old = createServer((socket) => {
     socket.on("data", () => socket.write("-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n"));
     socket.on("error", () => {});
-  }).listen(0, "127.0.0.1");
+  });
+  const port = await listenLocally(old);
   onTestFinished(() => void old.close());
-  await once(old, "listening");
-  const { port } = old.address() as AddressInfo;
   const counting = await startTestGateway({ REDIS_URL: `redis://127.0.0.1:${port}`, RATE_LIMIT_MAX: 2 });
   const { key } = await counting.addKeyHolder();
   const list = async () => (await counting.request({ path: "/v1/listings", key })).status;

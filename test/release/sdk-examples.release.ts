@@ -2,9 +2,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CORRELATION_ID, errorEnvelope, passThrough, resetBeforeProcessing, respondWith } from "../sdk/fault-proxy.js";
-import { root, SdkUse, sdkFolder, TSC } from "./sdk.js";
+import { root, sdkFolder, TSC, useSdk } from "./sdk.js";
 
-const use = new SdkUse((self) => self.succeed(sdkFolder, process.execPath, "build.mjs"));
+const use = await useSdk();
+await use.succeed(sdkFolder, process.execPath, "build.mjs");
 
 const example = (name: string, ...args: string[]) => use.node(use.folder, join(sdkFolder, "examples", name), ...args);
 const listingId = () => use.gateway.listings[2]?.id ?? "";

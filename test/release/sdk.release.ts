@@ -6,10 +6,27 @@ import { build } from "esbuild";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { expect, test } from "vitest";
-import { root, SdkUse, sdkFolder, TSC, TSC_5 } from "./sdk.js";
+import { makeCleanClone, root, sdkFolder, TSC, TSC_5, useSdk } from "./sdk.js";
 
 // Installs the packed SDK into blank projects and uses it there.
-const use = new SdkUse((self) => self.packSdk());
+const use = await useSdk();
+
+// Packs the SDK as a publisher does: `npm pack`, whose `prepack` builds it, in a clean clone.
+const repository = join(use.folder, "guest-forms");
+await makeCleanClone(repository);
+const clone = join(repository, "sdk");
+// The user may have turned install scripts off, as the repository does.
+const packFlags = ["--json", "--ignore-scripts=false", "--pack-destination", use.folder];
+const packed = await use.succeed(clone, "npm", "pack", ...packFlags);
+const [{ filename }] = JSON.parse(packed.slice(packed.indexOf("["))) as [{ filename: string }];
+const tarball = join(use.folder, filename);
+
+/** Creates a project with these files, and installs the packed SDK in it. */
+async function createProjectWithSdk(name: string, files: Record<string, unknown>): Promise<string> {
+  const project = await use.createProject(name, files);
+  await use.succeed(project, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", tarball);
+  return project;
+}
 
 /** Calls all six operations. Compiles with the es2022 library alone. */
 const ALL_OPERATIONS = `
@@ -70,7 +87,7 @@ test.each([
   "a strict TypeScript project with %s compiles and runs all six operations",
   { timeout: 60_000 },
   async (name, year, type, options) => {
-    const project = await use.createProjectWithSdk(name, {
+    const project = await createProjectWithSdk(name, {
       "package.json": { name: "blank", private: true, type },
       "tsconfig.json": { compilerOptions: { ...STRICT, ...options, outDir: "out" }, files: ["use.ts"] },
       "use.ts": typescript(year),
@@ -101,7 +118,7 @@ test.each([
   "the SDK accepts the platform's fetch, AbortSignal and console under %s types",
   { timeout: 60_000 },
   async (name, options) => {
-    const project = await use.createProjectWithSdk(`platform ${name}`, {
+    const project = await createProjectWithSdk(`platform ${name}`, {
       "package.json": { name: "blank", private: true, type: "module" },
       "tsconfig.json": {
         compilerOptions: { ...STRICT, module: "nodenext", ...options, noEmit: true },
@@ -138,7 +155,7 @@ test("the README's quick start has six lines, compiles and runs", { timeout: 180
   const readme = await readFile(join(sdkFolder, "README.md"), "utf8");
   const [, code = ""] = /```ts\n(.*?)```/s.exec(readme) ?? [];
   expect(code.trim().split("\n")).toHaveLength(6);
-  const project = await use.createProjectWithSdk("quick start", {
+  const project = await createProjectWithSdk("quick start", {
     "package.json": { name: "blank", private: true, type: "module" },
     "tsconfig.json": {
       compilerOptions: {
@@ -156,7 +173,7 @@ test("the README's quick start has six lines, compiles and runs", { timeout: 180
 });
 
 test("the tarball contains only the build, the sources and the documents, and has no dependencies", async () => {
-  const listed = await use.succeed(use.folder, "tar", "-tzf", use.tarball);
+  const listed = await use.succeed(use.folder, "tar", "-tzf", tarball);
   const files = listed
     .trim()
     .split("\n")
@@ -169,19 +186,19 @@ test("the tarball contains only the build, the sources and the documents, and ha
     "dist/cjs/package.json",
     "package.json",
   ]);
-  const manifest = JSON.parse(await readFile(join(use.clone, "package.json"), "utf8"));
+  const manifest = JSON.parse(await readFile(join(clone, "package.json"), "utf8"));
   expect(manifest).not.toHaveProperty("dependencies");
   expect(manifest).not.toHaveProperty("peerDependencies");
   expect(manifest.sideEffects).toBe(false);
   for (const map of files.filter((path) => path.endsWith(".map"))) {
-    const { sources } = JSON.parse(await readFile(join(use.clone, map), "utf8")) as { sources: string[] };
+    const { sources } = JSON.parse(await readFile(join(clone, map), "utf8")) as { sources: string[] };
     expect(files).toEqual(expect.arrayContaining(sources.map((source) => join(dirname(map), source))));
   }
 });
 
 test("the browser bundle is at most 6,000 bytes minified and gzipped", async () => {
   const { outputFiles } = await build({
-    entryPoints: [join(use.clone, "dist/esm/index.js")],
+    entryPoints: [join(clone, "dist/esm/index.js")],
     bundle: true,
     minify: true,
     format: "esm",
@@ -195,12 +212,12 @@ test("the browser bundle is at most 6,000 bytes minified and gzipped", async () 
 });
 
 test("the tarball passes publint", async () => {
-  const data = await readFile(use.tarball);
+  const data = await readFile(tarball);
   const { messages, pkg } = await publint({ pack: { tarball: new Uint8Array(data).buffer }, strict: true });
   expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
 });
 
 test("the tarball passes attw: its types resolve as its modules do", async () => {
-  const result = await checkPackage(createPackageFromTarballData(await readFile(use.tarball)));
+  const result = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
   expect(result).toMatchObject({ types: { kind: "included" }, problems: [] });
 });

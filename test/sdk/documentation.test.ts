@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { spawnNode } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
@@ -38,7 +38,7 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
   },
 };
 
-const context = useGateway();
+const context = await useGateway();
 const readme = readFileSync(join(SDK, "../README.md"), "utf8");
 const samples = readme.split(/^##+ /m).flatMap((section) => {
   const [heading = ""] = section.split("\n");
@@ -92,28 +92,23 @@ const EXAMPLES = `import {
   ${examples.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`;
 
 const folder = await makeTempFolder("sdk-documentation");
-let outcomes: Record<string, string>;
-
-beforeAll(async () => {
-  const entry = join(folder, "samples.ts");
-  await writeFile(entry, PROGRAM);
-  const env = {
-    GUEST_FORMS_API_KEY: context.readWrite,
-    GUEST_FORMS_BASE_URL: context.proxy.url,
-    READ_ONLY_KEY: context.readOnly,
-    LISTING_ID: context.listings[0]?.id,
-  };
-  const { stdout, stderr } = await spawnNode([await bundleWithSdk(entry)], { env }).done;
-  expect(stderr).toBe("");
-  outcomes = JSON.parse(stdout);
-});
+const entry = join(folder, "samples.ts");
+await writeFile(entry, PROGRAM);
+const env = {
+  GUEST_FORMS_API_KEY: context.readWrite,
+  GUEST_FORMS_BASE_URL: context.proxy.url,
+  READ_ONLY_KEY: context.readOnly,
+  LISTING_ID: context.listings[0]?.id,
+};
+const ran = await spawnNode([await bundleWithSdk(entry)], { env }).done;
 
 test("every README sample has a test", () => {
   expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
 });
 
 test.each(testedSamples)("README sample $name runs and its claims hold", ({ name }) => {
-  expect(outcomes[name]).toBe("passed");
+  expect(ran.stderr).toBe("");
+  expect(JSON.parse(ran.stdout)[name]).toBe("passed");
 });
 
 test("every sample of the README and every example of the source compiles in strict mode", async () => {

@@ -12,7 +12,7 @@ import {
 } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 const classes = { ...sdk };
 const JSON_TYPE = { "content-type": "application/json" };
 

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Fetch } from "../../sdk/src/index.js";
 import {
   CORRELATION_ID,
@@ -13,11 +13,8 @@ import {
 } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
-let secret: string;
-beforeAll(() => {
-  secret = context.readWrite.slice(7);
-});
+const context = await useGateway();
+const secret = context.readWrite.slice(7);
 
 /** Dumps a value in every way that a log, a debugger or a bug report might. */
 function dump(value: unknown): string {
