@@ -136,7 +136,6 @@ export async function startFaultProxy(gateway: TestGateway) {
     injectAlways(fault: Fault) {
       defaultFault = fault;
     },
-    countOpenSockets: () => promisify(server.getConnections.bind(server))(),
     async close() {
       const closed = promisify(server.close.bind(server))();
       server.closeAllConnections();
