@@ -4,10 +4,10 @@ import document from "../../gateway/openapi/openapi.json" with { type: "json" };
 import { ERRORS } from "../../server/errors.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { startHolderGateway } from "../gateway/holder-gateway.js";
-import { asOperator, setRole } from "../support/factories.js";
+import { asOperator } from "../support/factories.js";
 import { writeFixtures } from "../support/form-write-guard.js";
 import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
-import { bodies, emails, guests, idempotency, instants, listingIds, mediaTypes, sizes } from "./catalog/bodies.js";
+import { bodies, guests, idempotency, instants, listingIds, mediaTypes, sizes } from "./catalog/bodies.js";
 import { type RawExpected, rawRequests } from "./catalog/raw.js";
 import { authentication, filters, lists, methods, order, outsideV1, paths } from "./catalog/requests.js";
 import { type CatalogRequest, type Expected, ID, type KeyName, type Row } from "./catalog/row.js";
@@ -23,7 +23,6 @@ const requestCatalog: Record<string, Row[]> = {
   "listingId of a create or update": listingIds,
   numberOfGuests: guests,
   "checkInDate and checkOutDate": instants,
-  guestEmail: emails,
   "Idempotency-Key": idempotency,
   lists,
   "filters and scope": filters,
@@ -56,17 +55,14 @@ for (const [id, { userId }, fields] of [
   [ID.secondListing, holder, {}],
   [ID.inactiveListing, holder, { active: false, maxPeopleInListing: 4 }],
   [ID.otherHolderListing, otherHolder, {}],
-  [ID.readerListing, otherHolder, {}],
 ] as const) {
   const data = { id, publicId: randomPublicId(), ...address, ...fields };
   const { createdAt: listingCreatedAt } = await db.prisma.listing.create({ data });
   await db.prisma.membership.create({ data: { userId, listingId: id, listingCreatedAt, role: "OWNER" } });
 }
-await setRole(services, ID.readerListing, holder.userId, "READER");
 for (const [id, listingId] of [
   [ID.form, ID.listing],
   [ID.otherHolderForm, ID.otherHolderListing],
-  [ID.readerForm, ID.readerListing],
 ] as const) {
   const data = { id, listingId, publicId: randomPublicId(), fingerprint: Buffer.alloc(32) };
   await writeFixtures(db, (tx) => tx.form.create({ data }));
