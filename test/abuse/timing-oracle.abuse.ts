@@ -1,9 +1,9 @@
 import { pbkdf2Sync, randomInt, randomUUID } from "node:crypto";
-import { Agent, createServer } from "node:http";
-import { beforeAll, describe, expect, it } from "vitest";
+import { createServer } from "node:http";
+import { describe, expect, it } from "vitest";
 import { makeForm, makeListing, makeUser } from "../support/factories.js";
-import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
-import { type RequestOptions, sendRequest, type TimedResponse } from "../support/http-client.js";
+import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
+import { type RequestOptions, sendRequest, singleConnectionAgent, type TimedResponse } from "../support/http-client.js";
 import { listenLocally } from "../support/network.js";
 import { median, medianInterval } from "../support/statistics.js";
 import { uniqueStay } from "../support/stays.js";
@@ -22,33 +22,28 @@ interface Ids {
   listing: string;
 }
 
-describe("response times do not reveal whether an id exists in another tenant", () => {
-  let fixture: Fixture;
-  let gateway: GatewayProcess;
-  let ownFormId: string;
-  const foreign: Ids[] = [];
-  const missing = Array.from({ length: IDS }, (): Ids => ({ form: randomUUID(), listing: randomUUID() }));
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const { services, userId, listing: ownListing, key, env } = await makeFixture();
+const { id: ownFormId } = await makeForm(services, userId, ownListing.id);
+const { id: strangerId } = await makeUser(services);
+/** Of another tenant. */
+const foreign: Ids[] = [];
+for (let n = 0; n < IDS; n++) {
+  const { id } = await makeListing(services, strangerId);
+  foreign.push({ listing: id, form: (await makeForm(services, strangerId, id)).id });
+}
+await services.db.pool.query("ANALYZE");
+const gateway = await startGatewayProcess(env);
 
-  beforeAll(async () => {
-    fixture = await makeFixture();
-    const { services, userId, listing } = fixture;
-    ownFormId = (await makeForm(services, userId, listing.id)).id;
-    const { id: strangerId } = await makeUser(services);
-    for (let n = 0; n < IDS; n++) {
-      const { id } = await makeListing(services, strangerId);
-      foreign.push({ listing: id, form: (await makeForm(services, strangerId, id)).id });
-    }
-    await services.db.pool.query("ANALYZE");
-    gateway = await startGatewayProcess(fixture.env);
-  });
+describe("response times do not reveal whether an id exists in another tenant", () => {
+  const missing = Array.from({ length: IDS }, (): Ids => ({ form: randomUUID(), listing: randomUUID() }));
+  const agent = singleConnectionAgent();
 
   const requests: Record<string, (ids: Ids) => [path: string, options: RequestOptions]> = {
     "fetch form": ({ form }) => [`forms/${form}`, {}],
     "fetch listing": ({ listing }) => [`listings/${listing}`, {}],
     "list forms of a listing": ({ listing }) => [`forms?listingId=${listing}`, {}],
     "create on a listing": ({ listing }) => ["forms", { method: "POST", body: uniqueStay(listing) }],
-    "update of a form": ({ form }) => [`forms/${form}`, { method: "PUT", body: uniqueStay(fixture.listing.id) }],
+    "update of a form": ({ form }) => [`forms/${form}`, { method: "PUT", body: uniqueStay(ownListing.id) }],
     "move to a listing": ({ listing }) => [`forms/${ownFormId}`, { method: "PUT", body: uniqueStay(listing) }],
   };
 
@@ -58,10 +53,7 @@ describe("response times do not reveal whether an id exists in another tenant", 
       const expectedStatus = name.startsWith("list ") ? 200 : 404;
       const isLeaking = await hasDifference(name, "foreign", "missing", async (kind) => {
         const [path, options] = request({ foreign, missing }[kind][randomInt(IDS)] as Ids);
-        const response = await sendRequest(`${gateway.url}/v1/${path}`, fixture.key.key, {
-          ...options,
-          agent,
-        });
+        const response = await sendRequest(`${gateway.url}/v1/${path}`, key.key, { ...options, agent });
         expect(response.status).toBe(expectedStatus);
         return response;
       });
@@ -77,7 +69,7 @@ it("control: a server that takes 25% longer for one of two ids is detected", asy
     res.end("{}");
   });
   const url = `http://127.0.0.1:${await listenLocally(server)}`;
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const agent = singleConnectionAgent();
   const isLeaking = await hasDifference("a leaking server", "slower", "faster", (path) =>
     sendRequest(`${url}/${path}`, undefined, { agent }),
   );

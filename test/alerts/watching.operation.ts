@@ -34,8 +34,7 @@ const NOT_OURS = /nodejs_active_(handles|requests|resources)_total/;
 
 interface Sample {
   metric: Record<string, string>;
-  /** Unix time and value. */
-  value: [number, string];
+  value: [unixTime: number, value: string];
 }
 
 interface Alert {
@@ -93,11 +92,7 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
 
     const ask = async <Data>(path: string): Promise<Data> => {
       const response = await fetch(`http://127.0.0.1:${await prometheusPort}/api/v1/${path}`);
-      const { status, error, data } = (await response.json()) as {
-        status: string;
-        error?: string;
-        data: Data;
-      };
+      const { status, error, data } = (await response.json()) as { status: string; error?: string; data: Data };
       if (status !== "success") throw new Error(`${path}: ${error}`);
       return data;
     };

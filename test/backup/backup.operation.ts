@@ -4,46 +4,46 @@ import { messageIdOf } from "../faults/creates.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { recipientsOf } from "../support/mail-server.js";
 import { runSql } from "../support/run-sql.js";
-import { BackedUpService, type Create, type Page } from "./backed-up-service.js";
+import { type Acknowledged, type BackedUpService, type Page, startBackedUpService } from "./backed-up-service.js";
 
-const FORMS_PER_HOLDER = 30;
+const FORMS = 30;
 const ERASED_BEFORE = "erased-before@example.com";
 const ERASED_LATER = "erased-later@example.com";
 
 /** What a backup must bring back. */
 interface StateAtBackup {
-  creates: Create[];
+  creates: Acknowledged[];
   /** Forms whose address is erased after the backup; the email for the last one is unsent at the time of the backup. */
-  erasedLater: Create[];
+  erasedLater: Acknowledged[];
   /** A form whose email is unsent at the time of the backup. */
-  unsent: Create;
+  unsent: Acknowledged;
   pages: Page[];
 }
 
 /** What was acknowledged after the backup, and is lost. */
 interface Lost {
-  create: Create;
+  create: Acknowledged;
   /** A cursor behind the lost forms. */
   cursor: string;
 }
 
 describeWithBinary("postgres:postgresql-15", "backups", (binary) => {
   test("a dump restores every form, replay and cursor of its moment; erasures are repeated before the service starts, and unsent emails are sent", async () => {
-    const service = await BackedUpService.start(binary);
+    const service = await startBackedUpService(binary);
     await addForms(service);
     const state = await prepareState(service);
     await service.runBlock("pg_dump");
     const lost = await changeAfterBackup(service, state);
 
-    await service.stop();
+    await service.stopGateway();
     await service.runBlock("createdb");
-    service.databaseUrl = service.postgres.url("guest_forms", "guest_forms_restored");
+    service.useDatabase("guest_forms_restored");
     await service.runBlock("pg_restore");
     await checkRestoredService(service, state, lost);
   });
 
   test("a base backup with the archived write-ahead log restores what was acknowledged before a time between two creates, and nothing later; erasures are repeated", async () => {
-    const service = await BackedUpService.start(binary);
+    const service = await startBackedUpService(binary);
     const { postgres } = service;
     await addForms(service);
     await service.runBlock("pg_basebackup --checkpoint=fast --pgdata=");
@@ -52,7 +52,7 @@ describeWithBinary("postgres:postgresql-15", "backups", (binary) => {
     const [row] = await runSql<{ now: string }>(postgres.url(), "SELECT clock_timestamp()::text AS now");
     const lost = await changeAfterBackup(service, state);
 
-    await service.stop();
+    await service.stopGateway();
     await service.runBlock("pg_switch_wal");
     await postgres.stop();
     await service.runBlock("recovery.signal", { "2026-11-21 10:15:30+00": row?.now ?? "" });
@@ -64,16 +64,13 @@ describeWithBinary("postgres:postgresql-15", "backups", (binary) => {
   });
 });
 
-/** Creates forms of the first two holders, with and without addresses, and updates some. */
-async function addForms(service: BackedUpService): Promise<Create[]> {
-  const creates: Create[] = [];
-  for (let count = 0; count < FORMS_PER_HOLDER; count++) {
-    for (const holder of [0, 1]) {
-      const address = count % 3 === 0 ? `guest-${count}@example.com` : null;
-      const create = await service.create(address, holder, count % 2 === 0 ? 0 : 1);
-      if (count % 4 === 0) await service.update(create, count % 8 === 0 ? "updated@example.com" : undefined);
-      creates.push(create);
-    }
+/** Creates forms with and without addresses, and updates some. */
+async function addForms(service: BackedUpService): Promise<Acknowledged[]> {
+  const creates: Acknowledged[] = [];
+  for (let count = 0; count < FORMS; count++) {
+    const create = await service.create(count % 3 === 0 ? `guest-${count}@example.com` : null);
+    if (count % 4 === 0) await service.update(create, count % 8 === 0 ? "updated@example.com" : undefined);
+    creates.push(create);
   }
   return creates;
 }
@@ -91,7 +88,7 @@ async function prepareState(service: BackedUpService): Promise<StateAtBackup> {
   erasedLater.push(await service.create(ERASED_LATER));
   const unsent = await service.create("waiting@example.com");
   creates.push(erasedBefore, ...erasedLater, unsent);
-  return { creates, erasedLater, unsent, pages: await service.readLists() };
+  return { creates, erasedLater, unsent, pages: await service.readList() };
 }
 
 /** Changes what a restore brings back: creates and updates forms, erases an address and sends emails. */
@@ -102,8 +99,7 @@ async function changeAfterBackup(service: BackedUpService, { unsent }: StateAtBa
   await service.update(unsent, "updated-later@example.com");
   const create = await service.create(null);
   for (let count = 0; count < 8; count++) await service.create(null);
-  const isLast = ({ path, json }: Page) => path.startsWith("/v1/forms?") && json.nextCursor === null;
-  return { create, cursor: (await service.readLists()).find(isLast)?.cursor ?? "" };
+  return { create, cursor: (await service.readList()).at(-1)?.cursor ?? "" };
 }
 
 /**
@@ -123,15 +119,15 @@ async function checkRestoredService(service: BackedUpService, state: StateAtBack
   expect(waiting.trim().split("\n")).toEqual([expect.any(String), expect.stringContaining(unsent.form.id)]);
 
   await service.startGateway();
-  expect(await service.readLists()).toEqual(state.pages);
-  const atEnd = await service.request(`/v1/forms?cursor=${lost.cursor}`, unsent.key);
+  expect(await service.readList()).toEqual(state.pages);
+  const atEnd = await service.request(`/v1/forms?cursor=${lost.cursor}`);
   expect(atEnd).toMatchObject({ status: 200, json: { items: [], nextCursor: null } });
   for (const create of creates) {
-    const replay = await service.sendCreate(create);
+    const replay = await service.send(create);
     expect(replay).toMatchObject({ status: 201, json: create.form });
     expect(replay.headers["idempotent-replayed"]).toBe("true");
   }
-  const repeated = await service.sendCreate(lost.create);
+  const repeated = await service.send(lost.create);
   expect(repeated.status).toBe(201);
   expect(repeated.headers["idempotent-replayed"]).toBeUndefined();
 

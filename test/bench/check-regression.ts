@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { median } from "../support/statistics.js";
 import { startEquivalentServers } from "./compare-servers.js";
-import { runTurn } from "./measure.js";
+import { type Figures, ratios, runRounds, runTurn } from "./measure.js";
 import type { Options } from "./options.js";
 import { machineCpuMicroseconds } from "./process-usage.js";
 import { benchFolder, markdownTable, progress } from "./report.js";
@@ -11,10 +11,7 @@ import type { Server } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
 
 /** CPU time per request of the service and of Postgres, relative to L. */
-export interface CpuFigures {
-  cpu: number;
-  postgresCpu: number;
-}
+export type CpuFigures = Pick<Figures, "cpu" | "postgresCpu">;
 
 /** What `--record` writes. */
 export interface Recorded {
@@ -115,7 +112,14 @@ export async function recordRatios(
     for (const [id, figures] of runs) figures.push(await measureOperation(id));
     await assertQuiet();
   }
-  return Object.fromEntries([...runs].map(([id, figures]) => [id, medianFigures(figures)]));
+  const medianOf = (figures: CpuFigures[], name: keyof CpuFigures) =>
+    toHundredths(median(figures.map((each) => each[name])));
+  return Object.fromEntries(
+    [...runs].map(([id, figures]) => [
+      id,
+      { cpu: medianOf(figures, "cpu"), postgresCpu: medianOf(figures, "postgresCpu") },
+    ]),
+  );
 }
 
 /** The cores that the machine uses while the servers are idle. */
@@ -133,28 +137,18 @@ async function measureRatios(
   { connections }: Options,
 ): Promise<CpuFigures> {
   progress(`Measuring: ${id} …`);
-  const load = findOperation(session, id);
-  const turn = (server: Server) => runTurn(session.database, server, load, { connections, seconds: 1 });
+  const { database } = session;
+  const operation = findOperation(session, id);
+  const settings = { connections, seconds: 1, warmUpSeconds: 0, rounds: ROUNDS };
   for (const server of servers) {
     for (let sent = 0, turns = 0; sent < WARM_UP_REQUESTS && turns < MAX_WARM_UP_TURNS; turns++) {
-      sent += (await turn(server)).requestsPerSecond;
+      sent += (await runTurn(database, server, operation, settings)).requestsPerSecond;
     }
   }
-  const [service, L] = servers;
-  if (!service || !L) throw new Error("Two servers are compared.");
-  const ratios: CpuFigures[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    const base = await turn(L);
-    const own = await turn(service);
-    ratios.push({
-      cpu: own.cpu / base.cpu,
-      postgresCpu: Number(own.postgresCpu) / Number(base.postgresCpu),
-    });
-  }
-  return medianFigures(ratios);
+  const subjects = servers.map((server) => ({ database, server, operation }));
+  const [service = [], L = []] = await runRounds(subjects, settings);
+  const { cpu, postgresCpu } = ratios(service, L);
+  return { cpu: toHundredths(cpu), postgresCpu: toHundredths(postgresCpu) };
 }
 
-function medianFigures(figures: CpuFigures[]): CpuFigures {
-  const medianOf = (name: keyof CpuFigures) => Number(median(figures.map((each) => each[name])).toFixed(2));
-  return { cpu: medianOf("cpu"), postgresCpu: medianOf("postgresCpu") };
-}
+const toHundredths = (value: number) => Number(value.toFixed(2));

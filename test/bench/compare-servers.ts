@@ -3,7 +3,7 @@ import { prepareUndo } from "./database.js";
 import { type Figures, measure, type Result, runTurn } from "./measure.js";
 import type { Operation } from "./operations.js";
 import type { Options } from "./options.js";
-import { markdownTable, progress, saveResults } from "./report.js";
+import { markdownTable, progress } from "./report.js";
 import { SERVERS, type Server, type ServerName } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
 import { missedTargets } from "./targets.js";
@@ -21,8 +21,6 @@ export function compareServers(options: Options): Promise<boolean> {
       progress(`Measuring: ${operation.title} …`);
       results.push(await measure(session.database, servers, operation, options));
     }
-    const { forms, rounds, seconds, connections } = options;
-    await saveResults(options.name, { forms, rounds, seconds, connections, results });
     process.stdout.write(`${resultTable(results)}\n`);
     return reportTargets(results, options);
   });
@@ -91,7 +89,7 @@ const cells = (own: Figures) => [
   formatMs(own.p99),
   formatMs(own.p999),
   formatInteger(own.cpu),
-  own.postgresCpu === null ? "" : formatInteger(own.postgresCpu),
+  formatInteger(own.postgresCpu),
 ];
 
 const ratioCells = ({ relativeTo: { L, "L+": plus, T } }: Result) =>

@@ -11,8 +11,8 @@ export interface Database {
   url: string;
   /** A connection for the benchmark itself. */
   client: pg.Client;
-  /** Process id of the postmaster, undefined if Postgres runs on another machine. */
-  postmasterPid: number | undefined;
+  /** Process id of the postmaster. */
+  postmasterPid: number;
 }
 
 const SETTINGS = {
@@ -24,21 +24,10 @@ const SETTINGS = {
   autovacuum: "off",
 };
 
-/**
- * Opens a database with each of these numbers of forms, and fills it if necessary. They are on the server in
- * BENCH_DATABASE_URL, whose role must be a superuser, or on an embedded one.
- */
-export async function openDatabases(
-  sizes: readonly number[],
-): Promise<{ databases: Database[]; close(): Promise<void> }> {
-  const server = process.env.BENCH_DATABASE_URL
-    ? { url: process.env.BENCH_DATABASE_URL, pid: undefined, stop: async () => {} }
-    : await startEmbedded({
-        dataDir: join(dataFolder(), "postgres"),
-        durable: true,
-        settings: SETTINGS,
-        onProgress: progress,
-      });
+/** Opens a database with each of these numbers of forms on an embedded server, and fills it if necessary. */
+export async function openDatabases(sizes: number[]): Promise<{ databases: Database[]; close(): Promise<void> }> {
+  const dataDir = join(dataFolder(), "postgres");
+  const server = await startEmbedded({ dataDir, durable: true, settings: SETTINGS, onProgress: progress });
   const databases: Database[] = [];
   const close = async () => {
     await Promise.all(databases.map(({ client }) => client.end())).finally(() => server.stop());

@@ -7,36 +7,30 @@ import { progress } from "./report.js";
 
 const LISTINGS = 20_000;
 
-export type HolderName = "one" | "ten" | "thousand" | "tenThousand" | "new" | "live";
-
 interface DatasetHolder {
-  name: HolderName;
   /** Number of the holder's first listing. The others follow it. */
   firstListing: number;
   listings: number;
 }
 
 /**
- * The forms of "new" are all in the last 5% of the forms. The forms of "live" are created in the hour before the run
+ * The forms of `new` are all in the last 5% of the forms. The forms of `live` are created in the hour before the run
  * (`operations.ts`).
  */
-const HOLDERS: readonly DatasetHolder[] = [
-  { name: "one", firstListing: 1, listings: 1 },
-  { name: "ten", firstListing: 2, listings: 10 },
-  { name: "thousand", firstListing: 12, listings: 1_000 },
-  { name: "tenThousand", firstListing: 1_012, listings: 10_000 },
-  { name: "new", firstListing: 19_501, listings: 500 },
-  { name: "live", firstListing: 19_491, listings: 10 },
-];
+export const HOLDERS = {
+  one: { firstListing: 1, listings: 1 },
+  ten: { firstListing: 2, listings: 10 },
+  thousand: { firstListing: 12, listings: 1_000 },
+  tenThousand: { firstListing: 1_012, listings: 10_000 },
+  new: { firstListing: 19_501, listings: 500 },
+  live: { firstListing: 19_491, listings: 10 },
+} satisfies Record<string, DatasetHolder>;
 
-export function findHolder(name: HolderName): DatasetHolder {
-  const found = HOLDERS.find((candidate) => candidate.name === name);
-  if (!found) throw new Error(`There is no holder ${name}.`);
-  return found;
-}
+export type HolderName = keyof typeof HOLDERS;
+const NAMES = Object.keys(HOLDERS) as HolderName[];
 
 /** The email of the holder's user. */
-export const emailOf = (name: HolderName) => `holder${HOLDERS.indexOf(findHolder(name)) + 1}@example.com`;
+export const emailOf = (name: HolderName) => `holder${NAMES.indexOf(name) + 1}@example.com`;
 
 /** Number of other holders, who share the remaining listings. */
 const OTHER_HOLDERS = 2_000;
@@ -99,16 +93,15 @@ const SCOPES = `
 const publicId = (of: string) => `left(translate(encode(sha256((${of})::bytea), 'base64'), '+/=', '-_'), 21)`;
 
 /** The number of a listing's owner: the holders first, then the others. */
-const OWNER = `CASE ${HOLDERS.map(
-  ({ firstListing, listings }, index) =>
-    `WHEN n BETWEEN ${firstListing} AND ${firstListing + listings - 1} THEN ${index + 1}`,
-).join(" ")} ELSE ${HOLDERS.length + 1} + n % ${OTHER_HOLDERS} END`;
+const OWNER = `CASE ${Object.values(HOLDERS)
+  .map(({ firstListing: first, listings }, n) => `WHEN n BETWEEN ${first} AND ${first + listings - 1} THEN ${n + 1}`)
+  .join(" ")} ELSE ${NAMES.length + 1} + n % ${OTHER_HOLDERS} END`;
 
 async function fillUsersAndListings(client: pg.Client): Promise<void> {
   await client.query(
     `INSERT INTO users (id, email, created_at)
      SELECT md5('user' || n)::uuid, 'holder' || n || '@example.com', $1::timestamptz - interval '1 year'
-     FROM generate_series(1, ${HOLDERS.length + OTHER_HOLDERS}) n`,
+     FROM generate_series(1, ${NAMES.length + OTHER_HOLDERS}) n`,
     [FIRST_FORM_AT],
   );
   // The last 500 listings are as new as their forms.
@@ -134,19 +127,21 @@ async function fillUsersAndListings(client: pg.Client): Promise<void> {
 const pseudorandom = (limit: string, salt: number) =>
   `(((i::bigint * 2654435761 + ${salt}) % 4294967296 * 40503 >> 16) % (${limit}))`;
 
-const [ONE, TEN, THOUSAND, TEN_THOUSAND, NEW, LIVE] = HOLDERS.map(({ firstListing }) => firstListing);
+const firstOf = (name: HolderName) => HOLDERS[name].firstListing;
+/** The first listing of other holders. */
+const OTHERS = firstOf("tenThousand") + HOLDERS.tenThousand.listings;
 
 /**
  * The holder of 10,000 listings has 56% of the forms, the holder of 1,000 has 6%. The holders of 1 and 10 listings have
  * about 200 and 1,000 forms in any database. Half of the last 5% of the forms are on the new listings.
  */
 const LISTING_OF_FORM = `CASE
-  WHEN i % greatest($3::int / 200, 1) = 7 THEN ${ONE}
-  WHEN i % greatest($3::int / 1000, 1) = 5 THEN ${TEN} + ${pseudorandom("10", 1)}
-  WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${NEW} + ${pseudorandom("500", 2)}
-  WHEN ${pseudorandom("100", 3)} < 56 THEN ${TEN_THOUSAND} + ${pseudorandom("10000", 4)}
-  WHEN ${pseudorandom("100", 3)} < 62 THEN ${THOUSAND} + ${pseudorandom("1000", 5)}
-  ELSE ${Number(TEN_THOUSAND) + 10_000} + ${pseudorandom(`${Number(LIVE) - Number(TEN_THOUSAND) - 10_000}`, 6)}
+  WHEN i % greatest($3::int / 200, 1) = 7 THEN ${firstOf("one")}
+  WHEN i % greatest($3::int / 1000, 1) = 5 THEN ${firstOf("ten")} + ${pseudorandom("10", 1)}
+  WHEN i > $3::int * 0.95 AND i % 2 = 0 THEN ${firstOf("new")} + ${pseudorandom("500", 2)}
+  WHEN ${pseudorandom("100", 3)} < 56 THEN ${firstOf("tenThousand")} + ${pseudorandom("10000", 4)}
+  WHEN ${pseudorandom("100", 3)} < 62 THEN ${firstOf("thousand")} + ${pseudorandom("1000", 5)}
+  ELSE ${OTHERS} + ${pseudorandom(`${firstOf("live") - OTHERS}`, 6)}
 END`;
 
 /** One in eight has a status that is not public. */
@@ -190,16 +185,12 @@ const LABEL = "bench";
 /** Issues a read-write key for each holder and deletes those of earlier runs. Only this process knows the keys. */
 export async function issueKeys(client: pg.Client): Promise<Record<HolderName, string>> {
   await client.query("DELETE FROM api_keys WHERE label = $1", [LABEL]);
-  const keys = HOLDERS.map(({ name }, index) => ({
-    name,
-    user: `user${index + 1}`,
-    key: generateKey("READ_WRITE"),
-  }));
-  for (const { user, key } of keys) {
+  const keys = NAMES.map((name) => [name, generateKey("READ_WRITE")] as const);
+  for (const [index, [, key]] of keys.entries()) {
     await client.query(
       `INSERT INTO api_keys (user_id, hash, prefix, mode, label) VALUES (md5($1)::uuid, $2, $3, 'READ_WRITE', $4)`,
-      [user, hashKey(key), key.slice(0, PREFIX_LENGTH), LABEL],
+      [`user${index + 1}`, hashKey(key), key.slice(0, PREFIX_LENGTH), LABEL],
     );
   }
-  return Object.fromEntries(keys.map(({ name, key }) => [name, key])) as Record<HolderName, string>;
+  return Object.fromEntries(keys) as Record<HolderName, string>;
 }

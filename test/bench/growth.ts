@@ -2,7 +2,7 @@ import { median } from "../support/statistics.js";
 import { type Figures, medians, ratios, runRounds, runTurn, type Subject } from "./measure.js";
 import type { Options } from "./options.js";
 import { residentBytes } from "./process-usage.js";
-import { markdownTable, progress, saveResults } from "./report.js";
+import { markdownTable, progress } from "./report.js";
 import { findOperation, type Session, withSessions } from "./session.js";
 
 const SMALL_FORMS = 10_000;
@@ -15,12 +15,11 @@ const MAX_MEMORY_GROWTH = 1.1;
  * Measures latency by number of forms, and memory over time. Returns false if a median latency or the memory grows too much.
  */
 export function measureGrowth(options: Options): Promise<boolean> {
-  return withSessions([SMALL_FORMS, options.forms], async ([small, large]) => {
+  return withSessions([SMALL_FORMS, options.forms], async (sessions) => {
+    const [small, large] = sessions as [Session, Session];
     const latencies = await measureLatencies(small, large, options);
     process.stdout.write(`${latencyTable(latencies, options)}\n\n`);
     const memory = await measureMemory(large, options);
-    const { forms } = options;
-    await saveResults(`${options.name}-growth`, { forms, latencies, memory });
     return latencies.every(isLatencyBounded) && isMemoryBounded(memory);
   });
 }
@@ -62,8 +61,7 @@ function latencyTable(latencies: Latency[], { forms }: Options): string {
   const rows = latencies.map((latency) => {
     const { id, small, large, growth } = latency;
     const verdict = isLatencyBounded(latency) ? "" : " MISSED";
-    const postgresMs = large.postgresCpu === null ? "" : ms(large.postgresCpu);
-    return [id, ms(small.p50), ms(large.p50), `${growth.toFixed(2)}${verdict}`, postgresMs];
+    return [id, ms(small.p50), ms(large.p50), `${growth.toFixed(2)}${verdict}`, ms(large.postgresCpu)];
   });
   return markdownTable([["operation", ...sizes, "growth", "Postgres ms"], ...rows]);
 }
@@ -71,24 +69,21 @@ function latencyTable(latencies: Latency[], { forms }: Options): string {
 const SLICE_SECONDS = 30;
 const MIB = 2 ** 20;
 
-interface MemorySlice {
-  minutes: number;
-  residentMiB: number;
-  requestsPerSecond: number;
-}
+const MINUTES = 20;
 
-/** Measures the memory of the process every half minute of mixed load. */
-async function measureMemory(session: Session, { minutes, connections }: Options): Promise<MemorySlice[]> {
+/** Measures the memory of the process in MiB every half minute of mixed load. */
+async function measureMemory(session: Session, { connections }: Options): Promise<number[]> {
   const service = await session.start("service");
   const mixed = findOperation(session, "mixed");
-  const slices: MemorySlice[] = [];
+  const slices: number[] = [];
   process.stdout.write("minutes of mixed load: memory of the process, MiB; requests/s\n");
-  while (slices.length * SLICE_SECONDS < minutes * 60) {
+  while (slices.length * SLICE_SECONDS < MINUTES * 60) {
     const load = { connections, seconds: SLICE_SECONDS };
     const { requestsPerSecond } = await runTurn(session.database, service, mixed, load);
     const residentMiB = Math.round(residentBytes(service.pid) / MIB);
-    slices.push({ minutes: ((slices.length + 1) * SLICE_SECONDS) / 60, residentMiB, requestsPerSecond });
-    process.stdout.write(`${slices.at(-1)?.minutes}: ${residentMiB}; ${requestsPerSecond.toFixed(0)}\n`);
+    slices.push(residentMiB);
+    const minutes = (slices.length * SLICE_SECONDS) / 60;
+    process.stdout.write(`${minutes}: ${residentMiB}; ${requestsPerSecond.toFixed(0)}\n`);
   }
   await service.stop();
   process.stdout.write(
@@ -97,14 +92,12 @@ async function measureMemory(session: Session, { minutes, connections }: Options
   return slices;
 }
 
-export const isMemoryBounded = (slices: Pick<MemorySlice, "residentMiB">[]) =>
-  memoryGrowth(slices) <= MAX_MEMORY_GROWTH;
+export const isMemoryBounded = (slices: number[]) => memoryGrowth(slices) <= MAX_MEMORY_GROWTH;
 
 /** Memory in the last quarter relative to the second; the first is warm-up. NaN with less than four slices. */
-function memoryGrowth(slices: Pick<MemorySlice, "residentMiB">[]): number {
+function memoryGrowth(slices: number[]): number {
   if (slices.length < 4) return Number.NaN;
   const quarter = slices.length / 4;
-  const memory = (from: number) =>
-    median(slices.slice(Math.floor(from), Math.floor(from + quarter)).map(({ residentMiB }) => residentMiB));
+  const memory = (from: number) => median(slices.slice(Math.floor(from), Math.floor(from + quarter)));
   return memory(3 * quarter) / memory(quarter);
 }

@@ -9,17 +9,12 @@ import { type BenchRequest, send, startCreates } from "./requests.js";
 import type { Server, ServerName } from "./servers.js";
 import { runWrk, type WrkResult } from "./wrk.js";
 
-/** Results of one operation on one server; times in microseconds. */
-export interface Figures {
-  requestsPerSecond: number;
-  p50: number;
-  p99: number;
-  p999: number;
-  /** CPU time of the server's processes per request. */
-  cpu: number;
-  /** CPU time of Postgres per request; null if it runs on another machine. */
-  postgresCpu: number | null;
-}
+const FIGURES = ["requestsPerSecond", "p50", "p99", "p999", "cpu", "postgresCpu"] as const;
+/**
+ * Results of one operation on one server. Times are in microseconds; `cpu` and `postgresCpu` are CPU time per request, of
+ * the server's processes and of Postgres.
+ */
+export type Figures = Record<(typeof FIGURES)[number], number>;
 
 export interface Result extends Pick<Operation, "id" | "title"> {
   servers: Partial<Record<ServerName, Figures>>;
@@ -27,11 +22,18 @@ export interface Result extends Pick<Operation, "id" | "title"> {
    * The service's figures relative to each peer's in the same round, medians of the rounds. Changing machine load cancels
    * out.
    */
-  relativeTo: Partial<Record<ServerName, Ratios>>;
+  relativeTo: Partial<Record<ServerName, Figures>>;
 }
 
-const RATIOS = ["requestsPerSecond", "p50", "p99", "p999", "cpu"] as const;
-export type Ratios = Record<(typeof RATIOS)[number], number>;
+const figuresOf = (calculate: (name: keyof Figures) => number) =>
+  Object.fromEntries(FIGURES.map((name) => [name, calculate(name)])) as Figures;
+
+export const medians = (rounds: Figures[]): Figures =>
+  figuresOf((name) => median(rounds.map((figures) => figures[name])));
+
+/** The medians of the ratios of each round. */
+export const ratios = (own: Figures[], peer: Figures[]): Figures =>
+  figuresOf((name) => median(own.map((figures, round) => figures[name] / (peer[round]?.[name] ?? Number.NaN))));
 
 export interface LoadSettings {
   rounds: number;
@@ -103,13 +105,6 @@ export async function runRounds(subjects: readonly Subject[], settings: LoadSett
   return [...results.values()];
 }
 
-/** The medians of the ratios of each round. */
-export function ratios(own: Figures[], peer: Figures[]): Ratios {
-  const of = (name: keyof Ratios) =>
-    median(own.map((figures, round) => figures[name] / (peer[round]?.[name] ?? Number.NaN)));
-  return Object.fromEntries(RATIOS.map((name) => [name, of(name)])) as Ratios;
-}
-
 /** Each load gets its own range of create numbers. */
 let lastSerial = 0;
 const nextSerials = () => {
@@ -129,7 +124,9 @@ export async function runTurn(
     seconds,
     warmUpSeconds = 0,
     thinkMs,
-  }: Pick<LoadSettings, "connections" | "seconds"> & Partial<LoadSettings>,
+  }: Omit<LoadSettings, "rounds" | "warmUpSeconds"> & {
+    warmUpSeconds?: number;
+  },
 ): Promise<Figures> {
   const { client, postmasterPid } = database;
   const undo = writes ? await prepareUndo(client) : undefined;
@@ -140,7 +137,7 @@ export async function runTurn(
   const stopCreates = besideCreates && startCreates(server, besideCreates, nextSerials());
   if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
   const measured = await currentRequests();
-  const cpu = () => [cpuMicroseconds(server.pid), postmasterPid ? cpuMicroseconds(postmasterPid) : 0] as const;
+  const cpu = () => [cpuMicroseconds(server.pid), cpuMicroseconds(postmasterPid)] as const;
   const before = cpu();
   const outcome = await load(measured, seconds);
   const after = cpu();
@@ -148,10 +145,11 @@ export async function runTurn(
   await waitUntilIdle(client, server);
   await undo?.();
   checkErrors(server, outcome, requests[0]?.target);
+  const { p50, p99, p999 } = outcome;
   return {
-    ...throughputOf(outcome),
+    ...{ p50, p99, p999, requestsPerSecond: (outcome.requests * 1e6) / outcome.duration },
     cpu: (after[0] - before[0]) / outcome.requests,
-    postgresCpu: postmasterPid ? (after[1] - before[1]) / outcome.requests : null,
+    postgresCpu: (after[1] - before[1]) / outcome.requests,
   };
 }
 
@@ -164,13 +162,6 @@ function checkErrors({ name }: Server, { errors, requests }: WrkResult, target =
   if (name === "service" || errors > requests * MAX_ERROR_RATE) throw new Error(text);
   progress(text);
 }
-
-const throughputOf = ({ requests, duration, p50, p99, p999 }: WrkResult) => ({
-  requestsPerSecond: (requests * 1e6) / duration,
-  p50,
-  p99,
-  p999,
-});
 
 const IDLE_CHECK_MS = 100;
 /** CPU time in microseconds that an idle server may use between two checks. */
@@ -186,16 +177,4 @@ async function waitUntilIdle(client: pg.Client, server: Server): Promise<void> {
     );
     idleChecks = rowCount || cpuMicroseconds(server.pid) - before > MAX_IDLE_CPU_US ? 0 : idleChecks + 1;
   }
-}
-
-export function medians(rounds: Figures[]): Figures {
-  const of = (name: keyof Figures) => median(rounds.map((figures) => figures[name] ?? 0));
-  return {
-    requestsPerSecond: of("requestsPerSecond"),
-    p50: of("p50"),
-    p99: of("p99"),
-    p999: of("p999"),
-    cpu: of("cpu"),
-    postgresCpu: rounds[0]?.postgresCpu === null ? null : of("postgresCpu"),
-  };
 }

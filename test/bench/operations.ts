@@ -2,7 +2,7 @@ import type pg from "pg";
 import { encodeCursor } from "../../server/resources/paging.js";
 import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { runSecret } from "./database.js";
-import { emailOf, findHolder, type HolderName } from "./fill.js";
+import { emailOf, HOLDERS, type HolderName } from "./fill.js";
 import { type BenchRequest, withSerial } from "./requests.js";
 
 export interface Operation {
@@ -31,7 +31,7 @@ const REPLAYED = 100;
 /** Creates all operations, in the order of the results table. */
 export async function createOperations(client: pg.Client, keys: Record<HolderName, string>): Promise<Operation[]> {
   const list = (name: HolderName, id: string, more = ""): Operation => {
-    const listings = formatNumber(findHolder(name).listings);
+    const listings = formatNumber(HOLDERS[name].listings);
     const title = `list forms, ${listings} ${more}listing${listings === "1" ? "" : "s"}`;
     return { id, title, requests: [{ target: "/v1/forms", key: keys[name] }] };
   };
@@ -41,7 +41,7 @@ export async function createOperations(client: pg.Client, keys: Record<HolderNam
   };
   const listings = (name: HolderName, id: string): Operation => ({
     id,
-    title: `list listings, ${formatNumber(findHolder(name).listings)}`,
+    title: `list listings, ${formatNumber(HOLDERS[name].listings)}`,
     requests: [{ target: "/v1/listings", key: keys[name] }],
   });
   const [thousand, live] = [await idsOf(client, "thousand"), await idsOf(client, "live")];
@@ -140,7 +140,7 @@ const FORMS_PER_HOUR = 5_000;
 const HOUR_MS = 3_600_000;
 const CURSORS = 200;
 
-const { firstListing: FIRST, listings: LISTINGS } = findHolder("live");
+const { firstListing: FIRST, listings: LISTINGS } = HOLDERS.live;
 /** SQL for the ids of the holder's listings. */
 const LIVE_LISTINGS = `SELECT md5('listing' || n)::uuid FROM generate_series(${FIRST}, ${FIRST + LISTINGS - 1}) n`;
 

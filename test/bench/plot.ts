@@ -1,5 +1,4 @@
 import type { Figures } from "./measure.js";
-import type { ServerName } from "./servers.js";
 
 const WIDTH = 640;
 const HEIGHT = 300;
@@ -7,20 +6,17 @@ const LEFT = 60;
 const TOP = 60;
 const [TOTAL_WIDTH, TOTAL_HEIGHT] = [LEFT + WIDTH + 30, TOP + HEIGHT + 55];
 
-interface Style {
-  title: string;
-  light: string;
-  dark: string;
-}
-
-const STYLES: Partial<Record<ServerName, Style>> = {
+const STYLES = {
   service: { title: "this service", light: "#0969da", dark: "#58a6ff" },
   "L+": { title: "L+: Fastify and pg", light: "#1a7f37", dark: "#3fb950" },
   T: { title: "T: Express and Prisma", light: "#bc4c00", dark: "#f0883e" },
 };
 
+/** Latency and requests per second of each server, for each number of connections. */
+export type Curves = Record<keyof typeof STYLES, Figures[]>;
+
 /** Draws median and 99th percentile against requests per second as an SVG for light and dark pages. */
-export function drawLatency(curves: Partial<Record<ServerName, Figures[]>>): string {
+export function drawLatency(curves: Curves): string {
   const all = Object.values(curves).flat();
   const x = logarithmicScale(
     all.map(({ requestsPerSecond }) => requestsPerSecond),
@@ -32,8 +28,9 @@ export function drawLatency(curves: Partial<Record<ServerName, Figures[]>>): str
     TOP + HEIGHT,
     TOP,
   );
-  const lines = Object.entries(curves).flatMap(([name, figures], index) => {
-    const color = `c${Object.keys(STYLES).indexOf(name)}`;
+  const lines = Object.entries(STYLES).flatMap(([name, { title }], index) => {
+    const figures = curves[name as keyof Curves];
+    const color = `c${index}`;
     const lineOf = (latency: "p50" | "p99") => {
       const points = figures.map((own) => `${x.at(own.requestsPerSecond)},${y.at(own[latency] / 1000)}`);
       return `<polyline class="${color} ${latency}" points="${points.join(" ")}"/>`;
@@ -43,7 +40,7 @@ export function drawLatency(curves: Partial<Record<ServerName, Figures[]>>): str
       lineOf("p99"),
       lineOf("p50"),
       `<line class="${color}" x1="${left}" x2="${left + 22}" y1="16" y2="16"/>`,
-      `<text x="${left + 28}" y="20">${STYLES[name as ServerName]?.title}</text>`,
+      `<text x="${left + 28}" y="20">${title}</text>`,
     ];
   });
   const grid = [

@@ -1,7 +1,7 @@
 // The public fields and statuses, as someone who writes a peer by hand would list them. The peers and the data follow.
 
 type FieldType = "text" | "textOrNull" | "integerOrNull" | "boolean" | "booleanOrNull" | "instant" | "instantOrNull";
-type Fields = Record<string, readonly [column: string, type: FieldType]>;
+export type Fields = Record<string, readonly [column: string, type: FieldType]>;
 
 /** In the order of the service's JSON. */
 export const FORM = {
@@ -34,9 +34,7 @@ export const LISTING = {
   createdAt: ["created_at", "instant"],
 } as const satisfies Fields;
 
-export const STATUSES: readonly string[] = [
-  ...["SENT", "COMPLETED", "ACCEPTED", "REJECTED", "VALIDATED", "INVALIDATED", "CHECKED_OUT"],
-];
+export const STATUSES = ["SENT", "COMPLETED", "ACCEPTED", "REJECTED", "VALIDATED", "INVALIDATED", "CHECKED_OUT"];
 
 /** The columns of a SELECT from this alias. */
 export const columns = (fields: Fields, alias: string): string =>

@@ -1,5 +1,3 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 
@@ -17,14 +15,6 @@ export function markdownTable(rows: string[][]): string {
 export const dataFolder = () => join(packageRoot(), ".data", "bench");
 
 export const benchFolder = () => join(packageRoot(), "test/bench");
-
-/** Writes results and a description of the machine to `results/NAME.json`. */
-export async function saveResults(name: string, measured: object): Promise<void> {
-  const folder = join(benchFolder(), "results");
-  await mkdir(folder, { recursive: true });
-  const machine = { processor: cpus()[0]?.model, cores: cpus().length, node: process.version };
-  await writeFile(join(folder, `${name}.json`), `${JSON.stringify({ machine, ...measured }, null, 2)}\n`);
-}
 
 /** Prints a progress line to stderr; stdout is for results. */
 export const progress = (line: string): void => void process.stderr.write(`${line}\n`);

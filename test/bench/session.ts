@@ -1,7 +1,6 @@
 import { type Database, openDatabases } from "./database.js";
 import { issueKeys } from "./fill.js";
-import type { Operation } from "./operations.js";
-import { createOperations } from "./operations.js";
+import { createOperations, type Operation } from "./operations.js";
 import { type Server, type ServerName, startServer } from "./servers.js";
 
 export interface Session {
@@ -13,28 +12,27 @@ export interface Session {
 
 /** Runs `work` on a database with this many forms, then stops the servers it started. */
 export const withSession = <Outcome>(forms: number, work: (session: Session) => Promise<Outcome>): Promise<Outcome> =>
-  withSessions([forms], ([session]) => work(session));
+  withSessions([forms], ([session]) => work(session as Session));
 
 /** The same on several databases. */
-export async function withSessions<const Sizes extends readonly number[], Outcome>(
-  sizes: Sizes,
-  work: (sessions: { [Index in keyof Sizes]: Session }) => Promise<Outcome>,
+export async function withSessions<Outcome>(
+  sizes: number[],
+  work: (sessions: Session[]) => Promise<Outcome>,
 ): Promise<Outcome> {
   const { databases, close } = await openDatabases(sizes);
   const servers: Server[] = [];
-  const openSession = async (database: Database): Promise<Session> => ({
-    database,
-    operations: await createOperations(database.client, await issueKeys(database.client)),
-    async start(name) {
-      const server = await startServer(name, database.url);
-      servers.push(server);
-      return server;
-    },
-  });
   try {
     const sessions: Session[] = [];
-    for (const database of databases) sessions.push(await openSession(database));
-    return await work(sessions as { [Index in keyof Sizes]: Session });
+    for (const database of databases) {
+      const operations = await createOperations(database.client, await issueKeys(database.client));
+      const start = async (name: ServerName) => {
+        const server = await startServer(name, database.url);
+        servers.push(server);
+        return server;
+      };
+      sessions.push({ database, operations, start });
+    }
+    return await work(sessions);
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
     await close();

@@ -13,10 +13,10 @@ const WAL_REPORT_MS = 2_000;
 const CREATES_MS = 10_000;
 const CREATES_LATER_MS = 20_000;
 
-export type Statements = Record<"sizes" | "wal" | "update" | "vacuum" | "reindex" | "outdate", string>;
+type Statements = Record<"sizes" | "wal" | "update" | "vacuum" | "reindex" | "outdate", string>;
 
 /** The statements of storage.sql by the names in their comments. */
-export async function readStatements(): Promise<Statements> {
+async function readStatements(): Promise<Statements> {
   const text = await readFile(join(benchFolder(), "storage.sql"), "utf8");
   const parts = [...text.matchAll(/^-- (\w+)(?::.*)?\n([^;]+);$/gm)];
   return Object.fromEntries(parts.map(([, name, sql]) => [name, sql])) as Statements;
@@ -64,7 +64,7 @@ async function measureWal(session: Session, { wal, outdate }: Statements): Promi
 }
 
 /** Prints the sizes after each step. The database is filled again by the next run. */
-export async function measureSizes(client: pg.Client, statements: Statements, forms: number): Promise<void> {
+async function measureSizes(client: pg.Client, statements: Statements, forms: number): Promise<void> {
   const { sizes, update, vacuum, reindex, outdate } = statements;
   const run = async (title: string, work: () => Promise<unknown>) => {
     const began = performance.now();

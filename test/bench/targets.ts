@@ -1,4 +1,4 @@
-import type { Result } from "./measure.js";
+import type { Figures, Result } from "./measure.js";
 import { markdownTable } from "./report.js";
 
 interface Throughput {
@@ -23,54 +23,29 @@ const MIN_LIVE = 0.95;
 const LIVE = ["live-hour", "live-minutes"];
 const OLD = "list-10";
 
-interface Check {
-  title: string;
-  what: string;
-  measured: number | undefined;
-  bound: number;
-  isMinimum: boolean;
-}
-
-/** The targets of the operations that were measured. */
-function checksOf(results: readonly Result[]): Check[] {
-  const old = results.find(({ id }) => id === OLD)?.servers.service;
-  return results.flatMap(({ id, title, servers, relativeTo }) => {
-    const { service } = servers;
-    const atLeast = (what: string, measured: number | undefined, bound: number): Check => ({
-      ...{ title, what, measured, bound, isMinimum: true },
-    });
-    const atMost = (what: string, measured: number | undefined, bound: number): Check => ({
-      ...{ title, what, measured, bound, isMinimum: false },
-    });
-    const minimum = THROUGHPUT_OF[id] ?? THROUGHPUT;
-    const throughput = (peer: keyof Throughput) =>
-      atLeast(`requests/s ÷ ${peer}`, relativeTo[peer]?.requestsPerSecond, minimum[peer]);
-    return [
-      throughput("L"),
-      throughput("L+"),
-      atMost("p99 ÷ L", relativeTo.L?.p99, MAX_P99),
-      atMost("p99.9 ÷ L", relativeTo.L?.p999, MAX_P999),
-      ...(LIVE.includes(id) && old && service
-        ? [atLeast("requests/s ÷ old data", service.requestsPerSecond / old.requestsPerSecond, MIN_LIVE)]
-        : []),
-    ];
-  });
-}
-
-const isMet = ({ measured = Number.NaN, bound, isMinimum }: Check) =>
-  isMinimum ? measured >= bound : measured <= bound;
-
 /** Formats a Markdown table of the targets that were missed; undefined if there are none. */
 export function missedTargets(results: readonly Result[]): string | undefined {
-  const missed = checksOf(results).filter((check) => !isMet(check));
-  if (missed.length === 0) return undefined;
-  const titles = [...new Set(missed.map(({ title }) => title))];
-  const rows = titles.map((title) => {
-    const own = missed.filter((check) => check.title === title);
-    return [title, own.map(describe).join("; ")];
-  });
-  return markdownTable([["operation", "missed targets"], ...rows]);
+  const old = results.find(({ id }) => id === OLD)?.servers.service;
+  const rows = results.map((result) => [result.title, missedOf(result, old).join("; ")]);
+  const missed = rows.filter(([, targets]) => targets !== "");
+  return missed.length === 0 ? undefined : markdownTable([["operation", "missed targets"], ...missed]);
 }
 
-const describe = ({ what, measured, bound, isMinimum }: Check) =>
-  `${what} ${measured?.toFixed(2) ?? "not measured"} (${isMinimum ? "≥" : "≤"} ${bound})`;
+/** Describes the targets that this operation missed. */
+function missedOf({ id, servers: { service }, relativeTo: { L, "L+": plus } }: Result, old?: Figures): string[] {
+  const format = (measured?: number) => measured?.toFixed(2) ?? "not measured";
+  const atLeast = (what: string, measured: number | undefined, bound: number) =>
+    Number(measured) >= bound ? [] : [`${what} ${format(measured)} (≥ ${bound})`];
+  const atMost = (what: string, measured: number | undefined, bound: number) =>
+    Number(measured) <= bound ? [] : [`${what} ${format(measured)} (≤ ${bound})`];
+  const minimum = THROUGHPUT_OF[id] ?? THROUGHPUT;
+  return [
+    ...atLeast("requests/s ÷ L", L?.requestsPerSecond, minimum.L),
+    ...atLeast("requests/s ÷ L+", plus?.requestsPerSecond, minimum["L+"]),
+    ...atMost("p99 ÷ L", L?.p99, MAX_P99),
+    ...atMost("p99.9 ÷ L", L?.p999, MAX_P999),
+    ...(LIVE.includes(id) && old && service
+      ? atLeast("requests/s ÷ old data", service.requestsPerSecond / old.requestsPerSecond, MIN_LIVE)
+      : []),
+  ];
+}

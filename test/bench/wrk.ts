@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { BenchRequest } from "./requests.js";
 
 interface LoadOptions {
@@ -49,32 +49,17 @@ export async function runWrk(
     );
     await writeFile(requestsFile, lines.join(""), { mode: 0o600 });
     const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];
-    const output = await spawnWrk([
-      ...[...args, "--", requestsFile],
-      ...[firstSerial, followsTail, connections, CONNECT_MS, thinkMs].map(String),
-    ]);
-    const line = output.split("\n").find((text) => text.startsWith("{"));
-    if (!line) throw new Error(`wrk printed no result:\n${output}`);
+    const ofScript = [firstSerial, followsTail, connections, CONNECT_MS, thinkMs].map(String);
+    const { stdout } = await promisify(execFile)("wrk", [...args, "--", requestsFile, ...ofScript]).catch((cause) => {
+      throw new Error("wrk failed: is it installed (Debian: apt-get install wrk)?", { cause });
+    });
+    const line = stdout.split("\n").find((text) => text.startsWith("{"));
+    if (!line) throw new Error(`wrk printed no result:\n${stdout}`);
     const result = JSON.parse(line) as WrkResult;
     return { ...result, duration: result.duration - CONNECT_MS * 1000 };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function spawnWrk(args: string[]): Promise<string> {
-  const child = spawn("wrk", args, { stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  child.stdout.on("data", (chunk) => {
-    output += chunk;
-  });
-  const [code] = await once(child, "close").catch((error: Error) => {
-    throw new Error("wrk cannot be started: is it installed (Debian: apt-get install wrk)?", {
-      cause: error,
-    });
-  });
-  if (code !== 0) throw new Error(`wrk ended with ${code}:\n${output}`);
-  return output;
 }
 
 const SCRIPT = `

@@ -1,25 +1,18 @@
 import { existsSync, readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { join } from "node:path";
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Demo, prepareDemo } from "../../gateway/dev/demo.js";
+import { type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { prepareDemo } from "../../gateway/dev/demo.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
 import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
-import { startTestGateway, type TestGateway } from "../support/gateway.js";
+import { afterFile } from "../support/after-file.js";
+import { startTestGateway } from "../support/gateway.js";
 
 const CHROMIUM =
   ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync) ?? "chromium";
-const ARGUMENTS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"];
 /** Each operation of the document, and its success as the page shows it. */
 const { paths } = JSON.parse(readFileSync(join(packageRoot(), "gateway/openapi/openapi.json"), "utf8"));
 const OPERATIONS = Object.values<Record<string, { operationId: string; responses: object }>>(paths)
@@ -29,15 +22,10 @@ const OPERATIONS = Object.values<Record<string, { operationId: string; responses
     return [operationId, `${status} ${STATUS_CODES[status]}`] as const;
   });
 
-let gateway: TestGateway;
-let browser: Browser;
-let demo: Demo;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
-  demo = await prepareDemo(await gateway.services(), {}, () => {});
-});
-afterAll(() => browser?.close());
+const gateway = await startTestGateway();
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
+afterFile(() => browser.close());
+const demo = await prepareDemo(await gateway.services(), {}, () => {});
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };

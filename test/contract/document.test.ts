@@ -1,76 +1,71 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { OPERATIONS } from "../../gateway/operations/operations.js";
 import { validateResponse } from "../support/validate-response.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
-const committed = read("../../gateway/openapi/openapi.json");
+const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
+const { paths, components } = committed;
 
-describe("the committed OpenAPI document", () => {
-  it("every operation has its success status, the common errors and two samples", () => {
-    const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
-    for (const { path, verb, status } of OPERATIONS) {
-      const operation = paths[path]?.[verb];
-      const expected = [String(status), "401", "429", "500", "503"];
-      expect(Object.keys(operation?.responses ?? {})).toEqual(expect.arrayContaining(expected));
-      expect(operation?.["x-codeSamples"].map(({ label }) => label)).toEqual(["curl", "TypeScript SDK"]);
-    }
-  });
+it("every operation has its success status, the common errors and two samples", () => {
+  for (const { path, verb, status } of OPERATIONS) {
+    const operation = paths[path]?.[verb];
+    const expected = [String(status), "401", "429", "500", "503"];
+    expect(Object.keys(operation?.responses ?? {})).toEqual(expect.arrayContaining(expected));
+    expect(operation?.["x-codeSamples"].map(({ label }) => label)).toEqual(["curl", "TypeScript SDK"]);
+  }
+});
 
-  it("example responses match the schema and the requests of the samples", () => {
-    const { paths } = JSON.parse(committed) as { paths: Record<string, Record<string, Operation>> };
-    const normalize = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
-    for (const [path, item] of Object.entries(paths)) {
-      for (const [method, operation] of Object.entries(item)) {
-        const [[status = "", success] = []] = Object.entries(operation.responses);
-        const { example } = success?.content["application/json"] ?? {};
-        validateResponse(method.toUpperCase(), path, Number(status), SAMPLE_HEADERS, example);
-        const [curl] = operation["x-codeSamples"];
-        const sent = /-d '(.*)'$/s.exec(curl?.source ?? "")?.[1];
-        if (!sent) continue;
-        const { guestEmail: _, ...stay } = JSON.parse(sent);
-        for (const [field, value] of Object.entries(stay)) {
-          expect(normalize(example?.[field]), `${operation.operationId} ${field}`).toBe(normalize(value));
-        }
-        expect(example).toMatchObject({ numberOfVehicles: null, numberOfPets: null });
+it("example responses match the schema and the requests of the samples", () => {
+  const normalize = (value: unknown) => (/T.*:/.test(String(value)) ? Date.parse(String(value)) : value);
+  for (const [path, item] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      const [[status = "", success] = []] = Object.entries(operation.responses);
+      const { example } = success?.content["application/json"] ?? {};
+      validateResponse(method.toUpperCase(), path, Number(status), SAMPLE_HEADERS, example);
+      const [curl] = operation["x-codeSamples"];
+      const sent = /-d '(.*)'$/s.exec(curl?.source ?? "")?.[1];
+      if (!sent) continue;
+      const { guestEmail: _, ...stay } = JSON.parse(sent);
+      for (const [field, value] of Object.entries(stay)) {
+        expect(normalize(example?.[field]), `${operation.operationId} ${field}`).toBe(normalize(value));
       }
+      expect(example).toMatchObject({ numberOfVehicles: null, numberOfPets: null });
     }
-  });
+  }
+});
 
-  it("every property, parameter and header has an example, and every error response one per code", () => {
-    const { paths, components } = JSON.parse(committed) as Document;
-    const missing: string[] = [];
-    const check = (name: string, schema: Described) => {
-      if (!["example", "examples"].some((key) => key in schema)) missing.push(name);
-    };
-    for (const [schema, { properties }] of Object.entries(components.schemas)) {
-      for (const [name, property] of Object.entries(properties)) {
-        // The items are a schema of their own.
-        if (property.type !== "array") check(`${schema}.${name}`, property);
-      }
+it("every property, parameter and header has an example, and every error response one per code", () => {
+  const missing: string[] = [];
+  const check = (name: string, schema: Described) => {
+    if (!["example", "examples"].some((key) => key in schema)) missing.push(name);
+  };
+  for (const [schema, { properties }] of Object.entries(components.schemas)) {
+    for (const [name, property] of Object.entries(properties)) {
+      // The items are a schema of their own.
+      if (property.type !== "array") check(`${schema}.${name}`, property);
     }
-    for (const [name, header] of Object.entries(components.headers)) check(`header ${name}`, header);
-    for (const [name, { content }] of Object.entries(components.responses)) check(name, content["application/json"]);
-    for (const { operationId, parameters = [] } of Object.values(paths).flatMap((item) => Object.values(item))) {
-      for (const { name, schema, ...parameter } of parameters)
-        check(`${operationId} ${name}`, { ...schema, ...parameter });
-    }
-    expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "Error"]));
-    expect(missing).toEqual([]);
-  });
+  }
+  for (const [name, header] of Object.entries(components.headers)) check(`header ${name}`, header);
+  for (const [name, { content }] of Object.entries(components.responses)) check(name, content["application/json"]);
+  for (const { operationId, parameters = [] } of Object.values(paths).flatMap((item) => Object.values(item))) {
+    for (const { name, schema, ...parameter } of parameters)
+      check(`${operationId} ${name}`, { ...schema, ...parameter });
+  }
+  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(["FormV1", "Listing", "Error"]));
+  expect(missing).toEqual([]);
+});
 
-  it("no response has an email address", () => {
-    const { schemas } = (JSON.parse(committed) as { components: { schemas: Record<string, unknown> } }).components;
-    const { FormInput, ...responseSchemas } = schemas;
-    expect(JSON.stringify(FormInput)).toMatch(/mail/i);
-    expect(JSON.stringify(responseSchemas)).not.toMatch(/mail/i);
-  });
+it("no response has an email address", () => {
+  const { FormInput, ...responseSchemas } = components.schemas;
+  expect(JSON.stringify(FormInput)).toMatch(/mail/i);
+  expect(JSON.stringify(responseSchemas)).not.toMatch(/mail/i);
+});
 
-  it("the document, the package and the changelog have the same version", () => {
-    const { version } = JSON.parse(read("../../package.json"));
-    expect(JSON.parse(committed).info.version).toBe(version);
-    expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
-  });
+it("the document, the package and the changelog have the same version", () => {
+  const { version } = JSON.parse(read("../../package.json"));
+  expect(committed.info.version).toBe(version);
+  expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
 });
 
 /** The required response headers. */
@@ -82,6 +77,7 @@ const SAMPLE_HEADERS = {
 type Described = { type?: unknown; example?: unknown; examples?: unknown };
 
 interface Document {
+  info: { version: string };
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, { properties: Record<string, Described> }>;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { isUuid } from "../../server/values.js";
-import { errorCodeOf, errorFieldsOf } from "../support/response.js";
+import { errorCodeOf, errorFieldsOf, type HttpResponse } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
 import { anyHeaderValue, anyJunk, anyText, encodeForUrl, mostlyValid, type Parts } from "./arbitraries.js";
 import { startForProperties } from "./property-gateway.js";
@@ -139,7 +139,13 @@ describe("paths and queries", () => {
 });
 
 describe("headers", () => {
-  const head = (line: string, headers: string[]) => [line, "Host: x", ...headers, "", ""].join("\r\n");
+  /** Sends a request as bytes. */
+  async function sendRaw(method: string, headers: string[], body = ""): Promise<HttpResponse> {
+    const head = [`${method} /v1/forms HTTP/1.1`, "Host: x", ...headers, "", ""].join("\r\n");
+    const [answer] = await gateway.sendRaw(head + body, [method]);
+    if (!answer) throw new Error("no answer");
+    return checkResponse(answer, method);
+  }
   const printable = /^[\x20-\x7e]{1,255}$/;
 
   test("any bytes as an Idempotency-Key are accepted if they are printable ASCII, and rejected if they are not", async () => {
@@ -151,9 +157,7 @@ describe("headers", () => {
         `Content-Length: ${body.length}`,
         `Idempotency-Key:${text}`,
       ];
-      const [answer] = await gateway.sendRaw(head("POST /v1/forms HTTP/1.1", headers) + body, ["POST"]);
-      if (!answer) throw new Error("no answer");
-      await checkResponse(answer, "POST");
+      const answer = await sendRaw("POST", headers, body);
       const key = text.replace(/^[ \t]+|[ \t]+$/g, "");
       if (printable.test(key)) {
         // An earlier run may have used it with another body.
@@ -173,9 +177,7 @@ describe("headers", () => {
       fc.stringMatching(/^grf_rw_[0-9A-Za-z]{40,60}$/),
     );
     await assertFor([name, text], async (_send, header, secret) => {
-      const [answer] = await gateway.sendRaw(head("GET /v1/forms HTTP/1.1", [header + secret]));
-      if (!answer) throw new Error("no answer");
-      await checkResponse(answer, "GET");
+      const answer = await sendRaw("GET", [header + secret]);
       if (answer.status === 401) expect(errorCodeOf(answer)).toBe("UNAUTHENTICATED");
       else expect([answer.status, errorFieldsOf(answer)]).toEqual([400, ["request"]]);
     });

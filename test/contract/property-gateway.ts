@@ -1,8 +1,9 @@
 import { randomInt } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, vi } from "vitest";
-import { makeForm, makeListing } from "../support/factories.js";
-import { type HttpRequest, startTestGateway } from "../support/gateway.js";
+import { startHolderGateway } from "../gateway/holder-gateway.js";
+import { makeForm } from "../support/factories.js";
+import type { HttpRequest } from "../support/gateway.js";
 import type { HttpResponse } from "../support/response.js";
 import { anyHeaders } from "./arbitraries.js";
 
@@ -23,17 +24,12 @@ export async function startForProperties() {
   afterAll(() => fc.resetConfigureGlobal());
   vi.setConfig({ testTimeout: 60_000 + 300 * numRuns });
 
-  const gateway = await startTestGateway();
-  const services = await gateway.services();
-  const holder = await gateway.addKeyHolder();
-  const { id: listingId } = await makeListing(services, holder.userId, { maxPeopleInListing: 4 });
+  const { gateway, services, holder, listingId, send } = await startHolderGateway({}, { maxPeopleInListing: 4 });
   const { id: formId } = await makeForm(services, holder.userId, listingId);
   await makeForm(services, holder.userId, listingId);
   /** Snapshot of all rows after the last request. */
   let rows = await gateway.snapshotTables();
   let requests = 0;
-
-  const send: Send = (sent) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
 
   async function checkResponse(answer: HttpResponse, method: string): Promise<HttpResponse> {
     expect(answer.status).toBeLessThan(500);

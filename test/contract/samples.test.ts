@@ -1,18 +1,15 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "esbuild";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packageRoot } from "../../prisma/package-root.js";
-import { makeForm, makeListing } from "../support/factories.js";
-import { startTestGateway } from "../support/gateway.js";
-import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
+import { beforeAll, expect, it } from "vitest";
+import { startHolderGateway } from "../gateway/holder-gateway.js";
+import { makeForm } from "../support/factories.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { bundleWithSdk, compileWithSdk } from "../support/sdk-programs.js";
 import { documentSamples, guideSamples, readmeSample, type Sample, SHOWN_FORM, SHOWN_LISTING } from "./samples.js";
 
 const run = promisify(execFile);
-const SDK = join(packageRoot(), "sdk", "src", "index.ts");
 
 /** What each sample of the README and the guides prints. A sample without an entry fails. */
 const EXPECTED_OUTPUT: Record<string, RegExp> = {
@@ -47,26 +44,26 @@ const PROGRAMS = { bash: "curl", sh: "curl", python: "python3", php: "php", js: 
 const isInstalled = (program: string) => program === "node" || spawnSync(program, ["--version"]).status === 0;
 const installedPrograms = new Set(Object.values(PROGRAMS).filter(isInstalled));
 
-let folder: string;
+const folder = await makeTempFolder("samples");
 let env: NodeJS.ProcessEnv;
 let ids: Record<string, string>;
 let readFormIds: () => Promise<string[]>;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-samples-"));
-  const gateway = await startTestGateway();
-  const { key, userId } = await gateway.addKeyHolder();
-  const services = await gateway.services();
-  const { id: listingId } = await makeListing(services, userId, { title: "Loft by the canal" });
-  const form = await makeForm(services, userId, listingId);
-  await makeForm(services, userId, listingId);
+  const { gateway, services, holder, listingId } = await startHolderGateway({}, { title: "Loft by the canal" });
+  const form = await makeForm(services, holder.userId, listingId);
+  await makeForm(services, holder.userId, listingId);
   readFormIds = async () => {
     const forms = await services.db.prisma.form.findMany({ orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
     return forms.map(({ id }) => id);
   };
   ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
-  env = { PATH: process.env.PATH, GUEST_FORMS_BASE_URL: gateway.url, GUEST_FORMS_API_KEY: key, LISTING_ID: listingId };
+  env = {
+    PATH: process.env.PATH,
+    GUEST_FORMS_BASE_URL: gateway.url,
+    GUEST_FORMS_API_KEY: holder.key,
+    LISTING_ID: listingId,
+  };
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const fileOf = ({ name }: Sample, extension: string) => join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
@@ -89,53 +86,33 @@ async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
   if (language === "python") return ["python3", file];
   if (language === "php") return ["php", "-d", "display_errors=stderr", file];
   if (language === "js") return [process.execPath, file];
-  const outfile = fileOf(sample, "bundle.mjs");
-  const alias = { "@guest-forms/sdk": SDK };
-  await build({
-    entryPoints: [file],
-    outfile,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    alias,
-    logLevel: "silent",
-  });
-  return [process.execPath, outfile];
+  return [process.execPath, await bundleWithSdk(file)];
 }
 
-describe("samples", () => {
-  it("every sample of the README and the guides has an expected output", () => {
-    expect(documented.map(({ name }) => name).sort()).toEqual(Object.keys(EXPECTED_OUTPUT).sort());
-  });
+it("every sample of the README and the guides has an expected output", () => {
+  expect(documented.map(({ name }) => name).sort()).toEqual(Object.keys(EXPECTED_OUTPUT).sort());
+});
 
-  for (const sample of samples) {
-    const program = PROGRAMS[sample.language];
-    const reason = installedPrograms.has(program) ? "" : `: SKIPPED because ${program} is not installed`;
-    it.skipIf(reason !== "")(
-      `the sample ${sample.name} prints the expected output${reason}`,
-      { timeout: 120_000 },
-      async () => {
-        const output = await runSample(sample);
-        const expected = EXPECTED_OUTPUT[sample.name];
-        expect(output).toSatisfy(() => expected?.test(output) ?? isOutputOfOperation(output, sample));
-        if (LIST_FORMS.includes(sample.name)) {
-          expect(output.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
-        }
-      },
-    );
-  }
+for (const sample of samples) {
+  const program = PROGRAMS[sample.language];
+  const reason = installedPrograms.has(program) ? "" : `: SKIPPED because ${program} is not installed`;
+  it.skipIf(reason !== "")(
+    `the sample ${sample.name} prints the expected output${reason}`,
+    { timeout: 120_000 },
+    async () => {
+      const output = await runSample(sample);
+      const expected = EXPECTED_OUTPUT[sample.name];
+      expect(output).toSatisfy(() => expected?.test(output) ?? isOutputOfOperation(output, sample));
+      if (LIST_FORMS.includes(sample.name)) {
+        expect(output.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
+      }
+    },
+  );
+}
 
-  it("the TypeScript samples compile in strict mode", { timeout: 180_000 }, async () => {
-    const typescript = samples.filter(({ language }) => language === "ts");
-    for (const sample of typescript) await writeFile(fileOf(sample, "ts"), sample.source);
-    const config = {
-      compilerOptions: STRICT_COMPILER_OPTIONS,
-      files: typescript.map((sample) => fileOf(sample, "ts")),
-    };
-    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-    await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-    const tsc = join(packageRoot(), "node_modules", "typescript", "bin", "tsc");
-    const { stdout } = await run(process.execPath, [tsc, "-p", folder]).catch((error) => error);
-    expect(stdout).toBe("");
-  });
+it("the TypeScript samples compile in strict mode", { timeout: 180_000 }, async () => {
+  const typescript = samples.filter(({ language }) => language === "ts");
+  for (const sample of typescript) await writeFile(fileOf(sample, "ts"), sample.source);
+  const files = typescript.map((sample) => fileOf(sample, "ts"));
+  expect(await compileWithSdk(folder, files)).toBe("");
 });

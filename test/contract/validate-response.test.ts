@@ -1,15 +1,13 @@
 import { expect, test } from "vitest";
-import { makeListing } from "../support/factories.js";
-import { startTestGateway } from "../support/gateway.js";
+import { startHolderGateway } from "../gateway/holder-gateway.js";
 import { validateResponse } from "../support/validate-response.js";
 
 // support/gateway.ts validates every response of every test.
 
 test("an undocumented status, field or code, a wrong type and a missing header are rejected", async () => {
-  const gateway = await startTestGateway();
-  const { userId, key } = await gateway.addKeyHolder();
-  const path = `/v1/listings/${(await makeListing(await gateway.services(), userId)).id}`;
-  const { headers, json } = await gateway.request({ path, key });
+  const { listingId, send } = await startHolderGateway();
+  const path = `/v1/listings/${listingId}`;
+  const { headers, json } = await send({ path });
   const good = json as object;
   const validate = (body: object, status = 200, sent = headers) => validateResponse("GET", path, status, sent, body);
   validate(good);

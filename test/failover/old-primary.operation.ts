@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
-import { expectResponsesInTime, PostgresService } from "../faults/postgres-service.js";
+import { expectResponsesInTime, startPostgresService } from "../faults/postgres-service.js";
 import { describeInvalidResponse } from "../faults/postgres-traffic.js";
 import { startGatewayProcess } from "../support/gateway-processes.js";
 import { sendRequest, type TimedResponse } from "../support/http-client.js";
@@ -16,12 +16,8 @@ import { ReplicatedPostgres } from "./replicated-postgres.js";
 const WATCH_MS = 1_500;
 const STATEMENT_TIMEOUT_MS = 200;
 
-let postgres: ReplicatedPostgres;
-let service: PostgresService<ReplicatedPostgres>;
-beforeAll(async () => {
-  postgres = await ReplicatedPostgres.create();
-  service = await PostgresService.startOn(postgres);
-});
+const postgres = await ReplicatedPostgres.create();
+const service = await startPostgresService(postgres.url);
 
 const newCreate = () => uniqueCreate(service.fixture);
 const send = (create: Create, gateway = 0): Promise<TimedResponse> =>

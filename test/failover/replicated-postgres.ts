@@ -82,7 +82,4 @@ export class ReplicatedPostgres {
   async continueWithoutStandby(): Promise<void> {
     await runFromPage(CONTINUE_WITHOUT_STANDBY, (script) => this.primary.run(script));
   }
-
-  /** Each server is killed after the test file. */
-  async remove(): Promise<void> {}
 }

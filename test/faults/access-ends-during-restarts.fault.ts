@@ -1,10 +1,11 @@
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
+import { afterFile } from "../support/after-file.js";
 import { asOperator, makeKey, makeUser, setRole, type TestKey } from "../support/factories.js";
 import { type Load, sendRequest, startLoad } from "../support/http-client.js";
-import type { ShutdownSignal } from "../support/postgres-cluster.js";
-import { PostgresService } from "./postgres-service.js";
+import { PostgresCluster, type ShutdownSignal } from "../support/postgres-cluster.js";
+import { startPostgresService } from "./postgres-service.js";
 import { scaleRounds } from "./rounds.js";
 
 const ROUNDS = scaleRounds(10, 2);
@@ -15,15 +16,12 @@ const LEAD_SECONDS = 6;
 const DOWN_FROM_MS = -600;
 const WATCH_MS = 3_000;
 
-let service: PostgresService;
-let path: string;
+const cluster = await PostgresCluster.create();
+afterFile(() => cluster.remove());
+const service = await startPostgresService(cluster.url);
+const path = `/v1/listings/${service.fixture.listing.id}`;
 const agent = new Agent({ keepAlive: true });
-
-beforeAll(async () => {
-  service = await PostgresService.start();
-  path = `/v1/listings/${service.fixture.listing.id}`;
-});
-afterAll(() => agent.destroy());
+afterFile(() => agent.destroy());
 
 /** A key that loses access, and what its holder then gets. */
 interface Subject {
@@ -98,9 +96,9 @@ async function restartUntil(end: number, downMs: number): Promise<number> {
   const signals: ShutdownSignal[] = ["SIGQUIT", "SIGINT", "SIGKILL"];
   let restarts = 0;
   do {
-    await service.cluster.stop(signals[restarts++ % 3] as ShutdownSignal);
+    await cluster.stop(signals[restarts++ % 3] as ShutdownSignal);
     await sleep(downMs);
-    await service.cluster.start();
+    await cluster.start();
     await sleep(200);
   } while (performance.now() < end);
   return restarts;

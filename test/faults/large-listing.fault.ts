@@ -1,7 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
-import type { Services } from "../../server/access/context.js";
+import { describe, expect, test } from "vitest";
 import { encodeCursor } from "../../server/resources/paging.js";
 import { formIdsInScope } from "../support/bulk.js";
 import { asUser, makeListing, makeUser, openTestServices, setRole } from "../support/factories.js";
@@ -9,7 +8,7 @@ import { makeFixture, startGatewayProcess } from "../support/gateway-processes.j
 import { floodWhile } from "../support/noisy-tenants.js";
 import { runCli } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { makeTenant, type Tenant } from "../support/tenants.js";
+import { makeTenant } from "../support/tenants.js";
 
 const FORMS = 200_000;
 /** More than in isolation.fault.ts: Postgres works on the forms at the same time. */
@@ -23,38 +22,26 @@ const SHORT_TIMEOUTS = {
 };
 
 /** With a long timeout, to fill the database. */
-let filler: Services;
+const filler = await openTestServices({ DATABASE_STATEMENT_TIMEOUT_MS: "120000" });
 /** The core with short timeouts. */
-let services: Services;
-/** A gateway, to which all requests go. */
-let url: string;
-/** Of commands. */
-let env: Record<string, string>;
-let owner: Tenant;
+const services = await openTestServices({ DATABASE_URL: filler.db.url, ...SHORT_TIMEOUTS });
+const owner = await makeTenant(filler);
+const { userId: ownerId, listingId } = owner;
 /** A writer on the large listing, with another listing of their own. */
-let neighbor: Tenant;
-let ownerId: string;
-let listingId: string;
-let memberId: string;
-
-beforeAll(async () => {
-  filler = await openTestServices({ DATABASE_STATEMENT_TIMEOUT_MS: "120000" });
-  services = await openTestServices({ DATABASE_URL: filler.db.url, ...SHORT_TIMEOUTS });
-  owner = await makeTenant(filler);
-  neighbor = await makeTenant(filler);
-  ({ userId: ownerId, listingId } = owner);
-  memberId = (await makeUser(filler)).id;
-  await setRole(filler, listingId, neighbor.userId, "WRITER");
-  await filler.db.pool.query(
-    `INSERT INTO forms (public_id, listing_id, fingerprint, created_at)
-     SELECT left(replace(gen_random_uuid()::text, '-', ''), 21), $1, '\\x00', now() - i / 2 * interval '1 s' FROM generate_series(1, $2::int) i`,
-    [listingId, FORMS],
-  );
-  await filler.db.pool.query("ANALYZE forms");
-  ({ env } = await makeFixture(filler.db.url, { DATABASE_POOL_SIZE: "10" }));
-  ({ url } = await startGatewayProcess(env));
-  env = { ...env, ...SHORT_TIMEOUTS };
-});
+const neighbor = await makeTenant(filler);
+await setRole(filler, listingId, neighbor.userId, "WRITER");
+const { id: memberId } = await makeUser(filler);
+await filler.db.pool.query(
+  `INSERT INTO forms (public_id, listing_id, fingerprint, created_at)
+   SELECT left(replace(gen_random_uuid()::text, '-', ''), 21), $1, '\\x00', now() - i / 2 * interval '1 s' FROM generate_series(1, $2::int) i`,
+  [listingId, FORMS],
+);
+await filler.db.pool.query("ANALYZE forms");
+const { env: gatewayEnv } = await makeFixture(filler.db.url, { DATABASE_POOL_SIZE: "10" });
+/** A gateway, to which all requests go. */
+const { url } = await startGatewayProcess(gatewayEnv);
+/** Of commands. */
+const env = { ...gatewayEnv, ...SHORT_TIMEOUTS };
 
 const countRows = async (sql: string, id: string): Promise<number> =>
   (await filler.db.pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${sql}`, [id])).rows[0]?.n ?? 0;

@@ -84,7 +84,7 @@ export class Traffic {
   #agents: Agent[];
   #isStopped = false;
   #loop: Promise<void> = Promise.resolve();
-  readonly #inFlight = new Set<Promise<void>>();
+  readonly #inFlight = new Set<Promise<unknown>>();
 
   constructor(options: TrafficOptions) {
     this.#options = options;
@@ -132,12 +132,12 @@ export class Traffic {
       if (earlyMs > 1) await sleep(earlyMs);
       if (this.#inFlight.size >= MAX_IN_FLIGHT_SECONDS * this.#options.perSecond) continue;
       this.#sentAt.push(performance.now());
-      const request: Promise<void> = this.#sendRandom().finally(() => this.#inFlight.delete(request));
+      const request: Promise<unknown> = this.#sendRandom().finally(() => this.#inFlight.delete(request));
       this.#inFlight.add(request);
     }
   }
 
-  #sendRandom(): Promise<void> {
+  #sendRandom(): Promise<unknown> {
     const create = this.#pick(this.#acknowledged);
     switch (this.#pickKind()) {
       case "create":
@@ -151,7 +151,7 @@ export class Traffic {
       case "fetch":
         return create ? this.#fetch(create) : this.#list();
       case "listing":
-        return this.#fetchListing();
+        return this.#request("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
     }
   }
 
@@ -229,10 +229,6 @@ export class Traffic {
       this.violations.push(`the form ${form?.id} changed its id, publicId or createdAt`);
   }
 
-  async #fetchListing(): Promise<void> {
-    await this.#request("listing", `/v1/listings/${this.#pick(this.#options.listingIds)}`);
-  }
-
   async #list(): Promise<void> {
     let cursor: string | null = null;
     let last = "";
@@ -250,20 +246,13 @@ export class Traffic {
     }
   }
 
-  async #request(
-    kind: keyof RequestMix,
-    path: string,
-    options: RequestOptions = {},
-  ): Promise<TimedResponse | undefined> {
+  async #request(kind: keyof RequestMix, path: string, options: RequestOptions = {}) {
     const { urls, key, random, expectsConnectionErrors, ignoredField } = this.#options;
     const gateway = Math.floor(random() * urls.length);
     const agent = this.#agents[gateway] as Agent;
     try {
-      const response = await sendRequest(`${urls[gateway]}${path}`, key, {
-        ...options,
-        agent,
-        ...(ignoredField && { ignoredField }),
-      });
+      const ignoring = ignoredField === undefined ? {} : { ignoredField };
+      const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, ...ignoring, agent });
       const { status, sentAt, receivedAt } = response;
       this.samples.push({ kind, gateway, status, sentAt, receivedAt });
       const problem = describeInvalidResponse(response);

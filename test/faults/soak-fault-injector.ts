@@ -30,80 +30,72 @@ export interface InjectedFault {
 
 const SHUTDOWN_SIGNALS: ShutdownSignal[] = ["SIGINT", "SIGQUIT", "SIGKILL"];
 
-/** Injects faults in random order, one after the other, until stopped. Each fault is repaired before the next. */
-export class FaultInjector {
-  readonly injected: InjectedFault[] = [];
-  readonly #targets: Targets;
-  readonly #random: () => number;
-  #loop: Promise<void> = Promise.resolve();
-  readonly #stopping = new AbortController();
+/**
+ * Injects faults in random order, one after the other, until stopped. Each fault is repaired before the next. `stop`
+ * returns what was injected.
+ */
+export function startInjector({ gateway, worker, cluster, redis, traffic }: Targets, random: () => number) {
+  const injected: InjectedFault[] = [];
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const randomBetween = (min: number, max: number) => min + random() * (max - min);
+  const pause = (min: number, max: number) => sleep(randomBetween(min, max));
 
-  constructor(targets: Targets, random: () => number) {
-    this.#targets = targets;
-    this.#random = random;
+  async function restart<Result>(target: { start(): Promise<Result> }, stop: () => Promise<unknown>): Promise<Result> {
+    await stop();
+    await pause(100, 2_000);
+    return target.start();
   }
 
-  start(): void {
-    this.#loop = this.#run();
-    // `stop` reports a rejection. Without a handler until then, it would be an unhandled rejection.
-    this.#loop.catch(() => {});
+  async function freeze(): Promise<void> {
+    cluster.freeze();
+    await pause(1_000, 5_000);
+    cluster.unfreeze();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
+  function listKinds(): [string, () => Promise<unknown>][] {
+    const shutdown = SHUTDOWN_SIGNALS[Math.floor(random() * SHUTDOWN_SIGNALS.length)] ?? "SIGQUIT";
+    const kinds: [string, () => Promise<unknown>][] = [
+      ["gateway killed", () => restart(gateway, () => gateway.stop("SIGKILL"))],
+      ["gateway stopped", () => restart(gateway, () => gateway.stop("SIGTERM"))],
+      ["worker killed", () => restart(worker, () => worker.stop("SIGKILL"))],
+      [`Postgres restarted (${shutdown})`, () => restart(cluster, () => cluster.stop(shutdown))],
+      ["Postgres frozen", freeze],
+      ["client connections closed", async () => traffic.closeConnections()],
+      ["Postgres sessions terminated", async () => void (await runSql(cluster.url, END_SESSIONS))],
+    ];
+    if (redis) kinds.push(["Redis killed", () => restart(redis, () => redis.kill())]);
+    return kinds;
   }
 
-  async #run(): Promise<void> {
+  const inRandomOrder = <Item>(items: Item[]): Item[] =>
+    items
+      .map((item) => ({ item, at: random() }))
+      .sort((one, other) => one.at - other.at)
+      .map(({ item }) => item);
+
+  async function run(): Promise<void> {
     // Every kind once in random order, then again, so that a short run has all kinds.
-    while (!this.#stopping.signal.aborted) {
-      for (const [kind, inject] of this.#shuffled(this.#kinds())) {
-        await sleep(this.#randomBetween(1_000, 4_000), undefined, { signal: this.#stopping.signal }).catch(() => {});
-        if (this.#stopping.signal.aborted) return;
+    while (!signal.aborted) {
+      for (const [kind, inject] of inRandomOrder(listKinds())) {
+        await sleep(randomBetween(1_000, 4_000), undefined, { signal }).catch(() => {});
+        if (signal.aborted) return;
         const startedAt = performance.now();
         const acceptingAt = await inject();
         const endedAt = performance.now();
-        this.injected.push({ kind, startedAt, endedAt, ...(typeof acceptingAt === "number" && { acceptingAt }) });
+        injected.push({ kind, startedAt, endedAt, ...(typeof acceptingAt === "number" && { acceptingAt }) });
       }
     }
   }
 
-  #kinds(): [string, () => Promise<unknown>][] {
-    const { gateway, worker, cluster, redis, traffic } = this.#targets;
-    const signal = SHUTDOWN_SIGNALS[Math.floor(this.#random() * SHUTDOWN_SIGNALS.length)] ?? "SIGQUIT";
-    const kinds: [string, () => Promise<unknown>][] = [
-      ["gateway killed", () => this.#restart(gateway, () => gateway.stop("SIGKILL"))],
-      ["gateway stopped", () => this.#restart(gateway, () => gateway.stop("SIGTERM"))],
-      ["worker killed", () => this.#restart(worker, () => worker.stop("SIGKILL"))],
-      [`Postgres restarted (${signal})`, () => this.#restart(cluster, () => cluster.stop(signal))],
-      [
-        "Postgres frozen",
-        async () => {
-          cluster.freeze();
-          await this.#pause(1_000, 5_000);
-          cluster.unfreeze();
-        },
-      ],
-      ["client connections closed", async () => traffic.closeConnections()],
-      ["Postgres sessions terminated", async () => void (await runSql(cluster.url, END_SESSIONS))],
-    ];
-    if (redis) kinds.push(["Redis killed", () => this.#restart(redis, () => redis.kill())]);
-    return kinds;
-  }
-
-  async #restart<Result>(target: { start(): Promise<Result> }, stop: () => Promise<unknown>): Promise<Result> {
-    await stop();
-    await this.#pause(100, 2_000);
-    return target.start();
-  }
-
-  #shuffled<Item>(items: Item[]): Item[] {
-    return items
-      .map((item) => ({ item, at: this.#random() }))
-      .sort((one, other) => one.at - other.at)
-      .map(({ item }) => item);
-  }
-
-  #pause = (min: number, max: number) => sleep(this.#randomBetween(min, max));
-  #randomBetween = (min: number, max: number) => min + this.#random() * (max - min);
+  const running = run();
+  // `stop` reports a rejection. Without a handler until then, it would be an unhandled rejection.
+  running.catch(() => {});
+  return {
+    async stop(): Promise<InjectedFault[]> {
+      stopping.abort();
+      await running;
+      return injected;
+    },
+  };
 }

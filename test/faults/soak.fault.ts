@@ -1,21 +1,23 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { afterFile } from "../support/after-file.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { createRedis } from "../support/external-server.js";
 import { makeListing } from "../support/factories.js";
 import { mailEnv, openMailServer } from "../support/mail-server.js";
 import { restartablePort } from "../support/network.js";
+import { PostgresCluster } from "../support/postgres-cluster.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { countValues, quantile, seededRandom } from "../support/statistics.js";
 import { findViolations } from "./postgres-invariants.js";
-import { firstSuccess, PostgresService } from "./postgres-service.js";
+import { firstSuccess, startPostgresService } from "./postgres-service.js";
 import { countStatuses, Traffic } from "./postgres-traffic.js";
 import { scaleRounds } from "./rounds.js";
 import { checkEmails } from "./soak-emails.js";
-import { FaultInjector } from "./soak-fault-injector.js";
+import { startInjector } from "./soak-fault-injector.js";
 import { judgeMemory, MIN_SOAK_MINUTES, memoryProbeEnv, readSamples } from "./soak-memory.js";
-import { SoakProcess } from "./soak-process.js";
+import { createProcess } from "./soak-process.js";
 
 // `npm run soak` runs this test only. SOAK_SEED repeats the order of requests and faults.
 const MINUTES = readNumber("SOAK_MINUTES", scaleRounds(10, MIN_SOAK_MINUTES));
@@ -44,7 +46,9 @@ it(
     const redis = redisBinary ? createRedis(redisBinary, await restartablePort()) : undefined;
     await redis?.start();
     const mailServer = await openMailServer();
-    const service = await PostgresService.start({
+    const cluster = await PostgresCluster.create();
+    afterFile(() => cluster.remove());
+    const { fixture, waitForEmails } = await startPostgresService(cluster.url, {
       gateways: 0,
       settings: {
         LOG_LEVEL: "warn",
@@ -52,19 +56,17 @@ it(
         ...(redis && { REDIS_URL: `redis://127.0.0.1:${redis.port}` }),
       },
     });
-    const { cluster, fixture } = service;
     const listingIds = [fixture.listing.id];
     while (listingIds.length < LISTINGS) listingIds.push((await makeListing(fixture.services, fixture.userId)).id);
 
     const ports = [await restartablePort(), await restartablePort()];
     const memoryFile = (name: string) => join(folder, `${name}.memory`);
-    const gateway = (name: string, port = 0, env = {}) =>
-      new SoakProcess(name, ["serve", "--no-worker", "--port", `${port}`], /^Listening on/, {
-        ...fixture.env,
-        ...env,
-      });
-    const worker = (name: string, env = {}) =>
-      new SoakProcess(name, ["worker"], /^Sending notifications/, { ...fixture.env, ...env });
+    const gateway = (name: string, port = 0, more = {}) => {
+      const env = { ...fixture.env, ...more };
+      return createProcess(name, ["serve", "--no-worker", "--port", `${port}`], /^Listening on/, env);
+    };
+    const worker = (name: string, more = {}) =>
+      createProcess(name, ["worker"], /^Sending notifications/, { ...fixture.env, ...more });
     const steady = [
       gateway("steady gateway", ports[0], memoryProbeEnv(memoryFile("steady gateway"))),
       worker("steady worker", memoryProbeEnv(memoryFile("steady worker"))),
@@ -82,16 +84,13 @@ it(
       random: seededRandom(SEED),
       expectsConnectionErrors: true,
     });
-    const injector = new FaultInjector(
-      { cluster, gateway: killedGateway, worker: killedWorker, redis, traffic },
-      seededRandom(SEED + 1),
-    );
+    const targets = { cluster, gateway: killedGateway, worker: killedWorker, redis, traffic };
     console.info(`Soak of ${MINUTES} minutes, SOAK_SEED=${SEED}`);
     const startedAt = performance.now();
     traffic.start();
-    injector.start();
+    const injector = startInjector(targets, seededRandom(SEED + 1));
     await sleep(MINUTES * 60_000);
-    await injector.stop();
+    const injected = await injector.stop();
     // The last fault may have been a restart of Postgres.
     await sleep(MAX_RECOVERY_MS);
     const sentPerSecond = traffic.sentPerSecond(startedAt, performance.now());
@@ -101,15 +100,15 @@ it(
     );
     await traffic.retryUnacknowledged();
     traffic.closeConnections();
-    await service.waitForEmails(EMAIL_TIMEOUT_MS);
+    await waitForEmails(EMAIL_TIMEOUT_MS);
 
     const database = await findViolations(cluster.url, traffic.creates);
-    const emails = checkEmails(mailServer.received, traffic.creates, injector.injected);
-    const recoveriesMs = injector.injected
+    const emails = checkEmails(mailServer.received, traffic.creates, injected);
+    const recoveriesMs = injected
       .flatMap(({ acceptingAt }) => acceptingAt ?? [])
       .flatMap((at) => ports.map((_, gateway) => firstSuccess(traffic, gateway, at) - at));
     const latencies = traffic.samples.map(({ sentAt, receivedAt }) => receivedAt - sentAt);
-    const faults = countValues(injector.injected.map(({ kind }) => kind));
+    const faults = countValues(injected.map(({ kind }) => kind));
     console.info({
       requestsPerSecond: Math.round(sentPerSecond),
       responses: countStatuses(traffic.samples),

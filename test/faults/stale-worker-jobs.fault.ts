@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { asOperator, listNotifications, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
@@ -18,83 +18,78 @@ const TAKEOVER_MS = 60_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_SEND_MS = 40_000;
 
-describe("notifications of a stale worker", () => {
-  test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
-    const services = await openTestServices();
-    const holder = await makeListingOwner(services);
-    const create = (guestEmail: string) => holder.create(fixedStay(holder.listingId, { guestEmail }));
-    const [killed, slow, other] = [await openMailServer(), await openMailServer(), await openMailServer()];
-    killed.holdRcpt();
-    slow.holdRcpt();
-    const env = commandEnv(services, {
-      WORKER_CONCURRENCY: "1",
-      SMTP_TIMEOUT_SECONDS: "120",
+test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
+  const services = await openTestServices();
+  const holder = await makeListingOwner(services);
+  const create = (guestEmail: string) => holder.create(fixedStay(holder.listingId, { guestEmail }));
+  const [killed, slow, other] = [await openMailServer(), await openMailServer(), await openMailServer()];
+  killed.holdRcpt();
+  slow.holdRcpt();
+  const env = commandEnv(services, { WORKER_CONCURRENCY: "1", SMTP_TIMEOUT_SECONDS: "120" });
+  const start = ({ url }: MailServer) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
+  const { form } = await create("killed@example.com");
+  // The last attempt: it must be repeated, because its worker was killed.
+  await services.db.pool.query("UPDATE notifications SET attempts = 24");
+  const victim = start(killed);
+  await expect.poll(() => killed.rcptCount).toBe(1);
+  const slowWorker = start(slow);
+  await create("slow@example.com");
+  await expect.poll(() => slow.rcptCount).toBe(1);
+  const sendingSince = performance.now();
+  await start(other).waitForLine(/Sending notifications/, 60_000);
+  const states = async () => (await listNotifications(services)).map(({ state }) => state);
+  expect(await states()).toEqual(["running", "running"]);
+  const killedAt = performance.now();
+  await victim.stop("SIGKILL");
+  await expect.poll(() => recipientsOf(other), { timeout: TAKEOVER_MS }).toEqual(["killed@example.com"]);
+  expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
+  expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
+  await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
+  expect(await states()).toEqual(["running"]);
+  slow.releaseRcpt();
+  await expect.poll(() => recipientsOf(slow)).toEqual(["slow@example.com"]);
+  await expect.poll(states).toEqual([]);
+  await slowWorker.stop();
+  expect([killed.rcptCount, slow.rcptCount, other.rcptCount]).toEqual([1, 1, 1]);
+}, 150_000);
+
+test("a notification whose worker was killed at 5 attempts in a row is given up and logged as an error, until an operator retries it", async () => {
+  const services = await openTestServices();
+  const holder = await makeListingOwner(services);
+  const mailServer = await openMailServer();
+  const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
+  await services.db.pool.query(
+    "UPDATE notifications SET state = 'running', crashes = 4, heartbeat_at = now() - interval '1 minute'",
+  );
+  const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
+  await expect
+    .poll(() => lines)
+    .toContainEqual({
+      level: "error",
+      facts: expect.objectContaining({
+        formId: form.id,
+        reason: "its worker crashed at each of 5 attempts in a row",
+      }),
+      message: "notification given up",
     });
-    const start = ({ url }: MailServer) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
-    const { form } = await create("killed@example.com");
-    // The last attempt: it must be repeated, because its worker was killed.
-    await services.db.pool.query("UPDATE notifications SET attempts = 24");
-    const victim = start(killed);
-    await expect.poll(() => killed.rcptCount).toBe(1);
-    const slowWorker = start(slow);
-    await create("slow@example.com");
-    await expect.poll(() => slow.rcptCount).toBe(1);
-    const sendingSince = performance.now();
-    await start(other).waitForLine(/Sending notifications/, 60_000);
-    const states = async () => (await listNotifications(services)).map(({ state }) => state);
-    expect(await states()).toEqual(["running", "running"]);
-    const killedAt = performance.now();
-    await victim.stop("SIGKILL");
-    await expect.poll(() => recipientsOf(other), { timeout: TAKEOVER_MS }).toEqual(["killed@example.com"]);
-    expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
-    expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
-    await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
-    expect(await states()).toEqual(["running"]);
-    slow.releaseRcpt();
-    await expect.poll(() => recipientsOf(slow)).toEqual(["slow@example.com"]);
-    await expect.poll(states).toEqual([]);
-    await slowWorker.stop();
-    expect([killed.rcptCount, slow.rcptCount, other.rcptCount]).toEqual([1, 1, 1]);
-  }, 150_000);
-
-  test("a notification whose worker was killed at 5 attempts in a row is given up and logged as an error, until an operator retries it", async () => {
-    const services = await openTestServices();
-    const holder = await makeListingOwner(services);
-    const mailServer = await openMailServer();
-    const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-    await services.db.pool.query(
-      "UPDATE notifications SET state = 'running', crashes = 4, heartbeat_at = now() - interval '1 minute'",
-    );
-    const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
-    await expect
-      .poll(() => lines)
-      .toContainEqual({
-        level: "error",
-        facts: expect.objectContaining({
-          formId: form.id,
-          reason: "its worker crashed at each of 5 attempts in a row",
-        }),
-        message: "notification given up",
-      });
-    const [failed] = await listNotifications(services);
-    expect(failed?.state).toBe("failed");
-    expect(recipientsOf(mailServer)).toEqual([]);
-    await asOperator(services).notifications.retry({ id: failed?.id ?? "" });
-    await expect.poll(() => recipientsOf(mailServer)).toEqual(["guest@example.com"]);
-  });
-
-  test("a notification claimed by a worker that never got the response is sent", async () => {
-    const services = await openTestServices();
-    const holder = await makeListingOwner(services);
-    const mailServer = await openMailServer();
-    await startTestWorker(await openServicesWithMail(services, mailServer.url));
-    await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
-    await expect.poll(() => mailServer.received.length).toBe(1);
-    await expect.poll(() => listNotifications(services)).toEqual([]);
-    // As if the connection was lost after the worker claimed the notification, before it got the response.
-    await services.db.pool.query(
-      "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
-    );
-    await expect.poll(() => mailServer.received.length, { timeout: TAKEOVER_MS }).toBe(2);
-  }, 120_000);
+  const [failed] = await listNotifications(services);
+  expect(failed?.state).toBe("failed");
+  expect(recipientsOf(mailServer)).toEqual([]);
+  await asOperator(services).notifications.retry({ id: failed?.id ?? "" });
+  await expect.poll(() => recipientsOf(mailServer)).toEqual(["guest@example.com"]);
 });
+
+test("a notification claimed by a worker that never got the response is sent", async () => {
+  const services = await openTestServices();
+  const holder = await makeListingOwner(services);
+  const mailServer = await openMailServer();
+  await startTestWorker(await openServicesWithMail(services, mailServer.url));
+  await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
+  await expect.poll(() => mailServer.received.length).toBe(1);
+  await expect.poll(() => listNotifications(services)).toEqual([]);
+  // As if the connection was lost after the worker claimed the notification, before it got the response.
+  await services.db.pool.query(
+    "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
+  );
+  await expect.poll(() => mailServer.received.length, { timeout: TAKEOVER_MS }).toBe(2);
+}, 120_000);

@@ -75,10 +75,7 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
   const read = (client: number) => sendRequest(`${url}/v1/forms?limit=5`, fixture.key.key, { agent: agentOf(client) });
 
   const formsInDatabase = async () => {
-    const rows = await fixture.services.db.prisma.form.findMany({
-      where: { listingId: fixture.listing.id },
-      select: { id: true, checkInDate: true },
-    });
+    const rows = await fixture.services.db.prisma.form.findMany({ where: { listingId: fixture.listing.id } });
     return rows.map(({ id, checkInDate }) => `${id} ${checkInDate?.toISOString()}`).sort();
   };
 
@@ -165,11 +162,7 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
     expect(headers["content-type"]).toBe("application/json");
     const correlationId = headers["x-correlation-id"];
     expect(correlationId).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
-    expect(json).toEqual({
-      code: "INTERNAL_ERROR",
-      message: "The service is briefly unavailable.",
-      correlationId,
-    });
+    expect(json).toEqual({ code: "INTERNAL_ERROR", message: "The service is briefly unavailable.", correlationId });
   });
 
   const kill = ({ process }: GatewayProcess) => process.stop("SIGKILL");

@@ -19,8 +19,6 @@ export interface PooledDatabase {
   url: string;
   /** postgres:// address that bypasses PgBouncer. */
   directUrl: string;
-  /** The superuser's address, bypassing PgBouncer. */
-  adminUrl: string;
   role: string;
   database: string;
 }
@@ -61,17 +59,9 @@ server_login_retry = 1
   );
   const userFlags = process.getuid?.() === 0 ? ["-u", "postgres"] : [];
   await new ExternalServer(binary, [...userFlags, ini], port).start();
-  const urlOf = (path: string, user: string, password: string, host = server.host) =>
-    `postgres://${user}:${password}@${host}/${path}`;
-  const admin = new URL(server);
-  admin.pathname = database;
-  return {
-    url: urlOf(ALIAS, role, PASSWORD, `127.0.0.1:${port}`),
-    directUrl: urlOf(database, role, PASSWORD),
-    adminUrl: admin.href,
-    role,
-    database,
-  };
+  const url = `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/${ALIAS}`;
+  const directUrl = `postgres://${role}:${PASSWORD}@${server.host}/${database}`;
+  return { url, directUrl, role, database };
 }
 
 /** Replaces the open sessions, as the operator does after the first `migrate`. */

@@ -20,10 +20,9 @@ import { type PooledDatabase, reconnect, startPooledDatabase } from "./pooled-da
 
 const quiet: Logger = pino({ level: "silent" });
 
-const settingsOf = (
-  { url, directUrl }: Pick<PooledDatabase, "url" | "directUrl">,
-  env: Record<string, string> = {},
-) => ({
+type Urls = Pick<PooledDatabase, "url" | "directUrl">;
+
+const settingsOf = ({ url, directUrl }: Urls, env: Record<string, string> = {}) => ({
   ...readSettings({
     PORT: "0",
     RATE_LIMIT_MAX: "1000000",
@@ -39,7 +38,7 @@ const settingsOf = (
   APP_SECRETS: [TEST_SECRET],
 });
 
-const runMigrate = async (pooled: Pick<PooledDatabase, "url" | "directUrl">) => {
+const runMigrate = async (pooled: Urls) => {
   const output: string[] = [];
   const { applied } = await prepareDatabase(settingsOf(pooled), (line) => output.push(line));
   return { applied, output };
@@ -59,29 +58,19 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     it("stores the time zone, timeouts and plan mode for the role, without superuser rights, and then changes nothing, also in concurrent runs", async () => {
       expect(firstRun.applied).not.toEqual([]);
       expect(firstRun.output.at(-1)).toContain(`for the role ${pooled.role} in the database ${pooled.database}`);
-      const names = [
-        "timezone",
-        "plan_cache_mode",
-        "statement_timeout",
-        "lock_timeout",
-        "idle_in_transaction_session_timeout",
-      ];
-      const columns = names.map((name) => `current_setting('${name}') AS ${name}`).join(", ");
-      expect(await runSql(pooled.url, `SELECT ${columns}`)).toEqual([
-        {
-          timezone: "UTC",
-          plan_cache_mode: "force_generic_plan",
-          statement_timeout: "4321ms",
-          lock_timeout: "3210ms",
-          idle_in_transaction_session_timeout: "17284ms",
-        },
-      ]);
+      const expected = {
+        timezone: "UTC",
+        plan_cache_mode: "force_generic_plan",
+        statement_timeout: "4321ms",
+        lock_timeout: "3210ms",
+        idle_in_transaction_session_timeout: "17284ms",
+      };
+      const columns = Object.keys(expected).map((name) => `current_setting('${name}') AS ${name}`);
+      expect(await runSql(pooled.url, `SELECT ${columns}`)).toEqual([expected]);
       const again = await Promise.all([1, 2, 3, 4].map(() => runMigrate(pooled)));
       for (const { applied, output } of again) {
-        expect({ applied, output: output.filter((line) => line.startsWith("Stored")) }).toEqual({
-          applied: [],
-          output: [],
-        });
+        expect(applied).toEqual([]);
+        expect(output.filter((line) => line.startsWith("Stored"))).toEqual([]);
       }
     });
 
@@ -151,13 +140,10 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       mailServer = await startMailServer();
       const core = await openServices(settingsOf(pooled), quiet);
       services = core.services;
+      const settings = settingsOf(pooled, mailEnv(mailServer.url));
       gateways = [
-        await startGateway({
-          settings: settingsOf(pooled, mailEnv(mailServer.url)),
-          log: quiet,
-          worker: true,
-        }),
-        await startGateway({ settings: settingsOf(pooled), log: quiet, worker: false }),
+        await startGateway({ settings, log: quiet, worker: true }),
+        await startGateway({ settings, log: quiet, worker: false }),
       ];
       const { id: userId } = await makeUser(services);
       listingId = (await makeListing(services, userId)).id;
@@ -170,12 +156,10 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     });
 
     /** Sends a create to the gateways in turn. */
-    const create = (body: unknown, headers = {}) =>
-      sendRequest(`${gateways[requestCount++ % gateways.length]?.url}/v1/forms`, key, {
-        method: "POST",
-        body,
-        headers,
-      });
+    const create = (body: unknown, headers = {}) => {
+      const gateway = gateways[requestCount++ % gateways.length];
+      return sendRequest(`${gateway?.url}/v1/forms`, key, { method: "POST", body, headers });
+    };
 
     it("40 concurrent equal creates make one form, and all return it", async () => {
       const body = fixedStay(listingId, { numberOfGuests: 9 });
@@ -198,18 +182,11 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     });
 
     it("no session keeps a prepared statement or an advisory lock", async () => {
-      const counts = await Promise.all(
-        Array.from({ length: 12 }, () =>
-          services.db.query<{ statements: number; locks: number }>(
-            "left",
-            `SELECT (SELECT count(*)::int FROM pg_prepared_statements WHERE name <> '') AS statements,
-               (SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks
-             FROM pg_sleep(0.2)`,
-            [],
-          ),
-        ),
-      );
-      expect(counts.flat()).toEqual(Array.from({ length: 12 }, () => ({ statements: 0, locks: 0 })));
+      const sql = `SELECT (SELECT count(*)::int FROM pg_prepared_statements WHERE name <> '') AS statements,
+           (SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks
+         FROM pg_sleep(0.2)`;
+      const counts = await Promise.all(Array.from({ length: 12 }, () => services.db.query("left", sql, [])));
+      expect(counts.flat()).toEqual(Array(12).fill({ statements: 0, locks: 0 }));
     });
   });
 });

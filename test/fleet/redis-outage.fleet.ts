@@ -44,14 +44,8 @@ describeWithBinary("redis-server", "a Redis outage", (binary) => {
     });
     offsets = gateways.map(() => 0);
     let requestCount = 0;
-    load = startLoad(
-      6,
-      () => {
-        requestCount += 1;
-        return sendRequest(urlOf(requestCount), keys[requestCount % keys.length]?.key, { agent });
-      },
-      30,
-    );
+    const sendNext = () => sendRequest(urlOf(++requestCount), keys[requestCount % keys.length]?.key, { agent });
+    load = startLoad(6, sendNext, 30);
     // Warm-up: the first requests of a process are slower than an outage makes them.
     await sleep(3_000);
   });
@@ -76,9 +70,7 @@ describeWithBinary("redis-server", "a Redis outage", (binary) => {
   /** Returns the milliseconds until every process counts in Redis again. */
   const measureRecovery = async () => {
     const began = performance.now();
-    const client = createClient({ url: `redis://127.0.0.1:${redis.port}` });
-    client.on("error", () => {});
-    await client.connect();
+    const client = await connect();
     try {
       for (const { url } of gateways) {
         for (;;) {
@@ -95,9 +87,13 @@ describeWithBinary("redis-server", "a Redis outage", (binary) => {
     }
   };
 
+  const connect = () =>
+    createClient({ url: `redis://127.0.0.1:${redis.port}` })
+      .on("error", () => {})
+      .connect();
+
   const setReplicaOf = async (...primary: string[]) => {
-    const client = createClient({ url: `redis://127.0.0.1:${redis.port}` });
-    await client.connect();
+    const client = await connect();
     await client.sendCommand(["REPLICAOF", ...primary]);
     client.destroy();
   };

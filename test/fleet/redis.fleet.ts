@@ -9,7 +9,7 @@ import { describeWithBinary } from "../support/describe-with-binary.js";
 import { createRedis } from "../support/external-server.js";
 import { makeKey } from "../support/factories.js";
 import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcesses } from "../support/gateway-processes.js";
-import { sendRequest, type TimedResponse } from "../support/http-client.js";
+import { sendRequest } from "../support/http-client.js";
 import { freePort } from "../support/network.js";
 import { captureOutput, findSecrets } from "../support/personal-data.js";
 
@@ -64,27 +64,19 @@ describeWithBinary("redis-server", "with Redis", (binary) => {
       expect(countStatuses(responses)).toEqual({ 200: LIMIT, 429: 400 - LIMIT });
       const remaining = passed.map(({ headers }) => Number(/r=(\d+)/.exec(String(headers.ratelimit))?.[1]));
       expect(remaining.sort((one, other) => one - other)).toEqual(Array.from({ length: LIMIT }, (_, n) => n));
-      for (const { headers } of limited) {
-        expect(Number(headers["retry-after"])).toBeGreaterThanOrEqual(1);
-        expect(Number(headers["retry-after"])).toBeLessThanOrEqual(60);
-      }
+      for (const { headers } of limited) expect(headers["retry-after"]).toMatch(/^([1-9]|[1-5]\d|60)$/);
     }
     agent.destroy();
   });
 
   /** Sends well-formed keys that were never issued, to each process in turn. */
-  const sendBadKeys = async (
-    targets: GatewayProcess[],
-    count: number,
-    forwardedFor: (index: number) => string | undefined,
-  ) => {
-    const responses: TimedResponse[] = [];
+  const sendBadKeys = async (targets: GatewayProcess[], count: number, forwardedFor: (index: number) => string) => {
+    const statuses: number[] = [];
     for (let index = 0; index < count; index++) {
-      const value = forwardedFor(index);
-      const headers = value === undefined ? {} : { "X-Forwarded-For": value };
-      responses.push(await sendRequest(urlOf(index, targets), generateKey("READ_WRITE"), { headers }));
+      const headers = { "X-Forwarded-For": forwardedFor(index) };
+      statuses.push((await sendRequest(urlOf(index, targets), generateKey("READ_WRITE"), { headers })).status);
     }
-    return responses.map(({ status }) => status);
+    return statuses;
   };
   const limitedAfterMax = [...Array(BAD_KEY_LIMIT).fill(401), 429, 429, 429];
 

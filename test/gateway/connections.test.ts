@@ -37,70 +37,66 @@ describe.concurrent("slow clients", () => {
   });
 });
 
-describe("connections", () => {
-  test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
-    const wire = await gateway.openConnection();
-    for (const status of [401, 401]) {
-      wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n");
-      const answer = await wire.readResponse();
-      const { connection, "keep-alive": keepAlive } = answer.headers;
-      expect([answer.status, connection, keepAlive]).toEqual([status, "keep-alive", "timeout=65"]);
-    }
-    wire.close();
-  });
-
-  test.each([
-    ["HTTP/1.0", `GET /v1/forms HTTP/1.0\r\n${auth}\r\n`, 200],
-    ["Connection: close", `GET /v1/forms HTTP/1.1\r\n${auth}Connection: close\r\n\r\n`, 200],
-    ["no Host", "GET /v1/forms HTTP/1.1\r\n\r\n", 400],
-    ["bytes that are not HTTP", "hello\r\n\r\n", 400],
-    ["a broken body", `${headOfCreate("Transfer-Encoding: chunked")}zz\r\n`, 400],
-    ["an unknown Expect", `GET /v1/forms HTTP/1.1\r\n${auth}Expect: x\r\n\r\n`, 417],
-    ["headers too large", `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
-    ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
-  ])("the connection is closed after %s", async (_what, request, status) => {
-    const wire = await gateway.openConnection();
-    wire.write(request);
+test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
+  const wire = await gateway.openConnection();
+  for (const status of [401, 401]) {
+    wire.write("GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n");
     const answer = await wire.readResponse();
-    expect([answer.status, answer.headers.connection]).toEqual([status, "close"]);
-    await wire.closed;
-  });
-
-  test("a request whose connection ends in the middle of the body writes nothing", async () => {
-    const before = await gateway.snapshotTables();
-    const wire = await gateway.openConnection();
-    const { head, body } = rawCreate();
-    wire.write(head + body.slice(0, -1));
-    wire.end();
-    const answer = await wire.readResponse("POST");
-    expect([answer.status, errorCodeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
-    await wire.closed;
-    expect(await gateway.snapshotTables()).toEqual(before);
-  });
-
-  test("a create is committed even if its connection ends before the response, and a retry replays it", async () => {
-    const { head, body } = rawCreate();
-    const before = await gateway.countRows("forms");
-    const wire = await gateway.openConnection();
-    wire.write(head + body);
-    wire.end();
-    await expect.poll(() => gateway.countRows("forms")).toBe(before + 1);
-    wire.close();
-    const retry = await create(body);
-    expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, "true"]);
-  });
+    const { connection, "keep-alive": keepAlive } = answer.headers;
+    expect([answer.status, connection, keepAlive]).toEqual([status, "keep-alive", "timeout=65"]);
+  }
+  wire.close();
 });
 
-describe("responses", () => {
-  test("every response has nosniff, a CSP and HSTS, and no CORS header", async () => {
-    for (const sent of [{}, { key: null }, { path: "/nothing", key: null }]) {
-      const { headers } = await send(sent);
-      expect(headers["x-content-type-options"]).toBe("nosniff");
-      expect(headers["content-security-policy"]).toContain("default-src 'none'");
-      expect(headers["strict-transport-security"]).toMatch(/max-age=\d+/);
-      expect(headers["access-control-allow-origin"]).toBeUndefined();
-    }
-  });
+test.each([
+  ["HTTP/1.0", `GET /v1/forms HTTP/1.0\r\n${auth}\r\n`, 200],
+  ["Connection: close", `GET /v1/forms HTTP/1.1\r\n${auth}Connection: close\r\n\r\n`, 200],
+  ["no Host", "GET /v1/forms HTTP/1.1\r\n\r\n", 400],
+  ["bytes that are not HTTP", "hello\r\n\r\n", 400],
+  ["a broken body", `${headOfCreate("Transfer-Encoding: chunked")}zz\r\n`, 400],
+  ["an unknown Expect", `GET /v1/forms HTTP/1.1\r\n${auth}Expect: x\r\n\r\n`, 417],
+  ["headers too large", `GET /v1/forms HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
+  ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
+])("the connection is closed after %s", async (_what, request, status) => {
+  const wire = await gateway.openConnection();
+  wire.write(request);
+  const answer = await wire.readResponse();
+  expect([answer.status, answer.headers.connection]).toEqual([status, "close"]);
+  await wire.closed;
+});
+
+test("a request whose connection ends in the middle of the body writes nothing", async () => {
+  const before = await gateway.snapshotTables();
+  const wire = await gateway.openConnection();
+  const { head, body } = rawCreate();
+  wire.write(head + body.slice(0, -1));
+  wire.end();
+  const answer = await wire.readResponse("POST");
+  expect([answer.status, errorCodeOf(answer)]).toEqual([400, "VALIDATION_ERROR"]);
+  await wire.closed;
+  expect(await gateway.snapshotTables()).toEqual(before);
+});
+
+test("a create is committed even if its connection ends before the response, and a retry replays it", async () => {
+  const { head, body } = rawCreate();
+  const before = await gateway.countRows("forms");
+  const wire = await gateway.openConnection();
+  wire.write(head + body);
+  wire.end();
+  await expect.poll(() => gateway.countRows("forms")).toBe(before + 1);
+  wire.close();
+  const retry = await create(body);
+  expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, "true"]);
+});
+
+test("every response has nosniff, a CSP and HSTS, and no CORS header", async () => {
+  for (const sent of [{}, { key: null }, { path: "/nothing", key: null }]) {
+    const { headers } = await send(sent);
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+    expect(headers["content-security-policy"]).toContain("default-src 'none'");
+    expect(headers["strict-transport-security"]).toMatch(/max-age=\d+/);
+    expect(headers["access-control-allow-origin"]).toBeUndefined();
+  }
 });
 
 describe("CORS", () => {

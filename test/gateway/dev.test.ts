@@ -1,18 +1,18 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { asOperator, openTestServices } from "../support/factories.js";
 import { sendRequest } from "../support/http-client.js";
 import { isAlive, RunningProcess, runCli, spawnCli } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
+import { makeTempFolder } from "../support/run-tool.js";
 
 const run = promisify(execFile);
 const TIMEOUT = { timeout: 180_000 };
@@ -27,13 +27,9 @@ interface Ready {
   listings: unknown[];
 }
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "guest-forms-dev-"));
-  // As root, Postgres runs as another user. If that user cannot read the folder, the data goes elsewhere and stays there.
-  await chmod(folder, 0o755);
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await makeTempFolder("dev");
+// As root, Postgres runs as another user. If that user cannot read the folder, the data goes elsewhere and stays there.
+await chmod(folder, 0o755);
 
 const env = { PORT: "0" };
 /** `dev` makes a secret of its own. */
@@ -153,7 +149,8 @@ it(
   TIMEOUT,
   async () => {
     const { url: DATABASE_URL } = await createTestDatabase();
-    const cwd = await mkdtemp(join(folder, "given-"));
+    const cwd = join(folder, "given");
+    await mkdir(cwd);
     const start = (more: Record<string, string> = {}) =>
       spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
     const first = start(env);
@@ -188,16 +185,13 @@ async function occupy(port: number) {
 
 describe("npm start", TIMEOUT, () => {
   const canCloseTerminal = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
-  let home: string;
+  const home = join(folder, "npm");
   beforeAll(async () => {
-    home = await mkdtemp(join(folder, "npm-"));
-    await chmod(home, 0o755);
+    await mkdir(home);
     // The start command of the repository, without its build.
     const { scripts } = JSON.parse(await readFile(join(packageRoot(), "package.json"), "utf8"));
-    await writeFile(
-      join(home, "package.json"),
-      JSON.stringify({ scripts: { start: scripts.start, build: "node --version" } }),
-    );
+    const manifest = { scripts: { start: scripts.start, build: "node --version" } };
+    await writeFile(join(home, "package.json"), JSON.stringify(manifest));
     await symlink(join(packageRoot(), "dist"), join(home, "dist"));
   });
 

@@ -1,18 +1,15 @@
 import { readdirSync } from "node:fs";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
-import { startTestGateway, type TestGateway } from "../support/gateway.js";
+import { startTestGateway } from "../support/gateway.js";
 import { GUIDE_PAGES as GUIDES, DOCS_PAGES as PAGES } from "./docs-pages.js";
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
+const gateway = await startTestGateway();
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, redirect: "manual" });

@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import express from "express";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { sendEnvelope } from "../../gateway/http/envelope.js";
 import { Unavailable } from "../../server/database/failures.js";
+import { listenLocally } from "../support/network.js";
 
 /** Returns the messages that are logged if a request fails after its response was sent. */
 async function messagesLoggedFor(failure: Error): Promise<string[]> {
@@ -16,10 +15,10 @@ async function messagesLoggedFor(failure: Error): Promise<string[]> {
     throw failure;
   });
   app.use(sendEnvelope(pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) })));
-  const server = createServer(app).listen(0, "127.0.0.1");
+  const server = createServer(app);
+  const port = await listenLocally(server);
   onTestFinished(() => void server.close());
-  await once(server, "listening");
-  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const answer = await fetch(`http://127.0.0.1:${port}`);
   expect([answer.status, await answer.text()]).toEqual([503, "answered"]);
   return lines;
 }

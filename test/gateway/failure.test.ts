@@ -1,7 +1,8 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { explain } from "../../gateway/cli/failure.js";
 import { type Db, openDb } from "../../server/database/db.js";
 import { toServiceError } from "../../server/database/failures.js";
+import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { freePort } from "../support/network.js";
 
@@ -15,20 +16,15 @@ const OPTIONS = {
 const ROLE = `guest_forms_test_guest_${process.pid}`;
 
 const database = await createTestDatabase();
-const connections: Db[] = [];
 const open = (url: string, options: Partial<typeof OPTIONS> = {}): Db => {
   const opened = openDb({ DATABASE_URL: url, ...OPTIONS, ...options });
-  connections.push(opened);
+  afterFile(() => opened.close());
   return opened;
 };
 const db = open(database.url);
 await db.prisma.user.create({ data: { email: "ana@example.com" } });
 await db.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'pass%word'`);
-
-afterAll(async () => {
-  await db.pool.query(`DROP ROLE IF EXISTS ${ROLE}`);
-  await Promise.all(connections.map((connection) => connection.close()));
-});
+afterFile(() => db.pool.query(`DROP ROLE ${ROLE}`));
 
 /** Returns the message that an operator sees when the query fails. */
 async function explainFailure(query: () => Promise<unknown>, databaseUrl: string): Promise<string> {

@@ -2,12 +2,15 @@ import { makeListing } from "../support/factories.js";
 import { type HttpRequest, startTestGateway } from "../support/gateway.js";
 import { uniqueStay } from "../support/stays.js";
 
-/** Starts a gateway with a key holder who has a listing. */
-export async function startHolderGateway(settings: Record<string, string | number> = {}) {
+/** Starts a gateway with a key holder who has a listing. `listing` overrides its fields. */
+export async function startHolderGateway(
+  settings: Record<string, string | number> = {},
+  listing: Parameters<typeof makeListing>[2] = {},
+) {
   const gateway = await startTestGateway(settings);
   const services = await gateway.services();
   const holder = await gateway.addKeyHolder();
-  const { id: listingId } = await makeListing(services, holder.userId);
+  const { id: listingId } = await makeListing(services, holder.userId, listing);
   /** Sends a request of the holder, by default a list of forms. */
   const send = (sent: Partial<HttpRequest> = {}) => gateway.request({ path: "/v1/forms", key: holder.key, ...sent });
   /** Creates a form, by default one that no other test creates. */

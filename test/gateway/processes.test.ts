@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,7 +9,7 @@ import { createTestDatabase } from "../support/database.js";
 import { listNotifications } from "../support/factories.js";
 import { makeFixture } from "../support/gateway-processes.js";
 import { sendRequest, singleConnectionAgent } from "../support/http-client.js";
-import { freePort } from "../support/network.js";
+import { freePort, listenLocally } from "../support/network.js";
 import { type ProcessResult, runCli, spawnCli, spawnNode } from "../support/processes.js";
 import { commandsWith } from "../support/run-in-process.js";
 import { runSql } from "../support/run-sql.js";
@@ -87,9 +86,8 @@ describe("the command line", TIMEOUT, () => {
     ["INTERNAL_PORT", TOKEN, (port: number) => `port ${port} for internal tools (EADDRINUSE)`],
   ])("a port in use is reported in one line: %s", async (_, INTERNAL_TOKEN, message) => {
     const { url: DATABASE_URL } = await createTestDatabase();
-    const listener = createServer().listen(0, "127.0.0.1");
-    await once(listener, "listening");
-    const { port } = listener.address() as { port: number };
+    const listener = createServer();
+    const port = await listenLocally(listener);
     const env = { DATABASE_URL, LOG_LEVEL: "error", INTERNAL_TOKEN, INTERNAL_PORT: String(port) };
     const failed = await runCli(["serve", "--port", INTERNAL_TOKEN ? "0" : String(port)], { env });
     expectFailure(failed, 1, message(port));

@@ -58,7 +58,9 @@ test("the message of a 404 says whether the form, the listing or the path was no
     [/^Unknown path/, { path: "/v1/forms/none" }],
     [/^Unknown path/, { path: "/forms" }],
   ] as const) {
-    expect((await send(sent)).json).toMatchObject({ message: expect.stringMatching(message) });
+    const { status, json } = await send(sent);
+    expect(status).toBe(404);
+    expect(json).toMatchObject({ code: "RESOURCE_NOT_FOUND", message: expect.stringMatching(message) });
   }
 });
 

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.js";
 import { runCli, spawnCli } from "../support/processes.js";
 import { runInProcess } from "../support/run-in-process.js";
@@ -25,11 +25,8 @@ const migrate = (database: TestDatabase, secrets: string, ...options: string[]) 
   runInProcess(["migrate", ...options], envOf(database, secrets));
 
 /** Used with OLD. */
-let used: TestDatabase;
-beforeAll(async () => {
-  used = await createTestDatabase();
-  expect((await migrate(used, OLD)).code).toBe(0);
-});
+const used = await createTestDatabase();
+expect((await migrate(used, OLD)).code).toBe(0);
 
 it.each([[["serve"]], [["migrate"]]])(
   "%j refuses to start with a secret that the database does not know",

@@ -2,7 +2,7 @@ import { execFile, spawn } from "node:child_process";
 import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
@@ -19,52 +19,44 @@ import { makeCleanClone } from "./sdk.js";
 /** Files take a little more or less space on other file systems. */
 const TOLERANCE_MEGABYTES = 8;
 
-const DATABASE_URL = "postgres://user:password@host:5432/guest_forms";
-const SMTP_URL = "smtps://user:password@mail.example.com";
+/** Has the machine's `/opt`, `/etc` and `/usr/local/bin`. */
+const folder = await makeTempFolder("operator");
+// If run as root, an embedded Postgres runs as another user.
+await chmod(folder, 0o755);
+for (const path of ["opt", "etc/systemd/system", "usr/local/bin"]) await mkdir(join(folder, path), { recursive: true });
+const mailServer = await startMailServer();
+afterFile(() => mailServer.close());
+const binFolders = [join(folder, "usr/local/bin"), dirname(process.execPath)];
+/** What to replace in commands, such as folders and names of servers. */
+const replace: Record<string, string> = {
+  ...Object.fromEntries(["/opt/", "/etc/", "/usr/local/bin"].map((path) => [path, join(folder, path)])),
+  "postgres://user:password@host:5432/guest_forms": (await createTestDatabase({ empty: true })).url,
+  "smtps://user:password@mail.example.com": mailServer.url,
+};
+/** Environment variables of commands. */
+let env: Record<string, string> = {};
+
+const run = (script: string, values: Record<string, string> = {}) =>
+  runScript(script, { env, cwd: folder, binFolders, replace: { ...replace, ...values } });
+
+/** Runs the block of the page that contains `text`, and returns its output. */
+const runBlock = async (text: string) => (await runFromPage(operatingBlock(text), (script) => run(script))).stdout;
+
+/** Runs the inline command that is or contains `text`, with values for its placeholders. */
+const runInline = async (text: string, values: Record<string, string> = {}) =>
+  (await runFromPage(operatingInline(text), (script) => run(script, values))).stdout;
+
+await promisify(execFile)(process.execPath, [join(packageRoot(), "gateway/dev/pack.mjs"), folder]);
+await runBlock("tar -xzf");
+/** The folder of the release. */
+const installed = join(folder, "opt", (await readdir(join(folder, "opt"))).find((each) => /\d/.test(each)) ?? "");
 
 // The tests are one operator's session, in the order of the page.
 describe("an operator who follows operating.md on an empty machine", () => {
-  /** Has the machine's `/opt`, `/etc` and `/usr/local/bin`. */
-  let folder: string;
-  /** The folder of the release. */
-  let installed: string;
-  /** Environment variables of commands. */
-  let env: Record<string, string> = {};
-  /** What to replace in commands, such as folders and names of servers. */
-  const replace: Record<string, string> = {};
-  let mailServer: Awaited<ReturnType<typeof startMailServer>>;
   let url: string;
   let listingId: string;
   let key: string;
   let keyId: string;
-
-  beforeAll(async () => {
-    folder = await makeTempFolder("operator");
-    // If run as root, an embedded Postgres runs as another user.
-    await chmod(folder, 0o755);
-    for (const path of ["opt", "etc/systemd/system", "usr/local/bin"])
-      await mkdir(join(folder, path), { recursive: true });
-    for (const path of ["/opt/", "/etc/", "/usr/local/bin"]) replace[path] = join(folder, path);
-    await promisify(execFile)(process.execPath, [join(packageRoot(), "gateway/dev/pack.mjs"), folder]);
-    mailServer = await startMailServer();
-    afterFile(() => mailServer.close());
-    const database = await createTestDatabase({ empty: true });
-    Object.assign(replace, { [DATABASE_URL]: database.url, [SMTP_URL]: mailServer.url });
-    await runBlock("tar -xzf");
-    const [name = ""] = (await readdir(join(folder, "opt"))).filter((each) => /\d/.test(each));
-    installed = join(folder, "opt", name);
-  });
-
-  const binFolders = () => [join(folder, "usr/local/bin"), dirname(process.execPath)];
-  const run = (script: string, values: Record<string, string> = {}) =>
-    runScript(script, { env, cwd: folder, binFolders: binFolders(), replace: { ...replace, ...values } });
-
-  /** Runs the block of the page that contains `text`, and returns its output. */
-  const runBlock = async (text: string) => (await runFromPage(operatingBlock(text), (script) => run(script))).stdout;
-
-  /** Runs the inline command that is or contains `text`, with values for its placeholders. */
-  const runInline = async (text: string, values: Record<string, string> = {}) =>
-    (await runFromPage(operatingInline(text), (script) => run(script, values))).stdout;
 
   /** Runs the installed command without the machine's settings. */
   const runInstalled = (args: string[], settings = {}) =>
@@ -130,10 +122,9 @@ describe("an operator who follows operating.md on an empty machine", () => {
   test("migrates and starts the service", async () => {
     const source = operatingBlock("guest-forms serve");
     const script = source.replace("guest-forms serve", "exec guest-forms serve");
-    const PATH = [...binFolders(), process.env.PATH].join(":");
-    const service = new RunningProcess(
-      spawn("sh", ["-euc", script], { cwd: folder, env: { ...env, PATH, PORT: "0" } }),
-    );
+    const PATH = [...binFolders, process.env.PATH].join(":");
+    const shell = spawn("sh", ["-euc", script], { cwd: folder, env: { ...env, PATH, PORT: "0" } });
+    const service = new RunningProcess(shell);
     // The command counts as run if it ends well when it is stopped.
     const exit = async () => {
       const { code, stderr } = await service.done;
@@ -171,10 +162,8 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(await runInline("guest-forms doctor")).toMatch(/database/i);
     expect(await runInline("guest-forms doctor --processes N", { N: "3" })).toMatch(/connections/i);
     expect(await runInline("guest-forms serve --help")).toContain("DATABASE_POOL_SIZE");
-    const commands = ["people reapply", "keys rotate", "migrate"];
-    for (const command of commands) {
-      expect(await runInline("guest-forms COMMAND --help", { COMMAND: command })).toContain("Usage:");
-    }
+    for (const COMMAND of ["people reapply", "keys rotate", "migrate"])
+      expect(await runInline("guest-forms COMMAND --help", { COMMAND })).toContain("Usage:");
   });
 
   test("rotates a key: both work for the grace period, and a revoked one is rejected within a second", async () => {

@@ -3,7 +3,7 @@ import { type Fetch, type FetchInit, GuestFormsError } from "../../sdk/src/index
 import { errorEnvelope, resetBeforeProcessing, respondWith } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 const sentKeys = () => context.proxy.requests.map(({ headers }) => headers.authorization?.replace("Bearer ", ""));
 const UUID = /^[0-9a-f-]{36}$/;
 

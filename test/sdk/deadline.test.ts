@@ -4,7 +4,7 @@ import { AbortError, ConnectionError, type Fetch, InternalError, TimeoutError } 
 import { errorEnvelope, resetBeforeProcessing, slowBody, slowHeaders } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 const unhandled = vi.fn();
 beforeEach(() => void process.on("unhandledRejection", unhandled));
 afterEach(async () => {

@@ -1,18 +1,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { build } from "esbuild";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { spawnNode } from "../support/processes.js";
-import { makeTempFolder, runTool } from "../support/run-tool.js";
-import { STRICT_COMPILER_OPTIONS } from "../support/strict-compiler-options.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { bundleWithSdk, compileWithSdk } from "../support/sdk-programs.js";
 import { useGateway } from "./setup.js";
 
 // Runs the samples of the SDK's README, and compiles these and the examples that editors show. The quick start is run by
 // test/release/sdk-examples.release.ts, from the tarball.
 const SDK = join(packageRoot(), "sdk/src");
-const TSC = join(packageRoot(), "node_modules/typescript/bin/tsc");
 
 /** What each sample needs before it, and what must be true after it, by heading and number. */
 const SAMPLES: Record<string, { before?: string; after?: string }> = {
@@ -40,7 +38,7 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
   },
 };
 
-const context = useGateway();
+const context = await useGateway();
 const readme = readFileSync(join(SDK, "../README.md"), "utf8");
 const samples = readme.split(/^##+ /m).flatMap((section) => {
   const [heading = ""] = section.split("\n");
@@ -94,47 +92,29 @@ const EXAMPLES = `import {
   ${examples.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`;
 
 const folder = await makeTempFolder("sdk-documentation");
-let outcomes: Record<string, string>;
-
-beforeAll(async () => {
-  const [entry, outfile] = [join(folder, "samples.ts"), join(folder, "samples.mjs")];
-  await writeFile(entry, PROGRAM);
-  const alias = { "@guest-forms/sdk": join(SDK, "index.ts") };
-  await build({
-    entryPoints: [entry],
-    outfile,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    alias,
-    logLevel: "silent",
-  });
-  const env = {
-    GUEST_FORMS_API_KEY: context.readWrite,
-    GUEST_FORMS_BASE_URL: context.proxy.url,
-    READ_ONLY_KEY: context.readOnly,
-    LISTING_ID: context.listings[0]?.id,
-  };
-  const { stdout, stderr } = await spawnNode([outfile], { env }).done;
-  expect(stderr).toBe("");
-  outcomes = JSON.parse(stdout);
-});
+const entry = join(folder, "samples.ts");
+await writeFile(entry, PROGRAM);
+const env = {
+  GUEST_FORMS_API_KEY: context.readWrite,
+  GUEST_FORMS_BASE_URL: context.proxy.url,
+  READ_ONLY_KEY: context.readOnly,
+  LISTING_ID: context.listings[0]?.id,
+};
+const ran = await spawnNode([await bundleWithSdk(entry)], { env }).done;
 
 test("every README sample has a test", () => {
   expect(testedSamples.map(({ name }) => name)).toEqual(Object.keys(SAMPLES));
 });
 
 test.each(testedSamples)("README sample $name runs and its claims hold", ({ name }) => {
-  expect(outcomes[name]).toBe("passed");
+  expect(ran.stderr).toBe("");
+  expect(JSON.parse(ran.stdout)[name]).toBe("passed");
 });
 
 test("every sample of the README and every example of the source compiles in strict mode", async () => {
   expect(examples.length).toBeGreaterThan(20);
   await writeFile(join(folder, "examples.ts"), EXAMPLES);
-  await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-  const config = { compilerOptions: STRICT_COMPILER_OPTIONS, files: ["samples.ts", "examples.ts"] };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-  expect(await runTool(process.execPath, [TSC, "-p", folder], 120)).toBe("");
+  expect(await compileWithSdk(folder, ["samples.ts", "examples.ts"])).toBe("");
 });
 
 test("every method has a description", () => {

@@ -12,7 +12,7 @@ import {
 } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 const classes = { ...sdk };
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -124,17 +124,15 @@ describe("responses that do not come from the service", () => {
   });
 });
 
-describe("an error in a log", () => {
-  test("an error serializes to JSON with its name and message, and is printed without headers", async () => {
-    const limited = await errorOf(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "5" }));
-    expect(JSON.parse(JSON.stringify(limited))).toEqual({
-      name: "RateLimitedError",
-      message: "GET /v1/forms/f1: 429 It was RATE_LIMITED",
-      status: 429,
-      code: "RATE_LIMITED",
-      correlationId: CORRELATION_ID,
-      retryAfter: 5,
-    });
-    expect(inspect(limited)).not.toMatch(/headers|undefined/);
+test("an error serializes to JSON with its name and message, and is printed without headers", async () => {
+  const limited = await errorOf(errorEnvelope(429, "RATE_LIMITED", { "retry-after": "5" }));
+  expect(JSON.parse(JSON.stringify(limited))).toEqual({
+    name: "RateLimitedError",
+    message: "GET /v1/forms/f1: 429 It was RATE_LIMITED",
+    status: 429,
+    code: "RATE_LIMITED",
+    correlationId: CORRELATION_ID,
+    retryAfter: 5,
   });
+  expect(inspect(limited)).not.toMatch(/headers|undefined/);
 });

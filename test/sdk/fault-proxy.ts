@@ -1,11 +1,10 @@
 // An HTTP proxy that injects faults in front of the gateway.
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as readBody } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { TestGateway } from "../support/gateway.js";
+import { listenLocally } from "../support/network.js";
 
 export type Fault = (exchange: {
   request: IncomingMessage;
@@ -124,10 +123,10 @@ export async function startFaultProxy(gateway: TestGateway) {
       request.socket.destroy();
     }
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listenLocally(server);
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     requests,
     /** Sets the faults of the next requests, in order. */
     injectNext(...faults: Fault[]) {
@@ -137,7 +136,6 @@ export async function startFaultProxy(gateway: TestGateway) {
     injectAlways(fault: Fault) {
       defaultFault = fault;
     },
-    countOpenSockets: () => promisify(server.getConnections.bind(server))(),
     async close() {
       const closed = promisify(server.close.bind(server))();
       server.closeAllConnections();

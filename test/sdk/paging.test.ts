@@ -1,36 +1,33 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type FormV1, GuestFormsError } from "../../sdk/src/index.js";
 import { respondWith } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
-let onListing: FormV1[];
-const filter = () => ({ listingId: context.listings[0]?.id, limit: 3 });
-const list = () => context.client().forms.list(filter());
+const context = await useGateway();
+const [listingId, otherId] = context.listings.map(({ id }) => id) as [string, string];
+const filter = { listingId, limit: 3 };
+const list = () => context.client().forms.list(filter);
 
-beforeAll(async () => {
-  const other = { listingId: context.listings[1]?.id ?? "" };
-  for (let i = 0; i < 10; i++)
-    await context.client().forms.create({ ...context.uniqueStay(), ...(i % 5 === 4 ? other : {}) });
-  onListing = (await context.forms()).filter((form) => form.listingId === context.listings[0]?.id);
-});
+for (let i = 0; i < 10; i++)
+  await context.client().forms.create({ ...context.uniqueStay(), ...(i % 5 === 4 && { listingId: otherId }) });
+const onListing = await context.forms(listingId);
 
 /** The paths of the requests, without the values of cursors. */
 const paths = () => context.proxy.requests.map(({ path }) => path.replace(/(cursor=)[\w-]+/, "$1"));
-const firstPage = () => `/v1/forms?listingId=${filter().listingId}&limit=3`;
-const laterPage = () => `${firstPage()}&cursor=`;
+const firstPage = `/v1/forms?listingId=${listingId}&limit=3`;
+const laterPage = `${firstPage}&cursor=`;
 
 describe("a list that is iterated", () => {
   test("for await yields all items and sends filter and limit with each page", async () => {
     const seen: FormV1[] = [];
     for await (const form of list()) seen.push(form);
     expect(seen).toEqual(onListing);
-    expect(paths()).toEqual([firstPage(), laterPage(), laterPage()]);
+    expect(paths()).toEqual([firstPage, laterPage, laterPage]);
   });
 
   test("a page is not fetched before it is needed", async () => {
     for await (const form of list()) if (form.id === onListing[2]?.id) break;
-    expect(paths()).toEqual([firstPage()]);
+    expect(paths()).toEqual([firstPage]);
   });
 
   test("byPage yields all pages, and toArray fetches only the pages its limit needs", async () => {
@@ -40,7 +37,7 @@ describe("a list that is iterated", () => {
     context.proxy.requests.length = 0;
     expect(await list().toArray({ limit: 3 })).toEqual(onListing.slice(0, 3));
     expect(await list().toArray({ limit: 4 })).toEqual(onListing.slice(0, 4));
-    expect(paths()).toEqual([firstPage(), firstPage(), laterPage()]);
+    expect(paths()).toEqual([firstPage, firstPage, laterPage]);
   });
 });
 
@@ -59,7 +56,7 @@ describe("a list that is awaited", () => {
 
   test("a stored cursor resumes the list", async () => {
     const { nextCursor } = await list();
-    const rest = context.client().forms.list({ ...filter(), cursor: nextCursor ?? "" });
+    const rest = context.client().forms.list({ ...filter, cursor: nextCursor ?? "" });
     expect(await rest.toArray()).toEqual(onListing.slice(3));
   });
 

@@ -4,7 +4,7 @@ import { type FormInput, GuestForms, GuestFormsError, isKnownStatus, VERSION } f
 import { respondWith } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 
 test("a call is sent immediately and only once; a list is sent when it is first awaited", async () => {
   const created = context.client().forms.create(context.uniqueStay());

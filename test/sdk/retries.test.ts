@@ -11,7 +11,7 @@ import {
 } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
+const context = await useGateway();
 const sentKeys = () => context.proxy.requests.map(({ headers }) => headers["idempotency-key"]);
 const limited = (retryAfter: string) => errorEnvelope(429, "RATE_LIMITED", { "retry-after": retryAfter });
 

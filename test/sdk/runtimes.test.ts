@@ -2,14 +2,15 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readBody } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
+import { afterFile } from "../support/after-file.js";
+import { listenLocally } from "../support/network.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "./fault-proxy.js";
 import { useGateway } from "./setup.js";
@@ -40,18 +41,11 @@ const pages = createServer(async (request, response) => {
   if (request.method === "POST") report(await readBody(request));
   response.writeHead(200, { "content-type": "text/html" }).end(page);
 });
-let origin: string;
-beforeAll(async () => {
-  await once(pages.listen(0, "127.0.0.1"), "listening");
-  origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-});
-afterAll(() => {
-  pages.closeAllConnections();
-  pages.close();
-});
+const origin = `http://127.0.0.1:${await listenLocally(pages)}`;
+afterFile(() => pages.close().closeAllConnections());
 
 // Browsers may call only from the page's origin; other runtimes send no origin.
-const context = useGateway(() => ({ CORS_ORIGINS: origin }));
+const context = await useGateway({ CORS_ORIGINS: origin });
 const directory = await makeTempFolder("runtimes");
 let year = 2050;
 

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Fetch } from "../../sdk/src/index.js";
 import {
   CORRELATION_ID,
@@ -13,11 +13,8 @@ import {
 } from "./fault-proxy.js";
 import { rejection, useGateway } from "./setup.js";
 
-const context = useGateway();
-let secret: string;
-beforeAll(() => {
-  secret = context.readWrite.slice(7);
-});
+const context = await useGateway();
+const secret = context.readWrite.slice(7);
 
 /** Dumps a value in every way that a log, a debugger or a bug report might. */
 function dump(value: unknown): string {
@@ -91,42 +88,37 @@ describe("no error contains the key", () => {
   });
 });
 
-describe("the log", () => {
-  test("the log has a line per request, with no key, body or email address", async () => {
-    const lines: unknown[][] = [];
-    const logger = {
-      debug: (...line: unknown[]) => void lines.push(["debug", ...line]),
-      warn: (...line: unknown[]) => void lines.push(["warn", ...line]),
-      error: (...line: unknown[]) => void lines.push(["error", ...line]),
-    };
-    context.proxy.injectNext(
-      errorEnvelope(503, "INTERNAL_ERROR", { "x-correlation-id": "c-1" }),
-      resetBeforeProcessing,
-    );
-    const client = context.client({ logger });
-    await client.forms.create(context.uniqueStay());
-    const [{ id: listingId } = { id: "" }] = context.listings;
-    await client.forms.list({ listingId });
-    context.proxy.injectNext(errorEnvelope(503, "INTERNAL_ERROR"));
-    await rejection(client.forms.create(context.uniqueStay(), { maxRetries: 0 }));
-    const request = (attempt: number, status?: number, more = {}) => {
-      const correlationId = status && expect.stringMatching(/^[0-9a-f-]{36}$/);
-      return { method: "POST", path: "/v1/forms", status, ms: expect.any(Number), attempt, correlationId, ...more };
-    };
-    const failed = { attempt: 1, error: "InternalError", status: 503, correlationId: CORRELATION_ID };
-    const retry = (attempt: number) => expect.objectContaining({ attempt });
-    expect(lines).toEqual([
-      ["debug", "guest-forms: POST /v1/forms", request(1, 503, { correlationId: "c-1" })],
-      ["warn", "guest-forms: retrying POST /v1/forms", retry(1)],
-      ["debug", "guest-forms: POST /v1/forms", request(2)],
-      ["warn", "guest-forms: retrying POST /v1/forms", retry(2)],
-      ["debug", "guest-forms: POST /v1/forms", request(3, 201)],
-      ["debug", "guest-forms: GET /v1/forms", request(1, 200, { method: "GET" })],
-      ["debug", "guest-forms: POST /v1/forms", request(1, 503, { correlationId: undefined })],
-      ["error", "guest-forms: POST /v1/forms failed", failed],
-    ]);
-    expect(dump(lines)).not.toMatch(new RegExp(`${secret}|ana@|numberOfGuests|${listingId}`));
-  });
+test("the log has a line per request, with no key, body or email address", async () => {
+  const lines: unknown[][] = [];
+  const logger = {
+    debug: (...line: unknown[]) => void lines.push(["debug", ...line]),
+    warn: (...line: unknown[]) => void lines.push(["warn", ...line]),
+    error: (...line: unknown[]) => void lines.push(["error", ...line]),
+  };
+  context.proxy.injectNext(errorEnvelope(503, "INTERNAL_ERROR", { "x-correlation-id": "c-1" }), resetBeforeProcessing);
+  const client = context.client({ logger });
+  await client.forms.create(context.uniqueStay());
+  const [{ id: listingId } = { id: "" }] = context.listings;
+  await client.forms.list({ listingId });
+  context.proxy.injectNext(errorEnvelope(503, "INTERNAL_ERROR"));
+  await rejection(client.forms.create(context.uniqueStay(), { maxRetries: 0 }));
+  const request = (attempt: number, status?: number, more = {}) => {
+    const correlationId = status && expect.stringMatching(/^[0-9a-f-]{36}$/);
+    return { method: "POST", path: "/v1/forms", status, ms: expect.any(Number), attempt, correlationId, ...more };
+  };
+  const failed = { attempt: 1, error: "InternalError", status: 503, correlationId: CORRELATION_ID };
+  const retry = (attempt: number) => expect.objectContaining({ attempt });
+  expect(lines).toEqual([
+    ["debug", "guest-forms: POST /v1/forms", request(1, 503, { correlationId: "c-1" })],
+    ["warn", "guest-forms: retrying POST /v1/forms", retry(1)],
+    ["debug", "guest-forms: POST /v1/forms", request(2)],
+    ["warn", "guest-forms: retrying POST /v1/forms", retry(2)],
+    ["debug", "guest-forms: POST /v1/forms", request(3, 201)],
+    ["debug", "guest-forms: GET /v1/forms", request(1, 200, { method: "GET" })],
+    ["debug", "guest-forms: POST /v1/forms", request(1, 503, { correlationId: undefined })],
+    ["error", "guest-forms: POST /v1/forms failed", failed],
+  ]);
+  expect(dump(lines)).not.toMatch(new RegExp(`${secret}|ana@|numberOfGuests|${listingId}`));
 });
 
 describe("the log level", () => {

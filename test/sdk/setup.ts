@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, vi } from "vitest";
+import { afterEach, beforeEach, vi } from "vitest";
 import { type ClientOptions, type FormV1, GuestForms, type Listing } from "../../sdk/src/index.js";
+import { afterFile } from "../support/after-file.js";
 import { asUser, makeListing } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
 import { passThrough, startFaultProxy } from "./fault-proxy.js";
@@ -48,10 +49,10 @@ async function startContext(settings: Record<string, string | number>) {
   };
 }
 
-/** Starts the gateway once per test file. Stubs, mocks and fake timers of a test end with it. */
-export function useGateway(settings: () => Record<string, string | number> = () => ({})) {
-  const context = {} as Awaited<ReturnType<typeof startContext>>;
-  beforeAll(async () => void Object.assign(context, await startContext(settings())));
+/** Starts the gateway of a test file. Stubs, mocks and fake timers of a test end with it. */
+export async function useGateway(settings: Record<string, string | number> = {}) {
+  const context = await startContext(settings);
+  afterFile(() => context.proxy.close());
   beforeEach(() => {
     context.proxy.injectNext();
     context.proxy.injectAlways(passThrough);
@@ -63,7 +64,6 @@ export function useGateway(settings: () => Record<string, string | number> = () 
     vi.unstubAllEnvs();
     vi.unstubAllGlobals();
   });
-  afterAll(() => context.proxy.close());
   return context;
 }
 

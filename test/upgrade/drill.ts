@@ -29,11 +29,6 @@ interface UpgradeDrill {
   ignoredField?: string;
 }
 
-interface Holder {
-  listingIds: string[];
-  key: string;
-}
-
 /**
  * Migrates a database of 200,000 forms under load, replaces all processes by those of `to`, and goes back. Asserts that no
  * request fails or becomes slow, no form is lost or doubled, replays are exact, and every guest gets one email.
@@ -52,29 +47,24 @@ export async function drillUpgrade(drill: UpgradeDrill): Promise<void> {
 async function runDrill({ from, to, ignoredField }: UpgradeDrill): Promise<string | undefined> {
   const database = await createTestDatabase({ empty: true });
   const { url } = database;
-  const env = {
-    DATABASE_URL: url,
-    DATABASE_POOL_SIZE: "5",
-    APP_SECRETS: TEST_SECRET,
-    RATE_LIMIT_MAX: "1000000",
-  };
+  const env = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", APP_SECRETS: TEST_SECRET, RATE_LIMIT_MAX: "1000000" };
   await from.json(["migrate"], env);
-  const holder = await createHolder(from, env);
-  await fill(url, holder);
+  const { key, listingIds } = await createHolder(from, env);
+  await fill(url, listingIds);
   const mailServer = await startMailServer();
   afterFile(() => mailServer.close());
   const fleet = await startFleet(from, env, mailServer);
   const traffic = new Traffic({
     urls: [fleet.url],
-    key: holder.key,
-    listingIds: holder.listingIds,
+    key,
+    listingIds,
     perSecond: REQUESTS_PER_SECOND,
     mix: MIX,
     random: seededRandom(1),
     ignoredField,
   });
   afterFile(() => traffic.closeConnections());
-  const replaceBy = (version: Version) => fleet.replaceBy(version, holder.key);
+  const replaceBy = (version: Version) => fleet.replaceBy(version, key);
 
   traffic.start();
   await sleep(WATCH_MS);
@@ -85,7 +75,7 @@ async function runDrill({ from, to, ignoredField }: UpgradeDrill): Promise<strin
   await replaceBy(to);
   if (ignoredField) {
     const path = `/v1/forms/${traffic.creates[0]?.form?.id}`;
-    const headers = { Authorization: `Bearer ${holder.key}` };
+    const headers = { Authorization: `Bearer ${key}` };
     const form = await (await fetch(fleet.url + path, { headers })).json();
     expect(form).toMatchObject({ [ignoredField]: null });
   }
@@ -111,10 +101,7 @@ async function runDrill({ from, to, ignoredField }: UpgradeDrill): Promise<strin
   );
   const failures = traffic.samples.filter(({ status }) => status !== 200 && status !== 201);
   expect([...traffic.violations, ...failures]).toEqual([]);
-  const { violations } = await findViolations(url, traffic.creates, {
-    listingIds: holder.listingIds,
-    ignoredField,
-  });
+  const { violations } = await findViolations(url, traffic.creates, { listingIds, ignoredField });
   expect(violations).toEqual([]);
   await expect
     .poll(() => runSql(url, "SELECT state FROM notifications WHERE state <> 'sent'"), { timeout: 60_000 })
@@ -145,7 +132,7 @@ async function migrateDuringBackup(version: Version, env: Record<string, string>
 }
 
 /** Creates a key holder with three listings, through the commands of this version. */
-async function createHolder(version: Version, env: Record<string, string>): Promise<Holder> {
+async function createHolder(version: Version, env: Record<string, string>) {
   const email = "host@example.com";
   await version.json(["users", "create", "--email", email], env);
   const place = ["--address", "a", "--city", "c", "--country", "c", "--zip-code", "z", "--timezone", "UTC"];
@@ -158,7 +145,7 @@ async function createHolder(version: Version, env: Record<string, string>): Prom
 }
 
 /** Adds listings of the same holder, with old forms. */
-async function fill(url: string, { listingIds }: Holder): Promise<void> {
+async function fill(url: string, listingIds: string[]): Promise<void> {
   await runSql(
     url,
     `WITH listing AS (

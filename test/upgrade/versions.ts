@@ -46,9 +46,7 @@ export async function buildPreviousVersion(): Promise<Version> {
   await run("git", ["cat-file", "-e", PREVIOUS_COMMIT], { cwd: packageRoot() }).catch(() => {
     throw new Error(`The commit ${PREVIOUS_COMMIT} is missing: run git fetch --unshallow.`);
   });
-  await run("sh", ["-c", 'git archive "$0" | tar -x -C "$1"', PREVIOUS_COMMIT, folder], {
-    cwd: packageRoot(),
-  });
+  await run("sh", ["-c", 'git archive "$0" | tar -x -C "$1"', PREVIOUS_COMMIT, folder], { cwd: packageRoot() });
   const [old, current] = await Promise.all(
     [folder, packageRoot()].map((each) => readFile(join(each, "package-lock.json"), "utf8")),
   );

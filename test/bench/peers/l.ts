@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import pg from "pg";
 import { keysetValues, type ListIdentity } from "../../../server/resources/paging.js";
-import { FORM, jsonSchema, LISTING } from "../public.js";
+import { type Fields, FORM, jsonSchema, LISTING } from "../public.js";
 import { addPromises } from "./l-plus.js";
 import { SQL } from "./l-sql.js";
 import { type CreateBody, hashKey, LISTS, newForm, publicStatus, readCursor, settings, toPage } from "./shared.js";
@@ -73,23 +73,19 @@ const hideInternalStatus = (row: Row): Row => {
   return row;
 };
 
-function serve(path: string, fields: typeof FORM | typeof LISTING, names: ["FORM" | "LISTING", "FORMS" | "LISTINGS"]) {
-  const [one, many] = names;
-  const identity: ListIdentity = LISTS[many === "FORMS" ? "forms" : "listings"];
+function serve(path: string, fields: Fields, one: keyof typeof SQL, many: keyof typeof SQL, identity: ListIdentity) {
   const item = jsonSchema(fields);
-  const nextCursor = { type: "string", nullable: true };
-  const page = { type: "object", properties: { items: { type: "array", items: item }, nextCursor } };
+  const params = { type: "object", properties: { id: uuid } };
   app.get<{ Params: { id: string } }>(
     `${path}/:id`,
-    {
-      onRequest: authenticate,
-      schema: { params: { type: "object", properties: { id: uuid } }, response: { 200: item } },
-    },
+    { onRequest: authenticate, schema: { params, response: { 200: item } } },
     async (request, reply) => {
       const [row] = await query<Row>(one, [request.apiKey?.userId, request.params.id]);
       return row ? hideInternalStatus(row) : fail(reply, 404, "RESOURCE_NOT_FOUND");
     },
   );
+  const nextCursor = { type: "string", nullable: true };
+  const page = { type: "object", properties: { items: { type: "array", items: item }, nextCursor } };
   const querystring = {
     type: "object",
     properties: { limit, cursor: { type: "string" } },
@@ -107,8 +103,8 @@ function serve(path: string, fields: typeof FORM | typeof LISTING, names: ["FORM
   );
 }
 
-serve("/v1/forms", FORM, ["FORM", "FORMS"]);
-serve("/v1/listings", LISTING, ["LISTING", "LISTINGS"]);
+serve("/v1/forms", FORM, "FORM", "FORMS", LISTS.forms);
+serve("/v1/listings", LISTING, "LISTING", "LISTINGS", LISTS.listings);
 
 const createForm = {
   body: {

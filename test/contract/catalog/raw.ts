@@ -48,7 +48,7 @@ const list = (...headers: string[]) => http(LIST, [HOST, AUTH, ...headers]);
 const createWith = (headers: string[], bytes = "") => http(CREATE, [HOST, AUTH, JSON_TYPE, ...headers], bytes);
 const contentLength = (body: string) => `Content-Length: ${Buffer.byteLength(body)}`;
 /** A complete create. */
-export const createOf = (body: string, ...headers: string[]) => createWith([contentLength(body), ...headers], body);
+const createOf = (body: string, ...headers: string[]) => createWith([contentLength(body), ...headers], body);
 /** A list with another target. */
 const get = (target: string, headers?: string[]) => http(`GET ${target} HTTP/1.1`, headers);
 const LONG = "a".repeat(20_000);

@@ -9,12 +9,9 @@ export const ID = {
   inactiveListing: "3c3c3c3c-3333-4333-8333-3c3c3c3c3c3c",
   /** Another holder's. */
   otherHolderListing: "4d4d4d4d-4444-4444-8444-4d4d4d4d4d4d",
-  /** Another holder's, on which the holder is a reader. */
-  readerListing: "5e5e5e5e-5555-4555-8555-5e5e5e5e5e5e",
   missing: "6f6f6f6f-6666-4666-8666-6f6f6f6f6f6f",
   form: "a1a1a1a1-1111-4111-8111-a1a1a1a1a1a1",
   otherHolderForm: "a4a4a4a4-4444-4444-8444-a4a4a4a4a4a4",
-  readerForm: "a5a5a5a5-5555-4555-8555-a5a5a5a5a5a5",
 } as const;
 
 /** `{name}` in a header, a path or raw bytes is replaced by this key. */
