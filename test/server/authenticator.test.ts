@@ -64,16 +64,16 @@ describe("a key", () => {
 });
 
 /** Authenticates without a cached look-up. */
-const authenticateAnew = (key: string) => keyAuthenticator(services)(key);
+const authenticateUncached = (key: string) => keyAuthenticator(services)(key);
 
 describe("authentication", () => {
   test("a valid key acts for its holder in the stored mode, whatever its prefix says", async () => {
     const readWrite = await makeKey(userId);
     const readOnly = await makeKey(userId, { mode: "READ_ONLY" });
-    expect(await authenticateAnew(readWrite.key)).toEqual(keyPrincipal(readWrite));
-    expect(await authenticateAnew(readOnly.key)).toEqual(keyPrincipal(readOnly));
+    expect(await authenticateUncached(readWrite.key)).toEqual(keyPrincipal(readWrite));
+    expect(await authenticateUncached(readOnly.key)).toEqual(keyPrincipal(readOnly));
     await sql("UPDATE api_keys SET mode = 'READ_ONLY' WHERE id = $1", readWrite.id);
-    expect(await authenticateAnew(readWrite.key)).toMatchObject({ mode: "READ_ONLY" });
+    expect(await authenticateUncached(readWrite.key)).toMatchObject({ mode: "READ_ONLY" });
   });
 
   test("a malformed key is rejected without a query", async () => {
@@ -163,26 +163,24 @@ describe("authentication", () => {
   });
 });
 
-describe("lastUsedAt", () => {
-  test("is written at most once per minute and key", async () => {
-    const lastUsed = async () =>
-      (await sql("SELECT last_used_at AS at FROM api_keys WHERE id = $1", id))[0].at?.getTime();
-    const advanceClocks = stopClocks();
-    const start = Date.now();
-    const { id, key } = await makeKey(userId);
-    const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");
-    const authenticate = keyAuthenticator(services);
-    await authenticate(key);
-    await expect.poll(lastUsed).toBe(start);
-    await advanceClocks(59_000);
-    await authenticate(key);
-    await authenticateAnew(key);
-    expect(write).toHaveBeenCalledTimes(1);
-    await advanceClocks(2_000);
-    await authenticate(key);
-    await expect.poll(lastUsed).toBe(start + 61_000);
-    expect(write).toHaveBeenCalledTimes(2);
-  });
+test("lastUsedAt is written at most once per minute and key", async () => {
+  const lastUsed = async () =>
+    (await sql("SELECT last_used_at AS at FROM api_keys WHERE id = $1", id))[0].at?.getTime();
+  const advanceClocks = stopClocks();
+  const start = Date.now();
+  const { id, key } = await makeKey(userId);
+  const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");
+  const authenticate = keyAuthenticator(services);
+  await authenticate(key);
+  await expect.poll(lastUsed).toBe(start);
+  await advanceClocks(59_000);
+  await authenticate(key);
+  await authenticateUncached(key);
+  expect(write).toHaveBeenCalledTimes(1);
+  await advanceClocks(2_000);
+  await authenticate(key);
+  await expect.poll(lastUsed).toBe(start + 61_000);
+  expect(write).toHaveBeenCalledTimes(2);
 });
 
 describe("keys.issue and keys.list", () => {
@@ -245,10 +243,10 @@ describe("keys.revoke and keys.rotate", () => {
     const successor = { userId, label: "mine", mode: "READ_ONLY", lastUsedAt: null };
     expect(listed.get(rotated.id)).toMatchObject(successor);
     expect(listed.get(old.id)?.expiresAt).toBe(rotated.replaces.expiresAt);
-    for (const { key } of [old, rotated]) expect(await authenticateAnew(key)).toMatchObject({ userId });
+    for (const { key } of [old, rotated]) expect(await authenticateUncached(key)).toMatchObject({ userId });
     vi.useFakeTimers({ toFake: ["Date"], now: end });
-    expect(await authenticateAnew(old.key)).toBeNull();
-    expect(await authenticateAnew(rotated.key)).toMatchObject({ keyId: rotated.id });
+    expect(await authenticateUncached(old.key)).toBeNull();
+    expect(await authenticateUncached(rotated.key)).toMatchObject({ keyId: rotated.id });
   });
 
   test("the grace period is a day by default, may be 0, and never exceeds the key's own expiry", async () => {
@@ -259,7 +257,7 @@ describe("keys.revoke and keys.rotate", () => {
     expect(grace).toBeLessThan(86_460_000);
     const ended = await makeKey(userId);
     await keys.rotate({ id: ended.id, graceSeconds: 0 });
-    expect(await authenticateAnew(ended.key)).toBeNull();
+    expect(await authenticateUncached(ended.key)).toBeNull();
     const expiresAt = new Date(before + 60_000).toISOString();
     const brief = await makeKey(userId, { expiresAt });
     const successor = await keys.rotate({ id: brief.id });
@@ -289,6 +287,6 @@ describe("keys.revoke and keys.rotate", () => {
   test("a key revoked concurrently with rotations is rejected", async () => {
     const { id, key } = await makeKey(userId);
     await Promise.allSettled([keys.rotate({ id }), keys.revoke({ id }), keys.rotate({ id })]);
-    expect(await authenticateAnew(key)).toBeNull();
+    expect(await authenticateUncached(key)).toBeNull();
   });
 });

@@ -98,28 +98,26 @@ describe("a listing or form that changes while a write waits", () => {
   });
 });
 
-describe("concurrent updates", () => {
-  test("40 concurrent updates that move one form back and forth all succeed, and the last one stands", async () => {
-    const owner = await makeOwner();
-    const other = await owner.addListing();
-    const { id } = await owner.addForm();
-    const results = new Map<string, FormV1>(
-      await Promise.all(
-        times(40, async (index) => {
-          const correlationId = randomUUID();
-          const caller = asUser(index % 4 < 2 ? services : second, owner.userId, { correlationId });
-          const body = fixedStay(index % 2 ? other.id : owner.listingId, { numberOfGuests: index + 1 });
-          return [correlationId, await caller.forms.update({ id, ...body })] as const;
-        }),
-      ),
-    );
-    const rows = await sql(
-      "SELECT correlation_id FROM audit_entries WHERE subject_id = $1 AND action = 'form.updated' ORDER BY id",
-      id,
-    );
-    expect(rows).toHaveLength(40);
-    expect(await owner.forms.get({ id })).toEqual(results.get(rows.at(-1).correlation_id));
-  });
+test("40 concurrent updates that move one form back and forth all succeed, and the last one stands", async () => {
+  const owner = await makeOwner();
+  const other = await owner.addListing();
+  const { id } = await owner.addForm();
+  const results = new Map<string, FormV1>(
+    await Promise.all(
+      times(40, async (index) => {
+        const correlationId = randomUUID();
+        const caller = asUser(index % 4 < 2 ? services : second, owner.userId, { correlationId });
+        const body = fixedStay(index % 2 ? other.id : owner.listingId, { numberOfGuests: index + 1 });
+        return [correlationId, await caller.forms.update({ id, ...body })] as const;
+      }),
+    ),
+  );
+  const rows = await sql(
+    "SELECT correlation_id FROM audit_entries WHERE subject_id = $1 AND action = 'form.updated' ORDER BY id",
+    id,
+  );
+  expect(rows).toHaveLength(40);
+  expect(await owner.forms.get({ id })).toEqual(results.get(rows.at(-1).correlation_id));
 });
 
 test("a create that waited gets the time of its insert, so it sorts after cursors returned during the wait", async () => {

@@ -24,12 +24,13 @@ const create = async () => {
 };
 const startSending = async ({ url }: { url: string }) => startTestWorker(await openServicesWithMail(services, url));
 
-describe("a failed attempt", () => {
-  test.each([
-    ["that was rejected temporarily is logged as a warning and retried", 451, 1, "retrying"],
-    ["that was rejected permanently is logged as an error and given up", 550, 1, "failed"],
-    ["that was the last one is logged as an error and given up", 451, 25, "failed"],
-  ])("%s, in one line with the correlation id of the create and no stack", async (_, code, attempts, state) => {
+test.each([
+  ["that was rejected temporarily is logged as a warning and retried", 451, 1, "retrying"],
+  ["that was rejected permanently is logged as an error and given up", 550, 1, "failed"],
+  ["that was the last one is logged as an error and given up", 451, 25, "failed"],
+])(
+  "a failed attempt %s, in one line with the correlation id of the create and no stack",
+  async (_, code, attempts, state) => {
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code, text: `<${ADDRESS}>: mailbox busy` });
     const { id: formId } = await create();
@@ -50,8 +51,8 @@ describe("a failed attempt", () => {
     expect(await operator.audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
       entries: [{ action: "form.created", subjectId: formId }],
     });
-  });
-});
+  },
+);
 
 describe("notifications.retry", () => {
   const { retry } = operator.notifications;

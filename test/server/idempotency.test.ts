@@ -94,27 +94,25 @@ describe("an Idempotency-Key reused with another body", () => {
   });
 });
 
-describe("a failed create", () => {
-  test("binds neither its Idempotency-Key nor its body, whatever the error", async () => {
-    const owner = await makeOwner({ maxPeopleInListing: 4 });
-    const { body } = owner;
-    const inactive = await owner.addListing({ active: false });
-    const foreign = await makeOwner();
-    const failures = [
-      ["VALIDATION_ERROR", { numberOfGuests: 5 }],
-      ["VALIDATION_ERROR", { numberOfGuests: 0 }],
-      ["VALIDATION_ERROR", { listingId: inactive.id }],
-      ["RESOURCE_NOT_FOUND", { listingId: foreign.listingId }],
-    ] as const;
-    for (const [code, fault] of failures) {
-      expect(await catchErrorCode(owner.create({ ...body, ...fault }, "key"))).toBe(code);
-    }
-    expect(await owner.countRows()).toEqual(NO_ROWS);
-    const first = await owner.create(body, "key");
-    expect(first.replayed).toBe(false);
-    expect(await owner.create(body, "key")).toEqual({ form: first.form, replayed: true });
-    expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
-  });
+test("a failed create binds neither its Idempotency-Key nor its body, whatever the error", async () => {
+  const owner = await makeOwner({ maxPeopleInListing: 4 });
+  const { body } = owner;
+  const inactive = await owner.addListing({ active: false });
+  const foreign = await makeOwner();
+  const failures = [
+    ["VALIDATION_ERROR", { numberOfGuests: 5 }],
+    ["VALIDATION_ERROR", { numberOfGuests: 0 }],
+    ["VALIDATION_ERROR", { listingId: inactive.id }],
+    ["RESOURCE_NOT_FOUND", { listingId: foreign.listingId }],
+  ] as const;
+  for (const [code, fault] of failures) {
+    expect(await catchErrorCode(owner.create({ ...body, ...fault }, "key"))).toBe(code);
+  }
+  expect(await owner.countRows()).toEqual(NO_ROWS);
+  const first = await owner.create(body, "key");
+  expect(first.replayed).toBe(false);
+  expect(await owner.create(body, "key")).toEqual({ form: first.form, replayed: true });
+  expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: 1 });
 });
 
 describe("Idempotency-Keys and fingerprints belong to a key holder", () => {
@@ -196,13 +194,14 @@ describe("after an update of the form", () => {
   });
 });
 
-describe("a new Idempotency-Key", () => {
-  test.each([
-    ["an update of the form", undefined],
-    ["a rejection", "REJECTED"],
-    ["an invalidation", "INVALIDATED"],
-    ["the check-out", "CHECKED_OUT"],
-  ])("after %s creates a second form with its own email, which equal requests then replay", async (_, status) => {
+test.each([
+  ["an update of the form", undefined],
+  ["a rejection", "REJECTED"],
+  ["an invalidation", "INVALIDATED"],
+  ["the check-out", "CHECKED_OUT"],
+])(
+  "a new Idempotency-Key after %s creates a second form with its own email, which equal requests then replay",
+  async (_, status) => {
     const owner = await makeOwner();
     const first = await owner.create(owner.body, "first");
     const { id } = first.form;
@@ -224,8 +223,8 @@ describe("a new Idempotency-Key", () => {
     // Two creates and the change are audited.
     const rows = { forms: 2, creations: 2, notifications: 2, keys: 3, audit: 3 };
     expect(await owner.countRows()).toEqual(rows);
-  });
-});
+  },
+);
 
 describe("a replay checks the scope", () => {
   test("without membership it is RESOURCE_NOT_FOUND, and with a new membership it is replayed", async () => {

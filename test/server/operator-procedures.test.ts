@@ -135,23 +135,21 @@ describe("listings", () => {
   });
 });
 
-describe("the audit trail", () => {
-  test("is read by subject, newest first and in pages, and by correlation id", async () => {
-    const owner = await makeOwner();
-    const correlationId = randomUUID();
-    const { forms } = asUser(owner.userId, { correlationId });
-    const { id } = await forms.create(owner.body);
-    await owner.forms.setStatus({ id, status: "COMPLETED" });
-    const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
-    expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
-      ["form.status_set", owner.userId],
-      ["form.created", owner.userId],
-    ]);
-    const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
-    expect(newest).toEqual(trail[0]);
-    expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
-    const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
-    expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
-    for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
-  });
+test("the audit trail is read by subject, newest first and in pages, and by correlation id", async () => {
+  const owner = await makeOwner();
+  const correlationId = randomUUID();
+  const { forms } = asUser(owner.userId, { correlationId });
+  const { id } = await forms.create(owner.body);
+  await owner.forms.setStatus({ id, status: "COMPLETED" });
+  const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
+  expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
+    ["form.status_set", owner.userId],
+    ["form.created", owner.userId],
+  ]);
+  const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
+  expect(newest).toEqual(trail[0]);
+  expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
+  const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
+  expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
+  for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
 });

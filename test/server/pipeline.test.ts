@@ -145,44 +145,40 @@ describe("the audit trail", () => {
   });
 });
 
-describe("a write that fails at its last step", () => {
-  test("rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
-    const owner = await makeOwner();
-    await sql(`
-      CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
-      CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
-    expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
-      serviceCode: "INTERNAL_ERROR",
-      code: "INTERNAL_SERVER_ERROR",
-      status: 500,
-      message: "Internal error. Retry later; if it persists, report the correlationId.",
-      errors: undefined,
-      retryAfter: undefined,
-    });
-    expect(await owner.countRows()).toEqual(NO_ROWS);
-    // Without an address no notification is enqueued.
-    expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
-    await sql("DROP FUNCTION reject_notification CASCADE");
-    expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
+test("a write that fails at its last step rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
+  const owner = await makeOwner();
+  await sql(`
+    CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+    CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
+  expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
+    serviceCode: "INTERNAL_ERROR",
+    code: "INTERNAL_SERVER_ERROR",
+    status: 500,
+    message: "Internal error. Retry later; if it persists, report the correlationId.",
+    errors: undefined,
+    retryAfter: undefined,
   });
+  expect(await owner.countRows()).toEqual(NO_ROWS);
+  // Without an address no notification is enqueued.
+  expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
+  await sql("DROP FUNCTION reject_notification CASCADE");
+  expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
+  expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
 });
 
-describe("a write", () => {
-  test("is rolled back if the deadline passes while it waits for a lock", async () => {
-    const owner = await makeOwner();
-    const { form } = await owner.create(owner.body);
-    const deadline = new AbortController();
-    const lock = await holdLock("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
-    const caller = asUser(owner.userId, { signal: deadline.signal });
-    const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
-    const late = catchServiceError(caller.forms.update({ id: form.id, ...body }));
-    await waitForBlocked(1);
-    deadline.abort(new Unavailable("too late"));
-    await lock.commit();
-    expect(await late).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
-    expect(await owner.forms.get({ id: form.id })).toEqual(form);
-  });
+test("a write is rolled back if the deadline passes while it waits for a lock", async () => {
+  const owner = await makeOwner();
+  const { form } = await owner.create(owner.body);
+  const deadline = new AbortController();
+  const lock = await holdLock("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+  const caller = asUser(owner.userId, { signal: deadline.signal });
+  const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
+  const late = catchServiceError(caller.forms.update({ id: form.id, ...body }));
+  await waitForBlocked(1);
+  deadline.abort(new Unavailable("too late"));
+  await lock.commit();
+  expect(await late).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
+  expect(await owner.forms.get({ id: form.id })).toEqual(form);
 });
 
 test("a create, and a replay with a new Idempotency-Key, each take two round trips to Postgres, and an update three", async () => {

@@ -25,17 +25,15 @@ const formsWithAddress = async (): Promise<string[]> =>
 
 const NOTHING = { forms: 0, notifications: 0, unreadable: 0, applied: 0, known: 0, unknownSecret: 0 };
 
-describe("people.erase returns and stores a record", () => {
-  test("only after the whole erasure, so that a backup with the record has no such address", async () => {
-    const { id } = await create(ADDRESS);
-    const updater = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
-    const erasing = people().erase({ email: ADDRESS });
-    await waitForBlocked(1);
-    expect(await people().erasures({})).toEqual([]);
-    await updater.commit();
-    await erasing;
-    expect(await people().erasures({})).toHaveLength(1);
-  });
+test("people.erase returns and stores a record only after the whole erasure, so that a backup with the record has no such address", async () => {
+  const { id } = await create(ADDRESS);
+  const updater = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+  const erasing = people().erase({ email: ADDRESS });
+  await waitForBlocked(1);
+  expect(await people().erasures({})).toEqual([]);
+  await updater.commit();
+  await erasing;
+  expect(await people().erasures({})).toHaveLength(1);
 });
 
 describe("people.reapply erases what a restored backup brought back:", () => {

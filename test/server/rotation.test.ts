@@ -211,33 +211,31 @@ describe("secrets.reencrypt", () => {
   });
 });
 
-describe("secrets.status", () => {
-  test("counts what needs each secret, also one that is not listed, and never prints one", async () => {
-    const first = await create();
-    await create();
-    await create(stay(), rotating);
-    const until = first.form.checkOutDate;
-    const [oldId, newId] = [services.keyring.ids[0], rotated.keyring.ids[0]];
-    const status = await statusOn();
-    expect(status).toEqual({
-      secrets: [
-        { id: newId, position: 1, addresses: 1, creates: 1, until },
-        { id: oldId, position: 2, addresses: 2, creates: 2, until },
-      ],
-      unreadable: 0,
-    });
-    expect(await statusOn(rotated)).toEqual({
-      secrets: [
-        { id: newId, position: 1, addresses: 1, creates: 1, until },
-        { id: oldId, position: null, addresses: 0, creates: 2, until },
-      ],
-      unreadable: 2,
-    });
-    for (const secret of [OLD, NEW]) {
-      expect(secret).not.toContain(oldId);
-      expect(JSON.stringify(status)).not.toContain(secret);
-    }
+test("secrets.status counts what needs each secret, also one that is not listed, and never prints one", async () => {
+  const first = await create();
+  await create();
+  await create(stay(), rotating);
+  const until = first.form.checkOutDate;
+  const [oldId, newId] = [services.keyring.ids[0], rotated.keyring.ids[0]];
+  const status = await statusOn();
+  expect(status).toEqual({
+    secrets: [
+      { id: newId, position: 1, addresses: 1, creates: 1, until },
+      { id: oldId, position: 2, addresses: 2, creates: 2, until },
+    ],
+    unreadable: 0,
   });
+  expect(await statusOn(rotated)).toEqual({
+    secrets: [
+      { id: newId, position: 1, addresses: 1, creates: 1, until },
+      { id: oldId, position: null, addresses: 0, creates: 2, until },
+    ],
+    unreadable: 2,
+  });
+  for (const secret of [OLD, NEW]) {
+    expect(secret).not.toContain(oldId);
+    expect(JSON.stringify(status)).not.toContain(secret);
+  }
 });
 
 describe("doctor", () => {

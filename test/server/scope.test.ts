@@ -96,42 +96,38 @@ describe("the scope", () => {
   });
 });
 
-describe("an update requires the form and the target listing in scope", () => {
-  test("an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
-    const user = await makeOwner();
-    const other = await makeOwner();
-    const readable = await owner.addListing();
-    await setRole(readable.id, user.userId, "READER");
-    const [ownForm, foreignForm] = [await user.addForm(), await other.addForm()];
-    const move = (id: string, target: string) => user.forms.update({ id, ...fixedStay(target) });
-    for (const target of [other.listingId, readable.id, randomUUID()]) {
-      expect(await catchServiceError(move(ownForm.id, target))).toEqual(NO_LISTING);
-    }
-    for (const target of [user.listingId, other.listingId, randomUUID()]) {
-      expect(await catchServiceError(move(foreignForm.id, target))).toEqual(NO_FORM);
-    }
-    expect(await user.forms.get({ id: ownForm.id })).toEqual(ownForm);
-    expect(await other.forms.get({ id: foreignForm.id })).toEqual(foreignForm);
+test("an update requires the form and the target listing in scope: an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
+  const user = await makeOwner();
+  const other = await makeOwner();
+  const readable = await owner.addListing();
+  await setRole(readable.id, user.userId, "READER");
+  const [ownForm, foreignForm] = [await user.addForm(), await other.addForm()];
+  const move = (id: string, target: string) => user.forms.update({ id, ...fixedStay(target) });
+  for (const target of [other.listingId, readable.id, randomUUID()]) {
+    expect(await catchServiceError(move(ownForm.id, target))).toEqual(NO_LISTING);
+  }
+  for (const target of [user.listingId, other.listingId, randomUUID()]) {
+    expect(await catchServiceError(move(foreignForm.id, target))).toEqual(NO_FORM);
+  }
+  expect(await user.forms.get({ id: ownForm.id })).toEqual(ownForm);
+  expect(await other.forms.get({ id: foreignForm.id })).toEqual(foreignForm);
 
-    const second = await user.addListing();
-    const moved = await move(ownForm.id, second.id);
-    expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
-    expect((await user.forms.list({ listingId: user.listingId })).items).toEqual([]);
-    expect((await user.forms.list({ listingId: second.id })).items).toEqual([moved]);
-  });
+  const second = await user.addListing();
+  const moved = await move(ownForm.id, second.id);
+  expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
+  expect((await user.forms.list({ listingId: user.listingId })).items).toEqual([]);
+  expect((await user.forms.list({ listingId: second.id })).items).toEqual([moved]);
 });
 
-describe("a membership change applies from the next call", () => {
-  test("every change of a role, including removal, applies immediately to the user and their keys", async () => {
-    const member = await makeUser();
-    const key = await makeKey(member.id);
-    const callers = [asUser(member.id), asKey(key)];
-    for (const role of ["WRITER", "READER", "OWNER", "NONE", "WRITER"] as const) {
-      await setRole(listing.id, member.id, role);
-      for (const caller of callers) {
-        if (role === "WRITER" || role === "OWNER") await expectInScope(caller);
-        else await expectOutOfScope(caller);
-      }
+test("every change of a role, including removal, applies immediately to the user and their keys", async () => {
+  const member = await makeUser();
+  const key = await makeKey(member.id);
+  const callers = [asUser(member.id), asKey(key)];
+  for (const role of ["WRITER", "READER", "OWNER", "NONE", "WRITER"] as const) {
+    await setRole(listing.id, member.id, role);
+    for (const caller of callers) {
+      if (role === "WRITER" || role === "OWNER") await expectInScope(caller);
+      else await expectOutOfScope(caller);
     }
-  });
+  }
 });
