@@ -4,7 +4,7 @@ import { type CheckContext, DATABASE_CHECKS, misspelledSettings } from "../../ga
 import { examine } from "../../gateway/doctor/examine.js";
 import { readSettings } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
-import { makeForm, makeListing, makeUser, openTestServices } from "../support/factories.js";
+import { openTestCore } from "../support/core.js";
 import { commandEnv, openMailServer } from "../support/mail-server.js";
 import { listenLocally } from "../support/network.js";
 import { runCli } from "../support/processes.js";
@@ -14,10 +14,8 @@ const MAIL = {
   FORM_URL_TEMPLATE: "https://forms.example.org/{publicId}",
 };
 
-const services = await openTestServices();
-const { id: ownerId } = await makeUser(services);
-const { id: formId } = await makeForm(services, ownerId, (await makeListing(services, ownerId)).id);
-const sql = (text: string, values: unknown[] = []) => services.db.pool.query(text, values);
+const { services, owner, sql } = await openTestCore();
+const { id: formId } = await owner.addForm();
 
 /** Runs the command as a process. */
 const runDoctor = (args: string[], env: Record<string, string>) =>
@@ -76,20 +74,20 @@ describe("doctor", () => {
 
   test("pending migrations fail, and migrations of a newer version are a warning", async () => {
     const NEWER = "29990101000000_newer";
-    const { rows } = await sql("SELECT max(migration_name) AS last FROM _prisma_migrations");
-    const { last } = rows[0];
+    const [{ last }] = await sql("SELECT max(migration_name) AS last FROM _prisma_migrations");
     const rename = "UPDATE _prisma_migrations SET migration_name = $1 WHERE migration_name = $2";
-    await sql(rename, [NEWER, last]);
+    await sql(rename, NEWER, last);
     expect((await runChecks()).schema).toBe(`failed: Migrations are pending: ${last}. Run \`guest-forms migrate\`.`);
     await sql(
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at)
        SELECT gen_random_uuid(), checksum, $1, finished_at FROM _prisma_migrations WHERE migration_name = $2`,
-      [last, NEWER],
+      last,
+      NEWER,
     );
     expect((await runChecks()).schema).toMatch(
       /^warning: A newer version of guest-forms migrated the database \(29990101000000_newer\)/,
     );
-    await sql("DELETE FROM _prisma_migrations WHERE migration_name = $1", [NEWER]);
+    await sql("DELETE FROM _prisma_migrations WHERE migration_name = $1", NEWER);
     expect((await runChecks()).schema).toMatch(/^ok/);
   });
 
@@ -115,8 +113,8 @@ describe("doctor", () => {
     expect(await check({ ...sizes, DATABASE_CONNECTIONS_PER_HOLDER: "11" })).toMatch(
       /^warning: One key holder may use 11 of the 20 connections of a process: lower DATABASE_CONNECTIONS_PER_HOLDER/,
     );
-    const { rows } = await sql("SELECT current_database() AS name");
-    const limit = `ALTER DATABASE "${rows[0].name}" CONNECTION LIMIT`;
+    const [{ name }] = await sql("SELECT current_database() AS name");
+    const limit = `ALTER DATABASE "${name}" CONNECTION LIMIT`;
     await sql(`${limit} 24`);
     expect(await check(sizes)).toMatch(/^warning: 1 process opens at most 27 connections, Postgres allows 24: /);
     await sql(`${limit} -1`);
@@ -150,7 +148,10 @@ describe("doctor", () => {
         `INSERT INTO notifications
            (kind, form_id, check_in_date, correlation_id, state, next_attempt_at, heartbeat_at)
          VALUES ('form.created', $1, now(), $1, $2, now() + $3::interval, now() + $4::interval)`,
-        [formId, state, due, heartbeat],
+        formId,
+        state,
+        due,
+        heartbeat,
       );
     await add("waiting", "0 s", null);
     await add("retrying", "1 h", null);

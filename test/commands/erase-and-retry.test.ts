@@ -2,40 +2,27 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { expireNotifications } from "../../server/notifications/expiry.js";
-import { seal } from "../../server/secrets/secrets.js";
-import { asOperator, openTestServices, withSecrets } from "../support/factories.js";
-import { makeListingOwner } from "../support/listing-owner.js";
+import { openTestCore } from "../support/core.js";
+import { asOperator, withSecrets } from "../support/factories.js";
 import { commandEnv } from "../support/mail-server.js";
+import { restoreAddresses } from "../support/personal-data.js";
 import { runCli } from "../support/processes.js";
 import { commandsWith } from "../support/run-in-process.js";
 import { makeTempFolder } from "../support/run-tool.js";
 
-const services = await openTestServices();
-const owner = await makeListingOwner(services);
+const { services, owner, sql } = await openTestCore();
 const env = commandEnv(services);
 const { text, json, failure } = commandsWith(env);
-const { pool } = services.db;
 /** A process whose secret the commands do not know. */
 const foreign = withSecrets(services, "another-secret-of-at-least-32-characters");
 
-beforeEach(() => pool.query("TRUNCATE forms, erasures CASCADE"));
+beforeEach(() => sql("TRUNCATE forms, erasures CASCADE"));
 
 const writeRecords = async (...lines: string[]) => {
   const file = join(await makeTempFolder("erasures"), "erasures.ndjson");
   await writeFile(file, lines.join("\n"));
   return file;
 };
-
-/** Makes a new form's row that of an erased form, and forgets its erasure, as if an older backup had been restored. */
-async function restoreAddress(id: string): Promise<void> {
-  const sealed = seal(services.keyring.email, "guest@example.com", id);
-  await pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, sealed]);
-  await pool.query(
-    "INSERT INTO notifications (kind, form_id, check_in_date, correlation_id) VALUES ('form.created', $1, now(), $1)",
-    [id],
-  );
-  await pool.query("TRUNCATE erasures");
-}
 
 describe("people erase", () => {
   const erase = ["people", "erase", "guest@example.com"];
@@ -79,7 +66,7 @@ describe("people erasures and people reapply", () => {
     expect(await json("people", "erasures")).toEqual([record]);
     expect((await text("people", "erasures", "--since", "9999-01-01T00:00:00Z")).trim()).toBe("");
 
-    await restoreAddress(form.id);
+    await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const commandError = '{"error":{"code":"COMMAND_FAILED","message":"…"}}';
     const file = await writeRecords(JSON.stringify(erased), commandError, listed, "");
     const counts = { forms: 1, notifications: 1, unreadable: 0, applied: 1, known: 0, unknownSecret: 0 };
@@ -90,7 +77,7 @@ describe("people erasures and people reapply", () => {
   test("reapply rejects a malformed file whole, and names each line and field", async () => {
     const { form } = await owner.create(owner.body);
     const record = await json("people", "erase", "guest@example.com");
-    await restoreAddress(form.id);
+    await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const file = await writeRecords(JSON.stringify(record), "", '{"addressHash":1}', '{"erasedAt":', "[]");
     const [code, message] = await failure("people", "reapply", file);
     expect([code, ...message.split("; ")]).toEqual([
@@ -103,15 +90,14 @@ describe("people erasures and people reapply", () => {
     const missing = [1, "FILE: cannot be read (ENOENT): /nothing/here"];
     expect(await failure("people", "reapply", "/nothing/here")).toEqual(missing);
     expect(await text("people", "erasures")).toBe("\n");
-    const { rows } = await pool.query("SELECT FROM forms WHERE guest_email IS NOT NULL");
-    expect(rows).toHaveLength(1);
+    expect(await sql("SELECT FROM forms WHERE guest_email IS NOT NULL")).toHaveLength(1);
   });
 
   test("reapply exits with 1 and says what to do if it could not check an address or a record, unless that is allowed", {
     timeout: 180_000,
   }, async () => {
     const record = await asOperator(foreign).people.erase({ email: "guest@example.com" });
-    await pool.query("TRUNCATE erasures");
+    await sql("TRUNCATE erasures");
     await owner.create(owner.body, undefined, foreign);
     const reapply = ["people", "reapply", await writeRecords(JSON.stringify(record))];
     const { code, stdout, stderr } = await runCli([...reapply, "--json"], { env });
@@ -128,7 +114,7 @@ describe("notifications retry", () => {
   test("prints the notification, which notifications lists before and after", async () => {
     const { form } = await owner.create(owner.body);
     const [listed] = (await json("notifications")).items;
-    await pool.query("UPDATE notifications SET state = 'failed'");
+    await sql("UPDATE notifications SET state = 'failed'");
     const retried = await json("notifications", "retry", listed.id);
     expect(retried).toMatchObject({ id: listed.id, formId: form.id, state: "waiting" });
     expect(await text("notifications", "retry", listed.id)).toMatch(/^state: +waiting$/m);
@@ -139,7 +125,7 @@ describe("notifications retry", () => {
 
   test("exits with 2 and says why if the stay is over, and notifications lists it as expired", async () => {
     const { form } = await owner.create(owner.body);
-    await pool.query("UPDATE forms SET check_out_date = now() - interval '1 ms'");
+    await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
     await expireNotifications(services, { info() {} });
     const listed = await text("notifications");
     expect(listed).toMatch(new RegExp(`^(\\d+) +${form.id} +expired +0 `, "m"));

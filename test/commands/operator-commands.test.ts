@@ -1,17 +1,7 @@
-import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import {
-  asOperator,
-  asUser,
-  makeForm,
-  makeKey,
-  makeListing,
-  makeUser,
-  openTestServices,
-} from "../support/factories.js";
+import { asOperator, makeForm, makeKey, makeListing, makeUser, openTestServices } from "../support/factories.js";
 import { UUID } from "../support/public-fields.js";
 import { commandsWith } from "../support/run-in-process.js";
-import { fixedStay } from "../support/stays.js";
 
 const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 const AN_INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -32,117 +22,116 @@ const second = await makeForm(services, ana.id, loft.id, guest);
 const third = await makeForm(services, ben.id, hut.id, guest);
 
 const page = <Item>(...items: Item[]) => ({ items, nextCursor: null });
-const fails = (code: number, message: string | RegExp) => [
-  code,
-  typeof message === "string" ? message : expect.stringMatching(message),
-];
+const words = (command: string) => command.split(" ");
 
 describe("commands that read", () => {
-  test("users list prints all users, newest first", async () => {
-    expect(await json("users", "list")).toEqual(page(ben, ana));
+  const owns = { listingId: loft.id, userId: ana.id, role: "owner", listingTitle: "Loft", userEmail: ana.email };
+  test.each<[string, unknown]>([
+    ["users list", page(ben, ana)],
+    ["users find Ana@EXAMPLE.com", ana],
+    [`users find ${ana.id.toUpperCase()}`, ana],
+    ["listings list", page(hut, loft)],
+    [`listings list --user ${ana.email}`, page(loft)],
+    [`listings show ${hut.id}`, hut],
+    [`members list --listing ${loft.id}`, page(owns)],
+    [`members list --user ${ana.email}`, page(owns)],
+    ["forms list", page(third, second, first)],
+    [`forms list --listing ${hut.id}`, page(third)],
+    [`forms list --user ${ana.email}`, page(second, first)],
+    [`forms list --user ${ana.email} --listing ${hut.id}`, page()],
+    [`forms show ${third.id}`, third],
+  ])("%s prints what the core returns, forms without the guest's address", async (command, expected) => {
+    expect(await json(...words(command))).toEqual(expected);
+  });
+
+  test("without --json they print tables, newest first, properties by name, or that there is nothing", async () => {
     expect(await text("users", "list")).toMatch(
       new RegExp(`^ID +EMAIL +NAME +CREATED AT\n${ben.id} +ben@example.com +- +\\S+\n${ana.id} .* Ana `),
     );
-  });
-
-  test("users find accepts an email address or an id", async () => {
-    for (const user of ["Ana@EXAMPLE.com", ana.id.toUpperCase()])
-      expect(await json("users", "find", user)).toEqual(ana);
-    const missing = fails(1, "There is no user with this email address or id.");
-    for (const user of ["nobody@example.com", UNKNOWN_ID, "x"])
-      expect(await failure("users", "find", user)).toEqual(missing);
-    expect(await failure("users", "find", "a@b")).toEqual(fails(2, "USER: must be an email address"));
-  });
-
-  test("listings list prints all listings or those in scope of a user's keys, and listings show prints one", async () => {
-    expect(await json("listings", "list")).toEqual(page(hut, loft));
-    expect(await json("listings", "list", "--user", ana.email)).toEqual(page(loft));
-    expect(await json("listings", "show", hut.id)).toEqual(hut);
     expect(await text("listings", "show", hut.id)).toMatch(/\ntitle: +Hut\n/);
-    const missing = fails(1, "There is no listing with this id.");
-    expect(await failure("listings", "show", UNKNOWN_ID)).toEqual(missing);
-  });
-
-  test("members list prints the members of a listing, or the memberships of a user", async () => {
-    const names = { listingTitle: "Loft", userEmail: ana.email };
-    const member = { listingId: loft.id, userId: ana.id, role: "owner", ...names };
-    expect(await json("members", "list", "--listing", loft.id)).toEqual(page(member));
-    expect(await json("members", "list", "--user", ana.email)).toEqual(page(member));
-    const either = fails(2, "--listing: give either a listing or a user");
-    expect(await failure("members", "list")).toEqual(either);
-  });
-
-  test("forms list prints all forms, those of a listing or those in scope of a user's keys, and never an email address", async () => {
-    const list = ["forms", "list"];
-    const all = await json(...list);
-    expect(all).toEqual(page(third, second, first));
-    expect(JSON.stringify(all)).not.toContain("guest@");
-    expect(await json(...list, "--listing", hut.id)).toEqual(page(third));
-    expect(await json(...list, "--user", ana.email)).toEqual(page(second, first));
-    const none = [...list, "--user", ana.email, "--listing", hut.id];
-    expect(await json(...none)).toEqual(page());
-    expect(await text(...none)).toBe("There are no forms.\n");
-    expect(await json("forms", "show", third.id)).toEqual(third);
-    expect(await failure(...list, "--listing", "loft")).toEqual(fails(2, "--listing: must be a UUID"));
+    expect(await text("forms", "list", "--user", ana.id, "--listing", hut.id)).toBe("There are no forms.\n");
+    const none = "There are no notifications in state expired.\n";
+    expect(await text("notifications", "--state", "expired")).toBe(none);
   });
 
   test("lists are paged, a list with more results prints how to get them, and notifications filters by state", async () => {
     await makeKey(services, ana.id);
     await makeKey(services, ana.id);
-    for (const list of [
-      ["forms", "list"],
-      ["keys", "list", "--user", ana.email],
-      ["notifications", "--state", "waiting"],
-    ]) {
-      const start = await json(...list, "--limit", "1");
-      const next = await json(...list, "--limit", "1", "--after", start.nextCursor);
+    for (const command of ["forms list", `keys list --user ${ana.email}`, "notifications --state waiting"]) {
+      const list = [...words(command), "--limit", "1"];
+      const start = await json(...list);
+      const next = await json(...list, "--after", start.nextCursor);
       expect(next.items).toEqual([expect.not.objectContaining({ id: start.items[0].id })]);
       const more = `\n\nMore results: run this again with --after ${start.nextCursor}\n`;
-      expect(await text(...list, "--limit", "1")).toContain(more);
+      expect(await text(...list)).toContain(more);
+      if (command === "forms list") {
+        const otherList = await failure("users", "list", "--after", start.nextCursor);
+        expect(otherList).toEqual([2, expect.stringMatching(/^--after: /)]);
+      }
     }
-    const { nextCursor } = await json("forms", "list", "--limit", "1");
-    expect(await failure("users", "list", "--after", nextCursor)).toEqual(fails(2, /^--after: /));
-    for (const limit of ["0", "101", "x"])
-      expect(await failure("users", "list", "--limit", limit)).toEqual(fails(2, /--limit/));
-    const none = "There are no notifications in state expired.\n";
-    expect(await text("notifications", "--state", "expired")).toBe(none);
-    expect((await failure("notifications", "--state", "lost"))[0]).toBe(2);
   });
 
   test("trace prints the changes of a request and the log field to search for", async () => {
-    const correlationId = randomUUID();
-    await asUser(services, ana.id, { correlationId }).forms.create(fixedStay(loft.id));
-    const { entries } = await operator.audit.trace({ correlationId });
-    expect(entries).toHaveLength(1);
-    const traced = { correlationId, logField: "correlationId", entries };
+    const [{ correlationId } = { correlationId: "" }] = await operator.audit.trail({ subjectId: third.id });
+    const traced = await operator.audit.trace({ correlationId });
+    expect(traced.entries).toHaveLength(1);
     expect(await json("trace", correlationId)).toEqual(traced);
-    const printed = await text("trace", correlationId);
-    expect(printed).toContain(`"correlationId":"${correlationId}"`);
+    expect(await text("trace", correlationId)).toContain(`"correlationId":"${correlationId}"`);
     expect(await text("trace", UNKNOWN_ID)).toContain("No changes recorded");
-    expect(await failure("trace", "yesterday")).toEqual(fails(2, "ID: must be a UUID"));
   });
 });
 
+test.each<[string, number, string | RegExp]>([
+  ...["nobody@example.com", UNKNOWN_ID, "x"].map((user): [string, number, string] => [
+    `users find ${user}`,
+    1,
+    "There is no user with this email address or id.",
+  ]),
+  ["users find a@b", 2, "USER: must be an email address"],
+  [`users create --email ana@example.com`, 2, `--email: a user with this address already exists: ${ana.id}`],
+  ...["0", "101", "x"].map((limit): [string, number, RegExp] => [`users list --limit ${limit}`, 2, /--limit/]),
+  [`listings show ${UNKNOWN_ID}`, 1, "There is no listing with this id."],
+  [`listings deactivate ${UNKNOWN_ID}`, 1, "There is no listing with this id."],
+  ["members list", 2, "--listing: give either a listing or a user"],
+  [`members set --listing ${loft.id} --user ${ben.id} --role OWNER`, 2, /Allowed choices are owner, writer/],
+  [`members remove --listing ${hut.id} --user ${ana.id}`, 1, /This user has no role on this listing/],
+  ["forms list --listing loft", 2, "--listing: must be a UUID"],
+  [`forms set-status ${first.id} ACEPTED`, 2, /STATUS: must be one of SENT, .*ACCEPTED/],
+  [`forms set-status ${first.id} accepted`, 2, /STATUS: must be 1 to 32 of/],
+  [`forms set-status ${UNKNOWN_ID} ACCEPTED`, 1, "There is no form with this id."],
+  ["notifications --state lost", 2, /state/],
+  [
+    `keys issue --user ${ana.id} --mode read-only --expires-at tomorrow`,
+    2,
+    /^--expires-at: must be an ISO 8601 instant/,
+  ],
+  [`keys rotate ${UNKNOWN_ID}`, 1, /There is no key with this id/],
+  [`keys rotate ${UNKNOWN_ID} --grace 2weeks`, 2, /--grace.*s, m, h or d/],
+  [`keys rotate ${UNKNOWN_ID} --grace 366d`, 2, /--grace: must be at most a year/],
+  ["trace yesterday", 2, "ID: must be a UUID"],
+])("%s exits with %d and one line: %s", async (command, code, message) => {
+  const line = typeof message === "string" ? message : expect.stringMatching(message);
+  expect(await failure(...words(command))).toEqual([code, line]);
+});
+
 test.each([
-  ["listings", "list"],
-  ["members", "list"],
-  ["members", "remove", "--listing", UNKNOWN_ID],
-  ["forms", "list"],
-  ["keys", "list"],
-  ["keys", "issue", "--mode", "read-only"],
-])("%s %s rejects an unknown user and names the option", async (...args) => {
-  const unknown = fails(2, "--user: no user has this id or email address");
-  for (const user of ["nobody@example.com", UNKNOWN_ID, "a@b"])
-    expect(await failure(...args, "--user", user)).toEqual(unknown);
+  "listings list",
+  "members list",
+  `members remove --listing ${UNKNOWN_ID}`,
+  "forms list",
+  "keys list",
+  "keys issue --mode read-only",
+])("%s rejects an unknown user and names the option", async (command) => {
+  for (const user of ["nobody@example.com", UNKNOWN_ID, "a@b"]) {
+    const unknown = [2, "--user: no user has this id or email address"];
+    expect(await failure(...words(command), "--user", user)).toEqual(unknown);
+  }
 });
 
 describe("commands that write", () => {
-  test("users create prints the user, and rejects an address that is already used", async () => {
+  test("users create prints the user", async () => {
     const user = await json("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
     expect(user).toMatchObject({ id: A_UUID, email: "Ada@example.com", name: "Ada" });
-    expect(await failure("users", "create", "--email", "ada@example.com")).toEqual(
-      fails(2, `--email: a user with this address already exists: ${user.id}`),
-    );
   });
 
   const place = ["--title", "Barn", "--address", "Weg 1", "--city", "Ulm", "--country", "Germany"];
@@ -153,26 +142,15 @@ describe("commands that write", () => {
     const limits = ["--max-people", "4", "--max-vehicles", "0", "--allow-pets", "false"];
     const listing = await json(...create, "--district", "Mitte", ...limits, "--inactive");
     expect(listing).toEqual({
-      id: A_UUID,
-      publicId: expect.stringMatching(/^[\w-]{21}$/),
-      title: "Barn",
-      address: "Weg 1",
-      city: "Ulm",
-      country: "Germany",
-      zipCode: "89073",
-      district: "Mitte",
-      timezone: "Europe/Berlin",
-      active: false,
-      maxPeopleInListing: 4,
-      maxVehicles: 0,
-      allowPets: false,
-      createdAt: AN_INSTANT,
+      ...{ id: A_UUID, publicId: expect.stringMatching(/^[\w-]{21}$/), createdAt: AN_INSTANT },
+      ...{ title: "Barn", address: "Weg 1", city: "Ulm", country: "Germany", zipCode: "89073", district: "Mitte" },
+      ...{ timezone: "Europe/Berlin", active: false, maxPeopleInListing: 4, maxVehicles: 0, allowPets: false },
     });
     const unset = { active: true, district: null, maxPeopleInListing: null, allowPets: null };
     expect(await json(...create)).toMatchObject(unset);
     const faults = ["--timezone", "Mars/Base", "--max-people", "0"];
     const message = /^--timezone: must be an IANA.*; --max-people: must be at least 1$/;
-    expect(await failure(...create, ...faults)).toEqual(fails(2, message));
+    expect(await failure(...create, ...faults)).toEqual([2, expect.stringMatching(message)]);
   });
 
   test("listings update changes only the given fields, and listings deactivate makes a listing inactive", async () => {
@@ -189,8 +167,6 @@ describe("commands that write", () => {
     });
     expect((await json("listings", "deactivate", id)).active).toBe(false);
     expect((await json("listings", "update", id, "--active", "true")).active).toBe(true);
-    const missing = fails(1, "There is no listing with this id.");
-    expect(await failure("listings", "deactivate", UNKNOWN_ID)).toEqual(missing);
   });
 
   test("listings create, members and keys accept a user by id or email address", async () => {
@@ -210,10 +186,6 @@ describe("commands that write", () => {
     const membership = { listingId: loft.id, userId: ben.id, role: "writer" };
     expect(await json("members", "set", ...of, "--role", "writer")).toEqual(membership);
     expect(await json("members", "remove", ...of)).toEqual(membership);
-    const missing = fails(1, /This user has no role on this listing/);
-    expect(await failure("members", "remove", ...of)).toEqual(missing);
-    const choices = fails(2, /Allowed choices are owner, writer/);
-    expect(await failure("members", "set", ...of, "--role", "OWNER")).toEqual(choices);
   });
 
   test("keys issue prints the key, and list never does", async () => {
@@ -221,13 +193,9 @@ describe("commands that write", () => {
     expect(await json("keys", "list", "--user", userId)).toEqual(page());
     const issue = ["keys", "issue", "--user", userId, "--mode"];
     const issued = await json(...issue, "read-write");
-    expect(issued).toEqual({
-      id: A_UUID,
-      key: expect.stringMatching(/^grf_rw_[0-9A-Za-z]{49}$/),
-      prefix: issued.key.slice(0, 12),
-      mode: "read-write",
-      expiresAt: null,
-    });
+    const key = expect.stringMatching(/^grf_rw_[0-9A-Za-z]{49}$/);
+    const prefix = issued.key.slice(0, 12);
+    expect(issued).toEqual({ id: A_UUID, key, prefix, mode: "read-write", expiresAt: null });
     const optional = ["--label", "channel manager", "--expires-at", "2099-01-01T01:00:00+01:00"];
     expect(await text(...issue, "read-only", ...optional)).toMatch(
       /key: +grf_ro_\w{49}\n[\s\S]*expiresAt: +2099-01-01T00:00:00.000Z\n[\s\S]*not shown again/,
@@ -240,8 +208,6 @@ describe("commands that write", () => {
     const table = await text("keys", "list");
     expect(table).toMatch(/^ID +USER ID +PREFIX +MODE/);
     expect(table + JSON.stringify(keys)).not.toContain(issued.key);
-    const tomorrow = fails(2, /^--expires-at: must be an ISO 8601 instant/);
-    expect(await failure(...issue, "read-only", "--expires-at", "tomorrow")).toEqual(tomorrow);
   });
 
   test("keys rotate prints the new key and when the old one expires, and keys revoke when a key was revoked", async () => {
@@ -259,10 +225,6 @@ describe("commands that write", () => {
     const hours = (Date.parse(fresh.replaces.expiresAt) - Date.now()) / 3_600_000;
     expect(hours).toBeGreaterThan(1.9);
     expect(hours).toBeLessThanOrEqual(2);
-    const rotate = ["keys", "rotate", UNKNOWN_ID];
-    expect(await failure(...rotate)).toEqual(fails(1, /There is no key with this id/));
-    expect(await failure(...rotate, "--grace", "2 weeks")).toEqual(fails(2, /--grace.*s, m, h or d/));
-    expect(await failure(...rotate, "--grace", "366d")).toEqual(fails(2, /--grace: must be at most a year/));
   });
 
   test("forms set-party and set-status change a form, and forms trail prints both changes", async () => {
@@ -270,20 +232,14 @@ describe("commands that write", () => {
     const form = await makeForm(services, ana.id, listingId);
     const party = ["forms", "set-party", form.id, "--vehicles"];
     expect(await json(...party, "2", "--pets", "none")).toEqual({ ...form, numberOfVehicles: 2 });
-    const atMost = fails(2, "--vehicles: must be at most 2 on this listing");
-    expect(await failure(...party, "3")).toEqual(atMost);
+    expect(await failure(...party, "3")).toEqual([2, "--vehicles: must be at most 2 on this listing"]);
     const status = ["forms", "set-status", form.id];
     expect(await json(...status, "CHECKED_OUT")).toMatchObject({ id: form.id, status: "CHECKED_OUT" });
     const trail = await operator.audit.trail({ subjectId: form.id });
     expect(await json("forms", "trail", form.id)).toEqual(trail);
   });
 
-  test("forms set-status rejects an unknown status, and sets it with --force", async () => {
-    const set = ["forms", "set-status", first.id];
-    expect(await failure(...set, "ACEPTED")).toEqual(fails(2, /STATUS: must be one of SENT, .*ACCEPTED/));
-    expect(await failure(...set, "accepted")).toEqual(fails(2, /STATUS: must be 1 to 32 of/));
-    expect(await text(...set, "ON_HOLD", "--force")).toMatch(/status: +UNKNOWN\n/);
-    const missing = fails(1, "There is no form with this id.");
-    expect(await failure("forms", "set-status", UNKNOWN_ID, "ACCEPTED")).toEqual(missing);
+  test("forms set-status sets an unknown status with --force", async () => {
+    expect(await text("forms", "set-status", first.id, "ON_HOLD", "--force")).toMatch(/status: +UNKNOWN\n/);
   });
 });

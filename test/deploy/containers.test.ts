@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings, settingsSchema } from "../../server/config.js";
+import { listenLocally } from "../support/network.js";
 import { spawnNode } from "../support/processes.js";
 
 const read = (name: string) => readFileSync(join(packageRoot(), name), "utf8");
@@ -83,8 +83,7 @@ describe("Dockerfile", () => {
     expect(node).toBe("node");
     let status = 200;
     const server = createServer((req, res) => res.writeHead(req.url === "/livez" ? status : 404).end());
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const PORT = String((server.address() as AddressInfo).port);
+    const PORT = String(await listenLocally(server));
     const exitCode = async () => (await spawnNode(args, { env: { PORT } }).done).code;
     expect(await exitCode()).toBe(0);
     status = 503;

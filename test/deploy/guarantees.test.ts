@@ -1,19 +1,37 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { isTest, namedTests } from "../support/named-tests.js";
+import { settingsSchema } from "../../server/config.js";
 
 const read = (path: string) => readFileSync(join(packageRoot(), path), "utf8");
 const page = read("test/README.md");
+const security = read("SECURITY.md");
+
+/** The tests that a document names as `FILE`: "TITLE", "TITLE"; the file of a title is the last one named before it. */
+function namedTests(text: string): { file: string; title: string }[] {
+  let file = "";
+  return [...text.matchAll(/`(?:test\/)?([\w./-]+\.[a-z]+)`|"([^"|\n]+)"/g)].flatMap(([, path, title]) => {
+    if (path) file = path;
+    return title ? { file, title } : [];
+  });
+}
+
+/** Whether the file lacks this title, or a part of it. */
+function isMissing({ file, title }: { file: string; title: string }): boolean {
+  const path = join(packageRoot(), "test", file);
+  return !existsSync(path) || !readFileSync(path, "utf8").includes(title);
+}
+
+/** The cells of all tables. A title never contains a pipe or a double quote. */
+const rowsOf = (text: string) => [...text.matchAll(/^\| (?!-)(.+) \|$/gm)].map(([, row = ""]) => row.split(" | "));
 
 test("every test that test/README.md names is in its file", () => {
-  // The cells of all table rows but the first. A title never contains a pipe or a double quote.
-  const rows = [...page.matchAll(/^\| (?!-)(.+) \|$/gm)].map(([, row = ""]) => row.split(" | ").slice(1).join(" "));
+  const rows = rowsOf(page).map((cells) => cells.slice(1).join(" "));
   const named = rows.flatMap(namedTests);
   expect(rows.length).toBeGreaterThan(120);
   expect(named.length).toBeGreaterThan(300);
-  expect(named.filter((each) => !isTest(each))).toEqual([]);
+  expect(named.filter(isMissing)).toEqual([]);
 });
 
 test("test/README.md has every section of contract.md, in order, with tests", () => {
@@ -22,4 +40,21 @@ test("test/README.md has every section of contract.md, in order, with tests", ()
   const headings = [...read("gateway/docs/contract.md").matchAll(/^## (.+)$/gm)].map(([, name]) => name);
   expect(sections.map((section) => section.split("\n")[0])).toEqual(headings);
   for (const section of sections) expect(section).toMatch(/^\| .+ \| `/m);
+});
+
+test("every threat and promise of SECURITY.md names tests that exist, by file and title", () => {
+  const tables = [...security.matchAll(/^\| .+ \| test \|\n\| [-| ]+ \|\n((?:\|.*\n)+)/gm)].map(
+    ([, rows = ""]) => rows,
+  );
+  const named = tables.flatMap((rows) => rowsOf(rows).map((cells) => namedTests(cells.at(-1) ?? "")));
+  expect(named.length).toBeGreaterThan(25);
+  for (const tests of named) expect(tests).not.toEqual([]);
+  const outsideTables = security.replaceAll(/^\|.*$/gm, "").match(/`test\/[\w./-]+\.ts`: "[^"]+"/g) ?? [];
+  expect([...named.flat(), ...outsideTables.flatMap(namedTests)].filter(isMissing)).toEqual([]);
+});
+
+test("every setting that SECURITY.md names exists", () => {
+  const names = [...security.matchAll(/`([A-Z]+_[A-Z_]+)`/g)].map(([, name]) => String(name));
+  expect(names.length).toBeGreaterThan(8);
+  for (const name of names) expect(Object.keys(settingsSchema.shape)).toContain(name);
 });

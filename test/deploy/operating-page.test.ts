@@ -19,11 +19,8 @@ describe("a command of operating.md counts as run by a test", () => {
   const option = inline("guest-forms migrate --accept-new-secret");
 
   test.each<[string, PageCommand, Run[], boolean]>([
-    ["if its block ran", migrate, [{ source: block }], true],
     ["not if it ran in other words, without the block", migrate, [{ command: migrate.text }], false],
     ["not if another block ran", migrate, [{ source: "guest-forms migrate\n" }], false],
-    ["if the inline code ran", renamed, [{ source: renamed.text }], true],
-    ["if the inline code is run in a block", inline(migrate.text), [{ source: block }], true],
     ["if it ran with values", renamed, [{ command: "guest-forms notifications retry 7 --json" }], true],
     ["not if it ran without its option", option, [{ command: "guest-forms migrate" }], false],
     ["not if the value is missing", renamed, [{ command: "guest-forms notifications retry" }], false],

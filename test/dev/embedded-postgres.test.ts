@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readdir, stat, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   type EmbeddedOptions,
   type EmbeddedServer,
@@ -14,41 +13,23 @@ import {
   startEmbedded,
 } from "../../gateway/dev/embedded.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { freePort } from "../support/network.js";
+import { afterFile } from "../support/after-file.js";
+import { listenLocally } from "../support/network.js";
 import { isAlive, type RunningProcess, spawnNode } from "../support/processes.js";
+import { runSql } from "../support/run-sql.js";
 
-let dataDir = "";
-const folders: string[] = [];
-const servers: EmbeddedServer[] = [];
-
-beforeAll(async () => {
-  dataDir = await newFolder();
-});
-
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.stop()));
-});
-
-afterAll(async () => {
-  for (const folder of folders) {
-    await removeEmbedded(folder);
-  }
-});
-
-test("a second start keeps the data", async () => {
-  const first = await start();
-  await query(first.url, "CREATE TABLE kept AS SELECT 42 AS n");
-  await first.stop();
-  expect(await query((await start()).url, "SELECT n FROM kept")).toEqual([{ n: 42 }]);
-});
+const dataDir = await newFolder();
 
 test("PostgreSQL stops when the process that started it is killed, and the next start keeps the data", async () => {
+  const first = await start();
+  await runSql(first.url, "CREATE TABLE kept AS SELECT 42 AS n");
+  await first.stop();
   const child = startInChildProcess(dataDir);
   const pid = Number((await child.waitForLine(/^serving (\d+)$/))[1]);
   await child.stop("SIGKILL");
   const server = await start();
   expect(server.pid).not.toBe(pid);
-  expect(await query(server.url, "SELECT n FROM kept")).toEqual([{ n: 42 }]);
+  expect(await runSql(server.url, "SELECT n FROM kept")).toEqual([{ n: 42 }]);
 });
 
 test("the next start succeeds after initdb was killed", async () => {
@@ -58,9 +39,9 @@ test("the next start succeeds after initdb was killed", async () => {
   const draft = `${folder}.new-${child.pid}`;
   while (!(await readdir(join(draft, "cluster")).catch(() => [])).length) await sleep(1);
   await child.stop("SIGKILL");
-  folders.push(draft);
+  afterFile(() => removeEmbedded(draft));
   const server = await start({ dataDir: folder });
-  expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  expect(await runSql(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
 test("of several processes that start at the same time one serves, and the others report that the database is in use", async () => {
@@ -76,12 +57,12 @@ test("a database stays in use after a crash of Postgres has ended all sessions",
   const server = await start();
   const walwriter = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'";
   // Postgres accepts connections before it has started all of its processes.
-  await expect.poll(() => query(server.url, walwriter)).toHaveLength(1);
-  const [row] = await query(server.url, walwriter);
+  await expect.poll(() => runSql(server.url, walwriter)).toHaveLength(1);
+  const [row] = await runSql<{ pid: number }>(server.url, walwriter);
   process.kill(Number(row?.pid), "SIGKILL");
-  await expect.poll(() => query(server.url, walwriter).catch(() => [row])).not.toEqual([row]);
+  await expect.poll(() => runSql(server.url, walwriter).catch(() => [row])).not.toEqual([row]);
   await expect(start()).rejects.toThrow(/is in use by another process/);
-  expect(await query(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  expect(await runSql(server.url, "SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
 test("removeEmbedded removes a database, unless it is in use", async () => {
@@ -97,9 +78,8 @@ test("removeEmbedded removes a database, unless it is in use", async () => {
 test("removeEmbedded removes the database of a crashed server, even if another process has its port", async () => {
   const folder = await newFolder();
   await (await start({ dataDir: folder })).stop();
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo;
+  const listener = createServer();
+  const port = await listenLocally(listener);
   const { pid } = spawnSync(process.execPath, ["--version"]);
   const cluster = join(folder, "cluster");
   await writeFile(join(cluster, "postmaster.pid"), `${pid}\n${cluster}\n0\n${port}\n`);
@@ -116,9 +96,8 @@ test("a stale postmaster.pid whose id belongs to another process does not preven
 });
 
 test("the given port is used if it is free, and another one if it is not", async () => {
-  const port = await freePort();
-  const listener = createServer().listen(port, "127.0.0.1");
-  await once(listener, "listening");
+  const listener = createServer();
+  const port = await listenLocally(listener);
   const onAnotherPort = await start({ port });
   expect(onAnotherPort.port).not.toBe(port);
   await onAnotherPort.stop();
@@ -128,11 +107,11 @@ test("the given port is used if it is free, and another one if it is not", async
 
 test("connections from another host, through a socket or without the password are not accepted", async () => {
   const { url } = await start();
-  expect(await query(url, "SHOW listen_addresses")).toEqual([{ listen_addresses: "127.0.0.1" }]);
-  expect(await query(url, "SHOW unix_socket_directories")).toEqual([{ unix_socket_directories: "" }]);
+  expect(await runSql(url, "SHOW listen_addresses")).toEqual([{ listen_addresses: "127.0.0.1" }]);
+  expect(await runSql(url, "SHOW unix_socket_directories")).toEqual([{ unix_socket_directories: "" }]);
   const guess = new URL(url);
   guess.password = "guess";
-  await expect(query(guess.href, "SELECT 1")).rejects.toThrow(/password authentication failed/);
+  await expect(runSql(guess.href, "SELECT 1")).rejects.toThrow(/password authentication failed/);
   expect((await stat(join(dataDir, "password"))).mode & 0o777).toBe(0o600);
   expect((await stat(dataDir)).mode & 0o007).toBe(0);
 });
@@ -155,21 +134,24 @@ test("stop ends a server with open sessions, and can be called again", async () 
   await ended;
 });
 
-test("settings are applied, and an invalid one is reported with the message of Postgres", async () => {
+test("settings are applied, the encoding is UTF-8, text sorts by code point, and an invalid setting is reported with the message of Postgres", async () => {
   const { url, stop } = await start({ settings: { max_connections: "17" } });
-  expect(await query(url, "SHOW max_connections")).toEqual([{ max_connections: "17" }]);
-  expect(await query(url, "SHOW fsync")).toEqual([{ fsync: "off" }]);
+  expect(await runSql(url, "SHOW max_connections")).toEqual([{ max_connections: "17" }]);
+  const text = "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e";
+  expect(await runSql(url, text)).toEqual([{ l: "äé", o: true, e: "UTF8" }]);
   await stop();
   const wrong = start({ settings: { max_connections: "many" } });
   await expect(wrong).rejects.toThrow(/^PostgreSQL did not start in .*\n.*invalid value.*max_connections/);
 });
 
-test("a durable server has fsync and full_page_writes on", async () => {
-  const { url } = await start({ durable: true });
-  expect(await query(url, "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w")).toEqual([
-    { f: "on", w: "on" },
-  ]);
-});
+test.each(["on", "off"])(
+  "fsync and full_page_writes are on in a durable server, and off in another one: %s",
+  async (value) => {
+    const { url } = await start({ durable: value === "on" });
+    const shown = "SELECT current_setting('fsync') AS f, current_setting('full_page_writes') AS w";
+    expect(await runSql(url, shown)).toEqual([{ f: value, w: value }]);
+  },
+);
 
 test("a folder with other files is rejected and not changed", async () => {
   const folder = await newFolder();
@@ -188,22 +170,15 @@ test("a folder that cannot be created is reported in one sentence", async () => 
   );
 });
 
-test("the encoding is UTF-8, and text sorts by code point", async () => {
-  const { url } = await start();
-  expect(await query(url, "SELECT lower('ÄÉ') AS l, 'Z' < 'a' AS o, current_setting('server_encoding') AS e")).toEqual([
-    { l: "äé", o: true, e: "UTF8" },
-  ]);
-});
-
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-test-"));
-  folders.push(folder);
+  afterFile(() => removeEmbedded(folder));
   return folder;
 }
 
 async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
   const server = await startEmbedded({ dataDir, durable: false, ...options });
-  servers.push(server);
+  onTestFinished(() => server.stop());
   return server;
 }
 
@@ -220,15 +195,4 @@ function startInChildProcess(folder: string): RunningProcess {
     }
   `;
   return spawnNode(["--input-type=module", "--eval", script]);
-}
-
-async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { appRouter } from "../../server/router.js";
-import { makeKey, makeListing, makeUser } from "../support/factories.js";
+import { makeKey, makeUser } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
+import { makeListingOwner } from "../support/listing-owner.js";
 import { freePort } from "../support/network.js";
 import { UUID } from "../support/public-fields.js";
 import { errorCodeOf } from "../support/response.js";
@@ -13,9 +14,8 @@ const UNKNOWN_ID = "00000000-0000-4000-8000-000000000000";
 const { url, gateway } = await startInternalGateway();
 const services = await gateway.services();
 const operator = createInternalClient(url);
-const { id: userId } = await makeUser(services);
+const { userId, listingId } = await makeListingOwner(services);
 const user = createInternalClient(url, { userId });
-const { id: listingId } = await makeListing(services, userId);
 
 /** Sends a request to the internal port, by default with the token. */
 const send = (path: string, init: RequestInit = {}) =>
@@ -27,10 +27,13 @@ const send = (path: string, init: RequestInit = {}) =>
 const post = (body: string, headers = {}): RequestInit => ({ method: "POST", body, headers });
 
 describe("calls on behalf of a user", () => {
-  test("the six operations of the REST API work on behalf of a user, and the log line has the user's id", async () => {
-    const form = await user.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
+  test("the six operations of the REST API work on behalf of a user, with an Idempotency-Key, and the log line has the user's id", async () => {
+    const keyed = createInternalClient(url, { userId, headers: { "Idempotency-Key": "once" } });
+    const form = await keyed.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });
     const changed = fixedStay(listingId, { numberOfGuests: 3 });
+    const reused = { serviceCode: "IDEMPOTENCY_KEY_REUSED", httpStatus: 422 };
+    expect(await errorOf(keyed.forms.create.mutate(changed))).toMatchObject(reused);
     const updated = await user.forms.update.mutate({ id: form.id, ...changed });
     expect(await user.forms.get.query({ id: form.id })).toEqual(updated);
     expect(await user.forms.list.query({ listingId })).toEqual({ items: [updated], nextCursor: null });
@@ -55,17 +58,6 @@ describe("calls on behalf of a user", () => {
     expect(await errorOf(other.users.get.query({ id: userId }))).toMatchObject(forbidden);
   });
 
-  test("an equal create with an Idempotency-Key is replayed, one with a different body is IDEMPOTENCY_KEY_REUSED, and an invalid key is rejected", async () => {
-    const withKey = (key: string) => createInternalClient(url, { userId, headers: { "Idempotency-Key": key } });
-    const body = fixedStay(listingId, { numberOfGuests: 5 });
-    const create = withKey("once").forms.create.mutate;
-    expect(await create(body)).toEqual(await create(body));
-    const reused = { serviceCode: "IDEMPOTENCY_KEY_REUSED", httpStatus: 422 };
-    expect(await errorOf(create({ ...body, numberOfGuests: 6 }))).toMatchObject(reused);
-    const long = withKey("x".repeat(256)).forms.create.mutate(body);
-    expect(await errorOf(long)).toMatchObject({ serviceCode: "VALIDATION_ERROR" });
-  });
-
   test.each([UNKNOWN_ID, "someone", " "])("the unknown user %j is UNAUTHENTICATED", async (unknownId) => {
     const client = createInternalClient(url, { headers: { "X-User-Id": unknownId } });
     const unauthenticated = { serviceCode: "UNAUTHENTICATED", httpStatus: 401 };
@@ -76,16 +68,8 @@ describe("calls on behalf of a user", () => {
 describe("INTERNAL_TOKEN", () => {
   test("every path needs the token, and no other credential is accepted", async () => {
     const { key } = await makeKey(services, userId);
-    const authorizations = [
-      "",
-      "Bearer",
-      `Bearer ${TOKEN}x`,
-      `Bearer ${TOKEN.slice(0, -1)}`,
-      `Bearer ${TOKEN.toUpperCase()}`,
-      `Basic ${TOKEN}`,
-      TOKEN,
-      `Bearer ${key}`,
-    ].map((Authorization) => ({ Authorization }));
+    const wrong = [`${TOKEN}x`, TOKEN.slice(0, -1), TOKEN.toUpperCase(), key].map((token) => `Bearer ${token}`);
+    const authorizations = ["", "Bearer", `Basic ${TOKEN}`, TOKEN, ...wrong].map((value) => ({ Authorization: value }));
     const others = [{}, { "X-API-Key": key }, { "X-API-Key": TOKEN }, { "X-User-Id": userId }];
     for (const headers of [...authorizations, ...others] as Record<string, string>[]) {
       for (const path of ["/trpc/listings.list", "/trpc/nothing", "/trpc", "/metrics", "/", "/v1/forms"]) {

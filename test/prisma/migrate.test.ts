@@ -11,8 +11,10 @@ import { migrationNames, readScript, schemaFile } from "../../prisma/migration-f
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { makeLaterVersion } from "../support/later-version.js";
+import { holdLock } from "../support/locks.js";
 import { freePort } from "../support/network.js";
 import { type RunningProcess, spawnNode } from "../support/processes.js";
+import { runSql } from "../support/run-sql.js";
 
 const names = await migrationNames();
 
@@ -32,30 +34,24 @@ test("four processes that migrate concurrently apply each migration once", async
   expect(runs.map(({ stderr, code }) => ({ stderr, code }))).toEqual(runs.map(() => ({ stderr: "", code: 0 })));
   const applied = runs.flatMap(({ stdout }) => JSON.parse(stdout.trim().split("\n").at(-1) ?? "").applied);
   expect(applied).toEqual(names);
-  expect(await rows(url, "SELECT count(*)::int AS n FROM _prisma_migrations")).toEqual([{ n: names.length }]);
+  expect(await runSql(url, "SELECT count(*)::int AS n FROM _prisma_migrations")).toEqual([{ n: names.length }]);
 });
 
 test("only one process migrates at a time", async () => {
   const { url } = await createTestDatabase({ empty: true });
-  const other = await connect(url);
-  await other.query("SELECT pg_advisory_lock($1)", [MIGRATE]);
+  const other = await block(url, `SELECT pg_advisory_lock(${MIGRATE})`);
   const waiting = migrateInProcess(url);
   await waiting.waitForLine(/^Another process is migrating this database: waiting for it\.$/);
   await sleep(500);
   expect(await pending(url)).toEqual(names);
-  await other.end();
+  await other.client.end();
   expect(await waiting.done).toMatchObject({ code: 0, stderr: "" });
   expect(await pending(url)).toEqual([]);
 });
 
-test("migrating an up-to-date database changes nothing", async () => {
-  const { url } = await createTestDatabase();
-  expect(await migrate(url)).toEqual({ applied: [] });
-});
-
 describe("a database with migrations that this version does not know", () => {
   const record = (url: string, name: string, rolledBack = "NULL") =>
-    rows(
+    runSql(
       url,
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at, applied_steps_count)
        VALUES ('${name}', '', '${name}', now(), ${rolledBack}, 1)`,
@@ -72,7 +68,7 @@ describe("a database with migrations that this version does not know", () => {
     const { url } = await createTestDatabase();
     await record(url, "20200101000000_undone", "now()");
     await record(url, "20200101000000_other");
-    await rows(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${names.at(-1)}'`);
+    await runSql(url, `DELETE FROM _prisma_migrations WHERE migration_name = '${names.at(-1)}'`);
     await expect(migrate(url)).rejects.toThrow(
       /^Cannot migrate the database \w+ at \S+: another version of guest-forms has migrated it \([^\n]*20200101000000_other\)$/,
     );
@@ -89,8 +85,8 @@ test("a script is recorded however it ends", async () => {
   });
   expect((await migrateInProcess(url, folder).done).code).toBe(0);
   const recorded = "SELECT count(*)::int AS count FROM _prisma_migrations WHERE migration_name LIKE '2099%'";
-  expect(await rows(url, recorded)).toEqual([{ count: 3 }]);
-  expect(await rows(url, "SELECT FROM one, two, three")).toEqual([]);
+  expect(await runSql(url, recorded)).toEqual([{ count: 3 }]);
+  expect(await runSql(url, "SELECT FROM one, two, three")).toEqual([]);
 });
 
 test("`options` in the database URL do not override the migration's settings", async () => {
@@ -102,15 +98,14 @@ test("`options` in the database URL do not override the migration's settings", a
 
 test("a migration whose process was killed is completed by the next process, once", async () => {
   const { url } = await createTestDatabase({ empty: true });
-  const blocker = await blockUsersTable(url);
+  const blocker = await block(url);
   const killed = migrateInProcess(url);
   await waitUntilBlocked(url);
   await killed.stop("SIGKILL");
   const next = migrateInProcess(url);
   // If Postgres still runs the script of the killed process, the next process waits for it; then both wait for the table.
   await next.waitForLine(/Waiting for a lock/);
-  await blocker.query("ROLLBACK");
-  await blocker.end();
+  await blocker.rollback();
   expect(await next.done).toMatchObject({ code: 0, stderr: "" });
   expect(await pending(url)).toEqual([]);
 });
@@ -119,41 +114,19 @@ const INDEX = "20990101000000_users_name_idx";
 const CREATE_INDEX =
   '-- Locks: users SHARE UPDATE EXCLUSIVE and reads it\nCREATE INDEX CONCURRENTLY "users_name_idx" ON "users" ("name");';
 
-test("an index whose migration was killed while it was built is completed by the next process", async () => {
-  const { url } = await createTestDatabase();
-  const { folder, migrator } = await makeLaterVersion({ [INDEX]: CREATE_INDEX });
-  const blocker = await connect(url);
-  await blocker.query("BEGIN; LOCK TABLE users IN ROW EXCLUSIVE MODE");
-  const killed = migrateInProcess(url, folder);
-  await waitUntilBlocked(url);
-  await killed.stop("SIGKILL");
-  // As an operator would do whose migration seems to hang.
-  await rows(
-    url,
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'guest-forms migrate' AND datname = current_database()",
-  );
-  await blocker.query("COMMIT");
-  await blocker.end();
-  const isValid = "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_name_idx')";
-  expect(await rows(url, isValid)).toEqual([{ valid: false }]);
-  expect(await migrator.migrate(url)).toEqual({ applied: [INDEX] });
-  expect(await rows(url, isValid)).toEqual([{ valid: true }]);
-});
-
 test("a failed migration is reported by name, and is applied after its cause is fixed", async () => {
   const { url } = await createTestDatabase({ empty: true });
-  const blocker = await blockUsersTable(url);
+  const blocker = await block(url);
   const failing = migrate(url).then(
     () => "",
     (error: Error) => error.message,
   );
   await waitUntilBlocked(url);
-  await blocker.query("COMMIT");
+  await blocker.commit();
   expect(await failing).toMatch(new RegExp(`^Cannot migrate the database \\w+ at \\S+: migration ${names[0]} failed`));
   expect(await failing).not.toContain("\n");
   expect(await pending(url)).toEqual(names);
-  await blocker.query("DROP TABLE users");
-  await blocker.end();
+  await runSql(url, "DROP TABLE users");
   expect(await migrate(url)).toEqual({ applied: names });
 });
 
@@ -179,15 +152,10 @@ test("an invalid database URL is rejected", async () => {
   await expect(migrate("secret")).rejects.toThrow(/^Cannot migrate: the database address is not a postgres/);
 });
 
-test("all migrations are pending in an empty database, none in a migrated one", async () => {
-  expect(await pending((await createTestDatabase({ empty: true })).url)).toEqual(names);
-  expect(await pending((await createTestDatabase()).url)).toEqual([]);
-});
-
 test("migrations are recorded as Prisma's tools expect: with the SHA-256 of the file and the times", async () => {
   const { url } = await createTestDatabase({ empty: true });
   await migrate(url);
-  const recorded = await rows(
+  const recorded = await runSql(
     url,
     `SELECT migration_name AS name, checksum, applied_steps_count AS steps, rolled_back_at, logs,
        started_at > now() - interval '1 minute' AND finished_at BETWEEN started_at AND now() AS recent
@@ -206,12 +174,12 @@ test("a migration that an earlier version recorded as not finished is applied an
   const { url } = await createTestDatabase();
   const { migrator } = await makeLaterVersion({ [INDEX]: CREATE_INDEX });
   await migrator.migrate(url);
-  await rows(url, "DROP INDEX users_name_idx");
-  await rows(url, `UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${INDEX}'`);
+  await runSql(url, "DROP INDEX users_name_idx");
+  await runSql(url, `UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = '${INDEX}'`);
   expect(await migrator.migrate(url)).toEqual({ applied: [INDEX] });
   const records = `SELECT finished_at IS NOT NULL AS finished, rolled_back_at IS NOT NULL AS "rolledBack"
     FROM _prisma_migrations WHERE migration_name = '${INDEX}' ORDER BY started_at`;
-  expect(await rows(url, records)).toEqual([
+  expect(await runSql(url, records)).toEqual([
     { finished: false, rolledBack: true },
     { finished: true, rolledBack: false },
   ]);
@@ -219,14 +187,14 @@ test("a migration that an earlier version recorded as not finished is applied an
 
 test("a database with tables of another program is rejected, and not changed", async () => {
   const { url } = await createTestDatabase({ empty: true });
-  await rows(url, "CREATE TABLE others (id int)");
+  await runSql(url, "CREATE TABLE others (id int)");
   await expect(migrate(url)).rejects.toThrow(
     /^Cannot migrate the database \w+ at \S+: it is not empty: it has the table others\. Use a database of its own$/,
   );
   await expect(planMigrations(url)).rejects.toThrow(/: it is not empty: it has the table others\./);
   const tables = "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'";
-  expect(await rows(url, tables)).toEqual([{ name: "others" }]);
-  await rows(url, "ALTER EXTENSION plpgsql ADD TABLE others");
+  expect(await runSql(url, tables)).toEqual([{ name: "others" }]);
+  await runSql(url, "ALTER EXTENSION plpgsql ADD TABLE others");
   expect(await migrate(url), "with tables of an extension").toEqual({ applied: names });
 });
 
@@ -238,35 +206,18 @@ function migrateInProcess(url: string, folder = packageRoot()): RunningProcess {
   return spawnNode(["--input-type=module", "--eval", script]);
 }
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  return client;
-}
-
-async function rows(url: string, sql: string): Promise<unknown[]> {
-  const client = await connect(url);
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
 async function pending(url: string): Promise<string[]> {
-  const client = await connect(url);
+  const client = new pg.Client(url);
+  await client.connect();
   return pendingMigrations(client).finally(() => client.end());
 }
 
-/** Starts a transaction that has created a table of the first migration, and is not committed. */
-async function blockUsersTable(url: string): Promise<pg.Client> {
-  const client = await connect(url);
-  await client.query("BEGIN");
-  await client.query("CREATE TABLE users (id int)");
-  return client;
-}
+/** Holds the locks of a statement, by default one that creates a table of the first migration. */
+const block = (url: string, sql = "CREATE TABLE users (id int)") => holdLock({ db: { url } }, sql);
 
-async function waitUntilBlocked(url: string): Promise<void> {
-  const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-  while ((await rows(url, waiting)).length === 0) await sleep(20);
-}
+const waitUntilBlocked = (url: string) =>
+  expect
+    .poll(() =>
+      runSql(url, "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"),
+    )
+    .not.toEqual([]);

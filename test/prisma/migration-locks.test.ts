@@ -1,10 +1,9 @@
-import type pg from "pg";
 import { describe, expect, test } from "vitest";
 import { runConcurrently } from "../../prisma/run-script.js";
 import { openSession } from "../../prisma/session.js";
-import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { makeLaterVersion } from "../support/later-version.js";
+import { holdLock } from "../support/locks.js";
 import { runSql } from "../support/run-sql.js";
 
 const PENDING = "20990101000000_pending";
@@ -14,18 +13,10 @@ ALTER TABLE "notifications" ADD COLUMN "later" INTEGER NOT NULL DEFAULT 0;
 const { migrate, planMigrations } = (await makeLaterVersion({ [PENDING]: SQL })).migrator;
 const MAX_DELAY_MS = 500;
 
-/** A database, and a session that reads `notifications` in an open transaction. */
-async function blockPendingMigration(): Promise<{ url: string; blocker: pg.PoolClient }> {
+/** A database, and a transaction that reads `notifications`. */
+async function blockPendingMigration() {
   const { url } = await createTestDatabase();
-  const pool = openSession(url);
-  const blocker = await pool.connect();
-  await blocker.query("BEGIN");
-  await blocker.query("LOCK TABLE notifications IN ACCESS SHARE MODE");
-  afterFile(async () => {
-    blocker.release(true);
-    await pool.end();
-  });
-  return { url, blocker };
+  return { url, blocker: await holdLock({ db: { url } }, "LOCK TABLE notifications IN ACCESS SHARE MODE") };
 }
 
 const readNotifications = (url: string) => runSql(url, "SELECT count(*) FROM notifications");
@@ -46,12 +37,12 @@ describe("a migration of a table that another transaction holds", () => {
       delaysMs.push(performance.now() - began);
       if (isBlocked && lines.length > 0 && delaysMs.length >= 100) {
         isBlocked = false;
-        await blocker.query("COMMIT");
+        await blocker.commit();
       }
     }
     expect(await migrated).toEqual({ applied: [PENDING] });
     expect(lines[0]).toMatch(
-      /^Waiting for a lock\. The oldest transaction is open for \d+ s: process \d+ of Postgres \(guest-forms migrate\)\.$/,
+      /^Waiting for a lock\. The oldest transaction is open for \d+ s: process \d+ of Postgres \(test\)\.$/,
     );
     expect(Math.max(...delaysMs)).toBeLessThan(MAX_DELAY_MS);
   });
@@ -62,7 +53,7 @@ describe("a migration of a table that another transaction holds", () => {
       /migration 20990101000000_pending failed: .*lock timeout.*\. Another transaction holds a lock that the migration needs\. It changed nothing; migrations before it stay applied\. End that transaction, then migrate again$/,
     );
     expect((await planMigrations(url)).map(({ name }) => name)).toEqual([PENDING]);
-    await blocker.query("COMMIT");
+    await blocker.commit();
     expect(await migrate(url)).toEqual({ applied: [PENDING] });
   });
 
@@ -76,15 +67,14 @@ describe("an index that is built CONCURRENTLY", () => {
   const CREATE = 'CREATE UNIQUE INDEX CONCURRENTLY "users_name_key" ON "users" ("name")';
   const VALID = "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('users_name_key')";
 
-  /** Runs a script as the migrator does. Returns how many lines of progress it printed. */
-  async function run(url: string, sql: string): Promise<number> {
+  /** Runs a script as the migrator does. Returns whether it is concurrent, and how many lines of progress it printed. */
+  async function run(url: string, sql: string) {
     const pool = openSession(url);
     const session = await pool.connect();
-    const lines: string[] = [];
-    const ran = await runConcurrently(session, sql, (line) => lines.push(line)).finally(() => session.release(true));
-    expect(ran).toBe(true);
+    let lines = 0;
+    const isConcurrent = await runConcurrently(session, sql, () => lines++).finally(() => session.release(true));
     await pool.end();
-    return lines.length;
+    return { isConcurrent, lines };
   }
 
   test("that an interrupted migration left behind is completed: an invalid one is built again, a valid one kept", async () => {
@@ -93,11 +83,11 @@ describe("an index that is built CONCURRENTLY", () => {
     await expect(runSql(url, CREATE)).rejects.toThrow("could not create unique index");
     expect(await runSql(url, VALID)).toEqual([{ valid: false }]);
     await runSql(url, "UPDATE users SET name = email");
-    expect(await run(url, CREATE)).toBe(1);
+    expect(await run(url, CREATE)).toEqual({ isConcurrent: true, lines: 1 });
     expect(await runSql(url, VALID)).toEqual([{ valid: true }]);
-    expect(await run(url, CREATE)).toBe(0);
-    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toBe(1);
-    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toBe(0);
+    expect(await run(url, CREATE)).toEqual({ isConcurrent: true, lines: 0 });
+    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toEqual({ isConcurrent: true, lines: 1 });
+    expect(await run(url, 'DROP INDEX CONCURRENTLY "users_name_key"')).toEqual({ isConcurrent: true, lines: 0 });
   });
 
   test("that fails leaves no invalid index behind", async () => {
@@ -116,26 +106,17 @@ describe("an index that is built CONCURRENTLY", () => {
     ["DROP TABLE a; CREATE INDEX CONCURRENTLY i ON users (name);", false],
   ])("is found by its first statement: %s", async (sql, isConcurrent) => {
     const { url } = await createTestDatabase();
-    const pool = openSession(url);
-    const session = await pool.connect();
-    expect(await runConcurrently(session, sql, () => {})).toBe(isConcurrent);
-    session.release();
-    await pool.end();
+    expect(await run(url, sql)).toMatchObject({ isConcurrent });
   });
 
   test("waits for a transaction that is open for longer than the limit for locks", async () => {
     const { url } = await createTestDatabase();
-    const pool = openSession(url);
-    const blocker = await pool.connect();
-    await blocker.query("BEGIN");
-    await blocker.query("LOCK TABLE users IN ROW EXCLUSIVE MODE");
+    const blocker = await holdLock({ db: { url } }, "LOCK TABLE users IN ROW EXCLUSIVE MODE");
     const built = run(url, CREATE);
     const waiting =
       "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND now() - query_start > '0.5 s'";
     await expect.poll(() => runSql(url, waiting)).toHaveLength(1);
-    await blocker.query("COMMIT");
-    expect(await built).toBe(1);
-    blocker.release();
-    await pool.end();
+    await blocker.commit();
+    expect(await built).toEqual({ isConcurrent: true, lines: 1 });
   });
 });

@@ -1,26 +1,32 @@
 import { createHash, randomUUID } from "node:crypto";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { generateKey, isWellFormed, keyAuthenticator } from "../../server/keys/authenticator.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode, catchRejectedFields, keyPrincipal, makeKey } from "../support/factories.js";
+import { catchErrorCode, catchRejectedFields, keyPrincipal } from "../support/factories.js";
 import { findSecrets, readAllRows } from "../support/personal-data.js";
 
-const { services, operator, owner, sql, openProcess } = await openTestCore();
+const { services, operator, owner, sql, openProcess, makeKey } = await openTestCore();
 const { userId } = owner;
+const { keys } = operator;
 
 afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
 });
 
-/** Replaces the monotonic clock by one that stands still, except when the returned function advances it. */
-function useStandingClock() {
-  let nowMs = performance.now();
-  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+/** Stops the monotonic clock and Date, except when the returned function advances them. */
+function stopClocks() {
+  const [dateMs, monotonicMs] = [Date.now(), performance.now()];
+  let advancedMs = 0;
+  vi.useFakeTimers({ toFake: ["Date"], now: dateMs });
+  vi.spyOn(performance, "now").mockImplementation(() => monotonicMs + advancedMs);
   return async (ms: number) => {
-    nowMs += ms;
+    advancedMs += ms;
+    // `expect.poll` advances the fake Date, too.
+    vi.setSystemTime(dateMs + advancedMs);
     // lru-cache keeps a reading of the clock for 1 ms.
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await sleep(5);
   };
 }
 
@@ -57,14 +63,17 @@ describe("a key", () => {
   });
 });
 
+/** Authenticates without a cached look-up. */
+const authenticateUncached = (key: string) => keyAuthenticator(services)(key);
+
 describe("authentication", () => {
   test("a valid key acts for its holder in the stored mode, whatever its prefix says", async () => {
-    const readWrite = await makeKey(services, userId);
-    const readOnly = await makeKey(services, userId, { mode: "READ_ONLY" });
-    expect(await keyAuthenticator(services)(readWrite.key)).toEqual(keyPrincipal(readWrite));
-    expect(await keyAuthenticator(services)(readOnly.key)).toEqual(keyPrincipal(readOnly));
+    const readWrite = await makeKey(userId);
+    const readOnly = await makeKey(userId, { mode: "READ_ONLY" });
+    expect(await authenticateUncached(readWrite.key)).toEqual(keyPrincipal(readWrite));
+    expect(await authenticateUncached(readOnly.key)).toEqual(keyPrincipal(readOnly));
     await sql("UPDATE api_keys SET mode = 'READ_ONLY' WHERE id = $1", readWrite.id);
-    expect(await keyAuthenticator(services)(readWrite.key)).toMatchObject({ mode: "READ_ONLY" });
+    expect(await authenticateUncached(readWrite.key)).toMatchObject({ mode: "READ_ONLY" });
   });
 
   test("a malformed key is rejected without a query", async () => {
@@ -83,7 +92,7 @@ describe("authentication", () => {
   });
 
   test("concurrent uses of a key share one query; unknown keys are not cached", async () => {
-    const { id, key } = await makeKey(services, userId);
+    const { id, key } = await makeKey(userId);
     const querySpy = vi.spyOn(services.db, "query");
     const authenticate = keyAuthenticator(services);
     const seen = await Promise.all(Array.from({ length: 20 }, () => authenticate(key)));
@@ -97,8 +106,8 @@ describe("authentication", () => {
   });
 
   test("requests that share a slow look-up do not rely on what it read more than 0.9 s before", async () => {
-    const { id, key } = await makeKey(services, userId);
-    const advanceClock = useStandingClock();
+    const { id, key } = await makeKey(userId);
+    const advanceClocks = stopClocks();
     const { query } = services.db;
     const authenticate = keyAuthenticator(services);
     let joined: ReturnType<typeof authenticate>[] = [];
@@ -106,11 +115,11 @@ describe("authentication", () => {
     const lookUps = () => querySpy.mock.calls.filter(([name]) => name === "key").length;
     querySpy.mockImplementationOnce(async (...statement) => {
       const rows = await query(...statement);
-      await operator.keys.revoke({ id });
-      await advanceClock(800);
+      await keys.revoke({ id });
+      await advanceClocks(800);
       joined = Array.from({ length: 20 }, () => authenticate(key));
       expect(lookUps()).toBe(1);
-      await advanceClock(1000);
+      await advanceClocks(1000);
       return rows as never;
     });
     // It began before the revocation, as its own look-up did.
@@ -120,7 +129,7 @@ describe("authentication", () => {
   });
 
   test("a key is rejected from its expiry on, even if it is cached", async () => {
-    const { key } = await makeKey(services, userId, { expiresAt: "2099-01-01T00:00:00Z" });
+    const { key } = await makeKey(userId, { expiresAt: "2099-01-01T00:00:00Z" });
     const authenticate = keyAuthenticator(services);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2099, 0, 1) - 1 });
     expect(await authenticate(key)).not.toBeNull();
@@ -130,7 +139,6 @@ describe("authentication", () => {
 
   test("a revoked, rotated or expired key is rejected on every process within 1 s, even under constant use", async () => {
     const other = await openProcess();
-    const { keys } = operator;
     const endWays: [name: string, end: (id: string) => Promise<unknown>][] = [
       ["revoked", (id) => keys.revoke({ id })],
       ["rotated without a grace period", (id) => keys.rotate({ id, graceSeconds: 0 })],
@@ -138,7 +146,7 @@ describe("authentication", () => {
     ];
     // At the same time, because each takes a second.
     const outcomes = endWays.map(async ([name, end]) => {
-      const { id, key } = await makeKey(services, userId);
+      const { id, key } = await makeKey(userId);
       const authenticators = [keyAuthenticator(services), keyAuthenticator(other)];
       const authenticateOnAll = () => Promise.all(authenticators.map((authenticate) => authenticate(key)));
       const before = await authenticateOnAll();
@@ -146,7 +154,7 @@ describe("authentication", () => {
       const endedAt = performance.now();
       while (performance.now() - endedAt < 1000) {
         await authenticateOnAll();
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await sleep(20);
       }
       return { name, before: before.map((found) => found?.keyId === id), after: await authenticateOnAll() };
     });
@@ -155,44 +163,29 @@ describe("authentication", () => {
   });
 });
 
-describe("lastUsedAt", () => {
-  const lastUsed = async (id: string) => {
-    const [row] = await sql("SELECT last_used_at AS at FROM api_keys WHERE id = $1", id);
-    return row.at?.getTime() ?? null;
-  };
-
-  test("is written at most once per minute and key", async () => {
-    const start = Date.now();
-    const advanceMonotonic = useStandingClock();
-    vi.useFakeTimers({ toFake: ["Date"], now: start });
-    let advancedMs = 0;
-    const advanceClock = (ms: number) => {
-      advancedMs += ms;
-      // `expect.poll` advances the fake Date, too.
-      vi.setSystemTime(start + advancedMs);
-      return advanceMonotonic(ms);
-    };
-    const { id, key } = await makeKey(services, userId);
-    const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");
-    const authenticate = keyAuthenticator(services);
-    await authenticate(key);
-    await expect.poll(() => lastUsed(id)).toBe(start);
-    await advanceClock(59_000);
-    await authenticate(key);
-    await keyAuthenticator(services)(key);
-    expect(write).toHaveBeenCalledTimes(1);
-    await advanceClock(2_000);
-    await authenticate(key);
-    await expect.poll(() => lastUsed(id)).toBe(start + 61_000);
-    expect(write).toHaveBeenCalledTimes(2);
-  });
+test("lastUsedAt is written at most once per minute and key", async () => {
+  const lastUsed = async () =>
+    (await sql("SELECT last_used_at AS at FROM api_keys WHERE id = $1", id))[0].at?.getTime();
+  const advanceClocks = stopClocks();
+  const start = Date.now();
+  const { id, key } = await makeKey(userId);
+  const write = vi.spyOn(services.db.prisma.apiKey, "updateMany");
+  const authenticate = keyAuthenticator(services);
+  await authenticate(key);
+  await expect.poll(lastUsed).toBe(start);
+  await advanceClocks(59_000);
+  await authenticate(key);
+  await authenticateUncached(key);
+  expect(write).toHaveBeenCalledTimes(1);
+  await advanceClocks(2_000);
+  await authenticate(key);
+  await expect.poll(lastUsed).toBe(start + 61_000);
+  expect(write).toHaveBeenCalledTimes(2);
 });
-
-const { keys } = operator;
 
 describe("keys.issue and keys.list", () => {
   test("the key is returned once; the database stores only its hash and prefix", async () => {
-    const issued = await makeKey(services, userId, { label: "integration" });
+    const issued = await makeKey(userId, { label: "integration" });
     expect(issued).toMatchObject({ mode: "READ_WRITE", expiresAt: null, prefix: issued.key.slice(0, 12) });
     const listed = (await keys.list({ userId })).items.find(({ id }) => id === issued.id);
     expect(listed).toEqual({
@@ -215,23 +208,19 @@ describe("keys.issue and keys.list", () => {
 
   test("an unknown user, a past or malformed expiry, an unknown mode or a control character in the label is rejected", async () => {
     const past = new Date(Date.now() - 1000).toISOString();
-    for (const [field, value] of [
-      ["userId", randomUUID()],
-      ["userId", "x"],
-      ["expiresAt", past],
-      ["expiresAt", "tomorrow"],
-      ["mode", "rw"],
-      ["label", "a\u0007"],
-    ] as const) {
-      const input = { userId, mode: "READ_ONLY" as const, [field]: value };
-      expect(await catchRejectedFields(keys.issue(input))).toEqual([field]);
+    const invalid = { userId: [randomUUID(), "x"], expiresAt: [past, "tomorrow"], mode: ["rw"], label: ["a\u0007"] };
+    for (const [field, values] of Object.entries(invalid)) {
+      for (const value of values) {
+        const input = { userId, mode: "READ_ONLY" as const, [field]: value };
+        expect(await catchRejectedFields(keys.issue(input))).toEqual([field]);
+      }
     }
   });
 });
 
 describe("keys.revoke and keys.rotate", () => {
   test("a second revocation changes nothing, and an unknown key is RESOURCE_NOT_FOUND", async () => {
-    const { id } = await makeKey(services, userId);
+    const { id } = await makeKey(userId);
     const revoked = await keys.revoke({ id: id.toUpperCase() });
     expect(revoked.revokedAt).not.toBeNull();
     expect(await keys.revoke({ id })).toEqual(revoked);
@@ -242,7 +231,7 @@ describe("keys.revoke and keys.rotate", () => {
   });
 
   test("a rotated key gets a successor with its mode and label, and is valid until the grace period ends", async () => {
-    const old = await makeKey(services, userId, { mode: "READ_ONLY", label: "mine" });
+    const old = await makeKey(userId, { mode: "READ_ONLY", label: "mine" });
     const before = Date.now();
     const rotated = await keys.rotate({ id: old.id, graceSeconds: 3600 });
     expect(rotated).toMatchObject({ mode: "READ_ONLY", expiresAt: null, replaces: { id: old.id } });
@@ -254,30 +243,29 @@ describe("keys.revoke and keys.rotate", () => {
     const successor = { userId, label: "mine", mode: "READ_ONLY", lastUsedAt: null };
     expect(listed.get(rotated.id)).toMatchObject(successor);
     expect(listed.get(old.id)?.expiresAt).toBe(rotated.replaces.expiresAt);
-    for (const { key } of [old, rotated]) expect(await keyAuthenticator(services)(key)).toMatchObject({ userId });
+    for (const { key } of [old, rotated]) expect(await authenticateUncached(key)).toMatchObject({ userId });
     vi.useFakeTimers({ toFake: ["Date"], now: end });
-    onTestFinished(() => void vi.useRealTimers());
-    expect(await keyAuthenticator(services)(old.key)).toBeNull();
-    expect(await keyAuthenticator(services)(rotated.key)).toMatchObject({ keyId: rotated.id });
+    expect(await authenticateUncached(old.key)).toBeNull();
+    expect(await authenticateUncached(rotated.key)).toMatchObject({ keyId: rotated.id });
   });
 
   test("the grace period is a day by default, may be 0, and never exceeds the key's own expiry", async () => {
     const before = Date.now();
-    const byDefault = await keys.rotate({ id: (await makeKey(services, userId)).id });
+    const byDefault = await keys.rotate({ id: (await makeKey(userId)).id });
     const grace = Date.parse(byDefault.replaces.expiresAt) - before;
     expect(grace).toBeGreaterThanOrEqual(86_400_000);
     expect(grace).toBeLessThan(86_460_000);
-    const ended = await makeKey(services, userId);
+    const ended = await makeKey(userId);
     await keys.rotate({ id: ended.id, graceSeconds: 0 });
-    expect(await keyAuthenticator(services)(ended.key)).toBeNull();
+    expect(await authenticateUncached(ended.key)).toBeNull();
     const expiresAt = new Date(before + 60_000).toISOString();
-    const brief = await makeKey(services, userId, { expiresAt });
+    const brief = await makeKey(userId, { expiresAt });
     const successor = await keys.rotate({ id: brief.id });
     expect(successor).toMatchObject({ expiresAt, replaces: { expiresAt } });
   });
 
   test("graceSeconds is an integer from 0 to one year, and a revoked key cannot be rotated", async () => {
-    const { id } = await makeKey(services, userId);
+    const { id } = await makeKey(userId);
     for (const graceSeconds of [-1, 1.5, 31_536_001, "60" as unknown as number]) {
       expect(await catchRejectedFields(keys.rotate({ id, graceSeconds }))).toEqual(["graceSeconds"]);
     }
@@ -286,7 +274,7 @@ describe("keys.revoke and keys.rotate", () => {
   });
 
   test("of concurrent rotations one succeeds, and the others report its successor", async () => {
-    const { id } = await makeKey(services, userId);
+    const { id } = await makeKey(userId);
     const outcomes = await Promise.allSettled([1, 2, 3].map(() => keys.rotate({ id })));
     const created = outcomes.flatMap((of) => (of.status === "fulfilled" ? [of.value.id] : []));
     expect(created).toHaveLength(1);
@@ -297,8 +285,8 @@ describe("keys.revoke and keys.rotate", () => {
   });
 
   test("a key revoked concurrently with rotations is rejected", async () => {
-    const { id, key } = await makeKey(services, userId);
+    const { id, key } = await makeKey(userId);
     await Promise.allSettled([keys.rotate({ id }), keys.revoke({ id }), keys.rotate({ id })]);
-    expect(await keyAuthenticator(services)(key)).toBeNull();
+    expect(await authenticateUncached(key)).toBeNull();
   });
 });

@@ -1,27 +1,24 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
-import type { Services } from "../../server/access/context.js";
+import { describe, expect, test } from "vitest";
 import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { createInput, type FormV1 } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
 import {
-  asOperator,
   asUser,
   catchErrorCode,
   catchRejectedFields,
   catchServiceError,
-  openTestServices,
-  setRole,
   TEST_SECRET,
   withSecrets,
 } from "../support/factories.js";
-import { type ListingOwner, makeListingOwner, NO_ROWS, ONE_FORM } from "../support/listing-owner.js";
-import { holdLock, LOCK_USERS, waitForBlocked } from "../support/locks.js";
+import { makeListingOwner, NO_ROWS, ONE_FORM } from "../support/listing-owner.js";
+import { LOCK_USERS } from "../support/locks.js";
 import { fixedStay } from "../support/stays.js";
 
 /** Two processes on one database. */
-const { services, sql, runBehind, openProcess } = await openTestCore();
-const second = await openProcess();
+const core = await openTestCore();
+const second = await core.openProcess();
+const { services, operator, sql, makeOwner, setRole, holdLock, waitForBlocked, runBehind } = core;
 
 const DELETE_MEMBER = "DELETE FROM memberships WHERE user_id = $1 AND listing_id = $2";
 const DEMOTE_MEMBER = "UPDATE memberships SET role = 'READER' WHERE user_id = $1 AND listing_id = $2";
@@ -36,35 +33,35 @@ describe("a membership that ends while a write waits", () => {
   ] as const;
 
   test.each(ENDS)("%s: a waiting create gets RESOURCE_NOT_FOUND and writes nothing", async (_, end) => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const create = () => catchErrorCode(owner.create(owner.body, "k"));
     expect(await runBehind([end, owner.userId, owner.listingId], create)).toBe("RESOURCE_NOT_FOUND");
-    await setRole(services, owner.listingId, owner.userId, "OWNER");
+    await setRole(owner.listingId, owner.userId, "OWNER");
     expect(await owner.countRows()).toEqual(NO_ROWS);
   });
 
   test.each(ENDS)(
     "%s: a waiting update or change of the form gets RESOURCE_NOT_FOUND for the form, a waiting move to the listing for the listing",
     async (_, end) => {
-      const owner = await makeListingOwner(services);
+      const owner = await makeOwner();
       const other = await owner.addListing();
       const [updated, changed] = [await owner.addForm(), await owner.addForm()];
       const moved = await owner.addForm({ listingId: other.id });
       const { forms } = owner;
-      const lock = await holdLock(services, end, [owner.userId, owner.listingId]);
+      const lock = await holdLock(end, [owner.userId, owner.listingId]);
       const calls = [
         catchServiceError(forms.update({ id: updated.id, ...fixedStay(owner.listingId) })),
         catchServiceError(forms.setStatus({ id: changed.id, status: "REGISTERED" })),
         catchServiceError(forms.update({ id: moved.id, ...fixedStay(owner.listingId) })),
       ];
-      await waitForBlocked(services, 3);
+      await waitForBlocked(3);
       await lock.commit();
       const notFound = (resource: string) => ({
         serviceCode: "RESOURCE_NOT_FOUND",
         message: expect.stringContaining(`no such ${resource},`),
       });
       expect(await Promise.all(calls)).toMatchObject(["form", "form", "listing"].map(notFound));
-      await setRole(services, owner.listingId, owner.userId, "OWNER");
+      await setRole(owner.listingId, owner.userId, "OWNER");
       for (const form of [updated, changed, moved]) expect(await forms.get({ id: form.id })).toEqual(form);
     },
   );
@@ -72,15 +69,15 @@ describe("a membership that ends while a write waits", () => {
 
 describe("a listing or form that changes while a write waits", () => {
   test("the listing's rules are checked as they are after the wait", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const restrict = "UPDATE listings SET active = false, max_people_in_listing = 1 WHERE id = $1";
     const create = () => catchRejectedFields(owner.create(owner.body));
     expect(await runBehind([restrict, owner.listingId], create)).toEqual(["listingId", "numberOfGuests"]);
   });
 
   test("a form that was moved out of scope or deleted gets RESOURCE_NOT_FOUND; one moved within the scope is updated", async () => {
-    const owner = await makeListingOwner(services);
-    const stranger = await makeListingOwner(services);
+    const owner = await makeOwner();
+    const stranger = await makeOwner();
     const other = await owner.addListing();
     const move = "UPDATE forms SET listing_id = $2 WHERE id = $1";
     for (const [change, values, outcome] of [
@@ -101,35 +98,33 @@ describe("a listing or form that changes while a write waits", () => {
   });
 });
 
-describe("concurrent updates", () => {
-  test("40 concurrent updates that move one form back and forth all succeed, and the last one stands", async () => {
-    const owner = await makeListingOwner(services);
-    const other = await owner.addListing();
-    const { id } = await owner.addForm();
-    const results = new Map<string, FormV1>(
-      await Promise.all(
-        times(40, async (index) => {
-          const correlationId = randomUUID();
-          const caller = asUser(index % 4 < 2 ? services : second, owner.userId, { correlationId });
-          const body = fixedStay(index % 2 ? other.id : owner.listingId, { numberOfGuests: index + 1 });
-          return [correlationId, await caller.forms.update({ id, ...body })] as const;
-        }),
-      ),
-    );
-    const rows = await sql(
-      "SELECT correlation_id FROM audit_entries WHERE subject_id = $1 AND action = 'form.updated' ORDER BY id",
-      id,
-    );
-    expect(rows).toHaveLength(40);
-    expect(await owner.forms.get({ id })).toEqual(results.get(rows.at(-1).correlation_id));
-  });
+test("40 concurrent updates that move one form back and forth all succeed, and the last one stands", async () => {
+  const owner = await makeOwner();
+  const other = await owner.addListing();
+  const { id } = await owner.addForm();
+  const results = new Map<string, FormV1>(
+    await Promise.all(
+      times(40, async (index) => {
+        const correlationId = randomUUID();
+        const caller = asUser(index % 4 < 2 ? services : second, owner.userId, { correlationId });
+        const body = fixedStay(index % 2 ? other.id : owner.listingId, { numberOfGuests: index + 1 });
+        return [correlationId, await caller.forms.update({ id, ...body })] as const;
+      }),
+    ),
+  );
+  const rows = await sql(
+    "SELECT correlation_id FROM audit_entries WHERE subject_id = $1 AND action = 'form.updated' ORDER BY id",
+    id,
+  );
+  expect(rows).toHaveLength(40);
+  expect(await owner.forms.get({ id })).toEqual(results.get(rows.at(-1).correlation_id));
 });
 
 test("a create that waited gets the time of its insert, so it sorts after cursors returned during the wait", async () => {
-  const owner = await makeListingOwner(services);
-  const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+  const owner = await makeOwner();
+  const lock = await holdLock("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
   const waiting = owner.create(owner.body);
-  await waitForBlocked(services, 1);
+  await waitForBlocked(1);
   const { rows } = await lock.client.query<{ now: Date }>("SELECT clock_timestamp() AS now");
   await lock.commit();
   const { form } = await waiting;
@@ -138,15 +133,13 @@ test("a create that waited gets the time of its insert, so it sorts after cursor
 
 const OLD_SECRET = "an-older-secret-for-tests-of-more-than-32-characters";
 
-/** Ids of the advisory locks on bodies and Idempotency-Keys that these backends hold or wait for. */
-async function readLockIds({ db }: Services, pids: number[], granted: boolean): Promise<string[]> {
-  const { rows } = await db.pool.query<{ id: string }>(
-    `SELECT DISTINCT ((classid::bigint << 32) | objid::bigint)::text AS id FROM pg_locks
-     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = ANY($1) AND granted = $2`,
-    [pids, granted],
+/** Returns the advisory locks on bodies and Idempotency-Keys that these backends wait for. */
+const readAwaitedLocks = (pids: number[]) =>
+  sql(
+    `SELECT DISTINCT classid, objid FROM pg_locks
+     WHERE locktype = 'advisory' AND objsubid = 1 AND pid = ANY($1) AND NOT granted`,
+    pids,
   );
-  return rows.map(({ id }) => id);
-}
 
 // In the second step of a rotation, processes disagree on the newest secret: they store other fingerprints for equal bodies,
 // and only their locks keep one from creating a form beside the other's.
@@ -154,51 +147,47 @@ describe.each([
   ["one secret", [TEST_SECRET], [TEST_SECRET]],
   ["two secrets in different orders, as during a rotation", [TEST_SECRET, OLD_SECRET], [OLD_SECRET, TEST_SECRET]],
 ])("with %s", (_, secrets, secondSecrets) => {
-  /** Two processes on one database. */
-  let services: Services;
-  let second: Services;
-
-  beforeAll(async () => {
-    services = withSecrets(await openTestServices(), ...secrets);
-    second = withSecrets(await openTestServices({ DATABASE_URL: services.db.url }), ...secondSecrets);
-  });
+  const one = withSecrets(services, ...secrets);
+  const other = withSecrets(second, ...secondSecrets);
+  const makeOwner = () => makeListingOwner(one);
 
   describe("concurrent equal creates", () => {
     test("50 equal creates on two processes make one form, notification and audit entry, and get the same response", async () => {
-      const owner = await makeListingOwner(services);
+      const owner = await makeOwner();
       const results = await Promise.all(
-        times(50, (index) => owner.create(owner.body, undefined, index % 2 ? second : services)),
+        times(50, (index) => owner.create(owner.body, undefined, index % 2 ? other : one)),
       );
       expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
       expect(new Set(results.map(({ form }) => JSON.stringify(form))).size).toBe(1);
       expect(await owner.countRows()).toEqual(ONE_FORM);
     });
 
-    test.each<[string, (owner: ListingOwner, id: string) => Promise<unknown>]>([
-      ["an update", (owner, id) => owner.forms.update({ id, ...owner.body, numberOfGuests: 9 })],
-      ["a rejection", (_, id) => asOperator(services).forms.setStatus({ id, status: "REJECTED" })],
-    ])("after %s, 20 concurrent creates with two new Idempotency-Keys make one second form", async (_, change) => {
-      const owner = await makeListingOwner(services);
-      const { form } = await owner.create(owner.body);
-      await change(owner, form.id);
-      const results = await Promise.all(
-        times(20, (index) => owner.create(owner.body, `key ${index % 2}`, index % 4 < 2 ? services : second)),
-      );
-      expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
-      expect(results[0]?.form.id).not.toBe(form.id);
-      expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
-    });
+    test.each(["an update", "a rejection"])(
+      "after %s, 20 concurrent creates with two new Idempotency-Keys make one second form",
+      async (change) => {
+        const owner = await makeOwner();
+        const { form } = await owner.create(owner.body);
+        if (change === "an update") await owner.forms.update({ id: form.id, ...owner.body, numberOfGuests: 9 });
+        else await operator.forms.setStatus({ id: form.id, status: "REJECTED" });
+        const results = await Promise.all(
+          times(20, (index) => owner.create(owner.body, `key ${index % 2}`, index % 4 < 2 ? one : other)),
+        );
+        expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
+        expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
+        expect(results[0]?.form.id).not.toBe(form.id);
+        expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
+      },
+    );
   });
 
   describe("concurrent creates with the same Idempotency-Key", () => {
     test("of two different bodies sent 20 times each, one body wins and the other gets IDEMPOTENCY_KEY_REUSED", async () => {
-      const owner = await makeListingOwner(services);
+      const owner = await makeOwner();
       const bodies = [owner.body, { ...owner.body, numberOfGuests: 3 }];
       const outcomes = await Promise.all(
         times(40, async (index) => {
           const body = bodies[index % 2] ?? owner.body;
-          const create = owner.create(body, "contested", index % 4 < 2 ? services : second);
+          const create = owner.create(body, "contested", index % 4 < 2 ? one : other);
           return create.then(
             ({ form, replayed }) => ({ body, id: form.id, replayed }),
             async () => ({ body, code: await catchErrorCode(create) }),
@@ -220,29 +209,29 @@ describe.each([
       ["a create with another body", "k", 3],
       ["an equal create", undefined, 2],
     ])("%s waits for the first, and creates its form if the first fails", async (_, key, numberOfGuests) => {
-      const owner = await makeListingOwner(services);
-      const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+      const owner = await makeOwner();
+      const lock = await holdLock(LOCK_USERS, [[owner.userId]]);
       const first = catchServiceError(owner.create(owner.body, key));
-      const [pid] = await waitForBlocked(services, 1);
-      const other = owner.create({ ...owner.body, numberOfGuests }, key, second);
-      await waitForBlocked(services, 2);
-      await services.db.pool.query("SELECT pg_terminate_backend($1)", [pid]);
+      const [pid] = await waitForBlocked(1);
+      const next = owner.create({ ...owner.body, numberOfGuests }, key, other);
+      await waitForBlocked(2);
+      await sql("SELECT pg_terminate_backend($1)", pid);
       expect(await first).toMatchObject({ serviceCode: "INTERNAL_ERROR", status: 503, retryAfter: expect.any(Number) });
-      await waitForBlocked(services, 1);
+      await waitForBlocked(1);
       await lock.commit();
-      expect(await other).toMatchObject({ replayed: false, form: { numberOfGuests } });
+      expect(await next).toMatchObject({ replayed: false, form: { numberOfGuests } });
       expect(await owner.countRows()).toEqual({ ...ONE_FORM, keys: key ? 1 : 0 });
       const isEqual = numberOfGuests === owner.body.numberOfGuests;
       expect((await owner.create(owner.body)).replayed, "the failed create bound nothing").toBe(isEqual);
     });
 
     test("two Idempotency-Keys crossed with two bodies do not deadlock: each create gets a form or IDEMPOTENCY_KEY_REUSED", async () => {
-      const owner = await makeListingOwner(services);
+      const owner = await makeOwner();
       const outcomes = await Promise.all(
         times(32, async (index) => {
           const numberOfGuests = 1 + (index % 2);
           const key = index % 4 < 2 ? "a" : "b";
-          const on = index % 8 < 4 ? services : second;
+          const on = index % 8 < 4 ? one : other;
           const create = owner.create({ ...owner.body, numberOfGuests }, key, on);
           return create.then(
             () => "form",
@@ -258,38 +247,36 @@ describe.each([
   });
 });
 
-describe("the locks of equal creates", async () => {
-  const { services, runBehind } = await openTestCore();
-
+describe("the locks of equal creates", () => {
   test.each([
     ["before and after the new secret is announced", [OLD_SECRET], [OLD_SECRET, TEST_SECRET]],
     ["before and after the new secret is used", [OLD_SECRET, TEST_SECRET], [TEST_SECRET, OLD_SECRET]],
     ["before and after the old secret is removed", [TEST_SECRET, OLD_SECRET], [TEST_SECRET]],
     ["before the new secret is announced and after it is used", [OLD_SECRET], [TEST_SECRET, OLD_SECRET]],
   ])("processes %s in a rotation wait for each other and replay", async (_, firstSecrets, secondSecrets) => {
-    const owner = await makeListingOwner(services);
-    const lock = await holdLock(services, LOCK_USERS, [[owner.userId]]);
+    const owner = await makeOwner();
+    const lock = await holdLock(LOCK_USERS, [[owner.userId]]);
     const first = owner.create(owner.body, undefined, withSecrets(services, ...firstSecrets));
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     const second = owner.create(owner.body, undefined, withSecrets(services, ...secondSecrets));
-    const pids = await waitForBlocked(services, 2);
-    expect(await readLockIds(services, pids, false)).toHaveLength(1);
+    const pids = await waitForBlocked(2);
+    expect(await readAwaitedLocks(pids)).toHaveLength(1);
     await lock.commit();
     expect(await second).toEqual({ form: (await first).form, replayed: true });
   });
 
   test("two key holders with the same Idempotency-Key and body do not wait for each other", async () => {
-    const [owner, other] = [await makeListingOwner(services), await makeListingOwner(services)];
-    await setRole(services, owner.listingId, other.userId, "WRITER");
-    const lock = await holdLock(services, LOCK_USERS, [[owner.userId, other.userId]]);
+    const [owner, other] = [await makeOwner(), await makeOwner()];
+    await setRole(owner.listingId, other.userId, "WRITER");
+    const lock = await holdLock(LOCK_USERS, [[owner.userId, other.userId]]);
     const creates = [owner, other].map(({ create }) => create(owner.body, "k"));
-    expect(await readLockIds(services, await waitForBlocked(services, 2), false)).toEqual([]);
+    expect(await readAwaitedLocks(await waitForBlocked(2))).toEqual([]);
     await lock.commit();
     expect((await Promise.all(creates)).map(({ replayed }) => replayed)).toEqual([false, false]);
   });
 
   test("a create overtaken by a process with other lock ids, such as one of another version, is retried and replays", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const form = await owner.addForm();
     const [fingerprint] = fingerprints(services.keyring.fingerprint, canonicalBody(createInput.parse(owner.body)));
     const overtake = "UPDATE creations SET fingerprint = $2, current_fingerprint = $2 WHERE form_id = $1";

@@ -47,19 +47,17 @@ describe("unset settings", () => {
   });
 });
 
-describe("valid settings", () => {
-  test.each<[keyof Settings, string, unknown]>([
-    ["DATABASE_URL", "postgresql://u:p@db.example/forms", "postgresql://u:p@db.example/forms"],
-    ["PORT", "0", 0],
-    ["OTEL_SDK_DISABLED", "TRUE", true],
-    ["OTEL_SDK_DISABLED", "False", false],
-    ["OTEL_TRACES_SAMPLER_ARG", ".25", 0.25],
-    ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
-    ["CORS_ORIGINS", "https://a.example, http://b.test:5173", ["https://a.example", "http://b.test:5173"]],
-    ["CORS_ORIGINS", "*", ["*"]],
-  ])("%s accepts %s", (name, value, read) => {
-    expect(readSettings({ [name]: value })[name]).toEqual(read);
-  });
+test.each<[keyof Settings, string, unknown]>([
+  ["DATABASE_URL", "postgresql://u:p@db.example/forms", "postgresql://u:p@db.example/forms"],
+  ["PORT", "0", 0],
+  ["OTEL_SDK_DISABLED", "TRUE", true],
+  ["OTEL_SDK_DISABLED", "False", false],
+  ["OTEL_TRACES_SAMPLER_ARG", ".25", 0.25],
+  ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
+  ["CORS_ORIGINS", "https://a.example, http://b.test:5173", ["https://a.example", "http://b.test:5173"]],
+  ["CORS_ORIGINS", "*", ["*"]],
+])("%s accepts %s", (name, value, read) => {
+  expect(readSettings({ [name]: value })[name]).toEqual(read);
 });
 
 describe("invalid settings", () => {

@@ -2,21 +2,9 @@ import { createHmac, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
-import {
-  asKey,
-  asUser,
-  catchErrorCode,
-  catchRejectedFields,
-  catchServiceError,
-  makeForm,
-  makeKey,
-  setRole,
-  TEST_SECRET,
-  withSecrets,
-} from "../support/factories.js";
-import { makeListingOwner } from "../support/listing-owner.js";
+import { asUser, catchErrorCode, makeForm, TEST_SECRET, withSecrets } from "../support/factories.js";
 
-const { services, owner, sql } = await openTestCore();
+const { services, owner, sql, setRole, makeKey, asKey, makeOwner } = await openTestCore();
 const caller = asUser(services, owner.userId);
 const listings = [owner.listingId, (await owner.addListing()).id, (await owner.addListing()).id] as const;
 const forms: FormV1[] = [];
@@ -32,33 +20,10 @@ const ids = ({ items }: { items: { id: string }[] }) => items.map(({ id }) => id
 const formIds = forms.map(({ id }) => id);
 const EMPTY_PAGE = { items: [], nextCursor: null };
 
-describe("limit", () => {
-  test.each([[2.5], [Number.NaN], [Number.POSITIVE_INFINITY], ["2"], [""], [null], [true]])(
-    "limit %o is rejected",
-    async (limit) => {
-      const input = { limit: limit as number };
-      expect(await catchRejectedFields(caller.forms.list(input))).toEqual(["limit"]);
-      expect(await catchRejectedFields(caller.listings.list(input))).toEqual(["limit"]);
-    },
-  );
-
-  test("the last page has no nextCursor, even if it is full", async () => {
-    expect((await caller.forms.list({ limit: 6 })).nextCursor).toBeNull();
-    expect((await caller.forms.list({ limit: 4, cursor: formsCursor })).nextCursor).toBeNull();
-    expect((await caller.listings.list({ limit: 3 })).nextCursor).toBeNull();
-  });
-
-  test("unknown and invalid parameters are rejected by name", async () => {
-    const [listingId] = listings;
-    for (const [call, fields] of [
-      [caller.forms.list({ listingID: listingId } as object), ["listingID"]],
-      [caller.listings.list({ listingId } as object), ["listingId"]],
-      [caller.forms.list({ limit: 0.5, listingId: "x" }), ["limit", "listingId"]],
-      [caller.forms.list({ listingId: "" }), ["listingId"]],
-    ] as const) {
-      expect(await catchRejectedFields(call)).toEqual(fields);
-    }
-  });
+test("the last page has no nextCursor, even if it is full", async () => {
+  expect((await caller.forms.list({ limit: 6 })).nextCursor).toBeNull();
+  expect((await caller.forms.list({ limit: 4, cursor: formsCursor })).nextCursor).toBeNull();
+  expect((await caller.listings.list({ limit: 3 })).nextCursor).toBeNull();
 });
 
 describe("a cursor", () => {
@@ -66,8 +31,8 @@ describe("a cursor", () => {
     const rest = formIds.slice(2);
     expect(ids(await caller.forms.list({ cursor: formsCursor }))).toEqual(rest);
     expect(ids(await caller.forms.list({ cursor: formsCursor, limit: 1 }))).toEqual(rest.slice(0, 1));
-    const key = await makeKey(services, owner.userId, { mode: "READ_ONLY" });
-    expect(ids(await asKey(services, key).forms.list({ cursor: formsCursor, limit: 100 }))).toEqual(rest);
+    const key = await makeKey(owner.userId, { mode: "READ_ONLY" });
+    expect(ids(await asKey(key).forms.list({ cursor: formsCursor, limit: 100 }))).toEqual(rest);
     const filtered = await caller.forms.list({ cursor: filteredCursor, listingId: listings[0] });
     expect(ids(filtered)).toEqual([formIds[2], formIds[4]]);
     const upper = { cursor: filteredCursor, listingId: listings[0].toUpperCase() };
@@ -76,11 +41,11 @@ describe("a cursor", () => {
   });
 
   test("of another key holder works, within the scope of the sender", async () => {
-    const other = await makeListingOwner(services);
-    await setRole(services, listings[1], other.userId, "WRITER");
+    const other = await makeOwner();
+    await setRole(listings[1], other.userId, "WRITER");
     const form = await other.addForm();
-    const key = await makeKey(services, other.userId);
-    const page = await asKey(services, key).forms.list({ cursor: formsCursor });
+    const key = await makeKey(other.userId);
+    const page = await asKey(key).forms.list({ cursor: formsCursor });
     expect(ids(page)).toEqual([formIds[3], formIds[5], form.id]);
     const stranger = asUser(services, randomUUID());
     expect(await stranger.forms.list({ cursor: formsCursor })).toEqual(EMPTY_PAGE);
@@ -89,43 +54,11 @@ describe("a cursor", () => {
   });
 
   test("works after the form it points at was deleted", async () => {
-    const other = await makeListingOwner(services);
+    const other = await makeOwner();
     const [first, ...others] = [await other.addForm(), await other.addForm(), await other.addForm()];
     const cursor = nextOf(await other.forms.list({ limit: 1 }));
     await sql("DELETE FROM forms WHERE id = $1", first?.id);
     expect(ids(await other.forms.list({ cursor }))).toEqual(others.map(({ id }) => id));
-  });
-
-  test("is valid only for its list and listingId filter", async () => {
-    const misuses = [
-      caller.listings.list({ cursor: formsCursor }),
-      caller.listings.list({ cursor: filteredCursor }),
-      caller.forms.list({ cursor: listingsCursor }),
-      caller.forms.list({ cursor: listingsCursor, listingId: listings[0] }),
-      caller.forms.list({ cursor: formsCursor, listingId: listings[0] }),
-      caller.forms.list({ cursor: filteredCursor }),
-      caller.forms.list({ cursor: filteredCursor, listingId: listings[1] }),
-    ];
-    for (const call of misuses) {
-      expect(await catchServiceError(call)).toEqual({
-        serviceCode: "INVALID_CURSOR",
-        code: "BAD_REQUEST",
-        status: 400,
-        message: "Invalid cursor. Use a `nextCursor` returned by this endpoint with the same filters.",
-        errors: undefined,
-        retryAfter: undefined,
-      });
-    }
-  });
-
-  test("is invalid if any of its bytes is changed", async () => {
-    const bytes = Buffer.from(formsCursor, "base64url");
-    for (let index = 0; index < bytes.length; index++) {
-      const altered = Buffer.from(bytes);
-      altered.writeUInt8((bytes.readUInt8(index) + 1) % 256, index);
-      const cursor = altered.toString("base64url");
-      expect([index, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([index, "INVALID_CURSOR"]);
-    }
   });
 
   test("is invalid if any of its characters is changed, dropped or doubled, or if it is encoded differently", async () => {
@@ -142,15 +75,6 @@ describe("a cursor", () => {
     for (const cursor of ["", ...others]) {
       expect([cursor, await catchErrorCode(caller.forms.list({ cursor }))]).toEqual([cursor, "INVALID_CURSOR"]);
     }
-  });
-
-  test("is checked before the scope of the listingId", async () => {
-    for (const listingId of [listings[0], listings[1], randomUUID()]) {
-      expect(await catchErrorCode(caller.forms.list({ cursor: "x", listingId }))).toBe("INVALID_CURSOR");
-    }
-    const stranger = asUser(services, randomUUID());
-    const call = stranger.forms.list({ cursor: formsCursor, listingId: listings[0] });
-    expect(await catchErrorCode(call)).toBe("INVALID_CURSOR");
   });
 
   test("is valid while APP_SECRETS lists the secret that signed it, and invalid afterwards", async () => {

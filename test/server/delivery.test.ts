@@ -4,18 +4,17 @@ import { deliver, type Send } from "../../server/notifications/deliver.js";
 import { MailRejected } from "../../server/notifications/mailer.js";
 import { createQueue, isLastAttempt } from "../../server/notifications/queue.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode, createFormWithOutcome, listNotifications } from "../support/factories.js";
+import { catchErrorCode, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
 const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 
-const { services, owner, operator, sql } = await openTestCore();
+const { services, owner, operator, sql, listUnsent } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
-const listUnsent = () => listNotifications(services);
 const firstUnsent = async () => (await listUnsent())[0];
 // Forms are created before the worker starts, so that it need not poll again.
 const create = async () => {
@@ -25,12 +24,13 @@ const create = async () => {
 };
 const startSending = async ({ url }: { url: string }) => startTestWorker(await openServicesWithMail(services, url));
 
-describe("a failed attempt", () => {
-  test.each([
-    ["that was rejected temporarily is logged as a warning and retried", 451, 1, "retrying"],
-    ["that was rejected permanently is logged as an error and given up", 550, 1, "failed"],
-    ["that was the last one is logged as an error and given up", 451, 25, "failed"],
-  ])("%s, in one line with the correlation id of the create and no stack", async (_, code, attempts, state) => {
+test.each([
+  ["that was rejected temporarily is logged as a warning and retried", 451, 1, "retrying"],
+  ["that was rejected permanently is logged as an error and given up", 550, 1, "failed"],
+  ["that was the last one is logged as an error and given up", 451, 25, "failed"],
+])(
+  "a failed attempt %s, in one line with the correlation id of the create and no stack",
+  async (_, code, attempts, state) => {
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code, text: `<${ADDRESS}>: mailbox busy` });
     const { id: formId } = await create();
@@ -51,13 +51,13 @@ describe("a failed attempt", () => {
     expect(await operator.audit.trace({ correlationId: CORRELATION_ID })).toMatchObject({
       entries: [{ action: "form.created", subjectId: formId }],
     });
-  });
-});
+  },
+);
 
 describe("notifications.retry", () => {
   const { retry } = operator.notifications;
 
-  test("makes a running worker send a failed notification, and is audited", async () => {
+  test("makes a running worker send a failed notification, with the same Message-ID at every attempt, and is audited", async () => {
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" });
     const { id: formId } = await create();
@@ -66,7 +66,7 @@ describe("notifications.retry", () => {
     const { id = "" } = (await firstUnsent()) ?? {};
     expect(await retry({ id })).toMatchObject({ id, formId, state: "waiting", attempts: 0 });
     await expect.poll(listUnsent).toEqual([]);
-    expect(mailServer.received).toHaveLength(1);
+    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${formId}@guest-forms>`]);
     const [last] = await operator.audit.trail({ subjectId: formId });
     const entry = { action: "notification.retried", actor: "operator", details: { notificationId: id } };
     expect(last).toMatchObject(entry);

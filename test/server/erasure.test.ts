@@ -3,8 +3,7 @@ import type { Services } from "../../server/access/context.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { startWorker } from "../../server/worker.js";
 import { openTestCore } from "../support/core.js";
-import { asOperator, catchServiceError, listNotifications, TEST_SECRET, withSecrets } from "../support/factories.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import { asOperator, catchServiceError, TEST_SECRET, withSecrets } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
 import { openClient } from "./open-test-db.js";
@@ -13,7 +12,8 @@ const ADDRESS = "Unmistakable.Guest@mail.example.com";
 const LOCK_FORM = "SELECT FROM forms WHERE id = $1 FOR UPDATE";
 const log = { info() {} };
 
-const { services, owner, operator, sql, runBehind, openProcess } = await openTestCore();
+const core = await openTestCore();
+const { services, owner, operator, sql, runBehind, holdLock, waitForBlocked } = core;
 const { people } = operator;
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
@@ -42,7 +42,7 @@ const setCheckOutAgo = (interval: string, ids?: string[]) =>
 const erasureEntries = async (id: string) =>
   (await operator.audit.trail({ subjectId: id })).filter(({ action }) => action === "form.email_erased");
 
-const formsWithUnsent = async () => (await listNotifications(services)).map(({ formId }) => formId);
+const formsWithUnsent = async () => (await core.listUnsent()).map(({ formId }) => formId);
 
 describe("RETENTION_DAYS after check-out, a guest's address", () => {
   test("is erased, not earlier, and audited once per form as done by the system, with its unsent notification", async () => {
@@ -67,14 +67,13 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
       owner.listingId,
     );
     await setCheckOutAgo("91 days");
-    const writer = await holdLock(services, LOCK_FORM, [id]);
+    const writer = await holdLock(LOCK_FORM, [id]);
     await eraseDueEmails(services, log);
     expect(await formsWithAddress()).toEqual([id]);
     await writer.commit();
     await eraseDueEmails(services, log);
     expect(await formsWithAddress()).toEqual([]);
-    const erasures = await sql("SELECT FROM audit_entries WHERE action = 'form.email_erased'");
-    expect(erasures).toHaveLength(451);
+    expect(await sql("SELECT FROM audit_entries WHERE action = 'form.email_erased'")).toHaveLength(451);
   });
 
   test("can be erased without effect on replays (same, another or no Idempotency-Key) and updates", async () => {
@@ -98,7 +97,7 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
     ["is erased by the worker at its start", "90", 0],
     ["is never erased if RETENTION_DAYS is 0", "0", 1],
   ])("%s", async (_, RETENTION_DAYS, kept) => {
-    const workerServices = await openProcess({ RETENTION_DAYS });
+    const workerServices = await core.openProcess({ RETENTION_DAYS });
     await create();
     await setCheckOutAgo("3000 days");
     const worker = await startWorker(workerServices, { info() {}, warn() {}, error() {} });
@@ -157,9 +156,9 @@ describe("people.erase: on a guest's request, an address", () => {
 
   test("is erased from a form created, and from one changed, where the search has already been; the record has the time at which it began", async () => {
     const [found, changed] = [await create(), await createOther()];
-    const lock = await holdLock(services, LOCK_FORM, [found.id]);
+    const lock = await holdLock(LOCK_FORM, [found.id]);
     const erasing = people.erase({ email: ADDRESS });
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     const created = await create();
     await owner.forms.update({ id: changed.id, ...body() });
     await lock.commit();
@@ -176,9 +175,9 @@ describe("people.erase: on a guest's request, an address", () => {
   ])("is erased from the form of %s that began before the search and ends after it", async (_, write, prepare) => {
     const id = await prepare();
     // Blocks it at its end, after it has written the form.
-    const lock = await holdLock(services, "LOCK TABLE audit_entries IN SHARE MODE");
+    const lock = await holdLock("LOCK TABLE audit_entries IN SHARE MODE");
     const writing = write(id);
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     const erasing = people.erase({ email: ADDRESS });
     await waitForStatement("SELECT virtualtransaction AS id FROM pg_locks WHERE relation");
     await lock.commit();

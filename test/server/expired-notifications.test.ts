@@ -5,7 +5,7 @@ import { expireNotifications } from "../../server/notifications/expiry.js";
 import { smtpMailer } from "../../server/notifications/mailer.js";
 import { createQueue } from "../../server/notifications/queue.js";
 import { openTestCore } from "../support/core.js";
-import { catchRejectedFields, createFormWithOutcome, listNotifications } from "../support/factories.js";
+import { catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { uniqueStay } from "../support/stays.js";
 
@@ -13,7 +13,7 @@ const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 const DAY_MS = 86_400_000;
 const SILENT = { info() {}, warn() {}, error() {} };
 
-const { services, owner, operator, sql } = await openTestCore();
+const { services, owner, operator, sql, listUnsent } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
@@ -32,7 +32,6 @@ const create = async (stay?: object): Promise<FormV1> =>
 const endStay = ({ id }: FormV1) => sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", id);
 const setStatus = (status: string) => (form: FormV1) => operator.forms.setStatus({ id: form.id, status, force: true });
 
-const listUnsent = () => listNotifications(services);
 const stateOf = async ({ id }: FormV1) => (await listUnsent()).find(({ formId }) => formId === id)?.state;
 const trace = async () => (await operator.audit.trace({ correlationId: CORRELATION_ID })).entries;
 

@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Db, openDb, type Transaction } from "../../server/database/db.js";
@@ -8,7 +7,7 @@ import type { DbSettings } from "../../server/database/pool.js";
 import { ServiceError } from "../../server/errors.js";
 import { createTestDatabase } from "../support/database.js";
 import { waitForBlocked } from "../support/locks.js";
-import { freePort } from "../support/network.js";
+import { freePort, listenLocally } from "../support/network.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
 const { url } = await createTestDatabase();
@@ -34,10 +33,9 @@ const openWithUrl = (change: (url: URL) => unknown) => {
 
 /** Opens a server that handles its connections with `serve`. Closed after the test. */
 async function openOn(serve: (socket: Socket) => unknown, settings: Partial<DbSettings> = {}) {
-  const server = createServer((socket) => void serve(socket.on("error", () => {}))).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const server = createServer((socket) => void serve(socket.on("error", () => {})));
+  const port = await listenLocally(server);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   return openWith({ DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/x`, ...settings });
 }
 

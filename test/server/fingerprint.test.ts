@@ -3,7 +3,6 @@ import { canonicalBody, fingerprints } from "../../server/forms/idempotency.js";
 import { createInput, type FormBody } from "../../server/forms/schema.js";
 import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
-import { makeListingOwner } from "../support/listing-owner.js";
 
 // Test files share modules. This one replaces one of them.
 vi.hoisted(() => vi.resetModules());
@@ -21,7 +20,7 @@ vi.mock("../../server/forms/idempotency.js", async (load) => {
   return { ...module, canonicalBody: canonical };
 });
 
-const { services, sql } = await openTestCore();
+const { sql, makeOwner } = await openTestCore();
 
 const { fingerprint: keys } = deriveKeyring(["golden secret, of thirty-two chars", "an older one of thirty-two chars"]);
 
@@ -55,7 +54,7 @@ test("stored fingerprints never change, newest secret first, for an address in a
 });
 
 test("a create from before an optional field was added to the body is still replayed", async () => {
-  const owner = await makeListingOwner(services);
+  const owner = await makeOwner();
   laterVersion.field = undefined;
   const { form } = await owner.create(owner.body, "before");
   laterVersion.field = null;
@@ -66,7 +65,7 @@ test("a create from before an optional field was added to the body is still repl
 });
 
 test("a replay of a response stored before a field existed returns the field as null", async () => {
-  const owner = await makeListingOwner(services);
+  const owner = await makeOwner();
   laterVersion.field = undefined;
   const { form } = await owner.create(owner.body);
   const remove = "UPDATE creations SET answer = answer - 'numberOfPets' - 'checkOutDate' WHERE form_id = $1";

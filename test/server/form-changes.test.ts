@@ -1,16 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
-import {
-  asUser,
-  catchErrorCode,
-  catchRejectedFields,
-  catchServiceError,
-  makeUser,
-  setRole,
-} from "../support/factories.js";
+import { catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
-const { services, operator, owner } = await openTestCore();
+const { operator, owner, setRole, makeUser, asUser } = await openTestCore();
 const { listingId, forms } = owner;
 
 const readTrail = async (subjectId: string) =>
@@ -103,10 +96,10 @@ describe("the status of a form", () => {
 
   test("a reader and a user without a role get RESOURCE_NOT_FOUND for status, vehicles and pets", async () => {
     const { id } = await owner.addForm();
-    const other = await makeUser(services);
-    const others = asUser(services, other.id).forms;
+    const other = await makeUser();
+    const others = asUser(other.id).forms;
     for (const role of ["NONE", "READER"] as const) {
-      if (role !== "NONE") await setRole(services, listingId, other.id, role);
+      if (role !== "NONE") await setRole(listingId, other.id, role);
       expect(await catchErrorCode(others.setStatus({ id, status: "COMPLETED" }))).toBe("RESOURCE_NOT_FOUND");
       expect(await catchErrorCode(others.setParty({ id, numberOfPets: 1 }))).toBe("RESOURCE_NOT_FOUND");
     }
@@ -147,7 +140,7 @@ describe("numberOfVehicles and numberOfPets", () => {
   test("maxVehicles and allowPets of the listing are enforced, also for the operator", async () => {
     const strict = await owner.addListing({ maxVehicles: 1, allowPets: false });
     const { id } = await owner.addForm({ listingId: strict.id });
-    for (const caller of [asUser(services, owner.userId), operator]) {
+    for (const caller of [asUser(owner.userId), operator]) {
       const both = caller.forms.setParty({ id, numberOfVehicles: 2, numberOfPets: 1 });
       expect((await catchServiceError(both)).errors).toEqual([
         { field: "numberOfVehicles", issue: "must be at most 1 on this listing" },

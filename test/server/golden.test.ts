@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { hashAddress, isAddressHash, isMadeWith } from "../../server/erasure/address-hash.js";
 import { hashKey, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/resources/paging.js";
@@ -21,31 +21,33 @@ test("the secret_checks value of a secret never changes", () => {
   );
 });
 
-describe("a cursor returned by an earlier version", () => {
-  const position = { createdAt: Date.parse("2026-11-21T10:15:30.123Z"), id: FORM_ID };
-  const first = { createdAt: 0, id: "00000000-0000-0000-0000-000000000000" };
-  const last = { createdAt: Date.parse("9999-12-31T23:59:59.999Z"), id: "ffffffff-ffff-ffff-ffff-ffffffffffff" };
-  test.each<[ListIdentity, typeof position, string]>([
-    [{ list: "forms" }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLb6LholWhx4vU_eTRoo8SQw"],
-    [{ list: "forms", listingId: LISTING_ID }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLTzvoiJg6JPj42MGHvA5Xms"],
-    [{ list: "listings" }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLW4ixmCWOYuWMiOPTrXhM8w"],
-    [{ list: "forms" }, first, "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAG3mYZwZs1ZrJFYpgJW8f-g"],
-    [{ list: "forms" }, last, "AQAA5nfSH9v______________________0BGX5prWmcJEsL6VsASne8"],
-  ])("of %j at %j decodes to its position, and encodes back", (identity, at, cursor) => {
+const position = { createdAt: Date.parse("2026-11-21T10:15:30.123Z"), id: FORM_ID };
+const first = { createdAt: 0, id: "00000000-0000-0000-0000-000000000000" };
+const last = { createdAt: Date.parse("9999-12-31T23:59:59.999Z"), id: "ffffffff-ffff-ffff-ffff-ffffffffffff" };
+test.each<[ListIdentity, typeof position, string]>([
+  [{ list: "forms" }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLb6LholWhx4vU_eTRoo8SQw"],
+  [{ list: "forms", listingId: LISTING_ID }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLTzvoiJg6JPj42MGHvA5Xms"],
+  [{ list: "listings" }, position, "AQAAAaH9mppLC28cUnweSjmdVT-PanscLW4ixmCWOYuWMiOPTrXhM8w"],
+  [{ list: "forms" }, first, "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAG3mYZwZs1ZrJFYpgJW8f-g"],
+  [{ list: "forms" }, last, "AQAA5nfSH9v______________________0BGX5prWmcJEsL6VsASne8"],
+])(
+  "a cursor returned by an earlier version of %j at %j decodes to its position, and encodes back",
+  (identity, at, cursor) => {
     expect(decodeCursor(keyring.cursor, identity, cursor)).toEqual(at);
     expect(encodeCursor(keyring.cursor, identity, at)).toBe(cursor);
-  });
-});
+  },
+);
 
-describe("a guest's address sealed by an earlier version", () => {
-  test.each([
-    ["guest@example.com", "AdSqbO3L95C579dAsYhsFnIUP2hS+LR/g89lVSbv3EwZ975J/SrPj50eBpGjFg=="],
-    ["gäst+ü@bücher.example", "AZ8wQjgaIeDnultUkUPs3i5n+pMALI6ea6giOWTj/L6MyAJQZZQT6TIxEbRBsZzgq5j/zC0="],
-  ])("is decrypted for its form, and for no other: %s", (address, sealed) => {
+test.each([
+  ["guest@example.com", "AdSqbO3L95C579dAsYhsFnIUP2hS+LR/g89lVSbv3EwZ975J/SrPj50eBpGjFg=="],
+  ["gäst+ü@bücher.example", "AZ8wQjgaIeDnultUkUPs3i5n+pMALI6ea6giOWTj/L6MyAJQZZQT6TIxEbRBsZzgq5j/zC0="],
+])(
+  "a guest's address sealed by an earlier version is decrypted for its form, and for no other: %s",
+  (address, sealed) => {
     expect(open(keyring.email, Buffer.from(sealed, "base64"), FORM_ID)).toBe(address);
     expect(() => open(keyring.email, Buffer.from(sealed, "base64"), LISTING_ID)).toThrow();
-  });
-});
+  },
+);
 
 test("an API key issued by an earlier version has the same checksum and stored hash", () => {
   const stored = {
@@ -59,15 +61,16 @@ test("an API key issued by an earlier version has the same checksum and stored h
   }
 });
 
-describe("the record of an erasure by an earlier version", () => {
-  const [newKey, oldKey] = keyring.erasure;
-  test.each([
-    [newKey, "guest@example.com", "AUtgOYu6AYYkSoT4PQvXQbT9_QnTLstG-QgI3UtykXSDPlFcEYixGzo"],
-    [newKey, "Gäst+Ü@bücher.example", "AUtgOYu6AYYkgowx8l1b9r-y4NFNJBfZwiFAJ7BGJzBqWdQXELlRfiU"],
-    [oldKey, "guest@example.com", "AeLmvNAWXeOiuXaaqJbCnvAIIlswRo92IBWevw5-9wHtmJg8JWGW9yI"],
-  ])("has the same hash of the address, and names its secret", (key, address, hash) => {
+const [newKey, oldKey] = keyring.erasure;
+test.each([
+  [newKey, "guest@example.com", "AUtgOYu6AYYkSoT4PQvXQbT9_QnTLstG-QgI3UtykXSDPlFcEYixGzo"],
+  [newKey, "Gäst+Ü@bücher.example", "AUtgOYu6AYYkgowx8l1b9r-y4NFNJBfZwiFAJ7BGJzBqWdQXELlRfiU"],
+  [oldKey, "guest@example.com", "AeLmvNAWXeOiuXaaqJbCnvAIIlswRo92IBWevw5-9wHtmJg8JWGW9yI"],
+])(
+  "the record of an erasure by an earlier version has the same hash of the address, and names its secret",
+  (key, address, hash) => {
     expect(isAddressHash(hash)).toBe(true);
     expect(key && hashAddress(key, address)).toBe(hash);
     expect(keyring.erasure.filter((each) => isMadeWith(each, hash))).toEqual([key]);
-  });
-});
+  },
+);

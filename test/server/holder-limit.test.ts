@@ -1,10 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, test } from "vitest";
-import type { Services } from "../../server/access/context.js";
-import { asUser, catchServiceError, makeForm, makeUser, openTestServices } from "../support/factories.js";
-import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import { expect, test } from "vitest";
+import { openTestCore } from "../support/core.js";
+import { asUser, catchServiceError, makeForm } from "../support/factories.js";
 
 const PER_HOLDER = 2;
 /** See WAITING_PER_CONNECTION. */
@@ -16,18 +14,10 @@ const BUSY = {
   message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
 };
 
-let services: Services;
+const env = { DATABASE_CONNECTIONS_PER_HOLDER: `${PER_HOLDER}`, DATABASE_POOL_SIZE: `${PER_HOLDER + 1}` };
+const { services, owner, makeOwner, makeUser, openProcess, holdLock, waitForBlocked } = await openTestCore(env);
 /** A process in which work may wait only for TIMEOUT_MS. */
-let impatient: Services;
-let owner: ListingOwner;
-
-beforeAll(async () => {
-  const env = { DATABASE_CONNECTIONS_PER_HOLDER: `${PER_HOLDER}`, DATABASE_POOL_SIZE: `${PER_HOLDER + 1}` };
-  services = await openTestServices(env);
-  const DATABASE_CONNECT_TIMEOUT_MS = `${TIMEOUT_MS}`;
-  impatient = await openTestServices({ ...env, DATABASE_URL: services.db.url, DATABASE_CONNECT_TIMEOUT_MS });
-  owner = await makeListingOwner(services);
-});
+const impatient = await openProcess({ ...env, DATABASE_CONNECT_TIMEOUT_MS: `${TIMEOUT_MS}` });
 
 /**
  * Locks all listings, and starts this many creates of each owner. Runs `work` while as many as may run wait for the lock, and
@@ -38,12 +28,12 @@ async function whileBlocked(
   work: () => Promise<unknown>,
   { on = services, owners = [owner], running = Math.min(count, PER_HOLDER) } = {},
 ) {
-  const lock = await holdLock(services, "SELECT FROM listings FOR UPDATE");
+  const lock = await holdLock("SELECT FROM listings FOR UPDATE");
   const creates = owners.flatMap(({ userId, listingId }) =>
     Array.from({ length: count }, () => makeForm(on, userId, listingId)),
   );
   await expect.poll(() => on.holderLimit.waiting).toBe(owners.length * (count - running));
-  if (owners.length === 1) await waitForBlocked(services, running);
+  if (owners.length === 1) await waitForBlocked(running);
   await work();
   await lock.commit();
   return Promise.all(creates);
@@ -56,20 +46,20 @@ const begin = (holderId: string, { on = services, isOver = () => false as boolea
 test("its owner's creates use at most DATABASE_CONNECTIONS_PER_HOLDER connections, and the others wait", async () => {
   await whileBlocked(6, async () => {
     await sleep(100);
-    await waitForBlocked(services, PER_HOLDER);
+    await waitForBlocked(PER_HOLDER);
   });
   expect(services.holderLimit.waiting).toBe(0);
 });
 
 test("the waiting requests of a key holder run in the order in which they arrived", async () => {
-  const on = await openTestServices({ DATABASE_CONNECTIONS_PER_HOLDER: "1", DATABASE_URL: services.db.url });
+  const on = await openProcess({ DATABASE_CONNECTIONS_PER_HOLDER: "1" });
   const times = (await whileBlocked(5, async () => {}, { on, running: 1 })).map(({ createdAt }) => createdAt);
   expect(times).toEqual([...times].sort());
 });
 
 test("its owner's lists and updates wait too, and another key holder's requests do not", async () => {
   const { id } = await owner.addForm();
-  const other = await makeListingOwner(services);
+  const other = await makeOwner();
   const theirs = await other.addForm();
   let waiting: Promise<unknown>[] = [];
   await whileBlocked(PER_HOLDER, async () => {
@@ -104,13 +94,13 @@ test("a request that arrives while very many of its key holder wait gets 503 at 
   await whileBlocked(PER_HOLDER + MAX_WAITING, async () => {
     expect(await catchServiceError(owner.forms.list({}))).toMatchObject(BUSY);
     expect(await begin(owner.userId)).toMatchObject(BUSY);
-    expect(await begin((await makeUser(services)).id)).toBeUndefined();
+    expect(await begin((await makeUser()).id)).toBeUndefined();
   });
   expect(rejections).toBe(2);
 });
 
 test("requests that arrive while work of their key holders waits begin four per turn of the event loop, one key holder after the other, and others at once", async () => {
-  const second = await makeListingOwner(services);
+  const second = await makeOwner();
   const [a, b] = [owner.userId, second.userId];
   const work = async () => {
     const started: string[] = [];

@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import type pg from "pg";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../server/database/db.js";
@@ -9,6 +8,7 @@ import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
 import { listNotifications } from "../support/factories.js";
 import { openMailServer, openServicesWithMail } from "../support/mail-server.js";
+import { listenLocally } from "../support/network.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 import { catchError, LONG_TIMEOUTS, openClient, openTestDb } from "./open-test-db.js";
 
@@ -29,11 +29,10 @@ async function startBufferingProxy(databaseUrl: string) {
     database.on("data", (chunk: Buffer) => (isHolding ? held.push(chunk) : socket.write(chunk)));
     for (const each of [socket, database]) each.on("error", () => {});
     socket.once("close", () => database.destroy());
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
+  });
   const url = new URL(databaseUrl);
-  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url.host = `127.0.0.1:${await listenLocally(server)}`;
+  onTestFinished(() => void server.close());
   return {
     url: url.href,
     hold: () => {

@@ -122,20 +122,18 @@ describe("a connection to the mail server", () => {
   });
 });
 
-describe("an attempt ends after SMTP_TIMEOUT_SECONDS if the mail server", () => {
-  test.each([
-    ["sends no greeting", () => {}],
-    [
-      "keeps sending continuation lines",
-      (socket: Socket) => {
-        socket.write("220 hello\r\n");
-        const timer = setInterval(() => socket.write("250-still here\r\n"), 20);
-        socket.once("close", () => clearInterval(timer));
-      },
-    ],
-  ])("%s", async (_, serve) => {
-    const rejected = await send(await openScriptedSmtpServer(serve), 0.2);
-    const message = expect.stringMatching(/timeout|never received|abort/i);
-    expect(rejected).toMatchObject({ isFinal: false, message });
-  });
+test.each([
+  ["sends no greeting", () => {}],
+  [
+    "keeps sending continuation lines",
+    (socket: Socket) => {
+      socket.write("220 hello\r\n");
+      const timer = setInterval(() => socket.write("250-still here\r\n"), 20);
+      socket.once("close", () => clearInterval(timer));
+    },
+  ],
+])("an attempt ends after SMTP_TIMEOUT_SECONDS if the mail server %s", async (_, serve) => {
+  const rejected = await send(await openScriptedSmtpServer(serve), 0.2);
+  const message = expect.stringMatching(/timeout|never received|abort/i);
+  expect(rejected).toMatchObject({ isFinal: false, message });
 });

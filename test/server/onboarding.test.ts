@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { formIdsInScope, insertListingsWithForms, listingIdsInScope } from "../support/bulk.js";
 import { openTestCore } from "../support/core.js";
-import { asOperator, asUser, catchRejectedFields, makeUser } from "../support/factories.js";
+import { asOperator, catchRejectedFields } from "../support/factories.js";
 
-const { services, operator, sql, runBehind, openProcess } = await openTestCore();
+const { services, operator, sql, runBehind, openProcess, makeUser, asUser } = await openTestCore();
 const { onboarding } = operator;
 const other = asOperator(await openProcess());
 
@@ -50,7 +50,7 @@ describe("onboarding.write", () => {
 
   test("a batch with an invalid row writes nothing and names the row", async () => {
     const { users, memberships } = makeRows(3);
-    const { email } = await makeUser(services);
+    const { email } = await makeUser();
     const taken = { type: "user" as const, email };
     await onboarding.write({ rows: [{ ...taken, externalId: "taken" }] });
     const rejected = onboarding.write({ rows: [...users, { ...taken, externalId: "other" }] });
@@ -76,8 +76,8 @@ describe("onboarding.write", () => {
   });
 
   test("memberships of listings with few and with many forms put exactly these forms in scope", async () => {
-    const owner = await makeUser(services);
-    const member = await makeUser(services);
+    const owner = await makeUser();
+    const member = await makeUser();
     for (const [listings, formsPerListing] of [
       [3, 20],
       [2, 150],
@@ -97,7 +97,7 @@ describe("onboarding.write", () => {
     expect(scoped).toHaveLength(360);
     expect(scoped.map(({ id }) => id)).toEqual(await formIdsInScope(services, member.id));
     expect(await setAll("READER")).toEqual({ ...none, updated: 5 });
-    expect((await asUser(services, member.id).forms.list({})).items).toEqual([]);
+    expect((await asUser(member.id).forms.list({})).items).toEqual([]);
     for (const listing of ids) {
       const trail = await operator.audit.trail({ subjectId: listing });
       expect(trail.map(({ details }) => details)).toEqual([

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { ERRORS } from "../../server/errors.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import type { Page } from "../../server/resources/paging.js";
 import {
@@ -161,6 +162,7 @@ test("a cursor is valid only for its own list and filter", async () => {
     "notifications in a state": (input) => operator.notifications.list({ ...input, state: "waiting" }),
     "public forms": (input) => user.forms.list(input),
     "public forms on a listing": (input) => user.forms.list({ ...input, listingId }),
+    "public forms on another listing": (input) => user.forms.list({ ...input, listingId: two.id }),
     "public listings": (input) => user.listings.list(input),
   };
   for (const [of, list] of Object.entries(lists)) {
@@ -168,9 +170,9 @@ test("a cursor is valid only for its own list and filter", async () => {
     for (const [name, read] of Object.entries(lists)) {
       const outcome = await read({ cursor }).then(
         () => "read",
-        ({ serviceCode }) => serviceCode,
+        ({ message }) => message,
       );
-      expect([of, name, outcome]).toEqual([of, name, name === of ? "read" : "INVALID_CURSOR"]);
+      expect([of, name, outcome]).toEqual([of, name, name === of ? "read" : ERRORS.INVALID_CURSOR.message]);
     }
   }
 });

@@ -1,18 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
-import {
-  asUser,
-  catchErrorCode,
-  catchRejectedFields,
-  catchServiceError,
-  makeListing,
-  makeUser,
-  setRole,
-} from "../support/factories.js";
-import { makeListingOwner } from "../support/listing-owner.js";
+import { catchErrorCode, catchRejectedFields, catchServiceError, makeListing } from "../support/factories.js";
 
-const { services, operator } = await openTestCore();
+const { services, operator, setRole, makeUser, asUser, makeOwner } = await openTestCore();
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
 
 describe("users", () => {
@@ -45,8 +36,8 @@ describe("users", () => {
 
 describe("members", () => {
   test("a user has one role on a listing: the one set last", async () => {
-    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
-    const member = await makeUser(services);
+    const { userId: ownerId, listingId: id } = await makeOwner();
+    const member = await makeUser();
     for (const role of ["READER", "WRITER", "OWNER", "READER"] as const) {
       const ids = { listingId: id.toUpperCase(), userId: member.id.toUpperCase() };
       const set = await operator.members.set({ ...ids, role });
@@ -62,10 +53,10 @@ describe("members", () => {
   });
 
   test("of concurrent removals of one membership, one succeeds and is audited, the others are RESOURCE_NOT_FOUND", async () => {
-    const { listingId } = await makeListingOwner(services);
-    const { id: userId } = await makeUser(services);
+    const { listingId } = await makeOwner();
+    const { id: userId } = await makeUser();
     for (let round = 1; round <= 5; round++) {
-      await setRole(services, listingId, userId, "WRITER");
+      await setRole(listingId, userId, "WRITER");
       const removals = Array.from({ length: 5 }, () => operator.members.remove({ listingId, userId }));
       const outcomes = await Promise.allSettled(removals);
       const failures = outcomes.flatMap((of) => (of.status === "rejected" ? [of.reason.serviceCode] : []));
@@ -76,7 +67,7 @@ describe("members", () => {
   });
 
   test("an unknown user or listing is rejected", async () => {
-    const { userId: ownerId, listingId: id } = await makeListingOwner(services);
+    const { userId: ownerId, listingId: id } = await makeOwner();
     for (const unknown of UNKNOWN_IDS) {
       const set = (listingId: string, userId: string) =>
         catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" }));
@@ -85,7 +76,7 @@ describe("members", () => {
       const remove = operator.members.remove({ listingId: unknown, userId: ownerId });
       expect(await catchErrorCode(remove)).toBe("RESOURCE_NOT_FOUND");
     }
-    expect(await catchRejectedFields(setRole(services, id, ownerId, "owner" as "OWNER"))).toEqual(["role"]);
+    expect(await catchRejectedFields(setRole(id, ownerId, "owner" as "OWNER"))).toEqual(["role"]);
   });
 });
 
@@ -107,16 +98,16 @@ describe("listings", () => {
     for (const ownerId of UNKNOWN_IDS) {
       expect(await catchRejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
     }
-    const { id } = await makeUser(services);
+    const { id } = await makeUser();
     for (const timezone of ["+02:00", "Berlin", ""]) {
       expect(await catchRejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
     }
   });
 
   test("an update changes only the given fields, null unsets a field, existing forms do not change, and the audit names the fields", async () => {
-    const owner = await makeListingOwner(services, { maxPeopleInListing: 4, district: "Mitte" });
+    const owner = await makeOwner({ maxPeopleInListing: 4, district: "Mitte" });
     const form = await owner.addForm({ numberOfGuests: 4 });
-    const before = await asUser(services, owner.userId).listings.get({ id: owner.listingId });
+    const before = await asUser(owner.userId).listings.get({ id: owner.listingId });
     const changed = await operator.listings.update({
       id: owner.listingId.toUpperCase(),
       title: "New title",
@@ -144,23 +135,21 @@ describe("listings", () => {
   });
 });
 
-describe("the audit trail", () => {
-  test("is read by subject, newest first and in pages, and by correlation id", async () => {
-    const owner = await makeListingOwner(services);
-    const correlationId = randomUUID();
-    const { forms } = asUser(services, owner.userId, { correlationId });
-    const { id } = await forms.create(owner.body);
-    await owner.forms.setStatus({ id, status: "COMPLETED" });
-    const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
-    expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
-      ["form.status_set", owner.userId],
-      ["form.created", owner.userId],
-    ]);
-    const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
-    expect(newest).toEqual(trail[0]);
-    expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
-    const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
-    expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
-    for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
-  });
+test("the audit trail is read by subject, newest first and in pages, and by correlation id", async () => {
+  const owner = await makeOwner();
+  const correlationId = randomUUID();
+  const { forms } = asUser(owner.userId, { correlationId });
+  const { id } = await forms.create(owner.body);
+  await owner.forms.setStatus({ id, status: "COMPLETED" });
+  const trail = await operator.audit.trail({ subjectId: id.toUpperCase() });
+  expect(trail.map(({ action, userId }) => [action, userId])).toEqual([
+    ["form.status_set", owner.userId],
+    ["form.created", owner.userId],
+  ]);
+  const [newest] = await operator.audit.trail({ subjectId: id, limit: 1 });
+  expect(newest).toEqual(trail[0]);
+  expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
+  const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
+  expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
+  for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
 });

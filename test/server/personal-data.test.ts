@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { captureOutput, findSecrets, readAllRows, readDataFiles } from "../support/personal-data.js";
 
 describe("API keys and guests' addresses", async () => {
-  const { databaseUrl, logs, responses, secrets } = await captureOutput();
+  const { databaseUrl, logs, logLines, responses, secrets, host } = await captureOutput();
 
   test("are stored in no table, neither as text nor in hex or base64", async () => {
     const tables = await readAllRows(databaseUrl);
@@ -22,10 +22,14 @@ describe("API keys and guests' addresses", async () => {
     for (const [file, bytes] of files) expect([file, findSecrets(bytes, secrets)]).toEqual([file, []]);
   });
 
-  test("are not in the logs of the gateway and the worker, even at LOG_LEVEL=trace", () => {
+  test("every log line of the service is JSON without a key, token or email address in any encoding, even at LOG_LEVEL=trace", () => {
+    for (const line of logLines) expect(JSON.parse(line)).toHaveProperty("msg");
     expect(logs).toContain('"msg":"request"');
     expect(logs).toContain('"msg":"notification sent"');
-    expect(findSecrets(logs, secrets)).toEqual([]);
+    // The masked forms of an address and of what an error of Postgres quotes.
+    expect(logs).toContain("O***@f***.com");
+    expect(logs).toMatch(/"err":.*no \[email\] and no grf_rw_…/);
+    expect(findSecrets(logs, { ...secrets, ...host })).toEqual([]);
   });
 
   test("are in no response, including error responses", () => {

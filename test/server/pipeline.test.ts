@@ -3,46 +3,19 @@ import { describe, expect, test } from "vitest";
 import { Unavailable } from "../../server/database/failures.js";
 import { open } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
-import {
-  asKey,
-  asOperator,
-  asUser,
-  catchRejectedFields,
-  catchServiceError,
-  makeKey,
-  openTestServices,
-} from "../support/factories.js";
+import { asOperator, catchRejectedFields, catchServiceError, openTestServices } from "../support/factories.js";
 import { makeListingOwner, NO_ROWS } from "../support/listing-owner.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
 import { fixedStay } from "../support/stays.js";
 import { type Forward, TcpProxy } from "../support/tcp-proxy.js";
 
-const { services, operator, sql } = await openTestCore();
+const { services, operator, sql, makeKey, asUser, asKey, holdLock, waitForBlocked, makeOwner } = await openTestCore();
 
 const setActive = (listingId: string, active: boolean) =>
   sql("UPDATE listings SET active = $2 WHERE id = $1", listingId, active);
 
-describe("the listing's rules on a create", () => {
-  test.each([
-    ["an inactive listing", { active: false }, 2, ["listingId"]],
-    ["one guest more than the listing's limit", { maxPeopleInListing: 2 }, 3, ["numberOfGuests"]],
-    ["an inactive, full one", { active: false, maxPeopleInListing: 1 }, 2, ["listingId", "numberOfGuests"]],
-  ])("%s is rejected with its fields, and nothing is written", async (_, listing, numberOfGuests, fields) => {
-    const owner = await makeListingOwner(services, listing);
-    const create = owner.create({ ...owner.body, numberOfGuests }, "k");
-    expect(await catchRejectedFields(create)).toEqual(fields);
-    expect(await owner.countRows()).toEqual(NO_ROWS);
-  });
-
-  test("as many guests as the listing's limit are accepted", async () => {
-    const owner = await makeListingOwner(services, { maxPeopleInListing: 2 });
-    expect((await owner.create(owner.body)).form.numberOfGuests).toBe(2);
-  });
-});
-
 describe("the listing's rules on an update", () => {
   test("a form on an inactive listing can be updated and moved away, but no form can be moved there", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const second = await owner.addListing();
     const { id } = await owner.addForm();
     const { forms } = owner;
@@ -59,7 +32,7 @@ describe("the listing's rules on an update", () => {
   });
 
   test("the guest limit of the target listing applies, with or without a move", async () => {
-    const owner = await makeListingOwner(services, { maxPeopleInListing: 4 });
+    const owner = await makeOwner({ maxPeopleInListing: 4 });
     const small = await owner.addListing({ maxPeopleInListing: 2, active: false });
     const form = await owner.addForm();
     const { forms } = owner;
@@ -74,7 +47,7 @@ describe("the listing's rules on an update", () => {
 
 describe("an update", () => {
   test("changes only the fields of the body, and is idempotent", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const second = await owner.addListing();
     const form = await owner.addForm();
     await operator.forms.setStatus({ id: form.id, status: "ACCEPTED" });
@@ -87,7 +60,7 @@ describe("an update", () => {
   });
 
   test("keeps the stored address if the body has none, replaces it otherwise, and never notifies", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const { form } = await owner.create(owner.body);
     const { forms } = owner;
     const stored = async (id: string) => {
@@ -116,20 +89,20 @@ describe("an update", () => {
 
 describe("the audit trail", () => {
   test("has an entry per write with actor and correlation id, and none for replays and errors", async () => {
-    const owner = await makeListingOwner(services);
+    const owner = await makeOwner();
     const second = await owner.addListing();
-    const key = await makeKey(services, owner.userId);
+    const key = await makeKey(owner.userId);
     const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const call = (index: number) => ({ correlationId: ids[index] ?? "" });
     const body = { ...owner.body, guestEmail: "audited@example.com" };
 
-    const { id } = await asKey(services, key, call(0)).forms.create(body);
-    await asKey(services, key, call(1)).forms.update({ id, ...body, listingId: second.id });
-    await asUser(services, owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
+    const { id } = await asKey(key, call(0)).forms.create(body);
+    await asKey(key, call(1)).forms.update({ id, ...body, listingId: second.id });
+    await asUser(owner.userId, call(2)).forms.update({ id, ...body, listingId: second.id });
     await asOperator(services, call(3)).forms.setStatus({ id, status: "ACCEPTED" });
     const withoutEntry = { correlationId: randomUUID() };
-    await asUser(services, owner.userId, withoutEntry).forms.create(body);
-    const failing = asUser(services, owner.userId, withoutEntry).forms;
+    await asUser(owner.userId, withoutEntry).forms.create(body);
+    const failing = asUser(owner.userId, withoutEntry).forms;
     await catchServiceError(failing.update({ id, ...body, listingId: randomUUID() }));
     await catchServiceError(failing.update({ id, ...body, numberOfGuests: 0 }));
 
@@ -150,7 +123,7 @@ describe("the audit trail", () => {
   test("has an entry for every write of the operator", async () => {
     const correlationId = randomUUID();
     const { users, members, keys } = asOperator(services, { correlationId });
-    const { listingId } = await makeListingOwner(services);
+    const { listingId } = await makeOwner();
     const email = "audited.user@example.com";
     const { id: userId } = await users.create({ email });
     await members.set({ listingId, userId, role: "WRITER" });
@@ -172,44 +145,40 @@ describe("the audit trail", () => {
   });
 });
 
-describe("a write that fails at its last step", () => {
-  test("rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
-    const owner = await makeListingOwner(services);
-    await sql(`
-      CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
-      CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
-    expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
-      serviceCode: "INTERNAL_ERROR",
-      code: "INTERNAL_SERVER_ERROR",
-      status: 500,
-      message: "Internal error. Retry later; if it persists, report the correlationId.",
-      errors: undefined,
-      retryAfter: undefined,
-    });
-    expect(await owner.countRows()).toEqual(NO_ROWS);
-    // Without an address no notification is enqueued.
-    expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
-    await sql("DROP FUNCTION reject_notification CASCADE");
-    expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-    expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
+test("a write that fails at its last step rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
+  const owner = await makeOwner();
+  await sql(`
+    CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+    CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
+  expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
+    serviceCode: "INTERNAL_ERROR",
+    code: "INTERNAL_SERVER_ERROR",
+    status: 500,
+    message: "Internal error. Retry later; if it persists, report the correlationId.",
+    errors: undefined,
+    retryAfter: undefined,
   });
+  expect(await owner.countRows()).toEqual(NO_ROWS);
+  // Without an address no notification is enqueued.
+  expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
+  await sql("DROP FUNCTION reject_notification CASCADE");
+  expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
+  expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
 });
 
-describe("a write", () => {
-  test("is rolled back if the deadline passes while it waits for a lock", async () => {
-    const owner = await makeListingOwner(services);
-    const { form } = await owner.create(owner.body);
-    const deadline = new AbortController();
-    const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
-    const caller = asUser(services, owner.userId, { signal: deadline.signal });
-    const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
-    const late = catchServiceError(caller.forms.update({ id: form.id, ...body }));
-    await waitForBlocked(services, 1);
-    deadline.abort(new Unavailable("too late"));
-    await lock.commit();
-    expect(await late).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
-    expect(await owner.forms.get({ id: form.id })).toEqual(form);
-  });
+test("a write is rolled back if the deadline passes while it waits for a lock", async () => {
+  const owner = await makeOwner();
+  const { form } = await owner.create(owner.body);
+  const deadline = new AbortController();
+  const lock = await holdLock("SELECT FROM listings WHERE id = $1 FOR UPDATE", [owner.listingId]);
+  const caller = asUser(owner.userId, { signal: deadline.signal });
+  const body = fixedStay(owner.listingId, { numberOfGuests: 4 });
+  const late = catchServiceError(caller.forms.update({ id: form.id, ...body }));
+  await waitForBlocked(1);
+  deadline.abort(new Unavailable("too late"));
+  await lock.commit();
+  expect(await late).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
+  expect(await owner.forms.get({ id: form.id })).toEqual(form);
 });
 
 test("a create, and a replay with a new Idempotency-Key, each take two round trips to Postgres, and an update three", async () => {

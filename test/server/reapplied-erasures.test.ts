@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { seal } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
-import { asOperator, catchErrorCode, listNotifications, TEST_SECRET, withSecrets } from "../support/factories.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import { asOperator, catchErrorCode, TEST_SECRET, withSecrets } from "../support/factories.js";
+import { restoreAddresses } from "../support/personal-data.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "Returning.Guest@mail.example.com";
 
-const { services, owner, operator, sql, openProcess } = await openTestCore();
+const core = await openTestCore();
+const { services, owner, operator, sql, holdLock, waitForBlocked } = core;
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries, erasures CASCADE"));
 
@@ -17,19 +17,6 @@ let guests = 0;
 const create = async (guestEmail: string) =>
   (await owner.create(fixedStay(owner.listingId, { guestEmail, numberOfGuests: ++guests }))).form;
 
-/** Gives the forms these addresses and unsent notifications again, and forgets all erasures, as a restore does. */
-async function restore(addresses: Record<string, string>): Promise<void> {
-  for (const [id, address] of Object.entries(addresses)) {
-    const sealed = seal(services.keyring.email, address, id);
-    await sql("UPDATE forms SET guest_email = $2 WHERE id = $1", id, sealed);
-    await sql(
-      "INSERT INTO notifications (kind, form_id, check_in_date, correlation_id) VALUES ('form.created', $1, now(), $1)",
-      id,
-    );
-  }
-  await sql("TRUNCATE erasures");
-}
-
 /** Makes the stored erasures a minute older, so that what comes next is not in the same millisecond. */
 const passTime = () => sql("UPDATE erasures SET erased_at = erased_at - interval '1 minute'");
 
@@ -38,29 +25,27 @@ const formsWithAddress = async (): Promise<string[]> =>
 
 const NOTHING = { forms: 0, notifications: 0, unreadable: 0, applied: 0, known: 0, unknownSecret: 0 };
 
-describe("people.erase returns and stores a record", () => {
-  test("only after the whole erasure, so that a backup with the record has no such address", async () => {
-    const { id } = await create(ADDRESS);
-    const updater = await holdLock(services, "SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
-    const erasing = people().erase({ email: ADDRESS });
-    await waitForBlocked(services, 1);
-    expect(await people().erasures({})).toEqual([]);
-    await updater.commit();
-    await erasing;
-    expect(await people().erasures({})).toHaveLength(1);
-  });
+test("people.erase returns and stores a record only after the whole erasure, so that a backup with the record has no such address", async () => {
+  const { id } = await create(ADDRESS);
+  const updater = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+  const erasing = people().erase({ email: ADDRESS });
+  await waitForBlocked(1);
+  expect(await people().erasures({})).toEqual([]);
+  await updater.commit();
+  await erasing;
+  expect(await people().erasures({})).toHaveLength(1);
 });
 
 describe("people.reapply erases what a restored backup brought back:", () => {
   test("the address of every form and its unsent notification, once, audited per form", async () => {
     const [one, two, kept] = [await create(ADDRESS), await create(ADDRESS), await create("kept@example.com")];
     const record = await people().erase({ email: ADDRESS });
-    await restore({ [one.id]: ADDRESS, [two.id]: ADDRESS.toUpperCase() });
+    await restoreAddresses(services, { [one.id]: ADDRESS, [two.id]: ADDRESS.toUpperCase() });
     const records = [record, record, { ...record, erasedAt: "2020-01-01T00:00:00Z" }];
     const first = await people().reapply({ records });
     expect(first).toEqual({ ...NOTHING, forms: 2, notifications: 2, applied: 1 });
     expect(await formsWithAddress()).toEqual([kept.id]);
-    expect((await listNotifications(services)).map(({ formId }) => formId)).toEqual([kept.id]);
+    expect((await core.listUnsent()).map(({ formId }) => formId)).toEqual([kept.id]);
     const trail = await operator.audit.trail({ subjectId: one.id });
     expect(trail.filter(({ action }) => action === "form.email_erased")).toEqual([
       expect.objectContaining({ actor: "operator", details: { reason: "restore" } }),
@@ -81,7 +66,7 @@ describe("people.reapply erases what a restored backup brought back:", () => {
     expect(await people().reapply({ records: [before] })).toEqual({ ...NOTHING, applied: 1 });
     expect(await formsWithAddress()).toEqual([again.id]);
     const later = await people().erase({ email: ADDRESS });
-    await restore({ [again.id]: ADDRESS });
+    await restoreAddresses(services, { [again.id]: ADDRESS });
     await people().reapply({ records: [before] });
     expect(await people().reapply({ records: [later] })).toMatchObject({ applied: 1, forms: 1 });
   });
@@ -92,18 +77,18 @@ describe("people.reapply erases what a restored backup brought back:", () => {
     const byOld = await people(old).erase({ email: ADDRESS });
     const byNew = await people(renewed).erase({ email: ADDRESS });
     expect(byNew.addressHash).not.toBe(byOld.addressHash);
-    await restore({ [id]: ADDRESS });
+    await restoreAddresses(services, { [id]: ADDRESS });
     expect(await people(old).reapply({ records: [byNew] })).toEqual({ ...NOTHING, unknownSecret: 1 });
     expect(await formsWithAddress()).toEqual([id]);
     expect(await people(renewed).reapply({ records: [byNew] })).toMatchObject({ forms: 1, applied: 1 });
-    await restore({ [id]: ADDRESS });
+    await restoreAddresses(services, { [id]: ADDRESS });
     expect(await people(renewed).reapply({ records: [byOld] })).toMatchObject({ forms: 1, applied: 1 });
   });
 
   test("among more forms and records than one batch", async () => {
     const { id } = await create(ADDRESS);
     const record = await people().erase({ email: ADDRESS });
-    await restore({ [id]: ADDRESS });
+    await restoreAddresses(services, { [id]: ADDRESS });
     for (let n = 0; n < 250; n++) await create(`guest${n}@example.com`);
     const hashOf = (n: number) => {
       const bytes = Buffer.from(record.addressHash, "base64url");
@@ -120,7 +105,7 @@ describe("people.reapply erases what a restored backup brought back:", () => {
     const renewed = withSecrets(services, "n".repeat(32), TEST_SECRET);
     const { id } = await create(ADDRESS);
     const record = await people(renewed).erase({ email: ADDRESS });
-    await restore({ [id]: ADDRESS });
+    await restoreAddresses(services, { [id]: ADDRESS });
     const incomplete = withSecrets(services, "n".repeat(32));
     const counts = await people(incomplete).reapply({ records: [record] });
     expect(counts).toEqual({ ...NOTHING, unreadable: 1, applied: 1 });
@@ -131,9 +116,9 @@ describe("people.reapply erases what a restored backup brought back:", () => {
   test("a run that fails stores no record, so that the next one repeats it completely", async () => {
     const { id } = await create(ADDRESS);
     const record = await people().erase({ email: ADDRESS });
-    await restore({ [id]: ADDRESS });
-    const lock = await holdLock(services, "SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
-    const hurried = await openProcess({ DATABASE_LOCK_TIMEOUT_MS: "100" });
+    await restoreAddresses(services, { [id]: ADDRESS });
+    const lock = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+    const hurried = await core.openProcess({ DATABASE_LOCK_TIMEOUT_MS: "100" });
     expect(await catchErrorCode(people(hurried).reapply({ records: [record] }))).toBe("INTERNAL_ERROR");
     expect(await people().erasures({})).toEqual([]);
     await lock.commit();

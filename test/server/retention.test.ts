@@ -3,8 +3,7 @@ import { RETENTION_TABLES, readActivity } from "../../server/background/activity
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
-import { type ListingOwner, makeListingOwner } from "../support/listing-owner.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import type { ListingOwner } from "../support/listing-owner.js";
 import { commandEnv, startTestWorker } from "../support/mail-server.js";
 import { spawnCli } from "../support/processes.js";
 
@@ -12,12 +11,12 @@ type Table = (typeof RETENTION_TABLES)[number];
 
 const BATCH_ROWS = 500;
 
-const { services, operator, openProcess } = await openTestCore();
+const { services, operator, openProcess, holdLock, waitForBlocked, makeOwner } = await openTestCore();
 let owner: ListingOwner;
 
 beforeEach(async () => {
   await services.db.pool.query("TRUNCATE forms, audit_entries, worker_activity CASCADE");
-  owner = await makeListingOwner(services);
+  owner = await makeOwner();
 });
 
 /** Runs SQL and returns the first column. */
@@ -68,7 +67,7 @@ async function insertOld({ count = BATCH_ROWS + 200, days = 800, tables = [...RE
 /** Blocks the batches of this table at their end, when they have deleted their rows. */
 async function blockBatches(table: Table) {
   await run("INSERT INTO worker_activity VALUES ($1, 0, now())", [`deleted.${table}`]);
-  return holdLock(services, "SELECT FROM worker_activity WHERE name = $1 FOR UPDATE", [`deleted.${table}`]);
+  return holdLock("SELECT FROM worker_activity WHERE name = $1 FOR UPDATE", [`deleted.${table}`]);
 }
 
 describe("the worker deletes", () => {
@@ -189,10 +188,10 @@ describe("the worker deletes", () => {
     await insertOld({ count: 3 * BATCH_ROWS });
     const lock = await blockBatches("audit_entries");
     const logs = [await startTestWorker(services), await startTestWorker(services)];
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     // The other worker has found that it is not its turn, and has ended its run.
     await expect.poll(countRuns).toBe(1);
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     await lock.rollback();
     await expect.poll(countRuns).toBe(2);
     expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 3 * BATCH_ROWS));
@@ -204,7 +203,7 @@ describe("the worker deletes", () => {
     const young = (await countRows()).map((count) => count - BATCH_ROWS - 200);
     const lock = await blockBatches("notifications");
     const killed = spawnCli(["worker"], { env: commandEnv(services) });
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     await killed.stop("SIGKILL");
     await lock.rollback();
     const active = `SELECT pid FROM pg_stat_activity
@@ -224,7 +223,7 @@ describe("the worker deletes", () => {
     const form = await insertOld();
     const lock = await blockBatches(table);
     await startTestWorker(services);
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     for (const key of ["old 1", "new", undefined]) {
       expect(await owner.create(owner.body, key)).toEqual({ form, replayed: true });
     }
@@ -235,27 +234,25 @@ describe("the worker deletes", () => {
     await owner.forms.update({ id: form.id, ...other });
     await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
     expect((await owner.forms.list({})).items).toHaveLength(2);
-    expect(await waitForBlocked(services, 1), "the batch has not ended meanwhile").toHaveLength(1);
+    expect(await waitForBlocked(1), "the batch has not ended meanwhile").toHaveLength(1);
     await lock.rollback();
     await expect.poll(countDeleted).toEqual(RETENTION_TABLES.map(() => BATCH_ROWS + 200));
   });
 });
 
-describe("replays with new Idempotency-Keys", () => {
-  test("store at most 10 keys per form; an equal body with another one is always a replay, and the key remains unused", async () => {
-    const { body } = owner;
-    const { form } = await owner.create(body, "0");
-    for (let key = 1; key < MAX_KEYS_PER_FORM + 5; key++) {
-      expect(await owner.create(body, `${key}`)).toEqual({ form, replayed: true });
-    }
-    expect(await countOf("idempotency_keys")).toBe(10);
-    await run("UPDATE forms SET status = 'REJECTED'");
-    const again = await owner.create(body, "12");
-    expect(again, "a retry, which cannot be told from a rebooked stay").toEqual({ form, replayed: true });
-    const other = { ...body, numberOfGuests: 9 };
-    expect(await catchErrorCode(owner.create(other, "9"))).toBe("IDEMPOTENCY_KEY_REUSED");
-    expect((await owner.create(other, "10")).replayed).toBe(false);
-    expect(await catchErrorCode(owner.create(body, "10"))).toBe("IDEMPOTENCY_KEY_REUSED");
-    expect((await owner.create(body, "0")).form).toEqual(form);
-  });
+test("replays with new Idempotency-Keys store at most 10 keys per form; an equal body with another one is always a replay, and the key remains unused", async () => {
+  const { body } = owner;
+  const { form } = await owner.create(body, "0");
+  for (let key = 1; key < MAX_KEYS_PER_FORM + 5; key++) {
+    expect(await owner.create(body, `${key}`)).toEqual({ form, replayed: true });
+  }
+  expect(await countOf("idempotency_keys")).toBe(10);
+  await run("UPDATE forms SET status = 'REJECTED'");
+  const again = await owner.create(body, "12");
+  expect(again, "a retry, which cannot be told from a rebooked stay").toEqual({ form, replayed: true });
+  const other = { ...body, numberOfGuests: 9 };
+  expect(await catchErrorCode(owner.create(other, "9"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  expect((await owner.create(other, "10")).replayed).toBe(false);
+  expect(await catchErrorCode(owner.create(body, "10"))).toBe("IDEMPOTENCY_KEY_REUSED");
+  expect((await owner.create(body, "0")).form).toEqual(form);
 });

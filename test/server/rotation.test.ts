@@ -5,15 +5,14 @@ import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { registerMigratedSecrets } from "../../server/secrets/checks.js";
 import { seal } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
-import { asOperator, asUser } from "../support/factories.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import { asOperator, asUser, catchErrorCode } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
 const [OLD, NEW] = ["old", "new"].map((name) => `${name}-secret-of-at-least-32-characters`) as [string, string];
 const ADDRESS = "guest@example.com";
 
 /** Processes on one database, after each step of a rotation. */
-const { services, owner, sql, openProcess } = await openTestCore({ APP_SECRETS: OLD });
+const { services, owner, sql, openProcess, holdLock, waitForBlocked } = await openTestCore({ APP_SECRETS: OLD });
 await openProcess({ APP_SECRETS: `${OLD},${NEW}` });
 const rotating = await openProcess({ APP_SECRETS: `${NEW},${OLD}` });
 const rotated = await openProcess({ APP_SECRETS: NEW });
@@ -64,6 +63,22 @@ const statusOn = (on = rotating) => asOperator(on).secrets.status({});
 
 const countReadableWithNew = async () =>
   (await sql("SELECT FROM forms WHERE guest_email IS NOT NULL")).length - (await statusOn(rotated)).unreadable;
+
+test("during a rotation earlier creates are replayed, and creates made during the rotation after the old secret is removed", async () => {
+  const { body, form } = await create();
+  const ownKey = `key of ${body.numberOfGuests}`;
+  for (const key of [undefined, ownKey, "new"]) {
+    expect(await owner.create(body, key, rotating)).toEqual({ form, replayed: true });
+  }
+  const other = stay();
+  expect(await catchErrorCode(owner.create(other, ownKey, rotating))).toBe("IDEMPOTENCY_KEY_REUSED");
+  // An update encrypts and fingerprints with the new secret. The stored create has a fingerprint of the old one.
+  const { forms } = asUser(rotating, owner.userId);
+  await forms.update({ id: form.id, ...other });
+  await forms.update({ id: form.id, ...body });
+  expect(await owner.create(body, "newer", rotating)).toEqual({ form, replayed: true });
+  await expectReplays([await create(other, rotating)]);
+});
 
 describe("secrets.reencrypt", () => {
   test("renews every address, and every create whose address is known: without the old secret none is unreadable, and no replay is lost", async () => {
@@ -157,9 +172,9 @@ describe("secrets.reencrypt", () => {
 
   test("keeps what changed after it has read it: an erased address stays erased, and a new address is not replaced", async () => {
     const [erased, changed] = [await create(), await create()];
-    const lock = await holdLock(services, "SELECT FROM forms FOR UPDATE");
+    const lock = await holdLock("SELECT FROM forms FOR UPDATE");
     const renewing = reencrypt();
-    await waitForBlocked(services, 1);
+    await waitForBlocked(1);
     await lock.client.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [erased.form.id]);
     const address = seal(rotated.keyring.email, "other@example.com", changed.form.id);
     await lock.client.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [changed.form.id, address]);
@@ -196,33 +211,31 @@ describe("secrets.reencrypt", () => {
   });
 });
 
-describe("secrets.status", () => {
-  test("counts what needs each secret, also one that is not listed, and never prints one", async () => {
-    const first = await create();
-    await create();
-    await create(stay(), rotating);
-    const until = first.form.checkOutDate;
-    const [oldId, newId] = [services.keyring.ids[0], rotated.keyring.ids[0]];
-    const status = await statusOn();
-    expect(status).toEqual({
-      secrets: [
-        { id: newId, position: 1, addresses: 1, creates: 1, until },
-        { id: oldId, position: 2, addresses: 2, creates: 2, until },
-      ],
-      unreadable: 0,
-    });
-    expect(await statusOn(rotated)).toEqual({
-      secrets: [
-        { id: newId, position: 1, addresses: 1, creates: 1, until },
-        { id: oldId, position: null, addresses: 0, creates: 2, until },
-      ],
-      unreadable: 2,
-    });
-    for (const secret of [OLD, NEW]) {
-      expect(secret).not.toContain(oldId);
-      expect(JSON.stringify(status)).not.toContain(secret);
-    }
+test("secrets.status counts what needs each secret, also one that is not listed, and never prints one", async () => {
+  const first = await create();
+  await create();
+  await create(stay(), rotating);
+  const until = first.form.checkOutDate;
+  const [oldId, newId] = [services.keyring.ids[0], rotated.keyring.ids[0]];
+  const status = await statusOn();
+  expect(status).toEqual({
+    secrets: [
+      { id: newId, position: 1, addresses: 1, creates: 1, until },
+      { id: oldId, position: 2, addresses: 2, creates: 2, until },
+    ],
+    unreadable: 0,
   });
+  expect(await statusOn(rotated)).toEqual({
+    secrets: [
+      { id: newId, position: 1, addresses: 1, creates: 1, until },
+      { id: oldId, position: null, addresses: 0, creates: 2, until },
+    ],
+    unreadable: 2,
+  });
+  for (const secret of [OLD, NEW]) {
+    expect(secret).not.toContain(oldId);
+    expect(JSON.stringify(status)).not.toContain(secret);
+  }
 });
 
 describe("doctor", () => {

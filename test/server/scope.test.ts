@@ -2,11 +2,10 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../server/caller.js";
 import { openTestCore } from "../support/core.js";
-import { asKey, asUser, catchServiceError, makeKey, makeUser, setRole } from "../support/factories.js";
-import { makeListingOwner } from "../support/listing-owner.js";
+import { catchServiceError } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
-const { services, owner, operator } = await openTestCore();
+const { owner, operator, setRole, makeKey, makeUser, asUser, asKey, makeOwner } = await openTestCore();
 const listing = await operator.listings.getAny({ id: owner.listingId });
 const form = await owner.addForm();
 
@@ -62,24 +61,24 @@ async function expectOutOfScope(caller: Caller) {
 }
 
 describe("the scope", () => {
-  test("an owner of a listing has it and its forms in scope", () => expectInScope(asUser(services, owner.userId)));
+  test("an owner of a listing has it and its forms in scope", () => expectInScope(asUser(owner.userId)));
 
   test("for a reader, a stranger and an unknown user, the listing and its forms behave as if they did not exist", async () => {
-    const [reader, stranger] = [await makeUser(services), await makeUser(services)];
-    await setRole(services, listing.id, reader.id, "READER");
+    const [reader, stranger] = [await makeUser(), await makeUser()];
+    await setRole(listing.id, reader.id, "READER");
     for (const userId of [reader.id, stranger.id, randomUUID()]) {
-      const caller = asUser(services, userId);
+      const caller = asUser(userId);
       await expectOutOfScope(caller);
       expect(await caller.forms.list({})).toEqual(EMPTY_PAGE);
       expect(await caller.listings.list({})).toEqual(EMPTY_PAGE);
     }
-    await expectOutOfScope(asKey(services, await makeKey(services, reader.id)));
+    await expectOutOfScope(asKey(await makeKey(reader.id)));
   });
 
   test("for an owner of another listing, the listing and its forms behave as if they did not exist", async () => {
-    const other = await makeListingOwner(services);
+    const other = await makeOwner();
     const ownForm = await other.addForm();
-    const caller = asUser(services, other.userId);
+    const caller = asUser(other.userId);
     await expectOutOfScope(caller);
     expect((await caller.forms.list({})).items.map(({ id }) => id)).toEqual([ownForm.id]);
     const own = await caller.listings.get({ id: other.listingId });
@@ -87,7 +86,7 @@ describe("the scope", () => {
   });
 
   test("ids are accepted in upper case and returned in lower case", async () => {
-    const caller = asUser(services, owner.userId);
+    const caller = asUser(owner.userId);
     expect((await caller.forms.get({ id: form.id.toUpperCase() })).id).toBe(form.id);
     expect(await caller.listings.get({ id: listing.id.toUpperCase() })).toEqual(listing);
     const updated = await caller.forms.update({ id: form.id.toUpperCase(), ...fixedStay(listing.id.toUpperCase()) });
@@ -97,42 +96,38 @@ describe("the scope", () => {
   });
 });
 
-describe("an update requires the form and the target listing in scope", () => {
-  test("an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
-    const user = await makeListingOwner(services);
-    const other = await makeListingOwner(services);
-    const readable = await owner.addListing();
-    await setRole(services, readable.id, user.userId, "READER");
-    const [ownForm, foreignForm] = [await user.addForm(), await other.addForm()];
-    const move = (id: string, target: string) => user.forms.update({ id, ...fixedStay(target) });
-    for (const target of [other.listingId, readable.id, randomUUID()]) {
-      expect(await catchServiceError(move(ownForm.id, target))).toEqual(NO_LISTING);
-    }
-    for (const target of [user.listingId, other.listingId, randomUUID()]) {
-      expect(await catchServiceError(move(foreignForm.id, target))).toEqual(NO_FORM);
-    }
-    expect(await user.forms.get({ id: ownForm.id })).toEqual(ownForm);
-    expect(await other.forms.get({ id: foreignForm.id })).toEqual(foreignForm);
+test("an update requires the form and the target listing in scope: an out-of-scope form is reported first, then an out-of-scope listing, and nothing changes", async () => {
+  const user = await makeOwner();
+  const other = await makeOwner();
+  const readable = await owner.addListing();
+  await setRole(readable.id, user.userId, "READER");
+  const [ownForm, foreignForm] = [await user.addForm(), await other.addForm()];
+  const move = (id: string, target: string) => user.forms.update({ id, ...fixedStay(target) });
+  for (const target of [other.listingId, readable.id, randomUUID()]) {
+    expect(await catchServiceError(move(ownForm.id, target))).toEqual(NO_LISTING);
+  }
+  for (const target of [user.listingId, other.listingId, randomUUID()]) {
+    expect(await catchServiceError(move(foreignForm.id, target))).toEqual(NO_FORM);
+  }
+  expect(await user.forms.get({ id: ownForm.id })).toEqual(ownForm);
+  expect(await other.forms.get({ id: foreignForm.id })).toEqual(foreignForm);
 
-    const second = await user.addListing();
-    const moved = await move(ownForm.id, second.id);
-    expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
-    expect((await user.forms.list({ listingId: user.listingId })).items).toEqual([]);
-    expect((await user.forms.list({ listingId: second.id })).items).toEqual([moved]);
-  });
+  const second = await user.addListing();
+  const moved = await move(ownForm.id, second.id);
+  expect(moved).toMatchObject({ id: ownForm.id, listingId: second.id, publicId: ownForm.publicId });
+  expect((await user.forms.list({ listingId: user.listingId })).items).toEqual([]);
+  expect((await user.forms.list({ listingId: second.id })).items).toEqual([moved]);
 });
 
-describe("a membership change applies from the next call", () => {
-  test("every change of a role, including removal, applies immediately to the user and their keys", async () => {
-    const member = await makeUser(services);
-    const key = await makeKey(services, member.id);
-    const callers = [asUser(services, member.id), asKey(services, key)];
-    for (const role of ["WRITER", "READER", "OWNER", "NONE", "WRITER"] as const) {
-      await setRole(services, listing.id, member.id, role);
-      for (const caller of callers) {
-        if (role === "WRITER" || role === "OWNER") await expectInScope(caller);
-        else await expectOutOfScope(caller);
-      }
+test("every change of a role, including removal, applies immediately to the user and their keys", async () => {
+  const member = await makeUser();
+  const key = await makeKey(member.id);
+  const callers = [asUser(member.id), asKey(key)];
+  for (const role of ["WRITER", "READER", "OWNER", "NONE", "WRITER"] as const) {
+    await setRole(listing.id, member.id, role);
+    for (const caller of callers) {
+      if (role === "WRITER" || role === "OWNER") await expectInScope(caller);
+      else await expectOutOfScope(caller);
     }
-  });
+  }
 });

@@ -1,37 +1,27 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { ServiceError } from "../../server/errors.js";
 import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
-import {
-  asOperator,
-  asUser,
-  makeForm,
-  makeListing,
-  makeUser,
-  openTestServices,
-  setRole,
-} from "../support/factories.js";
-import { holdLock, waitForBlocked } from "../support/locks.js";
+import { asOperator, asUser } from "../support/factories.js";
+import type { ListingOwner } from "../support/listing-owner.js";
 import { scale } from "../support/rounds.js";
 import { fixedStay } from "../support/stays.js";
 import { openClient } from "./open-test-db.js";
 
-/** Two processes on one database. */
-let services = await openTestServices({ DATABASE_POOL_SIZE: "12" });
-let second = await openTestServices({ DATABASE_URL: services.db.url });
+const core = await openTestCore({ DATABASE_POOL_SIZE: "12" });
+const { services, sql, makeUser, setRole } = core;
 
-let owner: string;
+let owner: ListingOwner;
 let colleague: string;
 let listing: string;
 let other: string;
 
 beforeEach(async () => {
-  [owner, colleague] = [(await makeUser(services)).id, (await makeUser(services)).id];
-  listing = (await makeListing(services, owner)).id;
-  other = (await makeListing(services, owner)).id;
+  owner = await core.makeOwner();
+  colleague = (await makeUser()).id;
+  listing = owner.listingId;
+  other = (await owner.addListing()).id;
 });
-
-const run = (sql: string, ...values: unknown[]) => services.db.pool.query(sql, values);
 
 const SCOPE = `
   SELECT m.user_id, f.created_at, f.id
@@ -39,25 +29,25 @@ const SCOPE = `
 const STORED = "SELECT user_id, created_at, form_id FROM scoped_forms";
 
 /** Fails unless scoped_forms equals the scopes of all users. Returns how many forms each given user sees. */
-async function expectExactScopes(...users: string[]): Promise<number[]> {
-  const { rows } = await run(`SELECT
+async function expectExactScopes(users: string[] = [], on: Pick<typeof core, "sql" | "asUser"> = core) {
+  const rows = await on.sql(`SELECT
     (SELECT count(*)::int FROM (${SCOPE} EXCEPT ${STORED}) x) AS missing,
     (SELECT count(*)::int FROM (${STORED} EXCEPT ${SCOPE}) x) AS stale`);
   expect(rows).toEqual([{ missing: 0, stale: 0 }]);
-  const pages = users.map((user) => asUser(services, user).forms.list({ limit: 100 }));
+  const pages = users.map((user) => on.asUser(user).forms.list({ limit: 100 }));
   return (await Promise.all(pages)).map(({ items }) => items.length);
 }
 
 const addForms = (listingId: string, count: number) =>
-  Promise.all(Array.from({ length: count }, () => makeForm(services, owner, listingId)));
+  Promise.all(Array.from({ length: count }, () => owner.addForm({ listingId })));
 
 test("a form is listed for all owners and writers of its listing, not for readers", async () => {
-  const reader = (await makeUser(services)).id;
-  await setRole(services, listing, colleague, "WRITER");
-  await setRole(services, listing, reader, "READER");
+  const reader = (await makeUser()).id;
+  await setRole(listing, colleague, "WRITER");
+  await setRole(listing, reader, "READER");
   await addForms(listing, 2);
   await addForms(other, 1);
-  expect(await expectExactScopes(owner, colleague, reader)).toEqual([3, 2, 0]);
+  expect(await expectExactScopes([owner.userId, colleague, reader])).toEqual([3, 2, 0]);
 });
 
 test.each([
@@ -69,65 +59,57 @@ test.each([
     4,
     0,
   ],
-])("deleting %s removes the forms from every scope", async (_, sql, ofOwner, ofColleague) => {
-  await setRole(services, listing, colleague, "WRITER");
+])("deleting %s removes the forms from every scope", async (_, statement, ofOwner, ofColleague) => {
+  await setRole(listing, colleague, "WRITER");
   await addForms(listing, 3);
   await addForms(other, 1);
-  await run(sql, listing);
-  expect(await expectExactScopes(owner, colleague)).toEqual([ofOwner, ofColleague]);
+  await sql(statement, listing);
+  expect(await expectExactScopes([owner.userId, colleague])).toEqual([ofOwner, ofColleague]);
 });
 
-describe.each(["read committed", "repeatable read", "serializable"])(
-  "with default_transaction_isolation %s",
-  (level) => {
-    const original = [services, second] as const;
-
-    beforeAll(async () => {
-      const { url } = await createTestDatabase();
-      const database = new URL(url).pathname.slice(1);
-      await run(`ALTER DATABASE "${database}" SET default_transaction_isolation TO '${level}'`);
-      services = await openTestServices({ DATABASE_URL: url, DATABASE_POOL_SIZE: "12" });
-      second = await openTestServices({ DATABASE_URL: url });
-      expect((await run("SHOW default_transaction_isolation")).rows[0]).toEqual({
-        default_transaction_isolation: level,
-      });
+test.each(["read committed", "repeatable read", "serializable"])(
+  "scoped_forms stays exact while memberships and forms change concurrently, with default_transaction_isolation %s",
+  { timeout: 180_000 },
+  async (level) => {
+    const { url } = await createTestDatabase();
+    const database = new URL(url).pathname.slice(1);
+    await sql(`ALTER DATABASE "${database}" SET default_transaction_isolation TO '${level}'`);
+    /** Two processes on one database. */
+    const isolated = await openTestCore({ DATABASE_URL: url, DATABASE_POOL_SIZE: "12" });
+    const { services: first, owner: user } = isolated;
+    const second = await isolated.openProcess();
+    const shown = await isolated.sql("SHOW default_transaction_isolation");
+    expect(shown).toEqual([{ default_transaction_isolation: level }]);
+    const listings = [user.listingId, (await user.addListing()).id] as const;
+    // At READ COMMITTED nothing conflicts: writers wait for each other.
+    const complete = level === "read committed" ? (call: () => Promise<unknown>) => call() : retryUnavailable;
+    const members = await Promise.all(Array.from({ length: 4 }, async () => (await isolated.makeUser()).id));
+    const forms = await Promise.all(Array.from({ length: 4 }, () => user.addForm()));
+    const creating = Array.from({ length: 6 }, async (_, writer) => {
+      const caller = asUser(writer % 2 ? first : second, user.userId).forms;
+      for (let round = 1; round <= 10; round++) {
+        const body = fixedStay(listings[writer % 3 ? 0 : 1], { numberOfGuests: writer * 100 + round });
+        await complete(() => caller.create(body));
+      }
     });
-    afterAll(() => {
-      [services, second] = original;
+    const moving = forms.map(async ({ id }, mover) => {
+      const caller = asUser(mover % 2 ? first : second, user.userId).forms;
+      for (let round = 0; round < scale(8); round++)
+        await complete(() => caller.update({ id, ...fixedStay(listings[round % 2 ? 0 : 1]) }));
     });
-
-    test("scoped_forms stays exact while memberships and forms change concurrently", { timeout: 180_000 }, async () => {
-      // At READ COMMITTED nothing conflicts: writers wait for each other.
-      const complete = level === "read committed" ? (call: () => Promise<unknown>) => call() : retryUnavailable;
-      const members = await Promise.all(Array.from({ length: 4 }, async () => (await makeUser(services)).id));
-      const forms = await addForms(listing, 4);
-      const creating = Array.from({ length: 6 }, async (_, writer) => {
-        const caller = asUser(writer % 2 ? services : second, owner).forms;
-        for (let round = 1; round <= 10; round++) {
-          const body = fixedStay(writer % 3 ? listing : other, { numberOfGuests: writer * 100 + round });
-          await complete(() => caller.create(body));
+    const joining = members.map(async (userId, member) => {
+      const core = asOperator(member % 2 ? first : second).members;
+      for (let round = 0; round < scale(6); round++) {
+        for (const listingId of listings) {
+          const role = round % 3 === 1 ? "READER" : "WRITER";
+          await complete(() => core.set({ listingId, userId, role }));
+          if (round % 3 === 2) await complete(() => core.remove({ listingId, userId }));
         }
-      });
-      const moving = forms.map(async ({ id }, mover) => {
-        const caller = asUser(mover % 2 ? services : second, owner).forms;
-        for (let round = 0; round < scale(8); round++)
-          await complete(() => caller.update({ id, ...fixedStay(round % 2 ? listing : other) }));
-      });
-      const joining = members.map(async (userId, member) => {
-        const core = asOperator(member % 2 ? services : second).members;
-        for (let round = 0; round < scale(6); round++) {
-          for (const listingId of [listing, other]) {
-            const role = round % 3 === 1 ? "READER" : "WRITER";
-            await complete(() => core.set({ listingId, userId, role }));
-            if (round % 3 === 2) await complete(() => core.remove({ listingId, userId }));
-          }
-        }
-      });
-      await Promise.all([...creating, ...moving, ...joining]);
-      await expectExactScopes();
-      const created = await run("SELECT FROM forms WHERE listing_id = ANY($1)", [listing, other]);
-      expect(created.rowCount).toBe(4 + 6 * 10);
+      }
     });
+    await Promise.all([...creating, ...moving, ...joining]);
+    await expectExactScopes([], isolated);
+    expect(await isolated.sql("SELECT FROM forms")).toHaveLength(4 + 6 * 10);
   },
 );
 
@@ -150,7 +132,7 @@ test("at REPEATABLE READ, no form can be written on a listing whose members chan
   for (const role of ["WRITER", "READER", "NONE"] as const) {
     await older.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
     await older.query("SELECT FROM forms");
-    await setRole(services, listing, colleague, role);
+    await setRole(listing, colleague, role);
     await expect(older.query(insert)).rejects.toThrow("could not serialize access");
     await older.query("ROLLBACK; BEGIN ISOLATION LEVEL SERIALIZABLE");
     const change = older.query("UPDATE memberships SET role = 'READER' WHERE listing_id = $1", [listing]);
@@ -162,22 +144,18 @@ test("at REPEATABLE READ, no form can be written on a listing whose members chan
 
 test("a form that leaves a listing does not enter the scope of a user who joins the listing concurrently", async () => {
   const [form] = await addForms(listing, 1);
-  const mover = await holdLock(services, "UPDATE forms SET listing_id = $1 WHERE id = $2", [other, form?.id]);
-  const joined = setRole(services, listing, colleague, "WRITER");
-  await waitForBlocked(services, 1);
+  const mover = await core.holdLock("UPDATE forms SET listing_id = $1 WHERE id = $2", [other, form?.id]);
+  const joined = setRole(listing, colleague, "WRITER");
+  await core.waitForBlocked(1);
   await mover.commit();
   await joined;
-  expect(await expectExactScopes(owner, colleague)).toEqual([1, 0]);
+  expect(await expectExactScopes([owner.userId, colleague])).toEqual([1, 0]);
 });
 
 test("removing a member who is creating forms does not deadlock", { timeout: 180_000 }, async () => {
   // Shorter than deadlock_timeout (1 s), so a deadlock shows up as a lock timeout.
-  const shortTimeouts = await openTestServices({
-    DATABASE_URL: services.db.url,
-    DATABASE_LOCK_TIMEOUT_MS: "900",
-    DATABASE_POOL_SIZE: "12",
-  });
-  await setRole(services, listing, colleague, "WRITER");
+  const shortTimeouts = await core.openProcess({ DATABASE_LOCK_TIMEOUT_MS: "900", DATABASE_POOL_SIZE: "12" });
+  await setRole(listing, colleague, "WRITER");
   let isRemoving = true;
   const writers = Array.from({ length: 6 }, async (_, writer) => {
     const { forms } = asUser(shortTimeouts, colleague);
@@ -211,15 +189,14 @@ test("the id of a form, and the user and the listing of a membership cannot chan
     ["UPDATE memberships SET user_id = gen_random_uuid() WHERE listing_id = $1", "keeps its user"],
     ["UPDATE memberships SET listing_id = gen_random_uuid() WHERE listing_id = $1", "keeps its user"],
   ] as const) {
-    await expect(run(change, listing)).rejects.toThrow(message);
+    await expect(sql(change, listing)).rejects.toThrow(message);
   }
-  expect(await expectExactScopes(owner, colleague)).toEqual([1, 0]);
+  expect(await expectExactScopes([owner.userId, colleague])).toEqual([1, 0]);
 });
 
 test.each(["memberships", "forms"])("truncating %s empties scoped_forms", async (table) => {
-  const { services: own, owner: user } = await openTestCore();
-  await user.addForm();
-  expect((await user.forms.list({})).items).toHaveLength(1);
-  await own.db.pool.query(`TRUNCATE ${table} CASCADE`);
-  expect((await own.db.pool.query("SELECT FROM scoped_forms")).rowCount).toBe(0);
+  await owner.addForm();
+  expect((await owner.forms.list({})).items).toHaveLength(1);
+  await sql(`TRUNCATE ${table} CASCADE`);
+  expect(await sql("SELECT FROM scoped_forms")).toEqual([]);
 });

@@ -1,14 +1,40 @@
-import { asOperator, openTestServices } from "./factories.js";
+import type { Services } from "../../server/access/context.js";
+import {
+  asKey,
+  asOperator,
+  asUser,
+  listNotifications,
+  makeKey,
+  makeUser,
+  openTestServices,
+  setRole,
+} from "./factories.js";
 import { makeListingOwner } from "./listing-owner.js";
 import { holdLock, waitForBlocked } from "./locks.js";
 
-/** Opens the core, by default on a new database, with a user who owns a listing. `env` overrides settings. */
+/**
+ * Opens the core, by default on a new database, with a user who owns a listing, and with the helpers that act on it.
+ * `env` overrides settings.
+ */
 export async function openTestCore(env: Record<string, string> = {}) {
   const services = await openTestServices(env);
+  const onServices =
+    <Args extends unknown[], Result>(helper: (services: Services, ...args: Args) => Result) =>
+    (...args: Args) =>
+      helper(services, ...args);
   return {
     services,
     owner: await makeListingOwner(services),
     operator: asOperator(services),
+    makeOwner: onServices(makeListingOwner),
+    makeUser: onServices(makeUser),
+    makeKey: onServices(makeKey),
+    setRole: onServices(setRole),
+    asUser: onServices(asUser),
+    asKey: onServices(asKey),
+    listUnsent: onServices(listNotifications),
+    holdLock: onServices(holdLock),
+    waitForBlocked: onServices(waitForBlocked),
     /** Runs SQL outside the service, and returns the rows. */
     sql: async (text: string, ...values: unknown[]) => (await services.db.pool.query(text, values)).rows,
     /** Opens the core on the same database, as another process. */

@@ -59,11 +59,11 @@ export const asKey = (services: Services, key: TestKey, options?: CallOptions): 
 export const asOperator = (services: Services, options?: CallOptions): Caller =>
   createCaller(services, { kind: "operator" }, options);
 
-/** Returns the principal that a request with this key has. */
-/** The unsent notifications, at most 100. */
+/** Returns the unsent notifications, at most 100. */
 export const listNotifications = async (services: Services) =>
   (await asOperator(services).notifications.list({ limit: 100 })).items;
 
+/** Returns the principal that a request with this key has. */
 export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
   kind: "key",
   keyId: id,
@@ -152,14 +152,8 @@ export async function createFormWithOutcome(
   return { form, replayed: context.outcome.replayed };
 }
 
-/** Everything about an error that a client can see. */
-export type CaughtServiceError = Pick<
-  ServiceError,
-  "serviceCode" | "status" | "message" | "errors" | "retryAfter" | "code"
->;
-
-/** Returns the ServiceError of a call. Throws if the call succeeds or fails with another error. */
-export async function catchServiceError(call: Promise<unknown>): Promise<CaughtServiceError> {
+/** Returns all that a client can see of the ServiceError of a call. Throws if it succeeds or fails with another error. */
+export async function catchServiceError(call: Promise<unknown>) {
   const outcome = await call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),

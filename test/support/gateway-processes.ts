@@ -1,24 +1,18 @@
-import type { Services } from "../../server/access/context.js";
-import type { Listing } from "../../server/listings/schema.js";
-import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET, type TestKey } from "./factories.js";
+import { makeKey, makeListing, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
 import { type RunningProcess, spawnCli } from "./processes.js";
 
-/** A key holder with a listing and a key, and the environment of the gateway processes that serve them. */
-export interface Fixture {
-  services: Services;
-  userId: string;
-  listing: Listing;
-  key: TestKey;
-  env: Record<string, string>;
-}
+export type Fixture = Awaited<ReturnType<typeof makeFixture>>;
 
-/** `databaseUrl` is by default that of a new database. `settings` overrides variables of `env`. */
-export async function makeFixture(databaseUrl?: string, settings: Record<string, string> = {}): Promise<Fixture> {
+/**
+ * Makes a key holder with a listing and a key, and the environment of the gateway processes that serve them. `databaseUrl`
+ * is by default that of a new database. `settings` overrides variables of `env`.
+ */
+export async function makeFixture(databaseUrl?: string, settings: Record<string, string> = {}) {
   const services = await openTestServices(databaseUrl ? { DATABASE_URL: databaseUrl } : {});
   const { id: userId } = await makeUser(services);
   const listing = await makeListing(services, userId);
   const key = await makeKey(services, userId);
-  const env = {
+  const env: Record<string, string> = {
     DATABASE_URL: services.db.url,
     DATABASE_POOL_SIZE: "5",
     APP_SECRETS: TEST_SECRET,

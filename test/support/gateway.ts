@@ -1,4 +1,4 @@
-import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request as sendHttp } from "node:http";
+import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { type Logger, pino } from "pino";
 import { expect } from "vitest";
 import { type Gateway, startGateway } from "../../gateway/service/start.js";
@@ -8,6 +8,7 @@ import type { FieldError } from "../../server/errors.js";
 import { afterFile } from "./after-file.js";
 import { createTestDatabase, LONG_DATABASE_TIMEOUTS } from "./database.js";
 import { makeKey, makeUser, openTestServices, TEST_SECRET } from "./factories.js";
+import { exchange } from "./http-client.js";
 import { UUID } from "./public-fields.js";
 import { RawConnection } from "./raw-connection.js";
 import { type HttpResponse, parseJson } from "./response.js";
@@ -137,7 +138,7 @@ export class TestGateway {
 
   async countRows(table: string): Promise<number> {
     const { pool } = (await this.services()).db;
-    return (await pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${table}`)).rows[0]?.n ?? 0;
+    return (await pool.query(`SELECT count(*)::int AS n FROM ${table}`)).rows[0].n;
   }
 
   /** Fails the test on `stop` if a log line contains this. */
@@ -158,35 +159,10 @@ export class TestGateway {
       }
       if (value.length > 0 || typeof value === "string") headers[name] = typeof value === "string" ? value : [...value];
     }
-    const response = await new Promise<HttpResponse>((resolve, reject) => {
-      const outgoing = sendHttp(
-        { host: "127.0.0.1", port: this.port, agent: this.#agent, method, path, headers },
-        (incoming) => {
-          const chunks: Buffer[] = [];
-          incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
-          incoming.once("error", reject);
-          incoming.once("end", () => {
-            const text = Buffer.concat(chunks).toString();
-            const { statusCode = 0 } = incoming;
-            resolve({
-              status: statusCode,
-              headers: joinRepeatedHeaders(incoming.headers),
-              text,
-              json: parseJson(text),
-            });
-          });
-        },
-      );
-      outgoing.setTimeout(15_000, () => outgoing.destroy(new Error(`no response to ${method} ${path}`)));
-      outgoing.once("error", reject);
-      if (chunked && bytes !== undefined) {
-        // Two writes, so at least two chunks.
-        const bodyBytes = Buffer.from(bytes as string);
-        const middle = Math.ceil(bodyBytes.length / 2);
-        outgoing.write(bodyBytes.subarray(0, middle));
-        outgoing.end(bodyBytes.subarray(middle));
-      } else outgoing.end(bytes);
-    });
+    const parts = bytes === undefined ? [] : chunked ? halve(Buffer.from(bytes as string)) : [bytes];
+    const target = { host: "127.0.0.1", port: this.port, agent: this.#agent, method, path, headers };
+    const { status, headers: received, text } = await exchange(target, parts, 15_000);
+    const response = { status, headers: joinRepeatedHeaders(received), text, json: parseJson(text) };
     this.checkResponse(response, method, path);
     return response;
   }
@@ -255,6 +231,12 @@ export class TestGateway {
     await expect.poll(() => find().some(({ msg }) => msg === "request")).toBe(true);
     return find();
   }
+}
+
+/** Two parts, so that a chunked body has at least two chunks. */
+function halve(bytes: Buffer): Buffer[] {
+  const middle = Math.ceil(bytes.length / 2);
+  return [bytes.subarray(0, middle), bytes.subarray(middle)];
 }
 
 const joinRepeatedHeaders = (headers: IncomingHttpHeaders): Record<string, string> =>

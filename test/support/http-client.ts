@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Agent, type IncomingHttpHeaders, request as sendHttp } from "node:http";
+import { Agent, type RequestOptions as HttpOptions, type IncomingHttpHeaders, request as sendHttp } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { countValues } from "./statistics.js";
@@ -23,60 +23,54 @@ export interface RequestOptions {
   ignoredField?: string;
 }
 
-const ORIGIN = /^https?:\/\/[^/]+/;
+/**
+ * Sends a request with the parts of its body, and reads the whole response. Rejects if the connection breaks, or if there
+ * is no response in time.
+ */
+export function exchange(options: HttpOptions, parts: readonly (string | Buffer)[], timeoutMs: number) {
+  return new Promise<{ status: number; headers: IncomingHttpHeaders; text: string }>((resolve, reject) => {
+    const outgoing = sendHttp(options, (incoming) => {
+      const { statusCode: status = 0, headers } = incoming;
+      let text = "";
+      incoming.setEncoding("utf8").on("data", (chunk) => {
+        text += chunk;
+      });
+      incoming.once("error", reject);
+      incoming.once("end", () => resolve({ status, headers, text }));
+    });
+    const fail = () =>
+      outgoing.destroy(new Error(`no response to ${options.method} ${options.path} in ${timeoutMs} ms`));
+    outgoing.setTimeout(timeoutMs, fail);
+    outgoing.once("error", reject);
+    for (const part of parts) outgoing.write(part);
+    outgoing.end();
+  });
+}
 
 /**
  * Sends one request. Rejects if the connection breaks (`isBrokenConnection`), if there is no response in 20 s, or if the
  * response does not match the OpenAPI document.
  */
-export function sendRequest(
+export async function sendRequest(
   url: string,
   key: string | undefined,
-  options: RequestOptions = {},
+  { method = "GET", body, headers, agent, ignoredField }: RequestOptions = {},
 ): Promise<TimedResponse> {
-  const { method = "GET", body, headers = {}, agent } = options;
+  const { hostname, port, pathname, search } = new URL(url);
   const text = body === undefined ? undefined : JSON.stringify(body);
-  return new Promise((resolve, reject) => {
-    const sentAt = performance.now();
-    const outgoing = sendHttp(
-      url,
-      {
-        method,
-        ...(agent && { agent }),
-        headers: {
-          ...(key !== undefined && { Authorization: `Bearer ${key}` }),
-          ...(text !== undefined && {
-            "Content-Type": "application/json",
-            "Content-Length": Buffer.byteLength(text),
-          }),
-          ...headers,
-        },
-      },
-      (incoming) => {
-        let received = "";
-        incoming.setEncoding("utf8").on("data", (chunk) => {
-          received += chunk;
-        });
-        incoming.once("error", reject);
-        incoming.once("end", () => {
-          const { statusCode: status = 0, headers } = incoming;
-          const receivedAt = performance.now();
-          try {
-            const json = received ? JSON.parse(received, ignoring(options.ignoredField)) : undefined;
-            if (new URL(url).pathname.startsWith("/v1")) {
-              validateResponse(method, url.replace(ORIGIN, ""), status, headers, json);
-            }
-            resolve({ status, headers, json, sentAt, receivedAt });
-          } catch (error) {
-            reject(error);
-          }
-        });
-      },
-    );
-    outgoing.setTimeout(20_000, () => outgoing.destroy(new Error("no response in 20 s")));
-    outgoing.once("error", reject);
-    outgoing.end(text);
-  });
+  const sent = {
+    ...(key !== undefined && { Authorization: `Bearer ${key}` }),
+    ...(text !== undefined && { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) }),
+    ...headers,
+  };
+  const path = pathname + search;
+  const options = { hostname, port, path, method, headers: sent, ...(agent && { agent }) };
+  const sentAt = performance.now();
+  const response = await exchange(options, text === undefined ? [] : [text], 20_000);
+  const receivedAt = performance.now();
+  const json = response.text ? JSON.parse(response.text, ignoring(ignoredField)) : undefined;
+  if (pathname.startsWith("/v1")) validateResponse(method, path, response.status, response.headers, json);
+  return { status: response.status, headers: response.headers, json, sentAt, receivedAt };
 }
 
 /** A reviver for JSON.parse that removes a field. */
@@ -147,12 +141,8 @@ export async function createWithRetries(
 ): Promise<{ form: FormV1; attempts: number }> {
   const headers = { "Idempotency-Key": randomUUID() };
   for (let attempts = 1; ; attempts++) {
-    const response = await sendRequest(`${url}/v1/forms`, key, {
-      method: "POST",
-      body,
-      headers,
-      agent,
-    }).catch(ignoreBrokenConnection);
+    const create = sendRequest(`${url}/v1/forms`, key, { method: "POST", body, headers, agent });
+    const response = await create.catch(ignoreBrokenConnection);
     if (response?.status === 201) return { form: response.json as FormV1, attempts };
     if (attempts === 50) throw new Error(`no create in 50 attempts: ${response?.status}`);
     await sleep(100);

@@ -1,64 +1,37 @@
 import type { Principal, Services } from "../../server/access/context.js";
-import type { Caller } from "../../server/caller.js";
-import type { FormBody, FormV1 } from "../../server/forms/schema.js";
-import type { Listing } from "../../server/listings/schema.js";
+import type { FormBody } from "../../server/forms/schema.js";
 import { asUser, createFormWithOutcome, makeForm, makeListing, makeUser } from "./factories.js";
 import { fixedStay } from "./stays.js";
 
-/** Number of rows per table that belong to the owner or to forms on their listings. */
-export interface RowCounts {
-  forms: number;
-  creations: number;
-  keys: number;
-  notifications: number;
-  audit: number;
-}
-
-export const NO_ROWS: RowCounts = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
+/** Number of rows per table that belong to an owner or to forms on their listings. */
+export const NO_ROWS = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
 /** After one create of `body`, without an Idempotency-Key. */
-export const ONE_FORM: RowCounts = { forms: 1, creations: 1, keys: 0, notifications: 1, audit: 1 };
+export const ONE_FORM: typeof NO_ROWS = { forms: 1, creations: 1, keys: 0, notifications: 1, audit: 1 };
 
-export interface ListingOwner {
-  userId: string;
-  principal: Principal;
-  listingId: string;
-  /** A valid body for the listing, with a guest email. */
-  body: FormBody;
-  /** Creates a form as this user, by default on the services given to `makeListingOwner`. */
-  create(
-    body: FormBody,
-    idempotencyKey?: string,
-    on?: Services,
-  ): Promise<Awaited<ReturnType<typeof createFormWithOutcome>>>;
-  /** The procedures of forms, called as this user. */
-  forms: Caller["forms"];
-  /** Creates a form on the listing. The dates are unique by default, so it is never a replay. */
-  addForm(overrides?: Partial<FormBody>): Promise<FormV1>;
-  /** Creates another listing of this user. */
-  addListing(overrides?: Parameters<typeof makeListing>[2]): Promise<Listing>;
-  countRows(): Promise<RowCounts>;
-}
+export type ListingOwner = Awaited<ReturnType<typeof makeListingOwner>>;
 
 /** Creates a user with a listing. `listing` overrides its fields. */
-export async function makeListingOwner(
-  services: Services,
-  listing: Parameters<typeof makeListing>[2] = {},
-): Promise<ListingOwner> {
+export async function makeListingOwner(services: Services, listing: Parameters<typeof makeListing>[2] = {}) {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId, listing);
-  const principal = { kind: "user", userId } as const;
+  const principal: Principal = { kind: "user", userId };
   return {
     userId,
     principal,
     listingId,
+    /** A valid body for the listing, with a guest email. */
     body: fixedStay(listingId, { guestEmail: "guest@example.com" }),
-    create: (body, idempotencyKey, on = services) => createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    /** Creates a form as this user, by default on the services given to `makeListingOwner`. */
+    create: (body: FormBody, idempotencyKey?: string, on = services) =>
+      createFormWithOutcome(on, principal, body, { idempotencyKey }),
+    /** The procedures of forms, called as this user. */
     forms: asUser(services, userId).forms,
-    addForm: (overrides) => makeForm(services, userId, listingId, overrides),
-    addListing: (overrides) => makeListing(services, userId, overrides),
-    async countRows() {
-      const { rows } = await services.db.pool.query<RowCounts>(ROW_COUNTS, [userId]);
-      return rows[0] as RowCounts;
+    /** Creates a form on the listing. The dates are unique by default, so it is never a replay. */
+    addForm: (overrides?: Partial<FormBody>) => makeForm(services, userId, listingId, overrides),
+    /** Creates another listing of this user. */
+    addListing: (overrides?: typeof listing) => makeListing(services, userId, overrides),
+    async countRows(): Promise<typeof NO_ROWS> {
+      return (await services.db.pool.query(ROW_COUNTS, [userId])).rows[0];
     },
   };
 }

@@ -3,9 +3,10 @@ import { expect, onTestFinished } from "vitest";
 import type { Services } from "../../server/access/context.js";
 
 /** Runs a statement in a transaction on another connection, which holds its locks until the transaction or the test ends. */
-export async function holdLock({ db }: Pick<Services, "db">, sql: string, values: unknown[] = []) {
+export async function holdLock({ db }: { db: { url: string } }, sql: string, values: unknown[] = []) {
   // The role may have a timeout of its own, behind PgBouncer.
-  const client = new pg.Client({ connectionString: db.url, idle_in_transaction_session_timeout: 60_000 });
+  const timeout = { idle_in_transaction_session_timeout: 60_000 };
+  const client = new pg.Client({ connectionString: db.url, application_name: "test", ...timeout });
   await client.connect();
   onTestFinished(() => client.end());
   await client.query("BEGIN");

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from "node:net";
+import { buffer } from "node:stream/consumers";
 import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { onTestFinished } from "vitest";
@@ -23,21 +24,7 @@ interface SmtpError {
   text: string;
 }
 
-export interface MailServer {
-  port: number;
-  /** smtp:// URL. */
-  url: string;
-  received: ReceivedMessage[];
-  /** Errors for the next RCPT commands, one each. Recipients are accepted when none is left. */
-  rcptErrors: SmtpError[];
-  /** The same for the next DATA commands. */
-  dataErrors: SmtpError[];
-  /** Number of RCPT commands received. */
-  readonly rcptCount: number;
-  /** Delays replies to RCPT until `releaseRcpt` or the returned function is called. */
-  holdRcpt(): () => void;
-  releaseRcpt(): void;
-}
+export type MailServer = Awaited<ReturnType<typeof startMailServer>>;
 
 export const recipientsOf = ({ received }: MailServer) => received.flatMap(({ to }) => to);
 
@@ -51,18 +38,13 @@ export async function openMailServer(options: SMTPServerOptions = {}): Promise<M
 }
 
 /** Starts a mail server that the caller must close. */
-export async function startMailServer(
-  options: SMTPServerOptions = {},
-): Promise<MailServer & { close(): Promise<void> }> {
-  const mailServer = {
-    received: [],
-    rcptErrors: [],
-    dataErrors: [],
-    rcptCount: 0,
-  } as unknown as MailServer & {
-    rcptCount: number;
-  };
+export async function startMailServer(options: SMTPServerOptions = {}) {
+  const received: ReceivedMessage[] = [];
+  const rcptErrors: SmtpError[] = [];
+  const dataErrors: SmtpError[] = [];
+  let rcptCount = 0;
   let rcptGate = Promise.resolve();
+  let release = () => {};
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: options.key ? [] : ["STARTTLS"],
@@ -70,37 +52,39 @@ export async function startMailServer(
     // Do not wait for connections that are still held when the test ends.
     closeTimeout: 100,
     onRcptTo: async (_, __, done) => {
-      mailServer.rcptCount += 1;
+      rcptCount += 1;
       await rcptGate;
-      const smtpError = mailServer.rcptErrors.shift();
+      const smtpError = rcptErrors.shift();
       done(smtpError && toError(smtpError));
     },
-    onData: (stream, { envelope, secure }, done) => {
-      const chunks: Buffer[] = [];
-      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-      stream.on("end", async () => {
-        const smtpError = mailServer.dataErrors.shift();
-        if (smtpError) return done(toError(smtpError));
-        const { mailFrom, rcptTo } = envelope;
-        mailServer.received.push({
-          from: mailFrom ? mailFrom.address : "",
-          to: rcptTo.map(({ address }) => address),
-          secure,
-          at: performance.now(),
-          mail: await PostalMime.parse(Buffer.concat(chunks)),
-        });
-        return done();
-      });
+    onData: async (stream, { envelope: { mailFrom, rcptTo }, secure }, done) => {
+      const bytes = await buffer(stream);
+      const smtpError = dataErrors.shift();
+      if (smtpError) return done(toError(smtpError));
+      const from = mailFrom ? mailFrom.address : "";
+      const to = rcptTo.map(({ address }) => address);
+      received.push({ from, to, secure, at: performance.now(), mail: await PostalMime.parse(bytes) });
+      return done();
     },
     ...options,
   });
   // Errors of a client that rejects the certificate or is killed are expected.
   server.on("error", () => {});
   const port = await listenLocally(server.server);
-  let release = () => {};
-  return Object.assign(mailServer, {
+  return {
     port,
+    /** smtp:// URL. */
     url: `smtp://127.0.0.1:${port}`,
+    received,
+    /** Errors for the next RCPT commands, one each. Recipients are accepted when none is left. */
+    rcptErrors,
+    /** The same for the next DATA commands. */
+    dataErrors,
+    /** Number of RCPT commands received. */
+    get rcptCount() {
+      return rcptCount;
+    },
+    /** Delays replies to RCPT until `releaseRcpt` or the returned function is called. */
     holdRcpt() {
       const releaseEarlier = release;
       let open = () => {};
@@ -118,7 +102,7 @@ export async function startMailServer(
       release();
       await new Promise<void>((resolve) => server.close(resolve));
     },
-  });
+  };
 }
 
 /** Starts a server that handles its connections with `serve`. Returns its smtp:// URL. */

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "./after-file.js";
 import { TEST_SECRET } from "./factories.js";
@@ -57,17 +58,14 @@ export class RunningProcess {
   readonly done: Promise<ProcessResult>;
   hasExited = false;
   private readonly child: ChildProcess;
-  private readonly listeners = new Set<() => void>();
 
   constructor(child: ChildProcess) {
     this.child = child;
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.stdout += text;
-      this.notifyListeners();
     });
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.stderr += text;
-      this.notifyListeners();
     });
     this.done = new Promise((resolve, reject) => {
       child.once("error", (error) => {
@@ -77,7 +75,6 @@ export class RunningProcess {
       child.once("close", (code, signal) => {
         this.hasExited = true;
         resolve({ stdout: this.stdout, stderr: this.stderr, code, signal });
-        this.notifyListeners();
       });
     });
     this.done.catch(() => {});
@@ -88,31 +85,19 @@ export class RunningProcess {
   }
 
   /** Returns the first line of either stream that matches. Rejects with the output on exit or timeout. */
-  waitForLine(pattern: RegExp, timeoutMs = 45_000): Promise<RegExpExecArray> {
-    return new Promise((resolve, reject) => {
-      const cleanUp = () => {
-        this.listeners.delete(findMatch);
-        clearTimeout(timer);
-      };
-      const fail = (why: string) => {
-        cleanUp();
-        reject(new Error(`${why} before a line matching ${pattern}:\n${this.stdout}\n${this.stderr}`));
-      };
-      const findMatch = () => {
-        for (const line of [...completeLines(this.stdout), ...completeLines(this.stderr)]) {
-          const match = new RegExp(pattern.source, pattern.flags.replace("g", "")).exec(line);
-          if (match) {
-            cleanUp();
-            resolve(match);
-            return;
-          }
-        }
-        if (this.hasExited) fail("The process exited");
-      };
-      const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs);
-      this.listeners.add(findMatch);
-      findMatch();
-    });
+  async waitForLine(pattern: RegExp, timeoutMs = 45_000): Promise<RegExpExecArray> {
+    const anyLine = new RegExp(pattern.source, pattern.flags.replace("g", ""));
+    for (const began = performance.now(); ; await sleep(10)) {
+      // Read first, because the output may grow until the exit.
+      const { hasExited } = this;
+      for (const line of [...completeLines(this.stdout), ...completeLines(this.stderr)]) {
+        const match = anyLine.exec(line);
+        if (match) return match;
+      }
+      const why = hasExited ? "The process exited" : `${timeoutMs} ms passed`;
+      if (hasExited || performance.now() - began > timeoutMs)
+        throw new Error(`${why} before a line matching ${pattern}:\n${this.stdout}\n${this.stderr}`);
+    }
   }
 
   /** Sends the signal and waits for the exit. */
@@ -127,10 +112,6 @@ export class RunningProcess {
     const timer = setTimeout(() => this.child.kill("SIGKILL"), timeoutMs);
     await this.stop().catch(() => {});
     clearTimeout(timer);
-  }
-
-  private notifyListeners(): void {
-    for (const listener of [...this.listeners]) listener();
   }
 }
 

@@ -1,30 +1,26 @@
 import { Agent } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
-import { watchCommits } from "./commit-stalls.js";
-import { durationsOf, startConstantRateLoad } from "./constant-rate-load.js";
+import { durationsOf, type Span, startConstantRateLoad } from "./constant-rate-load.js";
 import { makeForm, makeKey, makeListing, makeUser } from "./factories.js";
 import { type RequestOptions, sendRequest, type TimedResponse } from "./http-client.js";
 import { countValues, quantile } from "./statistics.js";
 import { uniqueStay } from "./stays.js";
 
-/** A key holder with one listing. */
-export interface Tenant {
-  userId: string;
-  listingId: string;
-  key: string;
-  /** Sends a request with the tenant's key; connections are kept open. */
-  send(url: string, path: string, options?: RequestOptions): Promise<TimedResponse>;
-  /** Creates a form that equals no other. */
-  create(url: string): Promise<TimedResponse>;
-}
+export type Tenant = Awaited<ReturnType<typeof makeTenant>>;
 
-export async function makeTenant(services: Services): Promise<Tenant> {
+/** Makes a key holder with one listing. */
+export async function makeTenant(services: Services) {
   const { id: userId } = await makeUser(services);
   const { id: listingId } = await makeListing(services, userId);
   const { key } = await makeKey(services, userId);
   const agent = new Agent({ keepAlive: true });
-  const send: Tenant["send"] = (url, path, options) => sendRequest(`${url}${path}`, key, { agent, ...options });
+  /** Sends a request with the tenant's key; connections are kept open. */
+  const send = (url: string, path: string, options?: RequestOptions) =>
+    sendRequest(`${url}${path}`, key, { agent, ...options });
+  /** Creates a form that equals no other. */
   const create = (url: string) => send(url, "/v1/forms", { method: "POST", body: uniqueStay(listingId) });
   return { userId, listingId, key, send, create };
 }
@@ -44,6 +40,43 @@ export async function warmUp(url: string, tenants: readonly Tenant[]): Promise<v
     tenant.send(url, "/readyz"),
   ];
   for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(tenants.flatMap(round));
+}
+
+const STALL_MS = 50;
+const MAX_STALLED_SHARE = 0.2;
+
+/**
+ * Commits again and again what touches no table, so that it waits for nothing but Postgres' log, its standby, and this
+ * process. `stop` returns which requests were not under way while such a commit took more than 50 ms: a disk or machine
+ * that pauses delays everybody, whatever the service does. Fails if that was more than a fifth of the time.
+ */
+async function watchCommits(databaseUrl: string) {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const began = performance.now();
+  const stalls: Span[] = [];
+  let isStopped = false;
+  const running = (async () => {
+    while (!isStopped) {
+      const from = performance.now();
+      await client.query("SELECT pg_logical_emit_message(true, 'test', '')");
+      const to = performance.now();
+      if (to - from > STALL_MS) stalls.push({ from, to });
+      await sleep(10);
+    }
+  })();
+  return {
+    async stop(): Promise<(request: Span) => boolean> {
+      isStopped = true;
+      await running;
+      await client.end();
+      const stalledMs = durationsOf(stalls).reduce((total, ms) => total + ms, 0);
+      if (stalledMs > 0) console.info(`${stalls.length} commits of no table took ${stalledMs.toFixed()} ms`);
+      const share = stalledMs / (performance.now() - began);
+      expect(share, "share of the time in which Postgres stalled").toBeLessThan(MAX_STALLED_SHARE);
+      return (request) => !stalls.some(({ from, to }) => request.from < to && from < request.to);
+    },
+  };
 }
 
 /** Requests per second of each kind that a neighbor sends. */
