@@ -74,8 +74,9 @@ async function removeLeftoverFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const folder = join(tmpdir(), name);
     if (!name.startsWith(DATA_FOLDER_PREFIX)) continue;
-    const { mtimeMs } = await stat(folder);
-    if (mtimeMs > Date.now() - FOLDER_IDLE_MS) continue;
+    // Another run may just have removed it.
+    const found = await stat(folder).catch(() => undefined);
+    if (!found || found.mtimeMs > Date.now() - FOLDER_IDLE_MS) continue;
     // Fails if the folder is in use.
     await removeEmbedded(folder).catch(() => {});
   }
