@@ -56,8 +56,10 @@ test("a form is listed for all owners and writers of its listing, not for reader
   await setRole(services, listing, colleague, "WRITER");
   await setRole(services, listing, reader, "READER");
   await addForms(listing, 2);
-  await addForms(other, 1);
+  const [{ id } = { id: "" }] = await addForms(other, 1);
   expect(await expectExactScopes(owner, colleague, reader)).toEqual([3, 2, 0]);
+  await asUser(services, owner).forms.update({ id, ...fixedStay(listing) });
+  expect(await expectExactScopes(owner, colleague, reader), "also if it is moved there").toEqual([3, 3, 0]);
 });
 
 test.each([
