@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Deadline } from "../../gateway/http/deadline.js";
 import { holdLock } from "../support/locks.js";
 import { errorCodeOf } from "../support/response.js";
 import { uniqueStay } from "../support/stays.js";
@@ -34,6 +35,22 @@ test("a request that waits for a connection and then for a lock gets 503 within 
     expect([retry.status, retry.headers["idempotent-replayed"]]).toEqual([201, undefined]);
   }
   expect(await gateway.countRows("forms")).toBe(2);
+});
+
+test("the deadline covers the time before and after the body together", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const onTimeout = vi.fn();
+  const deadline = new Deadline(1_000, onTimeout);
+  deadline.start();
+  vi.advanceTimersByTime(600);
+  deadline.pause();
+  vi.advanceTimersByTime(5_000);
+  deadline.start();
+  vi.advanceTimersByTime(399);
+  expect(onTimeout).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onTimeout).toHaveBeenCalledOnce();
 });
 
 test("the time a client takes to send the body does not count toward the deadline", async () => {

@@ -28,13 +28,14 @@ describe("withOptions and a key per call", () => {
 
   test("withOptions overrides options and merges headers and fetchOptions, and neither overrides what the SDK sets", async () => {
     const { fetch, sent } = recordingFetch();
-    const headers = { "X-App": "one", "X-Team": "blue" };
+    const headers = { "X-App": "one", "X-Team": "blue", Authorization: "Bearer other", Accept: "text/html" };
     const client = context.client({ headers, fetchOptions: { a: 1, b: 1 } });
     const other = client.withOptions({ fetch, headers: { "x-app": "two" }, fetchOptions: { b: 2 } });
     const overriding = JSON.parse('{"dispatcher":"two","redirect":"follow","method":"DELETE","headers":{}}');
     await other.forms.list({}, { fetchOptions: overriding });
     const merged = { "x-app": "two", "x-team": "blue", authorization: `Bearer ${context.readWrite}` };
-    const set = { redirect: "manual", method: "GET", headers: expect.objectContaining(merged) };
+    const own = { ...merged, accept: "application/json" };
+    const set = { redirect: "manual", method: "GET", headers: expect.objectContaining(own) };
     expect(sent).toEqual([expect.objectContaining({ a: 1, b: 2, dispatcher: "two", ...set })]);
   });
 

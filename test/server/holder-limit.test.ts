@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestCore } from "../support/core.js";
 import { asUser, catchServiceError, makeForm } from "../support/factories.js";
 
@@ -155,12 +155,16 @@ test("a request whose deadline passes while it waits is not executed", async () 
   const deadline = new AbortController();
   const { forms } = asUser(services, owner.userId, { signal: deadline.signal });
   const before = await owner.countRows();
-  let stopped: Promise<void> | undefined;
+  const query = vi.spyOn(services.db, "query");
+  onTestFinished(() => query.mockRestore());
+  let stopped: Promise<void>[] = [];
   await whileBlocked(PER_HOLDER, async () => {
-    stopped = expect(forms.create({ ...owner.body, numberOfGuests: 7 })).rejects.toMatchObject({ status: 500 });
-    await expect.poll(() => services.holderLimit.waiting).toBe(1);
+    const requests = [forms.create({ ...owner.body, numberOfGuests: 7 }), forms.list({})];
+    stopped = requests.map((request) => expect(request).rejects.toMatchObject({ status: 500 }));
+    await expect.poll(() => services.holderLimit.waiting).toBe(2);
     deadline.abort();
   });
-  await stopped;
+  await Promise.all(stopped);
   expect((await owner.countRows()).forms).toBe(before.forms + PER_HOLDER);
+  expect(query.mock.calls.map(([name]) => name)).not.toContain("forms");
 });

@@ -146,6 +146,20 @@ describe("the worker deletes", () => {
     expect((await owner.create(other, "replay")).replayed, "counts as never used").toBe(false);
   });
 
+  test("in the last hour of IDEMPOTENCY_KEY_RETENTION_DAYS a new key is a replay too, because clocks may differ", async () => {
+    const hour = 3_600_000;
+    for (const [hoursLeft, replayed] of [
+      [2, false],
+      [0.5, true],
+    ] as const) {
+      const checkOutDate = new Date(Date.now() - (90 * 24 - hoursLeft) * hour).toISOString();
+      const body = { ...owner.body, checkInDate: PAST, checkOutDate };
+      await owner.create(body, `first, ${hoursLeft} h`);
+      await run("UPDATE forms SET status = 'CHECKED_OUT'");
+      expect((await owner.create(body, `second, ${hoursLeft} h`)).replayed).toBe(replayed);
+    }
+  });
+
   test("nothing from a table whose retention is 0", async () => {
     await insertOld({ count: 3, days: 30_000 });
     const before = await countRows();

@@ -106,29 +106,30 @@ describe("secrets.reencrypt", () => {
 
   test("leaves creates whose address was changed or erased, which are counted until their stay ends, and replayed with the old secret", async () => {
     const [changed, erased] = [await create(), await create(stay("erased@example.com"))];
-    const over = await create();
+    const [over, shortened] = [await create(), await create()];
     await update(changed, { ...changed.body, guestEmail: "other@example.com" });
     await update(over, { ...over.body, guestEmail: "other@example.com" });
+    await update(shortened, { ...shortened.body, guestEmail: "other@example.com" });
     await asOperator(services).people.erase({ email: "erased@example.com" });
-    await sql(
-      "UPDATE forms SET check_in_date = '2020-01-01', check_out_date = '2020-01-02' WHERE id = $1",
+    await sql("UPDATE forms SET check_in_date = '2020-01-01', check_out_date = '2020-01-02' WHERE id = ANY($1)", [
       over.form.id,
-    );
+      shortened.form.id,
+    ]);
     await sql(
       `UPDATE creations SET answer = jsonb_set(answer, '{checkOutDate}', '"2020-01-02T00:00:00.000Z"') WHERE form_id = $1`,
       over.form.id,
     );
     await sql("UPDATE forms SET check_out_date = '2056-01-01' WHERE id = $1", changed.form.id);
-    expect(await reencrypt()).toEqual({ addresses: 2, creates: 0 });
-    expect((await statusOn()).secrets[1]).toMatchObject({
+    expect(await reencrypt()).toEqual({ addresses: 3, creates: 0 });
+    expect((await statusOn()).secrets[1], "the stay of the create counts, also if the form's is over").toMatchObject({
       addresses: 0,
-      creates: 2,
+      creates: 3,
       until: "2056-01-01T00:00:00.000Z",
     });
-    for (const { body, form } of [changed, erased]) {
+    for (const { body, form } of [changed, erased, shortened]) {
       expect(await owner.create(body, undefined, rotating)).toEqual({ form, replayed: true });
     }
-    expect(await countReadableWithNew()).toBe(2);
+    expect(await countReadableWithNew()).toBe(3);
   });
 
   test("completes what a killed run left, and changes nothing when it is run again", async () => {

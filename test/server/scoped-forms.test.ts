@@ -46,8 +46,10 @@ test("a form is listed for all owners and writers of its listing, not for reader
   await setRole(listing, colleague, "WRITER");
   await setRole(listing, reader, "READER");
   await addForms(listing, 2);
-  await addForms(other, 1);
+  const [{ id } = { id: "" }] = await addForms(other, 1);
   expect(await expectExactScopes([owner.userId, colleague, reader])).toEqual([3, 2, 0]);
+  await owner.forms.update({ id, ...fixedStay(listing) });
+  expect(await expectExactScopes([owner.userId, colleague, reader]), "also if it is moved there").toEqual([3, 3, 0]);
 });
 
 test.each([
