@@ -41,6 +41,7 @@ const DOCUMENTS = [
   "gateway/docs/contract.md",
   "gateway/docs/guides/0-concepts.md",
   "gateway/docs/guides/4-errors.md",
+  "sdk/README.md",
 ];
 for (const name of DOCUMENTS) {
   const path = pathOf(name);

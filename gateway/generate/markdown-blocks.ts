@@ -1,9 +1,10 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import { FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
 import { listSettings } from "../cli/help.js";
-import { componentFields, type Field, type OpenApiDocument, typesOf } from "../openapi/read.js";
+import { componentFields, type Field, isPage, nameOf, type OpenApiDocument, refOf, typesOf } from "../openapi/read.js";
 import { COMMON_CODES } from "../openapi/responses.js";
-import { OPERATIONS } from "../operations/operations.js";
+import { sdkMethod } from "../openapi/samples.js";
+import { OPERATIONS, type Operation } from "../operations/operations.js";
 
 /** Returns the generated parts of the documents, by name. */
 export const markdownBlocks = (document: OpenApiDocument): Record<string, string> => ({
@@ -14,6 +15,14 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
       code(`${method} ${path}`),
       isWrite ? "read-write" : "any",
       String(status),
+    ]),
+  ),
+  methods: table(
+    ["call", "request", "resolves to"],
+    OPERATIONS.map((operation) => [
+      code(`client.${sdkMethod(operation)}(${argumentsOf(operation)})`),
+      code(`${operation.method} ${operation.path}`),
+      code(resultOf(document, operation)),
     ]),
   ),
   input: fieldTable(componentFields(document, "FormInput"), ["property", "type", "required", "meaning"], ["no", "yes"]),
@@ -42,6 +51,20 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
   commonCodes: `Any operation can also return ${COMMON_CODES.map(code).join(", ")}.`,
   bodyLimits: limits(["BODY_MAX_BYTES", "BODY_MAX_FIELDS", "BODY_MAX_DEPTH"]),
 });
+
+/** The parameters of an SDK method. */
+function argumentsOf({ params, fields, inputSource }: Operation): string {
+  const names = [...fields.keys()].filter((name) => !params.includes(name)).map((name) => `${name}?`);
+  const input = { query: [`{ ${names.join(", ")} }?`], body: ["input"] };
+  return [...params, ...(inputSource ? input[inputSource] : []), "options?"].join(", ");
+}
+
+/** The type of an SDK method's result. */
+function resultOf({ paths, components }: OpenApiDocument, { path, verb, status }: Operation): string {
+  const name = refOf(paths[path]?.[verb]?.responses[status]?.content);
+  const schema = components.schemas[name] ?? {};
+  return isPage(schema) ? `Page<${nameOf(schema.properties?.items?.items?.$ref ?? "")}>` : name;
+}
 
 const ERROR_FACTS = Object.entries(ERRORS) as [ErrorCode, ErrorEntry][];
 

@@ -1,7 +1,16 @@
 import { ERRORS } from "../../server/errors.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
 import { wrap } from "../cli/help.js";
-import { componentFields, type Field, type OpenApiDocument, typesOf, valuesOf } from "../openapi/read.js";
+import {
+  type Field,
+  fieldsOf,
+  isPage,
+  type OpenApiDocument,
+  operationsOf,
+  refOf,
+  typesOf,
+  valuesOf,
+} from "../openapi/read.js";
 
 /** Returns `sdk/src/schema.ts`: the types of resources and inputs, the statuses and the error codes. */
 export const sdkSchema = (document: OpenApiDocument): string => `\
@@ -24,21 +33,21 @@ ${Object.keys(ERRORS)
   .map((code) => `  | "${code}"`)
   .join("\n")};
 
-/** A guest-registration form. Fields that later versions of the service add are kept. */
-export interface FormV1 {
-${componentFields(document, "FormV1").map(outputField).join("\n")}
-}
-
-/** A listing. Fields that later versions of the service add are kept. */
-export interface Listing {
-${componentFields(document, "Listing").map(outputField).join("\n")}
-}
-
-/** Input of create and update. */
-export interface FormInput {
-${componentFields(document, "FormInput").map(inputField).join("\n")}
-}
+${resources(document).join("\n\n")}
 `;
+
+/** The objects that operations take and return, but for pages and errors, which the SDK has classes for. */
+function resources(document: OpenApiDocument): string[] {
+  const bodies = operationsOf(document).map(({ operation }) => refOf(operation.requestBody?.content));
+  return Object.entries(document.components.schemas).flatMap(([name, schema]) => {
+    if (/Error$/.test(name) || isPage(schema)) return [];
+    const declareField = bodies.includes(name) ? inputField : outputField;
+    const comment = schema.description?.replace(/New fields may be added: .*/, KEPT);
+    return [`/** ${comment} */\nexport interface ${name} {\n${fieldsOf(schema).map(declareField).join("\n")}\n}`];
+  });
+}
+
+const KEPT = "Fields that later versions of the service add are kept.";
 
 const TYPES: Record<string, string> = {
   integer: "number",

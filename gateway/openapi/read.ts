@@ -80,6 +80,13 @@ export const typesOf = ({ type, anyOf }: Schema): string[] => [type ?? anyOf?.[0
 export const valuesOf = ({ enum: values, anyOf = [] }: Schema): string[] =>
   values ?? anyOf.flatMap(({ enum: inner = [] }) => inner);
 
+/** Whether it is a page of results. */
+export const isPage = ({ properties = {} }: Schema): boolean => "nextCursor" in properties;
+
+/** The name of the schema of a JSON body; empty if there is none. */
+export const refOf = (content: Record<string, { schema: Schema }> = {}): string =>
+  nameOf(content["application/json"]?.schema.$ref ?? "");
+
 export const nameOf = (ref: string) => ref.slice(ref.lastIndexOf("/") + 1);
 
 /** The group of operations without a tag. */

@@ -68,6 +68,9 @@ const loopOver = (noun: string, printed: string) => () => [
   "}",
 ];
 
+/** The SDK's method, such as `forms.retrieve`. */
+export const sdkMethod = ({ name }: Operation): string => name.replace(/\.get$/, ".retrieve");
+
 /** The SDK call and the use of its result, if different from `plainCall`. */
 const CALLS: Record<string, (args: string) => string[]> = {
   "forms.create": (args) =>
@@ -79,9 +82,10 @@ const CALLS: Record<string, (args: string) => string[]> = {
   "listings.get": callOf("listing", "retrieve", "listing.title, listing.timezone"),
 };
 
-const plainCall =
-  ({ name }: Operation) =>
-  (args: string) => [`const result = await client.${name}(${args});`, "console.log(result);"];
+const plainCall = (operation: Operation) => (args: string) => [
+  `const result = await client.${sdkMethod(operation)}(${args});`,
+  "console.log(result);",
+];
 
 /** The path's parameters, then the query or body. */
 function argumentsOf({ inputSource }: Operation, { params, fields }: Sample): string {

@@ -34,14 +34,6 @@ export type {
   PlatformAbortSignal,
   PlatformResponse,
 } from "./runtime.js";
-export {
-  FORM_STATUSES,
-  type FormInput,
-  type FormStatus,
-  type FormV1,
-  type KnownErrorCode,
-  type KnownFormStatus,
-  type Listing,
-} from "./schema.js";
+export * from "./schema.js";
 export type { RequestOptions } from "./transport.js";
 export { VERSION } from "./version.js";

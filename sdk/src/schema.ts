@@ -92,7 +92,7 @@ export interface Listing {
   createdAt: string;
 }
 
-/** Input of create and update. */
+/** The stay, as sent by create and update. */
 export interface FormInput {
   /**
    * Listing the form belongs to. It must be in the key's scope. On update, another listing moves the form

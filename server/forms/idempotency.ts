@@ -4,27 +4,10 @@ import type { Settings } from "../config.js";
 import type { Sql, SqlTransaction } from "../database/db.js";
 import { ServiceError } from "../errors.js";
 import type { Keys } from "../secrets/secrets.js";
-import { canonicalEmail } from "../values.js";
+import type { CanonicalBody } from "./body.js";
 import { restoreForm, type StoredAnswer } from "./queries.js";
-import type { FormV1, ParsedBody } from "./schema.js";
+import type { FormV1 } from "./schema.js";
 import { ENDED_STATUSES } from "./status.js";
-
-/** A normalized create or update body; instants are milliseconds since 1970. */
-export interface CanonicalBody {
-  checkInDate: number;
-  checkOutDate: number;
-  guestEmail: string | null;
-  listingId: string;
-  numberOfGuests: number;
-}
-
-export const canonicalBody = (body: ParsedBody): CanonicalBody => ({
-  checkInDate: body.checkInDate.getTime(),
-  checkOutDate: body.checkOutDate.getTime(),
-  guestEmail: body.guestEmail ? canonicalEmail(body.guestEmail) : null,
-  listingId: body.listingId,
-  numberOfGuests: body.numberOfGuests,
-});
 
 /** Returns the same text for equal bodies. Omits absent fields, so that adding an optional field changes no existing text. */
 function canonicalText(body: CanonicalBody): string {

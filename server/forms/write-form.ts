@@ -3,18 +3,17 @@ import { nanoid } from "nanoid";
 import type { InAppContext, ScopedContext } from "../access/context.js";
 import { audit } from "../audit.js";
 import { seal, tryOpen } from "../secrets/secrets.js";
+import { canonicalBody, stayOf } from "./body.js";
 import {
   bindKey,
-  type CanonicalBody,
   type CreateRequest,
-  canonicalBody,
   findEarlierCreates,
   findOriginal,
   fingerprints,
   releaseFingerprint,
   replay,
 } from "./idempotency.js";
-import { type FormState, insertForm, lockForm, lockListing, updateForm } from "./queries.js";
+import { insertForm, lockForm, lockListing, updateForm } from "./queries.js";
 import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
 import type { FormV1, ParsedBody } from "./schema.js";
 
@@ -136,11 +135,3 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     return form;
   }, signal);
 }
-
-const stayOf = (body: CanonicalBody) =>
-  ({
-    listingId: body.listingId,
-    checkInDate: new Date(body.checkInDate).toISOString(),
-    checkOutDate: new Date(body.checkOutDate).toISOString(),
-    numberOfGuests: body.numberOfGuests,
-  }) satisfies Partial<FormState>;

@@ -1,19 +1,17 @@
 import type { Call } from "../access/context.js";
-import { type CanonicalBody, renewCreation, renewFingerprint } from "../forms/idempotency.js";
-import { renewForms, type StoredAnswer } from "../forms/queries.js";
+import { bodyOf } from "../forms/body.js";
+import { renewCreation, renewFingerprint } from "../forms/idempotency.js";
+import { FORM_COLUMNS, type FormRow, renewForms, type StoredAnswer } from "../forms/queries.js";
 import { assertNewestInUse } from "../secrets/checks.js";
 import { type Keyring, seal, tryOpen } from "../secrets/secrets.js";
-import { NIL_UUID, parseInstant } from "../values.js";
+import { NIL_UUID } from "../values.js";
 import type { Renewed, reencryptInput } from "./schema.js";
 
 /** Forms per transaction. Updates of these forms wait for it. */
 const BATCH = 100;
 
-type Stay = Pick<StoredAnswer, "listingId" | "checkInDate" | "checkOutDate" | "numberOfGuests">;
-
 /** A form and its create request. */
-interface Row extends Stay {
-  id: string;
+interface Row extends FormRow {
   guestEmail: Uint8Array | null;
   fingerprint: Uint8Array;
   /** Null if the form has no create request. */
@@ -24,9 +22,8 @@ interface Row extends Stay {
 
 // LATERAL with LIMIT looks creations up one by one; a plain join could read them all.
 const ROWS = `
-  SELECT f.id::text, f.listing_id::text AS "listingId", f.check_in_date AS "checkInDate",
-    f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", f.guest_email AS "guestEmail", f.fingerprint,
-    c.answer, c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
+  SELECT ${FORM_COLUMNS}, f.guest_email AS "guestEmail", f.fingerprint, c.answer,
+    c.fingerprint AS "createFingerprint", c.secret_id AS "secretId"
   FROM forms f LEFT JOIN LATERAL (SELECT * FROM creations WHERE form_id = f.id LIMIT 1) c ON true`;
 
 // `ORDER BY id`, the text in the select list, would read and sort all forms for each batch.
@@ -66,7 +63,7 @@ function renew(row: Row, { ids, email, fingerprint: keys }: Keyring) {
   const hasNewAddress = opened ? opened.position > 0 : false;
   // Null: the address came with a later update, or is not part of the fingerprint because it could not be decrypted.
   const addresses = opened ? [opened.text, null] : [null];
-  const bodiesOf = (stay: Stay) => addresses.map((address) => bodyOf(stay, address));
+  const bodiesOf = (form: StoredAnswer) => addresses.map((address) => bodyOf(form, address));
   const current = renewFingerprint(keys, fingerprint, bodiesOf(row)) ?? fingerprint;
   const createFingerprint =
     row.answer && row.secretId !== ids[0]
@@ -83,11 +80,3 @@ function renew(row: Row, { ids, email, fingerprint: keys }: Keyring) {
     isChanged: hasNewAddress || createFingerprint !== undefined || Buffer.compare(current, fingerprint) !== 0,
   };
 }
-
-const bodyOf = (stay: Stay, guestEmail: string | null): CanonicalBody => ({
-  listingId: stay.listingId,
-  checkInDate: parseInstant(stay.checkInDate ?? "") ?? Number.NaN,
-  checkOutDate: parseInstant(stay.checkOutDate ?? "") ?? Number.NaN,
-  numberOfGuests: stay.numberOfGuests ?? Number.NaN,
-  guestEmail,
-});

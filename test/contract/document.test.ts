@@ -7,10 +7,10 @@ const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
 const { paths, components } = committed;
 
-it("every operation has its success status, the common errors and two samples", () => {
-  for (const { path, verb, status } of OPERATIONS) {
+it("every operation has its success status, the common errors, 400 if it has a query or body, and two samples", () => {
+  for (const { path, verb, status, inputSource } of OPERATIONS) {
     const operation = paths[path]?.[verb];
-    const expected = [String(status), "401", "429", "500", "503"];
+    const expected = [String(status), "401", "429", "500", "503", ...(inputSource ? ["400"] : [])];
     expect(Object.keys(operation?.responses ?? {})).toEqual(expect.arrayContaining(expected));
     expect(operation?.["x-codeSamples"].map(({ label }) => label)).toEqual(["curl", "TypeScript SDK"]);
   }

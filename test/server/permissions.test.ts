@@ -70,7 +70,7 @@ describe("access to procedures", () => {
     },
   );
 
-  test("exactly the six public operations have a REST path", () => {
+  test("exactly the public operations have a REST path", () => {
     interface Meta {
       openapi?: { method: string; path: string };
     }

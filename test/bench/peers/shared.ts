@@ -1,10 +1,11 @@
 // What all peers share with the service, so that their bytes are equal: cursors, fingerprints and sealed emails.
 import { createHash, randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
+import { canonicalBody } from "../../../server/forms/body.js";
 import { fingerprints } from "../../../server/forms/idempotency.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../../server/resources/paging.js";
 import { deriveKeyring, seal } from "../../../server/secrets/secrets.js";
-import { canonicalEmail, parseInstant } from "../../../server/values.js";
+import { parseInstant } from "../../../server/values.js";
 import { STATUSES } from "../public.js";
 
 const { DATABASE_URL = "", APP_SECRETS = "", PORT, RATE_LIMIT_MAX } = process.env;
@@ -48,20 +49,20 @@ export interface CreateBody {
 
 /** The values of a new form; undefined if the stay ends before it begins. */
 export function newForm(body: CreateBody) {
-  const [checkIn, checkOut] = [parseInstant(body.checkInDate) ?? Number.NaN, parseInstant(body.checkOutDate) ?? 0];
-  if (!(checkOut > checkIn)) return undefined;
-  const guestEmail = body.guestEmail ? canonicalEmail(body.guestEmail) : null;
+  const checkInDate = new Date(parseInstant(body.checkInDate) ?? Number.NaN);
+  const checkOutDate = new Date(parseInstant(body.checkOutDate) ?? 0);
+  if (!(checkOutDate > checkInDate)) return undefined;
   const listingId = body.listingId.toLowerCase();
   const id = randomUUID();
-  const canonical = { ...body, listingId, checkInDate: checkIn, checkOutDate: checkOut, guestEmail };
+  const canonical = canonicalBody({ ...body, listingId, checkInDate, checkOutDate });
   return {
     id,
     publicId: nanoid(),
     listingId,
-    checkInDate: new Date(checkIn),
-    checkOutDate: new Date(checkOut),
+    checkInDate,
+    checkOutDate,
     numberOfGuests: body.numberOfGuests,
-    guestEmail: guestEmail && seal(keyring.email, guestEmail, id),
+    guestEmail: canonical.guestEmail && seal(keyring.email, canonical.guestEmail, id),
     fingerprint: fingerprints(keyring.fingerprint, canonical)[0],
     correlationId: randomUUID(),
   };
