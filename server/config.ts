@@ -127,11 +127,12 @@ export const settingsSchema = z.object({
   ),
   WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
-    "A page that ends in forms younger than this waits for creates in flight, so that a cursor never skips a form. " +
+    "A page with a next page that ends in forms younger than this waits for creates in flight, so that a cursor never skips " +
+      "a form. " +
       "A form whose commit takes longer can be missed.",
   ),
   RATE_LIMIT_MAX: integer(1, 1_000_000_000, 600).describe("Requests per key and window."),
-  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400, 60).describe("Length of the window, in seconds."),
+  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400, 60).describe("Length of the window of RATE_LIMIT_MAX, in seconds."),
   REDIS_URL: url(["redis", "rediss"])
     .optional()
     .describe("Redis that shares the rate limits between processes. Unset: each process counts on its own."),

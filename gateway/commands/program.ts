@@ -24,7 +24,7 @@ export function buildProgram(): Command {
     .exitOverride()
     // Options after a subcommand belong to it: `notifications` and `notifications retry` both take --json.
     .enablePositionalOptions()
-    // cli.ts prints errors.
+    // main.ts prints errors.
     .configureOutput({ outputError: () => {} })
     .addHelpText(
       "after",

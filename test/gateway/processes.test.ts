@@ -51,7 +51,7 @@ describe("the command line", TIMEOUT, () => {
         return next(url, context);
       }`);
     const register = script(`import { register } from "node:module"; register(${JSON.stringify(loader)});`);
-    const program = join(packageRoot(), "dist/gateway/cli.js");
+    const program = join(packageRoot(), "dist/gateway/main.js");
     const help = await spawnNode(["--import", register, program, "keys", "rotate", "--help"]).done;
     const stdout = expect.stringMatching(
       /--grace <span> [\s\S]*default: 24h[\s\S]*Example:\n {2}guest-forms keys rotate/,

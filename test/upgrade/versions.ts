@@ -27,7 +27,7 @@ export class Version {
 
   /** Starts `guest-forms` of this version. */
   spawn(args: string[], env: Record<string, string>): RunningProcess {
-    return spawnNode([join(this.folder, "dist/gateway/cli.js"), ...args], { env });
+    return spawnNode([join(this.folder, "gateway/guest-forms.cjs"), ...args], { env });
   }
 
   /** Runs a command with --json and returns its result. */
