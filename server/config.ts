@@ -127,8 +127,8 @@ export const settingsSchema = z.object({
   ),
   WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
-    "A page with a next page that ends in forms younger than this waits for creates in flight, so that a cursor never skips " +
-      "a form. " +
+    "A page that has a next page and ends in forms younger than this waits for creates in flight, so that a cursor " +
+      "never skips a form. " +
       "A form whose commit takes longer can be missed.",
   ),
   RATE_LIMIT_MAX: integer(1, 1_000_000_000, 600).describe("Requests per key and window."),
