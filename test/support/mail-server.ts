@@ -58,7 +58,9 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
       done(smtpError && toError(smtpError));
     },
     onData: async (stream, { envelope: { mailFrom, rcptTo }, secure }, done) => {
-      const bytes = await buffer(stream);
+      const bytes = await buffer(stream).catch(() => undefined);
+      // The client was killed while it sent.
+      if (!bytes) return;
       const smtpError = dataErrors.shift();
       if (smtpError) return done(toError(smtpError));
       const from = mailFrom ? mailFrom.address : "";
