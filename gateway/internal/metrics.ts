@@ -11,10 +11,24 @@ const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 /** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
 export const PROCEDURES: ReadonlySet<string> = new Set(Object.keys(appRouter._def.procedures));
 
-export type Metrics = ReturnType<typeof createMetrics>;
-
 /** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
-export function createMetrics() {
+export interface Metrics {
+  registry: Registry;
+  /** Counts and times every request. */
+  observe: RequestHandler;
+  onKeyLookUp(cached: boolean): void;
+  /** Called if a request is counted in memory because Redis is lost. */
+  onFallback(): void;
+  onDatabaseError(failure: Failure): void;
+  /** Reports the connections of this pool from now on. */
+  watchPool(pool: Pool): void;
+  /** Reports the requests that wait for their key holder's turn from now on. */
+  watchHolders(limit: HolderLimit): void;
+  /** Reports whether Redis is available from now on. */
+  watchRedis(redis: { isUp(): boolean }): void;
+}
+
+export function createMetrics(): Metrics {
   const registry = new Registry();
   // Includes event-loop lag, memory and garbage collection.
   collectDefaultMetrics({ register: registry });
@@ -47,32 +61,28 @@ export function createMetrics() {
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
   for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
   for (const operation of [...PROCEDURES, "batch", "none"]) requests.inc({ operation, status: 500 }, 0);
-  /** Counts and times every request. */
-  const observe: RequestHandler = (_req, res, next) => {
-    const began = performance.now();
-    res.once("close", () => {
-      const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
-      requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
-      durations.observe({ operation }, (performance.now() - began) / 1000);
-      if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
-      if (res.hasHeader("Idempotent-Replayed")) replays.inc();
-    });
-    next();
-  };
   return {
     registry,
-    observe,
-    onKeyLookUp: (cached: boolean) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
-    /** Called if a request is counted in memory because Redis is lost. */
+    observe(_req, res, next) {
+      const began = performance.now();
+      res.once("close", () => {
+        const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
+        requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
+        durations.observe({ operation }, (performance.now() - began) / 1000);
+        if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
+        if (res.hasHeader("Idempotent-Replayed")) replays.inc();
+      });
+      next();
+    },
+    onKeyLookUp: (cached) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
     onFallback: () => fallbacks.inc(),
-    onDatabaseError: (failure: Failure) => databaseErrors.inc({ class: failure }),
-    // These report from now on.
-    watchPool(pool: Pool) {
+    onDatabaseError: (failure) => databaseErrors.inc({ class: failure }),
+    watchPool(pool) {
       const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount });
       watch("pool_connections", "Database connections, by state (busy, idle)", connections, "state");
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
-    watchHolders(limit: HolderLimit) {
+    watchHolders(limit) {
       watch(
         "holder_waiting_requests",
         "Requests that wait because their key holder uses DATABASE_CONNECTIONS_PER_HOLDER connections",
@@ -84,7 +94,7 @@ export function createMetrics() {
       );
       limit.onRejected = () => rejections.inc();
     },
-    watchRedis(redis: { isUp(): boolean }) {
+    watchRedis(redis) {
       watch("redis_up", "1 if Redis counts the rate limits, 0 if it is unavailable; absent without REDIS_URL", () =>
         redis.isUp() ? 1 : 0,
       );

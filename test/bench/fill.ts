@@ -39,17 +39,14 @@ const OTHER_HOLDERS = 2_000;
 const FIRST_FORM_AT = "2022-01-01T00:00:00Z";
 const SPAN_MS = 3 * 365 * 86_400_000;
 
-/** Increment with every change of the data, so that databases of earlier runs are filled again. */
-const VERSION = 5;
+/** Names the data, so that databases of earlier runs with other data are filled again. If only the SQL changes, increment. */
+const DATA = JSON.stringify([6, FORM, STATUSES]);
 const BATCH_SIZE = 50_000;
 
 /** Whether an earlier run filled the database with the same data. */
 export async function isFilled(client: pg.Client, forms: number): Promise<boolean> {
-  await client.query("CREATE TABLE IF NOT EXISTS bench_stamp (version int NOT NULL, forms int NOT NULL)");
-  const { rowCount } = await client.query("SELECT FROM bench_stamp WHERE version = $1 AND forms = $2", [
-    VERSION,
-    forms,
-  ]);
+  await client.query("CREATE TABLE IF NOT EXISTS bench_data (name text NOT NULL, forms int NOT NULL)");
+  const { rowCount } = await client.query("SELECT FROM bench_data WHERE name = $1 AND forms = $2", [DATA, forms]);
   return rowCount === 1;
 }
 
@@ -65,7 +62,7 @@ export async function fill(client: pg.Client, forms: number): Promise<void> {
   await client.query("SET session_replication_role TO replica");
   await client.query("SET synchronous_commit TO off");
   await client.query(
-    "TRUNCATE users, listings, forms, scoped_forms, creations, idempotency_keys, audit_entries, bench_stamp RESTART IDENTITY CASCADE",
+    "TRUNCATE users, listings, forms, scoped_forms, creations, idempotency_keys, audit_entries, bench_data RESTART IDENTITY CASCADE",
   );
   await fillUsersAndListings(client);
   for (let from = 1; from <= forms; from += BATCH_SIZE) {
@@ -79,7 +76,7 @@ export async function fill(client: pg.Client, forms: number): Promise<void> {
   await client.query("RESET session_replication_role");
   await client.query("RESET synchronous_commit");
   await client.query("VACUUM (ANALYZE)");
-  await client.query("INSERT INTO bench_stamp VALUES ($1, $2)", [VERSION, forms]);
+  await client.query("INSERT INTO bench_data VALUES ($1, $2)", [DATA, forms]);
   progress(`Filled in ${Math.round((Date.now() - began) / 1000)} s.`);
 }
 
@@ -144,7 +141,7 @@ const LISTING_OF_FORM = `CASE
   ELSE ${OTHERS} + ${pseudorandom(`${firstOf("live") - OTHERS}`, 6)}
 END`;
 
-/** One in eight has a status that is not public. */
+/** Each in turn, and one that is not public. */
 const STATUS = `(ARRAY['${[...STATUSES, "ON_HOLD"].join("','")}'])[1 + i % ${STATUSES.length + 1}]`;
 
 const iso = (column: string) => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

@@ -28,4 +28,4 @@ VACUUM forms;
 REINDEX TABLE CONCURRENTLY forms;
 
 -- outdate: the next run fills the database again
-TRUNCATE bench_stamp;
+TRUNCATE bench_data;

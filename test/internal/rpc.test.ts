@@ -27,7 +27,7 @@ const send = (path: string, init: RequestInit = {}) =>
 const post = (body: string, headers = {}): RequestInit => ({ method: "POST", body, headers });
 
 describe("calls on behalf of a user", () => {
-  test("the six operations of the REST API work on behalf of a user, with an Idempotency-Key, and the log line has the user's id", async () => {
+  test("the operations of the REST API work on behalf of a user, with an Idempotency-Key, and the log line has the user's id", async () => {
     const keyed = createInternalClient(url, { userId, headers: { "Idempotency-Key": "once" } });
     const form = await keyed.forms.create.mutate(fixedStay(listingId, { guestEmail: "guest@people.test" }));
     expect(form).toMatchObject({ listingId, status: "SENT", numberOfVehicles: null });

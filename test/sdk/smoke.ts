@@ -4,7 +4,7 @@ import { AbortError, GuestForms, ResourceNotFoundError, TimeoutError, Validation
 /** `checkInDate` is unique per run, because equal creates are replayed. */
 type SmokeOptions = Record<"apiKey" | "baseUrl" | "checkInDate", string>;
 
-/** Runs all six operations and the common errors. Returns checks by name; true means passed. */
+/** Runs all operations and the common errors. Returns checks by name; true means passed. */
 export async function smoke(options: SmokeOptions): Promise<Record<string, boolean>> {
   const { apiKey, baseUrl } = options;
   const client = new GuestForms({ apiKey, baseUrl, timeout: 20_000 });

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 const PREVIOUS_COMMIT = "341d53a9a50fdc6021313ef45bd6360d1d7e4a6c";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
-export const NEW_FIELD = "arrivalNote";
+export const NEW_FIELD = "drillNote";
 
 /** A built version of the service. */
 export class Version {
@@ -67,7 +67,7 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
   await symlink(join(packageRoot(), "node_modules"), join(folder, "node_modules"));
   const schema = join(folder, "prisma/schema.prisma");
   const index = "  @@index([listingId, createdAt, id])\n";
-  await replaceOnce(schema, index, `  ${NEW_FIELD} String? @map("arrival_note")\n\n${index}`);
+  await replaceOnce(schema, index, `  ${NEW_FIELD} String? @map("drill_note")\n\n${index}`);
   await replaceOnce(
     join(folder, "server/forms/schema.ts"),
     "    createdAt: instantOut.meta({\n",
@@ -79,9 +79,9 @@ export async function buildNextVersion(databaseUrl: string): Promise<Version> {
     `      numberOfPets: null,\n      ${NEW_FIELD}: null,\n`,
   );
   // Builds, too.
-  await writeMigration(folder, databaseUrl, "arrival_note");
+  await writeMigration(folder, databaseUrl, "drill_note");
   await replaceOnce(schema, index, `  @@index([${NEW_FIELD}])\n${index}`);
-  const [written = ""] = /\S+_index(?=:)/.exec(await writeMigration(folder, databaseUrl, "arrival_note_index")) ?? [];
+  const [written = ""] = /\S+_index(?=:)/.exec(await writeMigration(folder, databaseUrl, "drill_note_index")) ?? [];
   await replaceOnce(join(written, "migration.sql"), "CREATE INDEX", "CREATE INDEX CONCURRENTLY");
   return new Version("the next version", folder);
 }
