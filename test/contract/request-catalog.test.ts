@@ -152,7 +152,7 @@ test("the catalog has every operation with success, and every error code that on
   const rows = Object.values(requestCatalog).flat();
   const succeeding = rows.flatMap(([, request, { status }]) => {
     const { method = "GET", path = "/v1/forms" } = typeof request === "string" ? { path: request } : request;
-    return status < 300 ? [`${method} ${path.replace(/\?.*/, "").replace(/[^/]{36}$/, "{id}")}`] : [];
+    return status < 300 ? [`${method} ${path.replace(/\?.*/, "").replace(/[^/]{36}(?=\/|$)/g, "{id}")}`] : [];
   });
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
