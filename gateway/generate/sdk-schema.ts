@@ -36,7 +36,7 @@ ${Object.keys(ERRORS)
 ${resources(document).join("\n\n")}
 `;
 
-/** The objects that operations take and return, but for pages and errors, which the SDK has classes for. */
+/** The objects that operations take and return, except pages and errors, which the SDK has classes for. */
 function resources(document: OpenApiDocument): string[] {
   const bodies = operationsOf(document).map(({ operation }) => refOf(operation.requestBody?.content));
   return Object.entries(document.components.schemas).flatMap(([name, schema]) => {

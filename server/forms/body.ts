@@ -21,7 +21,7 @@ export const canonicalBody = (body: ParsedBody): CanonicalBody => ({
   numberOfGuests: body.numberOfGuests,
 });
 
-/** The fields that a body sets, but for the address, which is encrypted. */
+/** The fields that a body sets, without the address, which is encrypted. */
 export const stayOf = (body: CanonicalBody) =>
   ({
     listingId: body.listingId,
