@@ -89,8 +89,8 @@ interface Seen {
 }
 
 /**
- * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate. One kind of list follows the
- * creates. `stop` returns what it has seen of each. Requests that were under way while Postgres itself stalled are not timed.
+ * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate, after a warm-up of each kind. One
+ * kind of list follows the creates. `stop` returns what it has seen of each. Requests that were under way while Postgres itself stalled are not timed.
  */
 export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
   const { id } = await makeForm(services, tenant.userId, tenant.listingId);
@@ -109,6 +109,7 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
     readyz: () => tenant.send(url, "/readyz"),
     livez: () => tenant.send(url, "/livez"),
   };
+  for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(Object.values(kinds).map((send) => send()));
   const commits = await watchCommits(services.db.url);
   const loads = Object.entries(kinds).map(([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const);
   return {
