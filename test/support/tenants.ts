@@ -111,7 +111,12 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
   };
   for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(Object.values(kinds).map((send) => send()));
   const commits = await watchCommits(services.db.url);
-  const loads = Object.entries(kinds).map(([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const);
+  // The kinds take turns: sent together, each list would wait for the create beside it.
+  const loads: [kind: string, ReturnType<typeof startConstantRateLoad>][] = [];
+  for (const [kind, send] of Object.entries(kinds)) {
+    loads.push([kind, startConstantRateLoad(PER_SECOND, send)]);
+    await sleep(1000 / PER_SECOND / Object.keys(kinds).length);
+  }
   return {
     async stop(): Promise<Record<string, Seen>> {
       const results = await Promise.all(loads.map(async ([kind, load]) => ({ kind, ...(await load.stop()) })));
