@@ -58,6 +58,9 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
     application_name: options.name,
     max: options.max,
     connectionTimeoutMillis: settings.DATABASE_CONNECT_TIMEOUT_MS,
+    // Connections stay open. Otherwise those that only one key holder's burst uses are closed 10 s later, and the next burst
+    // makes others wait for new ones, which first have to prepare every statement.
+    idleTimeoutMillis: 0,
     keepAlive: true,
     pipeline: true,
   });

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openDb, type Sql, type SqlTransaction, type Transaction } from "../../server/database/db.js";
 import { classify, toServiceError } from "../../server/database/failures.js";
 import { ServiceError } from "../../server/errors.js";
@@ -175,6 +175,27 @@ describe("sqlTransaction()", () => {
 });
 
 describe("a session", () => {
+  test("that a burst needed is kept for the next one", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const pooled = openTestDb({ DATABASE_URL: url });
+      const useAll = () =>
+        Promise.all(
+          Array.from({ length: 4 }, () => pooled.query<{ pid: number }>("pid", "SELECT pg_backend_pid() AS pid", [])),
+        );
+      const pidsOf = (results: { pid: number }[][]) =>
+        results
+          .flat()
+          .map(({ pid }) => pid)
+          .sort();
+      const before = pidsOf(await useAll());
+      vi.advanceTimersByTime(3_600_000);
+      expect(pidsOf(await useAll())).toEqual(before);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test("is in UTC whatever the database's time zone, with generic plans and timeouts", async () => {
     const shown = await db.query<{ name: string; setting: string }>(
       "settings",
