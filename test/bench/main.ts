@@ -1,7 +1,6 @@
 import { checkRegression } from "./check-regression.js";
 import { compareServers } from "./compare-servers.js";
 import { measureGrowth } from "./growth.js";
-import { plotLatency } from "./latency-curve.js";
 import { runMode } from "./options.js";
 import { measureSaturation } from "./saturation.js";
 import { measureStorage } from "./storage.js";
@@ -13,7 +12,6 @@ process.exitCode = await runMode(process.argv.slice(2), {
   compare: compareServers,
   check: checkRegression,
   growth: measureGrowth,
-  plot: plotLatency,
   saturation: measureSaturation,
   storage: measureStorage,
 });
