@@ -90,7 +90,8 @@ interface Seen {
 
 /**
  * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate, after a warm-up of each kind. One
- * kind of list follows the creates. `stop` returns what it has seen of each. Requests that were under way while Postgres itself stalled are not timed.
+ * kind of list follows the creates. `stop` returns what it has seen of each. Requests that were under way while Postgres
+ * itself stalled are not timed.
  */
 export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
   const { id } = await makeForm(services, tenant.userId, tenant.listingId);
@@ -111,12 +112,7 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
   };
   for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(Object.values(kinds).map((send) => send()));
   const commits = await watchCommits(services.db.url);
-  // The kinds take turns: sent together, each list would wait for the create beside it.
-  const loads: [kind: string, ReturnType<typeof startConstantRateLoad>][] = [];
-  for (const [kind, send] of Object.entries(kinds)) {
-    loads.push([kind, startConstantRateLoad(PER_SECOND, send)]);
-    await sleep(1000 / PER_SECOND / Object.keys(kinds).length);
-  }
+  const loads = Object.entries(kinds).map(([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const);
   return {
     async stop(): Promise<Record<string, Seen>> {
       const results = await Promise.all(loads.map(async ([kind, load]) => ({ kind, ...(await load.stop()) })));
