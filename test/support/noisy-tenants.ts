@@ -33,7 +33,7 @@ export async function floodWhile<Result>(
   services: Services,
   { noisy, neighbor, work, maxMs }: NoisyWork<Result>,
 ): Promise<Result> {
-  await warmUp(url, [noisy, neighbor]);
+  await warmUp(url, services);
   const traffic = await startNeighbor(url, services, neighbor);
   const creates: Promise<TimedResponse>[] = [];
   let isDone = false;
@@ -99,7 +99,7 @@ const BURSTS = 30;
 /** A key holder sends 200 lists at once, again and again. */
 export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
-  await warmUp(url, [noisy, neighbor]);
+  await warmUp(url, services);
   const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
   // Warm-up, also for many at once.
   await flood(url, noisy, { ...task, bursts: 5 });
@@ -121,7 +121,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
   const noisy = await makeTenant(services);
   const others = await Promise.all(Array.from({ length: OTHERS }, () => makeTenant(services)));
   const path = "/v1/forms?limit=50";
-  await warmUp(url, [noisy]);
+  await warmUp(url, services);
   for (const other of others) for (let n = 0; n < 2; n++) await other.create(url);
   // No page waits for recent creates.
   await sleep(1000 * (services.settings.LIST_SETTLE_SECONDS + 1));
