@@ -16,11 +16,17 @@ export const SERVER_OPTIONS = {
 /** Timeout for closing connections after the last request, so that a hung database cannot block the exit. */
 export const CLOSE_TIMEOUT_SECONDS = 2;
 
+/**
+ * Connections that may wait until they are accepted; Linux allows up to `net.core.somaxconn`. With Node's default of 511, who
+ * opens more at once makes others wait too: Linux drops their first packets, which clients repeat after 1, 3 and 7 s.
+ */
+const BACKLOG = 4_096;
+
 /** Listens, and resolves with the address as a URL. Rejects if the port is in use. */
 export function listen(server: Server, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.listen(port, host, BACKLOG, () => {
       server.off("error", reject);
       const { address, port: actualPort, family } = server.address() as AddressInfo;
       resolve(`http://${family === "IPv6" ? `[${address}]` : address}:${actualPort}`);

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { startTestGateway } from "../support/gateway.js";
 import { errorCodeOf, errorFieldsOf } from "../support/response.js";
@@ -35,6 +36,15 @@ describe.concurrent("slow clients", () => {
     expect(performance.now() - began).toBeLessThan(5_000);
     for (const wire of slow) wire.close();
   });
+});
+
+// The limit of other systems is lower.
+test.runIf(process.platform === "linux")("1,000 connections opened at once wait to be accepted, on Linux", () => {
+  const open = `const { connect } = require("node:net");
+    let opened = 0;
+    for (let n = 0; n < 1000; n++) connect(${gateway.port}, "127.0.0.1", () => ++opened === 1000 && process.exit());`;
+  // Meanwhile this process, with the gateway in it, accepts none.
+  expect(spawnSync(process.execPath, ["-e", open], { timeout: 10_000 })).toMatchObject({ status: 0 });
 });
 
 test("a connection stays open after rejected requests, and responses have Keep-Alive: timeout=65", async () => {
