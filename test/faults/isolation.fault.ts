@@ -17,18 +17,8 @@ const whileListingIsLocked = () =>
   it("while a listing is locked for 10 s and its owner sends 60 creates per second to it, which succeed or get 503", () =>
     floodLockedListing(url, fixture.services));
 
-describe("other key holders' requests and health checks of the same process take less than 100 ms (p99), and none fails", () => {
-  beforeAll(() => start());
-  whileListingIsLocked();
-  it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
-});
-
-describe("at twice the load that a process carries, of which one of 50 key holders sends 90 %", () => {
-  beforeAll(() => start());
-  it("the others' requests take less than 500 ms (p99), and none fails", () => saturate(url, fixture.services));
-});
-
-describe("with a synchronous standby that applies commits 10 ms late, and commits wait for it, the same takes less than 100 ms", () => {
+// First, because the processes of the others would take CPU time from the two Postgres servers.
+describe("with a synchronous standby that applies commits 10 ms late, and commits wait for it, other key holders' requests and health checks take less than 100 ms (p99), and none fails", () => {
   beforeAll(async () => {
     const { url: databaseUrl, primary, standby } = await ReplicatedPostgres.create();
     await standby.query("ALTER SYSTEM SET recovery_min_apply_delay = '10ms'");
@@ -38,4 +28,15 @@ describe("with a synchronous standby that applies commits 10 ms late, and commit
     await start(databaseUrl);
   });
   whileListingIsLocked();
+});
+
+describe("other key holders' requests and health checks of the same process take less than 100 ms (p99), and none fails", () => {
+  beforeAll(() => start());
+  whileListingIsLocked();
+  it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
+});
+
+describe("at twice the load that a process carries, of which one of 50 key holders sends 90 %", () => {
+  beforeAll(() => start());
+  it("the others' requests take less than 500 ms (p99), and none fails", () => saturate(url, fixture.services));
 });
