@@ -7,7 +7,7 @@ import { durationsOf, startConstantRateLoad } from "./constant-rate-load.js";
 import type { TimedResponse } from "./http-client.js";
 import { holdLock } from "./locks.js";
 import { spawnNode } from "./processes.js";
-import { median, quantile } from "./statistics.js";
+import { quantile } from "./statistics.js";
 import { countServed, expectUndisturbed, makeTenant, startNeighbor, type Tenant, warmUp } from "./tenants.js";
 
 // What a key holder may do in one process without other key holders noticing. The service is a gateway at `url`, with default
@@ -33,7 +33,8 @@ export async function floodWhile<Result>(
   services: Services,
   { noisy, neighbor, work, maxMs }: NoisyWork<Result>,
 ): Promise<Result> {
-  await warmUp(url, services);
+  // With the default limit per key holder, three use every connection of a pool of 10 at the same time.
+  await warmUp(url, [noisy, neighbor, await makeTenant(services)]);
   const traffic = await startNeighbor(url, services, neighbor);
   const creates: Promise<TimedResponse>[] = [];
   let isDone = false;
@@ -82,15 +83,15 @@ async function flood(url: string, { key }: Tenant, task: Flood) {
   const args = JSON.stringify({ bursts: 1, perSecond: null, ...task, port, key });
   const { stdout, stderr } = await spawnNode([FLOOD, args]).done;
   expect(stderr).toBe("");
-  const { sent, statuses, withoutRetryAfter, burstsMs } = JSON.parse(stdout) as {
+  const { sent, statuses, withoutRetryAfter, fastestMs } = JSON.parse(stdout) as {
     sent: number;
     statuses: Record<string, number>;
     withoutRetryAfter: number;
-    burstsMs: number[];
+    fastestMs: number;
   };
   const { 200: ok = 0, 503: unavailable = 0 } = statuses;
   expect({ answered: ok + unavailable, withoutRetryAfter }).toEqual({ answered: sent, withoutRetryAfter: 0 });
-  return { sent, ok, burstsMs };
+  return { sent, ok, fastestMs };
 }
 
 const LISTS = 200;
@@ -99,7 +100,7 @@ const BURSTS = 30;
 /** A key holder sends 200 lists at once, again and again. */
 export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
-  await warmUp(url, services);
+  await warmUp(url, [noisy, neighbor, await makeTenant(services)]);
   const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
   // Warm-up, also for many at once.
   await flood(url, noisy, { ...task, bursts: 5 });
@@ -109,27 +110,25 @@ export async function sendListsAtOnce(url: string, services: Services): Promise<
 }
 
 const OTHERS = 49;
-/** Each of them sends about 10 requests per second. */
-const CONNECTIONS_OF_OTHERS = 5;
 const SATURATED_SECONDS = 20;
 const MAX_SATURATED_P99_MS = 500;
 
 /**
  * Requests are due at twice the rate that the process carries: one key holder sends 90 % of them, and 49 others the rest. The
- * key holder has as many connections as requests per second. While all of them wait for responses it sends less, but more than
- * the process carries. The others have open connections too. The requests are pages of 50 forms.
+ * key holder has as many connections as requests per second, so the rate lasts if responses take up to a second. The requests
+ * are pages of 50 forms.
  */
 export async function saturate(url: string, services: Services): Promise<void> {
   const noisy = await makeTenant(services);
   const others = await Promise.all(Array.from({ length: OTHERS }, () => makeTenant(services)));
   const path = "/v1/forms?limit=50";
-  await warmUp(url, services);
-  for (const other of others) await Promise.all(Array.from({ length: CONNECTIONS_OF_OTHERS }, () => other.create(url)));
+  await warmUp(url, [noisy]);
+  for (const other of others) for (let n = 0; n < 2; n++) await other.create(url);
   // No page waits for recent creates.
   await sleep(1000 * (services.settings.LIST_SETTLE_SECONDS + 1));
   const burst = 400;
-  const { burstsMs } = await flood(url, noisy, { path, count: burst, bursts: 10, connections: 100 });
-  const carried = (1000 * burst) / median(burstsMs);
+  const { fastestMs } = await flood(url, noisy, { path, count: burst, bursts: 10, connections: 100 });
+  const carried = (1000 * burst) / fastestMs;
   let next = 0;
   const traffic = startConstantRateLoad(0.2 * carried, () => {
     const other = others[next++ % OTHERS] as Tenant;
@@ -145,7 +144,7 @@ export async function saturate(url: string, services: Services): Promise<void> {
     `the process carries ${carried.toFixed()} requests/s; of ${count} due at ${perSecond.toFixed()}/s by one key holder, ${noise.sent} were ` +
       `sent and ${noise.ok} served; ${timesMs.length} of ${OTHERS} others: median ${quantile(timesMs, 0.5).toFixed()} ms, p99 ${p99.toFixed()} ms`,
   );
-  expect(noise.sent / SATURATED_SECONDS, "requests per second that the key holder sent").toBeGreaterThan(carried);
+  expect(noise.sent, "requests sent by the key holder at the intended rate").toBeGreaterThan(0.9 * count);
   expect(Object.fromEntries(outcomes)).toEqual({ 200: timesMs.length });
   expect(p99, "p99 of the others").toBeLessThan(MAX_SATURATED_P99_MS);
 }

@@ -26,15 +26,12 @@ export async function makeTenant(services: Services) {
 }
 
 const WARM_UP_ROUNDS = 20;
-/** With the default limit per key holder, they use every connection of a pool of 10 at the same time. */
-const WARM_UP_TENANTS = 3;
 
 /**
- * Sends a few requests of several new tenants at the same time. A new process responds slowly at first, and so does a new
- * connection to Postgres: afterwards the pool has all of its connections, which it keeps.
+ * Sends a few requests of these tenants at the same time. A new process responds slowly at first, and so does a new connection to
+ * Postgres: afterwards the pool has as many as the tenants use.
  */
-export async function warmUp(url: string, services: Services): Promise<void> {
-  const tenants = await Promise.all(Array.from({ length: WARM_UP_TENANTS }, () => makeTenant(services)));
+export async function warmUp(url: string, tenants: readonly Tenant[]): Promise<void> {
   const round = (tenant: Tenant) => [
     tenant.create(url),
     tenant.create(url),
