@@ -36,7 +36,7 @@ export function authenticate(services: Services, store: Store, onLookUp?: (cache
 }
 
 /** The API key of a request; undefined if there is none, a header is malformed or repeated, or both headers differ. */
-function readKey({ headersDistinct }: Request): string | undefined {
+export function readKey({ headersDistinct }: Request): string | undefined {
   const bearers = headersDistinct.authorization ?? [];
   const plain = headersDistinct["x-api-key"] ?? [];
   if (bearers.length > 1 || plain.length > 1) return undefined;

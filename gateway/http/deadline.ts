@@ -51,7 +51,8 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
   const timeoutMs = requestTimeoutMs(settings);
   const sendError = sendEnvelope(log);
   return (req, res, next) => {
-    const deadline = new Deadline(timeoutMs, () => {
+    const waitedMs = performance.now() - res.locals.arrivedAt;
+    const deadline = new Deadline(timeoutMs - waitedMs, () => {
       if (!isAnswered(res)) sendError(unavailable({ cause: new Error("the request took too long") }), req, res, next);
     });
     res.locals.deadline = deadline;

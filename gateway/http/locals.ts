@@ -9,6 +9,10 @@ declare global {
     interface Locals {
       /** `correlate` */
       correlationId: string;
+      /** `correlate`: when the request arrived, by `performance.now()`. */
+      arrivedAt: number;
+      /** `takeTurns`: whether it has waited too long before it began; absent without a key. */
+      isLate?: boolean;
       /** `enforceTimeout` */
       deadline: Deadline;
       /** `authenticate` */

@@ -18,7 +18,7 @@ export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
 export function correlate(log: Logger): RequestHandler {
   return (req, res, next) => {
     const { locals } = res;
-    const began = performance.now();
+    locals.arrivedAt = performance.now();
     locals.correlationId = randomUUID();
     res.setHeader("X-Correlation-Id", locals.correlationId);
     const responses = unfinishedResponses.get(req.socket) ?? new Set();
@@ -37,7 +37,7 @@ export function correlate(log: Logger): RequestHandler {
           method: req.method,
           ...about,
           status: res.writableFinished ? res.statusCode : "aborted",
-          ms: Math.round((performance.now() - began) * 100) / 100,
+          ms: Math.round((performance.now() - locals.arrivedAt) * 100) / 100,
         },
         "request",
       );

@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
 import { appRouter } from "../../server/router.js";
+import type { Turns } from "../http/turns.js";
 import { PACKAGE } from "../process/package.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
@@ -23,7 +24,7 @@ export interface Metrics {
   /** Reports the connections of this pool from now on. */
   watchPool(pool: Pool): void;
   /** Reports the requests that wait for their key holder's turn from now on. */
-  watchHolders(limit: HolderLimit): void;
+  watchHolders(limit: HolderLimit, turns: Turns): void;
   /** Reports whether Redis is available from now on. */
   watchRedis(redis: { isUp(): boolean }): void;
 }
@@ -64,11 +65,10 @@ export function createMetrics(): Metrics {
   return {
     registry,
     observe(_req, res, next) {
-      const began = performance.now();
       res.once("close", () => {
         const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
         requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
-        durations.observe({ operation }, (performance.now() - began) / 1000);
+        durations.observe({ operation }, (performance.now() - res.locals.arrivedAt) / 1000);
         if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
         if (res.hasHeader("Idempotent-Replayed")) replays.inc();
       });
@@ -82,11 +82,11 @@ export function createMetrics(): Metrics {
       watch("pool_connections", "Database connections, by state (busy, idle)", connections, "state");
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
-    watchHolders(limit) {
+    watchHolders(limit, turns) {
       watch(
         "holder_waiting_requests",
-        "Requests that wait because their key holder uses DATABASE_CONNECTIONS_PER_HOLDER connections",
-        () => limit.waiting,
+        "Requests that wait for the turn of their key or key holder, who uses DATABASE_CONNECTIONS_PER_HOLDER connections",
+        () => limit.waiting + turns.waiting,
       );
       const rejections = counter(
         "holder_rejections_total",

@@ -11,7 +11,7 @@ import { authenticate } from "../http/authenticate.js";
 import { readBody } from "../http/body.js";
 import { bridge } from "../http/bridge.js";
 import { allowOrigins, answerPreflight } from "../http/cors.js";
-import { enforceTimeout, isAnswered, stopIfAnswered } from "../http/deadline.js";
+import { enforceTimeout, stopIfAnswered } from "../http/deadline.js";
 import { sendEnvelope } from "../http/envelope.js";
 import { health, type Lifecycle, type Readiness } from "../http/health.js";
 import "../http/locals.js";
@@ -19,6 +19,7 @@ import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { limitRate } from "../http/rate-limit.js";
 import { correlate, requireHost, withExactTarget } from "../http/request.js";
+import { rejectLate, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
 import { SERVER_OPTIONS } from "../process/listening.js";
@@ -26,6 +27,7 @@ import { SERVER_OPTIONS } from "../process/listening.js";
 export interface AppDeps {
   services: Services;
   readiness: Readiness;
+  turns: Turns;
   log: Logger;
   lifecycle: Lifecycle;
   /** Why this process does not send notifications, if so. Reported by /readyz. */
@@ -45,7 +47,8 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
-  app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), securityHeaders, requireHost);
+  app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), takeTurns(deps.turns));
+  app.use(securityHeaders, requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(deps.readiness, lifecycle, deps.notificationsWaitReason));
@@ -72,7 +75,7 @@ function createV1({ services, log, lifecycle, metrics, createStore }: AppDeps, o
     enforceTimeout(settings, log),
     authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
     limitRate(settings, createStore("guest-forms:key:")),
-    takeTurns(services),
+    rejectLate(services.holderLimit),
     stopIfAnswered,
   );
   for (const { pattern, allow, operations } of ROUTES) {
@@ -117,12 +120,6 @@ const rejectWhileDraining =
     res.setHeader("Connection", "close");
     throw unavailable({ message: "This instance is shutting down. Retry the request." });
   };
-
-/** Lets the requests of a key holder begin in turns, and rejects those that would wait behind too many others. */
-const takeTurns =
-  ({ holderLimit }: Services): RequestHandler =>
-  (_req, res, next) =>
-    holderLimit.begin(res.locals.principal.userId, { begin: next, isOver: () => isAnswered(res) });
 
 /** Sets the operation, for logs, metrics and traces. */
 const setOperation =

@@ -6,6 +6,7 @@ import { startWorker, whyNotificationsWait } from "../../server/worker.js";
 import { requestTimeoutMs } from "../http/deadline.js";
 import { type Lifecycle, openReadiness } from "../http/health.js";
 import { LocalStore, sharedStore } from "../http/rate-limit.js";
+import { Turns } from "../http/turns.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../process/listening.js";
@@ -31,7 +32,8 @@ export async function startGateway(options: {
     onFailure: onDatabaseError,
   });
   metrics?.watchPool(services.db.pool);
-  metrics?.watchHolders(services.holderLimit);
+  const turns = new Turns(settings);
+  metrics?.watchHolders(services.holderLimit, turns);
   const readiness = openReadiness(settings, requestTimeoutMs(settings));
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
@@ -39,6 +41,7 @@ export async function startGateway(options: {
   const app = createApp({
     services,
     readiness,
+    turns,
     log,
     lifecycle,
     notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,

@@ -1,4 +1,3 @@
-import { AsyncResource } from "node:async_hooks";
 import { type ServiceError, unavailable } from "../errors.js";
 import type { Db } from "./db.js";
 import type { StopSignal } from "./failures.js";
@@ -14,22 +13,6 @@ interface Waiter {
   reject(error: ServiceError): void;
 }
 
-/** A request that has not begun. */
-export interface Arrival {
-  /** Begins the request, or ends it with an error. */
-  begin(error?: ServiceError): void;
-  /** Whether nobody waits for its response any more. */
-  isOver(): boolean;
-}
-
-interface QueuedArrival {
-  readonly arrival: Arrival;
-  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
-  readonly context: AsyncResource;
-  /** When it has waited too long, by `performance.now()`. */
-  readonly until: number;
-}
-
 /** What one key holder has in this process. */
 interface Holder {
   readonly id: string;
@@ -37,20 +20,14 @@ interface Holder {
   running: number;
   /** Work that waits for its turn at the database, in order of arrival. */
   readonly waiting: Set<Waiter>;
-  /** Requests that have not begun, in order of arrival. */
-  readonly arrivals: QueuedArrival[];
   /** Whether `#expire` is scheduled. */
   isExpiring: boolean;
 }
 
 /** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
-/** Requests that begin in one turn of the event loop, of key holders whose other work waits. */
-const ARRIVALS_PER_TURN = 4;
 /** Requests that are rejected in one turn of the event loop: those that arrived together also time out together. */
 const REJECTIONS_PER_TURN = 16;
-/** The part of the timeout that a request may wait before it begins, so that it can then still wait for its turn. */
-const ARRIVAL_SHARE = 1 / 4;
 
 /**
  * Bounds what each key holder has in flight at the database. Further statements and transactions of this key holder wait here,
@@ -62,10 +39,7 @@ export class HolderLimit {
   readonly #maxWaiting: number;
   readonly #timeoutMs: number;
   readonly #holders = new Map<string, Holder>();
-  /** Those whose requests begin in turns, one request each before the next of the same. */
-  readonly #arriving = new Set<Holder>();
   #waiting = 0;
-  #arrived = 0;
 
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
   onRejected: () => void = () => {};
@@ -77,51 +51,10 @@ export class HolderLimit {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Statements and transactions that wait for their turn, and requests that have not begun. */
+  /** Statements and transactions that wait for their turn. */
   get waiting(): number {
-    return this.#waiting + this.#arrived;
+    return this.#waiting;
   }
-
-  /**
-   * Begins a request of this key holder: at once, or in a later turn of the event loop if other work of this key holder waits.
-   * So hundreds that arrive at once, or are rejected and sent again, leave most of each turn to others. Passes a 503 if so much
-   * waits that the request would only time out.
-   */
-  begin(holderId: string, arrival: Arrival): void {
-    const holder = this.#holders.get(holderId);
-    if (!holder || (holder.waiting.size === 0 && holder.arrivals.length === 0)) {
-      arrival.begin();
-      return;
-    }
-    if (this.#arriving.size === 0) setImmediate(this.#beginArrivals);
-    this.#arriving.add(holder);
-    this.#arrived++;
-    const until = performance.now() + this.#timeoutMs * ARRIVAL_SHARE;
-    holder.arrivals.push({ arrival, context: new AsyncResource("Arrival"), until });
-  }
-
-  readonly #beginArrivals = (): void => {
-    const now = performance.now();
-    let begun = 0;
-    let rejected = 0;
-    while (begun < ARRIVALS_PER_TURN && rejected < REJECTIONS_PER_TURN) {
-      const [holder] = this.#arriving;
-      const next = holder?.arrivals.shift();
-      if (!holder || !next) break;
-      this.#arrived--;
-      this.#arriving.delete(holder);
-      if (holder.arrivals.length > 0) this.#arriving.add(holder);
-      else this.#forgetIfIdle(holder);
-      const { arrival, context, until } = next;
-      if (arrival.isOver()) continue;
-      const isRejected = until <= now || holder.waiting.size >= this.#maxWaiting;
-      if (isRejected) rejected++;
-      else begun++;
-      const error = isRejected ? this.#rejection() : undefined;
-      context.runInAsyncScope(() => arrival.begin(error));
-    }
-    if (this.#arriving.size > 0) setImmediate(this.#beginArrivals);
-  };
 
   /** Returns `db` for the work of one key holder. After `signal` aborts, no work is started. */
   bound(db: HolderDb, holderId: string, signal: StopSignal): HolderDb {
@@ -134,12 +67,12 @@ export class HolderLimit {
   async #run<Result>(holderId: string, signal: StopSignal, work: () => Promise<Result>): Promise<Result> {
     let holder = this.#holders.get(holderId);
     if (!holder) {
-      holder = { id: holderId, running: 0, waiting: new Set(), arrivals: [], isExpiring: false };
+      holder = { id: holderId, running: 0, waiting: new Set(), isExpiring: false };
       this.#holders.set(holderId, holder);
     }
     if (holder.running < this.#max) holder.running++;
     else if (holder.waiting.size < this.#maxWaiting) await this.#waitForTurn(holder);
-    else throw this.#rejection();
+    else throw this.rejection();
     try {
       signal.throwIfAborted();
       return await work();
@@ -175,12 +108,13 @@ export class HolderLimit {
         return;
       }
       holder.waiting.delete(waiter);
-      waiter.reject(this.#rejection());
+      waiter.reject(this.rejection());
     }
     holder.isExpiring = false;
   };
 
-  #rejection(): ServiceError {
+  /** Counts a rejection, and returns its 503. */
+  rejection(): ServiceError {
     this.onRejected();
     return unavailable({
       message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
@@ -195,10 +129,6 @@ export class HolderLimit {
       return;
     }
     holder.running--;
-    this.#forgetIfIdle(holder);
-  }
-
-  #forgetIfIdle({ id, running, arrivals }: Holder): void {
-    if (running === 0 && arrivals.length === 0) this.#holders.delete(id);
+    if (holder.running === 0) this.#holders.delete(holder.id);
   }
 }

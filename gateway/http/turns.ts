@@ -1,0 +1,91 @@
+import { AsyncResource } from "node:async_hooks";
+import type { RequestHandler } from "express";
+import type { Settings } from "../../server/config.js";
+import type { HolderLimit } from "../../server/database/holder-limit.js";
+import { readKey } from "./authenticate.js";
+import { isAnswered } from "./deadline.js";
+
+/** A request that has not begun. */
+interface Arrival {
+  readonly begin: (isLate: boolean) => void;
+  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
+  readonly context: AsyncResource;
+  /** When it has waited too long, by `performance.now()`. */
+  readonly until: number;
+}
+
+/** Requests that are rejected in one turn of the event loop: those that arrived together are also late together. */
+const LATE_PER_TURN = 16;
+/** The part of the timeout that a request may wait before it begins, so that it can then still wait for the database. */
+const WAIT_SHARE = 1 / 3;
+
+/**
+ * Begins one request of each API key per turn of the event loop. Further ones wait, and begin one per turn in all, one key after
+ * the other. So hundreds that arrive at once, or are rejected and sent again, leave each turn short for other keys.
+ */
+export class Turns {
+  /** The requests that wait, of each key with one that began in this turn or waits. */
+  readonly #queues = new Map<string, Arrival[]>();
+  readonly #maxWaitMs: number;
+  #waiting = 0;
+
+  constructor({ DATABASE_CONNECT_TIMEOUT_MS }: Pick<Settings, "DATABASE_CONNECT_TIMEOUT_MS">) {
+    this.#maxWaitMs = DATABASE_CONNECT_TIMEOUT_MS * WAIT_SHARE;
+  }
+
+  /** Requests that have not begun. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Calls `begin` now or in a later turn of the event loop. `isLate`: it has waited too long, and should be rejected. */
+  take(key: string, begin: (isLate: boolean) => void): void {
+    const queue = this.#queues.get(key);
+    if (queue) {
+      this.#waiting++;
+      queue.push({ begin, context: new AsyncResource("Arrival"), until: performance.now() + this.#maxWaitMs });
+      return;
+    }
+    if (this.#queues.size === 0) setImmediate(this.#nextTurn);
+    this.#queues.set(key, []);
+    begin(false);
+  }
+
+  readonly #nextTurn = (): void => {
+    for (const [key, { length }] of this.#queues) if (length === 0) this.#queues.delete(key);
+    const now = performance.now();
+    let late = 0;
+    // Comes to a key again that is put back behind the others.
+    for (const [key, queue] of this.#queues) {
+      const arrival = queue.shift();
+      this.#queues.delete(key);
+      if (queue.length > 0) this.#queues.set(key, queue);
+      if (!arrival) continue;
+      this.#waiting--;
+      const isLate = arrival.until < now;
+      arrival.context.runInAsyncScope(arrival.begin, undefined, isLate);
+      if (!isLate || ++late === LATE_PER_TURN) break;
+    }
+    if (this.#queues.size > 0) setImmediate(this.#nextTurn);
+  };
+}
+
+/** Lets the requests of each API key begin in turns, before anything is done for them. Those without a key begin at once. */
+export const takeTurns =
+  (turns: Turns): RequestHandler =>
+  (req, res, next) => {
+    const key = readKey(req);
+    if (key === undefined) return next();
+    turns.take(key, (isLate) => {
+      res.locals.isLate = isLate;
+      if (!isAnswered(res)) next();
+    });
+  };
+
+/** Rejects a request that waited too long before it began. Behind the other checks, so that 401 and 429 come first. */
+export const rejectLate =
+  (limit: HolderLimit): RequestHandler =>
+  (_req, res, next) => {
+    if (res.locals.isLate) throw limit.rejection();
+    next();
+  };
