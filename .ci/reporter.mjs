@@ -3,6 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 
+/** The errors of a test, or of the hooks of a suite or file. */
+function failuresOf(task) {
+  const errors = task.type === "test" ? task.result().errors : task.errors();
+  const name = [task.module?.relativeModuleId ?? task.relativeModuleId, task.fullName].filter(Boolean).join(": ");
+  return errors.map(({ message }) => `${name}: ${message}`);
+}
+
 export default class Reporter {
   #vitest;
 
@@ -11,9 +18,10 @@ export default class Reporter {
   }
 
   // Runs before the suite's own database server is stopped.
-  async onTestRunEnd(modules) {
+  async onTestRunEnd(modules, unhandledErrors) {
     const postgres = await this.#postgresVersion();
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const suites = modules.flatMap((module) => [...module.children.allSuites()]);
     const inState = (state) => tests.filter((test) => test.result().state === state);
     const skipped = inState("skipped");
     for (const test of skipped) {
@@ -27,6 +35,10 @@ export default class Reporter {
       passed: inState("passed").length,
       failed: inState("failed").length,
       skipped: skipped.length,
+      failures: [
+        ...[...modules, ...suites, ...inState("failed")].flatMap(failuresOf),
+        ...unhandledErrors.map(({ message }) => `unhandled error: ${message}`),
+      ],
       node: process.versions.node,
       postgres,
     };

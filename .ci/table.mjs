@@ -63,5 +63,8 @@ for (const row of table)
 
 console.log(`\n${Math.round(Number(process.env.SECONDS_IN_ALL) / 60)} minutes in all`);
 for (const line of [...notes.map(({ text }) => text), ...problems]) console.log(line);
+// Again, because a log of all stages is long.
+for (const { stage, failures } of runs)
+  for (const failure of failures) console.log(`FAILED in ${rows[stage][0]}: ${failure}`);
 console.log(problems.length > 0 ? "CI FAILED" : "CI passed");
 process.exitCode = problems.length > 0 ? 1 : 0;

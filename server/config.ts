@@ -46,7 +46,7 @@ export const settingsSchema = z.object({
     "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
       "WORKER_CONCURRENCY + 3 more.",
   ),
-  DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 4).describe(
+  DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 2).describe(
     "Maximum number of database connections per process that the requests of one key holder use at a time. The others " +
       "wait for their turn, so a key holder whose requests wait, for example for a locked listing, delays nobody else.",
   ),

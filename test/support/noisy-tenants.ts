@@ -27,14 +27,22 @@ interface NoisyWork<Result> {
   maxMs: number;
 }
 
+/** With the default limit per key holder, five use every connection of a pool of 10 at the same time. */
+const POOL_USERS = 5;
+
+/** Warms up the gateway with these tenants and others, so that every connection of its pool is open. */
+async function warmUpPool(url: string, services: Services, tenants: Tenant[]): Promise<void> {
+  const others = Array.from({ length: POOL_USERS - tenants.length }, () => makeTenant(services));
+  await warmUp(url, [...tenants, ...(await Promise.all(others))]);
+}
+
 /** Runs `work` while the noisy tenant sends 60 creates per second to the listing. Returns the result of `work`. */
 export async function floodWhile<Result>(
   url: string,
   services: Services,
   { noisy, neighbor, work, maxMs }: NoisyWork<Result>,
 ): Promise<Result> {
-  // With the default limit per key holder, three use every connection of a pool of 10 at the same time.
-  await warmUp(url, [noisy, neighbor, await makeTenant(services)]);
+  await warmUpPool(url, services, [noisy, neighbor]);
   const traffic = await startNeighbor(url, services, neighbor);
   const creates: Promise<TimedResponse>[] = [];
   let isDone = false;
@@ -100,7 +108,7 @@ const BURSTS = 30;
 /** A key holder sends 200 lists at once, again and again. */
 export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
-  await warmUp(url, [noisy, neighbor, await makeTenant(services)]);
+  await warmUpPool(url, services, [noisy, neighbor]);
   const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
   // Warm-up, also for many at once.
   await flood(url, noisy, { ...task, bursts: 5 });

@@ -6,7 +6,7 @@ import { countStatuses, Traffic } from "../faults/postgres-traffic.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
 import { TEST_SECRET } from "../support/factories.js";
-import { slowestMs } from "../support/http-client.js";
+import { sendRequest, slowestMs } from "../support/http-client.js";
 import { startMailServer } from "../support/mail-server.js";
 import { runSql } from "../support/run-sql.js";
 import { seededRandom } from "../support/statistics.js";
@@ -66,6 +66,7 @@ async function runDrill({ from, to, ignoredField }: UpgradeDrill): Promise<strin
   afterFile(() => traffic.closeConnections());
   const replaceBy = (version: Version) => fleet.replaceBy(version, key);
 
+  await warmUp(fleet.url, key);
   traffic.start();
   await sleep(WATCH_MS);
   const quietFrom = performance.now();
@@ -113,6 +114,16 @@ async function runDrill({ from, to, ignoredField }: UpgradeDrill): Promise<strin
   await mailServer.close();
   await database.drop();
   return findDelay(samples);
+}
+
+const WARM_UP_ROUNDS = 20;
+/** Requests at a time, so that every connection of the two pools is opened. */
+const WARM_UP_REQUESTS = 10;
+
+/** Processes that have just started all at once respond slowly at first. Later, one at a time is replaced under load. */
+async function warmUp(url: string, key: string): Promise<void> {
+  const round = () => Array.from({ length: WARM_UP_REQUESTS }, () => sendRequest(`${url}/v1/forms?limit=1`, key));
+  for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(round());
 }
 
 /** Migrates while a transaction holds all tables as pg_dump does, which pending migrations must wait for. */
