@@ -148,11 +148,14 @@ export const notFound = (resource?: "form" | "listing") =>
     resource && { message: `There is no such ${resource}, or you have no access to it: check its id.` },
   );
 
-/** A 503. `Retry-After` is 1 to 3 seconds at random, so that clients rejected together do not return together. */
-export const unavailable = (options: Pick<ServiceErrorOptions, "message" | "cause">) =>
+/** `Retry-After` of a 503: 1 to 3 seconds at random, so that clients rejected together do not return together. */
+export const randomRetryAfter = () => 1 + Math.floor(Math.random() * 3);
+
+/** A 503. */
+export const unavailable = (options: Pick<ServiceErrorOptions, "message" | "cause" | "retryAfter">) =>
   new ServiceError("INTERNAL_ERROR", {
     status: 503,
-    retryAfter: 1 + Math.floor(Math.random() * 3),
+    retryAfter: randomRetryAfter(),
     message: "The service is briefly unavailable.",
     ...options,
   });

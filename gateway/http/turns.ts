@@ -54,20 +54,30 @@ export class Turns {
   readonly #nextTurn = (): void => {
     for (const [key, { length }] of this.#queues) if (length === 0) this.#queues.delete(key);
     const now = performance.now();
-    let late = 0;
-    // Comes to a key again that is put back behind the others.
+    const isLate = (arrival: Arrival | undefined) => arrival !== undefined && arrival.until < now;
+    let rejections = LATE_PER_TURN;
+    for (const queue of this.#queues.values()) {
+      while (rejections > 0 && isLate(queue[0])) {
+        rejections--;
+        this.#begin(queue.shift(), true);
+      }
+    }
     for (const [key, queue] of this.#queues) {
-      const arrival = queue.shift();
+      // The newest if late ones are left: otherwise all would be late, and none served.
+      const next = isLate(queue[0]) ? queue.pop() : queue.shift();
       this.#queues.delete(key);
       if (queue.length > 0) this.#queues.set(key, queue);
-      if (!arrival) continue;
-      this.#waiting--;
-      const isLate = arrival.until < now;
-      arrival.context.runInAsyncScope(arrival.begin, undefined, isLate);
-      if (!isLate || ++late === LATE_PER_TURN) break;
+      if (!next) continue;
+      this.#begin(next, false);
+      break;
     }
     if (this.#queues.size > 0) setImmediate(this.#nextTurn);
   };
+
+  #begin(arrival: Arrival | undefined, isLate: boolean): void {
+    this.#waiting--;
+    arrival?.context.runInAsyncScope(arrival.begin, undefined, isLate);
+  }
 }
 
 /** Lets the requests of each API key begin in turns, before anything is done for them. Those without a key begin at once. */
@@ -82,7 +92,7 @@ export const takeTurns =
     });
   };
 
-/** Rejects a request that waited too long before it began. Behind the other checks, so that 401 and 429 come first. */
+/** Rejects a request that waited too long before it began. It does not count against the rate limit. */
 export const rejectLate =
   (limit: HolderLimit): RequestHandler =>
   (_req, res, next) => {

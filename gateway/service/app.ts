@@ -74,8 +74,8 @@ function createV1({ services, log, lifecycle, metrics, createStore }: AppDeps, o
     rejectWhileDraining(lifecycle),
     enforceTimeout(settings, log),
     authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
-    limitRate(settings, createStore("guest-forms:key:")),
     rejectLate(services.holderLimit),
+    limitRate(settings, createStore("guest-forms:key:")),
     stopIfAnswered,
   );
   for (const { pattern, allow, operations } of ROUTES) {

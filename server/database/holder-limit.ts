@@ -1,4 +1,4 @@
-import { type ServiceError, unavailable } from "../errors.js";
+import { randomRetryAfter, type ServiceError, unavailable } from "../errors.js";
 import type { Db } from "./db.js";
 import type { StopSignal } from "./failures.js";
 
@@ -24,6 +24,7 @@ interface Holder {
   isExpiring: boolean;
 }
 
+const BUSY = "Too many of your requests are in progress. Send fewer at a time, and retry this one.";
 /** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
 /** Requests that are rejected in one turn of the event loop: those that arrived together also time out together. */
@@ -39,6 +40,8 @@ export class HolderLimit {
   readonly #maxWaiting: number;
   readonly #timeoutMs: number;
   readonly #holders = new Map<string, Holder>();
+  /** By `Retry-After`. Made once each, because the stack of an error takes a good part of the time of a rejection. */
+  readonly #rejections = new Map<number, ServiceError>();
   #waiting = 0;
 
   /** Called when work is rejected because it has waited too long, or because too much is waiting. */
@@ -116,9 +119,10 @@ export class HolderLimit {
   /** Counts a rejection, and returns its 503. */
   rejection(): ServiceError {
     this.onRejected();
-    return unavailable({
-      message: "Too many of your requests are in progress. Send fewer at a time, and retry this one.",
-    });
+    const retryAfter = randomRetryAfter();
+    const error = this.#rejections.get(retryAfter) ?? unavailable({ message: BUSY, retryAfter });
+    this.#rejections.set(retryAfter, error);
+    return error;
   }
 
   #passTurn(holder: Holder): void {
