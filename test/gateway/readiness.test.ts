@@ -28,7 +28,10 @@ test("all checks that arrive within 500 ms after an examination share its one qu
 });
 
 test("/readyz returns 200 while requests that wait for a lock use all connections of the pool", async () => {
-  const { services, listingId, send, create } = await startHolderGateway({ DATABASE_POOL_SIZE: 4 });
+  const { services, listingId, send, create } = await startHolderGateway({
+    DATABASE_POOL_SIZE: 4,
+    DATABASE_CONNECTIONS_PER_HOLDER: 4,
+  });
   const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [listingId]);
   const creates = Array.from({ length: 6 }, () => create());
   await waitForBlocked(services, 4);

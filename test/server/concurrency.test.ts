@@ -17,7 +17,8 @@ import { LOCK_USERS } from "../support/locks.js";
 import { fixedStay } from "../support/stays.js";
 
 /** Two processes on one database. */
-const core = await openTestCore();
+// As many as the writes of one owner that wait for a lock at the same time.
+const core = await openTestCore({ DATABASE_CONNECTIONS_PER_HOLDER: "4" });
 const second = await core.openProcess();
 const { services, operator, sql, makeOwner, setRole, holdLock, waitForBlocked, runBehind } = core;
 
