@@ -32,8 +32,8 @@ interface OpenApi {
 /** What the gateway and the OpenAPI document need to know about a procedure that is a REST operation. */
 export type RestMeta = {
   openapi: OpenApi;
-  /** HTTP status of a success. */
-  status: 200 | 201 | 202;
+  /** HTTP status of a success. 204 has no body: the output is `z.void()`. */
+  status: 200 | 201 | 202 | 204;
   /** Template of the `Location` header of a success; `{name}` is replaced by that property of the result. */
   location?: `/${string}` | undefined;
   /** Errors it can return, besides those common to all operations. */

@@ -1,3 +1,5 @@
+import { escapeHtml } from "../../server/values.js";
+
 /** Escaped markup. */
 export class Html {
   readonly text: string;
@@ -9,16 +11,6 @@ export class Html {
 
 /** `undefined` and `false` print nothing. */
 type Value = Html | string | number | false | undefined | readonly Value[];
-
-const ENTITIES: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
 function print(value: Value): string {
   if (value === undefined || value === false) return "";

@@ -1,5 +1,6 @@
 import { Marked, type Token } from "marked";
-import { escapeHtml, Html, html } from "./html.js";
+import { escapeHtml } from "../../server/values.js";
+import { Html, html } from "./html.js";
 
 /** A heading and the text up to the next one. */
 export interface Section {

@@ -63,7 +63,7 @@ function argumentsOf({ params, fields, inputSource }: Operation): string {
 function resultOf({ paths, components }: OpenApiDocument, { path, verb, status }: Operation): string {
   const name = refOf(paths[path]?.[verb]?.responses[status]?.content);
   const schema = components.schemas[name] ?? {};
-  return isPage(schema) ? `Page<${nameOf(schema.properties?.items?.items?.$ref ?? "")}>` : name;
+  return isPage(schema) ? `Page<${nameOf(schema.properties?.items?.items?.$ref ?? "")}>` : name || "void";
 }
 
 const ERROR_FACTS = Object.entries(ERRORS) as [ErrorCode, ErrorEntry][];

@@ -91,14 +91,15 @@ Object.setPrototypeOf(Call.prototype, Request.prototype);
 /** A response as trpc-to-openapi writes it. */
 class Reply {
   statusCode = 200;
-  body = "";
+  /** Undefined if the procedure returns nothing. */
+  body: string | undefined;
   readonly headers = new Map<string, string>();
 
   setHeader(name: string, value: string): void {
     this.headers.set(name, value);
   }
 
-  end(body: string): void {
+  end(body: string | undefined): void {
     this.body = body;
   }
 }

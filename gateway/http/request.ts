@@ -111,8 +111,13 @@ export const requireHost: RequestHandler = (req, res, next) => {
   next();
 };
 
-/** Ends a response with JSON text. A HEAD request gets the same headers and no body. */
-export function sendJson(res: Response, json: string): void {
+/** Ends a response with JSON text; one with status 204 without any. A HEAD request gets the same headers and no body. */
+export function sendJson(res: Response, json = ""): void {
+  if (res.statusCode === 204) {
+    res.removeHeader("Content-Type");
+    res.end();
+    return;
+  }
   res.setHeader("Content-Type", "application/json; charset=utf-8");
   const bytes = Buffer.byteLength(json);
   res.setHeader("Content-Length", bytes);

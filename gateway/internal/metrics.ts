@@ -1,4 +1,4 @@
-import type { RequestHandler } from "express";
+import type { NextFunction, Request, Response } from "express";
 import type { Pool } from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
@@ -12,24 +12,10 @@ const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 /** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
 export const PROCEDURES: ReadonlySet<string> = new Set(Object.keys(appRouter._def.procedures));
 
-/** The metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
-export interface Metrics {
-  registry: Registry;
-  /** Counts and times every request. */
-  observe: RequestHandler;
-  onKeyLookUp(cached: boolean): void;
-  /** Called if a request is counted in memory because Redis is lost. */
-  onFallback(): void;
-  onDatabaseError(failure: Failure): void;
-  /** Reports the connections of this pool from now on. */
-  watchPool(pool: Pool): void;
-  /** Reports the requests that wait for their key holder's turn from now on. */
-  watchHolders(limit: HolderLimit, turns: Turns): void;
-  /** Reports whether Redis is available from now on. */
-  watchRedis(redis: { isUp(): boolean }): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics(): Metrics {
+/** Creates the metrics of this process. Labels have few, fixed values: never a key, an id or an address. */
+export function createMetrics() {
   const registry = new Registry();
   // Includes event-loop lag, memory and garbage collection.
   collectDefaultMetrics({ register: registry });
@@ -64,7 +50,8 @@ export function createMetrics(): Metrics {
   for (const operation of [...PROCEDURES, "batch", "none"]) requests.inc({ operation, status: 500 }, 0);
   return {
     registry,
-    observe(_req, res, next) {
+    /** Counts and times every request. */
+    observe(_req: Request, res: Response, next: NextFunction) {
       res.once("close", () => {
         const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
         requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
@@ -74,15 +61,18 @@ export function createMetrics(): Metrics {
       });
       next();
     },
-    onKeyLookUp: (cached) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
+    onKeyLookUp: (cached: boolean) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
+    /** Called if a request is counted in memory because Redis is lost. */
     onFallback: () => fallbacks.inc(),
-    onDatabaseError: (failure) => databaseErrors.inc({ class: failure }),
-    watchPool(pool) {
+    onDatabaseError: (failure: Failure) => databaseErrors.inc({ class: failure }),
+    /** Reports the connections of this pool from now on. */
+    watchPool(pool: Pool) {
       const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount });
       watch("pool_connections", "Database connections, by state (busy, idle)", connections, "state");
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
-    watchHolders(limit, turns) {
+    /** Reports the requests that wait for their key holder's turn from now on. */
+    watchHolders(limit: HolderLimit, turns: Turns) {
       watch(
         "holder_waiting_requests",
         "Requests that wait for the turn of their key or key holder, who uses DATABASE_CONNECTIONS_PER_HOLDER connections",
@@ -94,7 +84,8 @@ export function createMetrics(): Metrics {
       );
       limit.onRejected = () => rejections.inc();
     },
-    watchRedis(redis) {
+    /** Reports whether Redis is available from now on. */
+    watchRedis(redis: { isUp(): boolean }) {
       watch("redis_up", "1 if Redis counts the rate limits, 0 if it is unavailable; absent without REDIS_URL", () =>
         redis.isUp() ? 1 : 0,
       );

@@ -108,7 +108,7 @@ export function successResponse(operation: Operation, generated: Json): Record<s
     return [name, isShared ? { $ref: `#/components/headers/${name}` } : header];
   });
   const headers = { ...Object.fromEntries(own), ...headerRefs(COMMON) };
-  return { [operation.status]: { description, headers, content } };
+  return { [operation.status]: { description, headers, ...(operation.status !== 204 && { content }) } };
 }
 
 const COMMON = ["X-Correlation-Id", "RateLimit", "RateLimit-Policy"];

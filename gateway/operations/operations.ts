@@ -63,10 +63,20 @@ export const ROUTES = [...new Set(OPERATIONS.map(({ path }) => path))].map((temp
   const operations = OPERATIONS.filter(({ path }) => path === template);
   const methods = operations.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
   return {
-    /** Matches the whole path. A malformed id makes it an unknown path. */
-    pattern: new RegExp(`^${template.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${UUID})`)}$`),
+    /** Matches the whole path. A parameter of another form makes it an unknown path. */
+    pattern: new RegExp(
+      `^${template.replace(/\{(\w+)\}/g, (_, param) => `(?<${param}>${patternOf(operations, param)})`)}$`,
+    ),
     operations,
     /** Value of the `Allow` header: includes HEAD if there is GET, and always OPTIONS. */
     allow: [...methods, "OPTIONS"].join(", "),
   };
 });
+
+/** What a parameter of a path may be: a UUID, or what the `pattern` of its schema allows. */
+function patternOf([operation]: Operation[], param: string): string {
+  const { format, pattern = "" } = operation?.fields.get(param) ?? {};
+  const own = format === "uuid" ? UUID : /^\^(.+)\$$/.exec(pattern)?.[1];
+  if (!own) throw new Error(`${operation?.name}: the path parameter ${param} must be a UUID or have a pattern`);
+  return own;
+}

@@ -68,7 +68,7 @@ export interface Context {
   principal: Principal | null;
   /** UUID in the response, log lines and audit entries of one request. */
   correlationId: string;
-  /** The client's Idempotency-Key; only `forms.create` reads it. */
+  /** The client's Idempotency-Key as sent; creates read it. */
   idempotencyKey: string | undefined;
   /** Set by the call. `replayed`: a create returned the form of an earlier request. */
   outcome: { replayed: boolean };

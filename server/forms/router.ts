@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
-import { invalid } from "../errors.js";
 import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { omitUndefined } from "../values.js";
 import { getAnyForm, getForm, listAllForms, listForms } from "./read-forms.js";
@@ -37,12 +36,7 @@ export const formsRouter = router({
     .input(schema.createInput)
     .output(schema.formV1)
     .mutation(async ({ ctx, input }) => {
-      const key = schema.idempotencyKey.safeParse(ctx.idempotencyKey);
-      if (!key.success) {
-        const [issue] = key.error.issues;
-        throw invalid([{ field: "Idempotency-Key", issue: issue?.message ?? "is not valid" }]);
-      }
-      const { form, replayed } = await createForm(ctx, input, key.data);
+      const { form, replayed } = await createForm(ctx, input, schema.readIdempotencyKey(ctx));
       ctx.outcome.replayed = replayed;
       return form;
     }),

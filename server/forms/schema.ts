@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { Context } from "../access/context.js";
 import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
-import { expected } from "../errors.js";
+import { expected, invalid } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import { count, emailAddress, inFieldOrder, instant, instantOut, int32Out, resourceId, slug, uuid } from "../values.js";
 import { FORM_STATUSES } from "./status.js";
@@ -163,6 +164,13 @@ export const idempotencyKey = z
     minLength: 1,
     maxLength: 255,
   });
+
+/** The Idempotency-Key of a call. Callers in process send it as they got it. */
+export function readIdempotencyKey({ idempotencyKey: sent }: Pick<Context, "idempotencyKey">): string | undefined {
+  const key = idempotencyKey.safeParse(sent);
+  if (key.success) return key.data;
+  throw invalid([{ field: "Idempotency-Key", issue: key.error.issues[0]?.message ?? "is not valid" }]);
+}
 
 /** Response header of a replay. */
 export const idempotentReplayed = z.enum(["true"]).optional().meta({

@@ -1,4 +1,5 @@
 import type { SendMailOptions } from "nodemailer";
+import { escapeHtml } from "../values.js";
 
 export interface Notice {
   formId: string;
@@ -81,16 +82,6 @@ ${rows.join("\n")}
 </html>
 `;
 }
-
-const ENTITIES: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
 /** Masks an address for logs: `a***@e***.com`. */
 export function maskEmail(address: string): string {
