@@ -26,11 +26,18 @@ import { waitAtMost } from "../../server/timeout.js";
 /** Timeout for sending the last spans. */
 const SHUTDOWN_SECONDS = 2;
 
+interface Tracing {
+  traceRequests: RequestHandler;
+  observeStatement: ObserveStatement;
+  /** Sends the remaining spans and stops. */
+  stop(): Promise<void>;
+}
+
 /**
  * Sends spans of this share of requests, from 0 to 1, and of their statements by OTLP. Loaded only if OTEL_* settings enable
  * it.
  */
-export function startTracing(log: Logger, sampledShare: number) {
+export function startTracing(log: Logger, sampledShare: number): Tracing {
   diag.setLogger(diagLogger(log), DiagLogLevel.WARN);
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "guest-forms" }).merge(
@@ -44,7 +51,6 @@ export function startTracing(log: Logger, sampledShare: number) {
   return {
     traceRequests: traceRequests(tracer),
     observeStatement: observeStatements(tracer),
-    /** Sends the remaining spans and stops. */
     stop: () => waitAtMost(SHUTDOWN_SECONDS, provider.shutdown()).catch(() => {}),
   };
 }
