@@ -5,8 +5,8 @@ import type { SentCreate } from "./postgres-traffic.js";
 interface CheckOptions {
   /** Checks only forms on these listings. */
   listingIds?: string[];
-  /** A field that is not part of the received responses. */
-  ignoredField?: string | undefined;
+  /** Fields that are not part of the received responses. */
+  ignoredFields?: readonly string[] | undefined;
 }
 
 interface FormRow {
@@ -25,7 +25,7 @@ const FORMS = `
   SELECT f.id, f.listing_id AS "listingId", f.number_of_guests AS guests,
     to_char(f.check_in_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkIn",
     to_char(f.check_out_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "checkOut",
-    (c.answer - $2::text) || jsonb_build_object('createdAt', to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    (c.answer - $2::text[]) || jsonb_build_object('createdAt', to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
       AS answer, coalesce(k.keys, '{}') AS keys, coalesce(a.created, 0) AS created, coalesce(a.updated, 0) AS updated
   FROM forms f
   LEFT JOIN creations c ON c.form_id = f.id
@@ -52,9 +52,9 @@ const ORPHANS: Record<string, string> = {
 export async function findViolations(
   databaseUrl: string,
   creates: SentCreate[],
-  { listingIds, ignoredField = "" }: CheckOptions = {},
+  { listingIds, ignoredFields = [] }: CheckOptions = {},
 ): Promise<{ forms: number; violations: string[] }> {
-  const rows = await runSql<FormRow>(databaseUrl, FORMS, [listingIds, ignoredField]);
+  const rows = await runSql<FormRow>(databaseUrl, FORMS, [listingIds, ignoredFields]);
   const violations = checkForms(rows, creates);
   for (const [what, from] of Object.entries(ORPHANS)) {
     const found = await runSql(databaseUrl, `SELECT FROM ${from}`);

@@ -28,8 +28,8 @@ export interface TrafficOptions {
   random: () => number;
   /** True if the test kills gateways or closes connections. Otherwise a connection error is a violation. */
   expectsConnectionErrors?: boolean;
-  /** A field that only some of the gateways return. */
-  ignoredField?: string | undefined;
+  /** Fields that only some of the gateways return. */
+  ignoredFields?: readonly string[] | undefined;
 }
 
 /** A create, its outcome, and the updates of its form. */
@@ -247,12 +247,11 @@ export class Traffic {
   }
 
   async #request(kind: keyof RequestMix, path: string, options: RequestOptions = {}) {
-    const { urls, key, random, expectsConnectionErrors, ignoredField } = this.#options;
+    const { urls, key, random, expectsConnectionErrors, ignoredFields } = this.#options;
     const gateway = Math.floor(random() * urls.length);
     const agent = this.#agents[gateway] as Agent;
     try {
-      const ignoring = ignoredField === undefined ? {} : { ignoredField };
-      const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, ...ignoring, agent });
+      const response = await sendRequest(`${urls[gateway]}${path}`, key, { ...options, ignoredFields, agent });
       const { status, sentAt, receivedAt } = response;
       this.samples.push({ kind, gateway, status, sentAt, receivedAt });
       const problem = describeInvalidResponse(response);

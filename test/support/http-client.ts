@@ -19,8 +19,8 @@ export interface RequestOptions {
   body?: unknown;
   headers?: Record<string, string>;
   agent?: Agent;
-  /** A field that the OpenAPI document does not have, to be removed from the response. */
-  ignoredField?: string;
+  /** Fields to be removed from the response, such as those that the OpenAPI document does not have. */
+  ignoredFields?: readonly string[] | undefined;
 }
 
 /**
@@ -54,7 +54,7 @@ export function exchange(options: HttpOptions, parts: readonly (string | Buffer)
 export async function sendRequest(
   url: string,
   key: string | undefined,
-  { method = "GET", body, headers, agent, ignoredField }: RequestOptions = {},
+  { method = "GET", body, headers, agent, ignoredFields }: RequestOptions = {},
 ): Promise<TimedResponse> {
   const { hostname, port, pathname, search } = new URL(url);
   const text = body === undefined ? undefined : JSON.stringify(body);
@@ -68,16 +68,14 @@ export async function sendRequest(
   const sentAt = performance.now();
   const response = await exchange(options, text === undefined ? [] : [text], 20_000);
   const receivedAt = performance.now();
-  const json = response.text ? JSON.parse(response.text, ignoring(ignoredField)) : undefined;
+  const json = response.text ? JSON.parse(response.text, withoutFields(ignoredFields)) : undefined;
   if (pathname.startsWith("/v1")) validateResponse(method, path, response.status, response.headers, json);
   return { status: response.status, headers: response.headers, json, sentAt, receivedAt };
 }
 
-/** A reviver for JSON.parse that removes a field. */
-const ignoring = (ignoredField?: string) =>
-  ignoredField === undefined
-    ? undefined
-    : (name: string, value: unknown) => (name === ignoredField ? undefined : value);
+/** A reviver for JSON.parse that removes fields. */
+const withoutFields = (names?: readonly string[]) =>
+  names && ((name: string, value: unknown) => (names.includes(name) ? undefined : value));
 
 const BROKEN_CONNECTION_CODES = ["ECONNREFUSED", "ECONNRESET", "EPIPE"];
 

@@ -30,6 +30,12 @@ export class Version {
     return spawnNode([join(this.folder, "gateway/guest-forms.cjs"), ...args], { env });
   }
 
+  /** The fields of `FormV1` in its OpenAPI document. */
+  async formFields(): Promise<string[]> {
+    const { components } = JSON.parse(await readFile(join(this.folder, "gateway/openapi/openapi.json"), "utf8"));
+    return Object.keys(components.schemas.FormV1.properties);
+  }
+
   /** Runs a command with --json and returns its result. */
   async json<Result>(args: string[], env: Record<string, string>): Promise<Result> {
     const { code, stdout, stderr }: ProcessResult = await this.spawn([...args, "--json"], env).done;
