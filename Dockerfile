@@ -17,10 +17,6 @@ COPY gateway gateway
 COPY deploy deploy
 # The following steps are those of gateway/docs/operating.md#install-a-release.
 RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
-WORKDIR /opt/guest-forms
-# `--build-arg OMIT=--omit=peer` adds OpenTelemetry for tracing.
-ARG OMIT="--omit=optional --omit=peer"
-RUN npm ci ${OMIT} --ignore-scripts
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0

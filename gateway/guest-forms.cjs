@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 "use strict";
 require("./check-node.cjs");
-import("../dist/gateway/main.js");
+import("../dist/main.js");

@@ -7,8 +7,9 @@ import { isUuid } from "./values.js";
 
 export type { CallOptions, Principal, Services } from "./access/context.js";
 // Everything a program needs to call the core in process.
-export { readSettings } from "./config.js";
+export { readSettings, SettingsError } from "./config.js";
 export { ServiceError } from "./errors.js";
+export { SecretsRejected } from "./secrets/secrets.js";
 
 /** See `openServices` in `services.ts`. */
 export const openServices: (

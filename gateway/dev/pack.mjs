@@ -1,30 +1,51 @@
-// `npm run release`: packs the service as a tarball without development dependencies. Run `npm ci` in the unpacked folder
-// to install the locked versions. The lock file is renamed because npm packs only npm-shrinkwrap.json.
+// `npm run release`: packs what `npm run build` has bundled, with a list of the packages in it (SBOM).
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bundledPackages } from "./bundled-packages.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const readJson = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
+const npm = (cwd, ...words) =>
+  execFileSync("npm", words, { cwd, encoding: "utf8", maxBuffer: 64 << 20, shell: process.platform === "win32" });
+
+/** The bundled packages in CycloneDX, with the hashes of the lock file. */
+function billOfMaterials() {
+  const { components, dependencies, metadata, ...bill } = JSON.parse(
+    npm(root, "sbom", "--sbom-format=cyclonedx", "--package-lock-only"),
+  );
+  const bundled = bundledPackages(readJson("dist/tools/metafile.json"), root);
+  const refs = new Set(bundled.map(({ name, version }) => `${name}@${version}`));
+  const missing = [...refs].filter((ref) => !components.some((component) => component["bom-ref"] === ref));
+  if (missing.length > 0) throw new Error(`package-lock.json does not have ${missing.join(", ")}.`);
+  const { name } = readJson("package.json");
+  return {
+    ...bill,
+    metadata: { ...metadata, component: { ...metadata.component, name } },
+    // The bundle contains them, whatever the project needs them for.
+    components: components
+      .filter((component) => refs.has(component["bom-ref"]))
+      .map((component) => ({ ...component, scope: "required" })),
+    dependencies: dependencies
+      .filter(({ ref }) => refs.has(ref))
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => refs.has(other)) })),
+  };
+}
+
 const draft = mkdtempSync(join(tmpdir(), "guest-forms-release-"));
-// `npm run migration` needs development dependencies.
-const filter = (path) => path !== join(root, "dist/gateway/dev/migration");
-const npm = (...words) =>
-  execFileSync("npm", words, { cwd: draft, stdio: "inherit", shell: process.platform === "win32" });
+// Only for development.
+const filter = (path) => path !== join(root, "dist/tools");
 
 try {
-  const { devDependencies, overrides, scripts, ...manifest } = JSON.parse(
-    readFileSync(join(root, "package.json"), "utf8"),
-  );
-  for (const path of [...manifest.files, "README.md", "LICENSE", "package-lock.json"]) {
-    if (path !== "npm-shrinkwrap.json") cpSync(join(root, path), join(draft, path), { recursive: true, filter });
+  const { dependencies, devDependencies, overrides, scripts, allowScripts, ...manifest } = readJson("package.json");
+  for (const path of [...manifest.files, "README.md", "LICENSE"]) {
+    if (path !== "sbom.cdx.json") cpSync(join(root, path), join(draft, path), { recursive: true, filter });
   }
   writeFileSync(join(draft, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  // Removes development dependencies from the lock file and keeps all other versions.
-  npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--silent");
-  renameSync(join(draft, "package-lock.json"), join(draft, "npm-shrinkwrap.json"));
-  npm("pack", "--silent", "--pack-destination", resolve(process.argv[2] ?? root));
+  writeFileSync(join(draft, "sbom.cdx.json"), `${JSON.stringify(billOfMaterials(), null, 2)}\n`);
+  process.stdout.write(npm(draft, "pack", "--silent", "--pack-destination", resolve(process.argv[2] ?? root)));
 } finally {
   rmSync(draft, { recursive: true, force: true });
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
+import { createOpenApiNodeHttpHandler } from "trpc-to-openapi";
 import { type Context, createContext, type Services } from "../../server/access/context.js";
 import { type AppRouter, appRouter } from "../../server/router.js";
-import { createOpenApiNodeHttpHandler } from "../operations/library.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { readInput } from "./input.js";
 import { sendJson } from "./request.js";

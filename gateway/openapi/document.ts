@@ -1,5 +1,5 @@
+import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
-import { generateOpenApiDocument } from "../operations/library.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
 import { nameOf, type Parameter, type Response, type Schema } from "./read.js";

@@ -1,7 +1,7 @@
+import { forEachOpenApiProcedure, getInputOutputParsers } from "trpc-to-openapi";
 import { z } from "zod";
 import { appRouter } from "../../server/router.js";
 import type { RestMeta } from "../../server/trpc.js";
-import { forEachOpenApiProcedure, getInputOutputParsers } from "./library.js";
 
 const VERBS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const;
 const UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";

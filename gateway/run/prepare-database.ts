@@ -1,7 +1,8 @@
 import { migrate, planMigrations, type Queryable, UnknownMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/database/pool.js";
-import { checkSecrets, registerMigratedSecrets, SecretsRejected } from "../../server/secrets/checks.js";
+import { checkSecrets, registerMigratedSecrets } from "../../server/secrets/checks.js";
+import { SecretsRejected } from "../../server/secrets/secrets.js";
 import type { SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure, explain } from "../cli/failure.js";
 

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { type Settings, SettingsError } from "../../server/config.js";
+import type { Settings } from "../../server/config.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyNotificationsWait } from "../../server/worker.js";
@@ -88,17 +88,10 @@ export async function startGateway(options: {
   }
 }
 
-/** Starts tracing if the settings enable it. Loads OpenTelemetry, whose packages are optional dependencies. */
+/** Starts tracing if the settings enable it. Otherwise OpenTelemetry is not loaded. */
 async function openTracing(settings: Settings, log: Logger) {
   const receiver = settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
   if (settings.OTEL_SDK_DISABLED || receiver === undefined) return undefined;
-  try {
-    const { startTracing } = await import("../internal/tracing.js");
-    return startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new SettingsError(
-      "Tracing is enabled (OTEL_EXPORTER_OTLP_ENDPOINT), but the OpenTelemetry packages are not installed: install guest-forms without --omit=optional, or set OTEL_SDK_DISABLED=true.",
-    );
-  }
+  const { startTracing } = await import("../internal/tracing.js");
+  return startTracing(log, settings.OTEL_TRACES_SAMPLER_ARG);
 }

@@ -2,12 +2,7 @@ import { MIGRATE } from "../../prisma/advisory-locks.js";
 import type { Queryable } from "../../prisma/migrate.js";
 import type { Db } from "../database/db.js";
 import { invalid } from "../errors.js";
-import { checkValue, secretId } from "./secrets.js";
-
-/** The configured APP_SECRETS do not match this database. */
-export class SecretsRejected extends Error {
-  override readonly name = "SecretsRejected";
-}
+import { checkValue, SecretsRejected, secretId } from "./secrets.js";
 
 /** A secret registered in this database, by its check value in hex. */
 interface RegisteredSecret {

@@ -33,6 +33,11 @@ export const secretId = (check: string): string => check.slice(0, ID_LENGTH);
 export const APP_SECRETS_MISSING =
   "APP_SECRETS is not set: set it to a secret, the same on all processes, such as one made by `openssl rand -base64 48`";
 
+/** The configured APP_SECRETS do not match this database. */
+export class SecretsRejected extends Error {
+  override readonly name = "SecretsRejected";
+}
+
 /** Derives the keys of the secrets, newest first. Throws if there is none. */
 export function deriveKeyring([newest, ...others]: readonly string[] = []): Keyring {
   if (newest === undefined) throw new Error(`${APP_SECRETS_MISSING}.`);

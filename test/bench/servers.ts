@@ -24,7 +24,7 @@ export interface Server {
  * while another server is measured.
  */
 const NODE_ARGS: Record<ServerName, string[]> = {
-  service: [join(packageRoot(), "dist/gateway/main.js"), "serve", "--no-worker"],
+  service: [join(packageRoot(), "dist/main.js"), "serve", "--no-worker"],
   L: [join(dataFolder(), "build/peers/l.mjs")],
   "L+": [join(dataFolder(), "build/peers/l.mjs"), "--plus"],
   T: [join(dataFolder(), "build/peers/t.mjs")],

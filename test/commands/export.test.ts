@@ -13,7 +13,7 @@ const commands = commandsWith(env);
 
 test("an export writes to standard output, from which an import reads with -", async () => {
   await importRows(makeRows().ana);
-  const cli = join(packageRoot(), "dist/gateway/main.js");
+  const cli = join(packageRoot(), "dist/main.js");
   const script = '"$0" "$1" export | head -1; "$0" "$1" export | "$0" "$1" import - --format csv --json';
   const { stdout, stderr } = await spawnNode([cli], {
     env: { ...env, APP_SECRETS: TEST_SECRET },

@@ -67,7 +67,7 @@ describe("Dockerfile", () => {
   test("the image has every file of the release, and is built on a pinned Node.js 24", () => {
     const copied = lines.flatMap((line) => /^COPY (?!--from)(.+) \S+$/.exec(line)?.[1]?.split(" ") ?? []);
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
-    const builtFiles = ["dist", "npm-shrinkwrap.json"];
+    const builtFiles = ["dist", "sbom.cdx.json"];
     const missing = files.filter((path) => !copied.some((folder) => `${path}/`.startsWith(`${folder}/`)));
     expect(missing.sort()).toEqual(builtFiles);
     const ignored = read(".dockerignore").split("\n");

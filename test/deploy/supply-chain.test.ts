@@ -10,9 +10,7 @@ interface Locked {
   version?: string;
   resolved?: string;
   integrity?: string;
-  license?: string;
   link?: boolean;
-  dev?: boolean;
 }
 
 /** The packages of a lock file by folder. */
@@ -38,15 +36,11 @@ test.each(["package-lock.json", ".ci/openapi-checks/package-lock.json"])(
 /** Licenses that allow a closed product to contain the package if it includes the license text. */
 const PERMISSIVE = ["MIT", "MIT-0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BlueOak-1.0.0", "0BSD"];
 
-test("every package that an installation downloads or that the release bundles has a permissive license", () => {
-  const downloaded = lockedIn("package-lock.json")
-    .filter(([, { dev }]) => !dev)
-    .map(([path, { license }]) => `${path.replace(/^.*node_modules\//, "")} (${license})`);
+test("every package in the release has a permissive license", () => {
   const bundled = read("dist/LICENSES").match(/^\S+ \d+\.\d+\.\d+\S* \(.*\)$/gm) ?? [];
-  expect(downloaded.length).toBeGreaterThan(100);
-  expect(bundled.length).toBeGreaterThan(20);
+  expect(bundled.length).toBeGreaterThan(100);
   const isPermissive = (line: string) => PERMISSIVE.some((license) => line.endsWith(`(${license})`));
-  expect([...downloaded, ...bundled].filter((line) => !isPermissive(line))).toEqual([]);
+  expect(bundled.filter((line) => !isPermissive(line))).toEqual([]);
 });
 
 test("no install script of any package runs", async () => {
@@ -57,7 +51,7 @@ test("no install script of any package runs", async () => {
 test("every path that the release packs exists, and every document of gateway/docs is packed", () => {
   const { files } = JSON.parse(read("package.json")) as { files: string[] };
   // `npm run build` and `npm run release` create these. gateway/dev/pack.mjs copies the others as named: no globs.
-  const created = ["dist", "npm-shrinkwrap.json"];
+  const created = ["dist", "sbom.cdx.json"];
   for (const path of files.filter((name) => !created.includes(name)))
     expect(existsSync(join(packageRoot(), path)), path).toBe(true);
   const documents = readdirSync(join(packageRoot(), "gateway/docs")).filter((name) => name.endsWith(".md"));

@@ -185,7 +185,7 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
 /** Starts a process that prints its progress, then "serving PID" and runs on, or "refused: REASON" and exits. */
 function startInChildProcess(folder: string): RunningProcess {
   const script = `
-    import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/gateway/dev/embedded.js"))};
+    import { startEmbedded } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/dev/embedded.js"))};
     try {
       const options = { dataDir: ${JSON.stringify(folder)}, durable: false, onProgress: console.log };
       console.log("serving", (await startEmbedded(options)).pid);

@@ -200,7 +200,7 @@ test("a database with tables of another program is rejected, and not changed", a
 
 function migrateInProcess(url: string, folder = packageRoot()): RunningProcess {
   const script = `
-    import { migrate } from ${JSON.stringify(join(folder, "dist/prisma/migrate.js"))};
+    import { migrate } from ${JSON.stringify(join(folder, "dist/tools/prisma/migrate.js"))};
     console.log(JSON.stringify(await migrate(${JSON.stringify(url)}, { onProgress: console.log })));
   `;
   return spawnNode(["--input-type=module", "--eval", script]);

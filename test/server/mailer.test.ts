@@ -99,7 +99,7 @@ describe("a connection to the mail server", () => {
     );
     // Node.js reads NODE_EXTRA_CA_CERTS only when it starts.
     const modules = ["config", "notifications/mailer"].map(
-      (name) => pathToFileURL(join(packageRoot(), `dist/server/${name}.js`)).href,
+      (name) => pathToFileURL(join(packageRoot(), `dist/tools/server/${name}.js`)).href,
     );
     const script = `
       const [{ readSettings }, { smtpMailer }] = await Promise.all(${JSON.stringify(modules)}.map((name) => import(name)));

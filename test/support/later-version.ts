@@ -22,6 +22,6 @@ export async function makeLaterVersion(migrations: Record<string, string>): Prom
   }
   return {
     folder,
-    migrator: await import(pathToFileURL(join(folder, "dist/prisma/migrate.js")).href),
+    migrator: await import(pathToFileURL(join(folder, "dist/tools/prisma/migrate.js")).href),
   };
 }

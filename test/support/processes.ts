@@ -25,7 +25,7 @@ export interface SpawnOptions {
 /** Starts `guest-forms` with these arguments and, by default, TEST_SECRET. It is stopped after the test file. */
 export function spawnCli(args: string[], options: SpawnOptions = {}): RunningProcess {
   const env = { APP_SECRETS: TEST_SECRET, ...options.env };
-  const running = spawnNode([join(packageRoot(), "dist/gateway/main.js"), ...args], { ...options, env });
+  const running = spawnNode([join(packageRoot(), "dist/main.js"), ...args], { ...options, env });
   running.done.then(
     ({ code }) => code === 0 && recordRun({ command: ["guest-forms", ...args].join(" ") }),
     () => {},

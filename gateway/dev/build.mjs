@@ -1,0 +1,105 @@
+// Part of `npm run build`: bundles the service and its packages into `dist/`, so that it runs with Node.js alone. What a
+// command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { rollup } from "rollup";
+import { dts } from "rollup-plugin-dts";
+import { bundledPackages } from "./bundled-packages.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/**
+ * tRPC is built for ES2017, and spreads objects with a helper: 12 of the 158 µs of CPU time of a fetch, with 11.25. This
+ * replaces it by the language's own. The helper copies the getters of every second source; tRPC's sources have none.
+ */
+const nativeSpread = {
+  name: "native-spread",
+  setup({ onLoad, onEnd }) {
+    let replaced = 0;
+    onLoad({ filter: /@trpc\/server\/dist\/.*\.mjs$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replace(/function _objectSpread2\(e\) \{\n[\s\S]*?\n\}\n/, () => {
+        replaced++;
+        return "function _objectSpread2(target, ...sources) { return Object.assign(target, ...sources); }\n";
+      }),
+    }));
+    onEnd(() => {
+      if (replaced !== 1)
+        throw new Error(`@trpc/server has ${replaced} helpers for object spread, not 1: see build.mjs.`);
+    });
+  },
+};
+
+const OPTIONS = {
+  absWorkingDir: root,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  logLevel: "warning",
+};
+
+async function bundleService() {
+  const { metafile } = await build({
+    ...OPTIONS,
+    entryPoints: ["gateway/main.ts", "server/caller.ts", "server/router.ts"],
+    entryNames: "[name]",
+    chunkNames: "chunks/[name]-[hash]",
+    outdir: "dist",
+    // pg loads it only if asked to.
+    external: ["pg-native"],
+    // For bundled CommonJS modules.
+    banner: {
+      js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
+    },
+    plugins: [nativeSpread],
+    metafile: true,
+  });
+  return metafile;
+}
+
+/** What developers and tests run from this repository, with the packages in `node_modules`. */
+const TOOLS = [
+  "gateway/generate/main.ts",
+  "gateway/dev/migration/new-migration.ts",
+  "gateway/dev/embedded.ts",
+  "gateway/process/log.ts",
+  "prisma/migrate.ts",
+  "server/config.ts",
+  "server/notifications/mailer.ts",
+];
+
+const bundleTools = () =>
+  build({ ...OPTIONS, entryPoints: TOOLS, outbase: ".", outdir: "dist/tools", packages: "external" });
+
+/** Types that need no package but tRPC, from the declarations that `tsc` has written. */
+async function bundleTypes() {
+  const declarations = join(root, "dist/types");
+  const input = Object.fromEntries(
+    ["caller", "router"].map((name) => [name, join(declarations, `server/${name}.d.ts`)]),
+  );
+  const types = await rollup({
+    input,
+    external: [/^@trpc\/server/, /^node:/],
+    plugins: [dts({ respectExternal: true })],
+    // Some of the types that the exported ones need have no name that users can import.
+    onLog: (level, { message }, log) => message.includes("no public re-export") || log(level, message),
+  });
+  await types.write({ dir: join(root, "dist"), entryFileNames: "[name].d.ts", chunkFileNames: "shared.d.ts" });
+  rmSync(declarations, { recursive: true });
+}
+
+function licenseText({ name, version, license, folder }) {
+  const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
+  const text = file ? readFileSync(join(root, folder, file), "utf8").trim() : "";
+  return `${name} ${version} (${license})\n\n${text}\n`;
+}
+
+for (const path of ["chunks", "tools"]) rmSync(join(root, "dist", path), { recursive: true, force: true });
+const metafile = await bundleService();
+await bundleTools();
+await bundleTypes();
+writeFileSync(join(root, "dist/tools/metafile.json"), JSON.stringify(metafile));
+writeFileSync(join(root, "dist/LICENSES"), bundledPackages(metafile, root).map(licenseText).join("\n"));
