@@ -97,7 +97,10 @@ function licenseText({ name, version, license, folder }) {
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
-for (const path of ["chunks", "tools"]) rmSync(join(root, "dist", path), { recursive: true, force: true });
+// Whatever an earlier build has left: the release packs this folder.
+for (const name of readdirSync(join(root, "dist"))) {
+  if (name !== "types") rmSync(join(root, "dist", name), { recursive: true });
+}
 const metafile = await bundleService();
 await bundleTools();
 await bundleTypes();
