@@ -53,7 +53,7 @@ async function runDrill({ from, to, newFields }: UpgradeDrill): Promise<string |
   await fill(url, listingIds);
   const mailServer = await startMailServer();
   afterFile(() => mailServer.close());
-  const fleet = await startFleet(from, env, mailServer);
+  const fleet = await startFleet(from, env, key, mailServer);
   const traffic = new Traffic({
     urls: [fleet.url],
     key,
@@ -64,7 +64,6 @@ async function runDrill({ from, to, newFields }: UpgradeDrill): Promise<string |
     ignoredFields: newFields,
   });
   afterFile(() => traffic.closeConnections());
-  const replaceBy = (version: Version) => fleet.replaceBy(version, key);
 
   await warmUp(fleet.url, key);
   traffic.start();
@@ -73,12 +72,12 @@ async function runDrill({ from, to, newFields }: UpgradeDrill): Promise<string |
   await sleep(WATCH_MS);
   const upgradeFrom = performance.now();
   const applied = await migrateDuringBackup(to, env);
-  await replaceBy(to);
+  await fleet.replaceBy(to);
   const path = `/v1/forms/${traffic.creates[0]?.form?.id}`;
   const form = await (await fetch(fleet.url + path, { headers: { Authorization: `Bearer ${key}` } })).json();
   expect(form).toMatchObject(Object.fromEntries(newFields.map((name) => [name, null])));
   await sleep(WATCH_MS);
-  await replaceBy(from);
+  await fleet.replaceBy(from);
   await sleep(WATCH_MS);
   const upgradeUntil = performance.now();
   const quietMs = upgradeUntil - upgradeFrom - (upgradeFrom - quietFrom);
@@ -120,7 +119,8 @@ const WARM_UP_REQUESTS = 10;
 /** Processes that have just started all at once respond slowly at first. Later, one at a time is replaced under load. */
 async function warmUp(url: string, key: string): Promise<void> {
   const round = () => Array.from({ length: WARM_UP_REQUESTS }, () => sendRequest(`${url}/v1/forms?limit=1`, key));
-  for (let n = 0; n < WARM_UP_ROUNDS; n++) await Promise.all(round());
+  for (let n = 0; n < WARM_UP_ROUNDS; n++)
+    for (const { status } of await Promise.all(round())) expect(status).toBe(200);
 }
 
 /** Migrates while a transaction holds all tables as pg_dump does, which pending migrations must wait for. */
