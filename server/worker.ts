@@ -33,15 +33,16 @@ export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined
 export async function startWorker(
   services: Services,
   log: Log,
-  { mailer = smtpMailer(services.settings), onDatabaseError }: WorkerOptions = {},
+  options: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
+  const mailer = options.mailer ?? (await smtpMailer(settings));
   // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
   const db = openDb(
     { ...settings, DATABASE_POOL_SIZE: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
     {
       onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
-      onFailure: onDatabaseError,
+      onFailure: options.onDatabaseError,
     },
   );
   await db.query("worker-start", "SELECT 1", []).catch(async (error) => {

@@ -31,6 +31,15 @@ const nativeSpread = {
   },
 };
 
+/** trpc-to-openapi reads bodies with co-body (0.7 MB), but the gateway has read them before. */
+const withoutCoBody = {
+  name: "without-co-body",
+  setup({ onLoad }) {
+    const contents = 'module.exports = () => { throw new Error("co-body is not bundled: see build.mjs."); };';
+    onLoad({ filter: /node_modules\/co-body\/index\.js$/ }, () => ({ contents }));
+  },
+};
+
 const OPTIONS = {
   absWorkingDir: root,
   bundle: true,
@@ -54,7 +63,7 @@ async function bundleService() {
     banner: {
       js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
     },
-    plugins: [nativeSpread],
+    plugins: [nativeSpread, withoutCoBody],
     metafile: true,
   });
   return metafile;
@@ -65,6 +74,7 @@ const TOOLS = [
   "gateway/generate/main.ts",
   "gateway/dev/migration/new-migration.ts",
   "gateway/dev/embedded.ts",
+  "gateway/docs/site.ts",
   "gateway/process/log.ts",
   "prisma/migrate.ts",
   "server/config.ts",
@@ -91,9 +101,19 @@ async function bundleTypes() {
   rmSync(declarations, { recursive: true });
 }
 
+/** Packages under the MIT license whose text is only in their repository. */
+const COPYRIGHT = { "@redis/client": "Copyright (c) 2022-2025, Redis, inc." };
+
+/** The license of a package from its file, or the section of its README. */
 function licenseText({ name, version, license, folder }) {
-  const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
-  const text = file ? readFileSync(join(root, folder, file), "utf8").trim() : "";
+  const read = (path) => readFileSync(join(root, path), "utf8").trim();
+  const names = readdirSync(join(root, folder));
+  const find = (pattern) => names.filter((entry) => pattern.test(entry)).map((entry) => read(join(folder, entry)))[0];
+  const text =
+    find(/^licen[cs]e/i) ??
+    /^#+ licen[cs]e$(.*)/ims.exec(find(/^readme/i) ?? "")?.[1].trim() ??
+    (COPYRIGHT[name] && read("LICENSE").replace(/^Copyright.*/m, COPYRIGHT[name]));
+  if (!text) throw new Error(`${name} has no license text: add its copyright to build.mjs.`);
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
@@ -104,5 +124,7 @@ for (const name of readdirSync(join(root, "dist"))) {
 const metafile = await bundleService();
 await bundleTools();
 await bundleTypes();
+const { buildSite } = await import(new URL("../../dist/tools/gateway/docs/site.js", import.meta.url));
+writeFileSync(join(root, "dist/site.json"), JSON.stringify(buildSite()));
 writeFileSync(join(root, "dist/tools/metafile.json"), JSON.stringify(metafile));
 writeFileSync(join(root, "dist/LICENSES"), bundledPackages(metafile, root).map(licenseText).join("\n"));

@@ -9,7 +9,6 @@ import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
 import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
-import { connectionTo } from "../process/redis.js";
 
 export interface CheckResult {
   status: "ok" | "warning" | "failed";
@@ -50,13 +49,14 @@ export const CHECKS = {
       const notSent = "SMTP_URL is not set: notifications wait. Only `dev` prints them.";
       return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
     }
-    const transport = openTransport(SMTP_URL, settings);
+    const transport = await openTransport(SMTP_URL, settings);
     // Connects and logs in without sending mail.
     return checkServer("The mail server", SMTP_URL, () => transport.verify()).finally(() => transport.close());
   },
 
   async redis({ settings: { REDIS_URL } }) {
     if (!REDIS_URL) return ok("REDIS_URL is not set: each process counts rate limits separately.");
+    const { connectionTo } = await import("../process/redis.js");
     const client = connectionTo(REDIS_URL).on("error", () => {});
     const ping = async () => (await client.connect()).ping();
     return checkServer("Redis", REDIS_URL, ping).finally(() => client.destroy());
@@ -191,7 +191,7 @@ export function misspelledSettings(env: CheckContext["env"]): { name: string; me
 /** Whether at most `edits` characters need to be inserted, deleted or replaced to turn one word into the other. */
 function isWithinEdits(edits: number, one: string, other: string): boolean {
   if (one === other) return true;
-  if (edits === 0) return false;
+  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false;
   let start = 0;
   while (one[start] === other[start]) start++;
   const [a, b] = [one.slice(start), other.slice(start)];

@@ -10,7 +10,6 @@ import { Turns } from "../http/turns.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../process/listening.js";
-import { openRedis } from "../process/redis.js";
 import { createApp, createHttpServer } from "./app.js";
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
@@ -36,7 +35,7 @@ export async function startGateway(options: {
   metrics?.watchHolders(services.holderLimit, turns);
   const readiness = openReadiness(settings, requestTimeoutMs(settings));
   const lifecycle: Lifecycle = { stage: "serving" };
-  const redis = settings.REDIS_URL ? openRedis(settings.REDIS_URL, log) : undefined;
+  const redis = await openRedis(settings, log);
   if (redis) metrics?.watchRedis(redis);
   const app = createApp({
     services,
@@ -86,6 +85,12 @@ export async function startGateway(options: {
     await closeDependencies();
     throw error;
   }
+}
+
+/** Opens Redis if the settings name one. Otherwise its client is not loaded. */
+async function openRedis({ REDIS_URL }: Settings, log: Logger) {
+  if (REDIS_URL === undefined) return undefined;
+  return (await import("../process/redis.js")).openRedis(REDIS_URL, log);
 }
 
 /** Starts tracing if the settings enable it. Otherwise OpenTelemetry is not loaded. */

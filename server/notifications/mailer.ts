@@ -1,4 +1,4 @@
-import { createTransport, type SendMailOptions } from "nodemailer";
+import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
 import { redactEmail } from "./compose.js";
 
@@ -22,10 +22,10 @@ export class MailRejected extends Error {
 }
 
 /** The mail server of SMTP_URL; undefined if that is not set. */
-export function smtpMailer(settings: Settings): Mailer | undefined {
+export async function smtpMailer(settings: Settings): Promise<Mailer | undefined> {
   const { SMTP_URL, SMTP_FROM, FORM_URL_TEMPLATE, SMTP_TIMEOUT_SECONDS } = settings;
   if (!SMTP_URL || !SMTP_FROM || !FORM_URL_TEMPLATE) return undefined;
-  const transport = openTransport(SMTP_URL, settings);
+  const transport = await openTransport(SMTP_URL, settings);
   return {
     from: SMTP_FROM,
     formUrlTemplate: FORM_URL_TEMPLATE,
@@ -41,8 +41,9 @@ export function smtpMailer(settings: Settings): Mailer | undefined {
   };
 }
 
-/** Opens a nodemailer SMTP transport with SMTP_TIMEOUT_SECONDS as each of its timeouts. */
-export function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<Settings, "SMTP_TIMEOUT_SECONDS">) {
+/** Loads nodemailer, and opens an SMTP transport with SMTP_TIMEOUT_SECONDS as each of its timeouts. */
+export async function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<Settings, "SMTP_TIMEOUT_SECONDS">) {
+  const { createTransport } = await import("nodemailer");
   const timeout = SMTP_TIMEOUT_SECONDS * 1000;
   return createTransport({
     url,

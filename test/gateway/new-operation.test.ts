@@ -144,7 +144,8 @@ test("a second idempotent POST gets its Idempotency-Key checked, and reports a r
 });
 
 test("the OpenAPI document describes the new operations, with code samples", async () => {
-  const { json } = await send("GET", "/openapi.json");
+  const { buildDocument } = await import("../../gateway/openapi/document.js");
+  const json = JSON.parse(JSON.stringify(buildDocument("1.0.0")));
   const { get } = json.paths["/v1/forms/{id}/history"];
   const { post } = json.paths["/v1/forms/{id}/remind"];
   const { delete: remove } = json.paths["/v1/forms/{id}"];

@@ -118,7 +118,7 @@ test("an unreachable receiver fails no request and is logged once", async () => 
 
 // The metrics library loads only @opentelemetry/api.
 test.each([{}, { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" }])(
-  "without OTEL_* settings or with OTEL_SDK_DISABLED no OpenTelemetry SDK or exporter is loaded: %o",
+  "without their settings or with OTEL_SDK_DISABLED no OpenTelemetry SDK, exporter, Redis or mail client is loaded: %o",
   async (otel) => {
     const { url: DATABASE_URL } = await createTestDatabase();
     const env = { DATABASE_URL, APP_SECRETS: TEST_SECRET, INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: "0", ...otel };
@@ -127,6 +127,6 @@ test.each([{}, { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DIS
     await service.waitForLine(/^Listening on/);
     const packages = loadedPackages((await service.stop()).stderr);
     expect(packages).toContain("prom-client");
-    expect(packages.filter((name) => /^@opentelemetry\/(?!api$)/.test(name))).toEqual([]);
+    expect(packages.filter((name) => /^@opentelemetry\/(?!api$)|^@redis|^nodemailer$/.test(name))).toEqual([]);
   },
 );

@@ -114,7 +114,7 @@ describe("an operator who follows operating.md on an empty machine", () => {
     const named: string[] = [...texts.matchAll(/^(\S+) (\d+\.\d+\.\d+\S*) \(.*\)$/gm)].map(
       ([, name, version]) => `${name}@${version}`,
     );
-    expect([...new Set(named)].sort()).toEqual(refs);
+    expect(named.sort()).toEqual(refs);
   });
 
   test("reads how to install the embedded Postgres for `dev`", async () => {

@@ -68,7 +68,7 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     const queue = createQueue(services.db, "worker");
     const claimed = (await queue.claim()) ?? expect.fail("nothing to claim");
     await end(form);
-    const mailer = smtpMailer(mailServices.settings) ?? expect.fail("there is no mailer");
+    const mailer = (await smtpMailer(mailServices.settings)) ?? expect.fail("there is no mailer");
     const send = makeSender(services, mailer, SILENT);
     await deliver(claimed, { queue, send, log: SILENT, signal: new AbortController().signal });
     expect(await listUnsent()).toMatchObject([{ state: "expired", attempts: 0, runAt: null }]);

@@ -15,9 +15,8 @@ const MESSAGE = { from: "host@example.com", to: ADDRESS, subject: "Hello", text:
 /** Sends a message to this server. Returns why it was not accepted; undefined if it was. */
 async function send(smtpUrl: string, timeoutSeconds = 30): Promise<MailRejected | undefined> {
   const settings = { ...readSettings(mailEnv(smtpUrl)), SMTP_TIMEOUT_SECONDS: timeoutSeconds };
-  const failure = await smtpMailer(settings)
-    ?.send(MESSAGE, ADDRESS)
-    .catch((error: unknown) => error);
+  const mailer = await smtpMailer(settings);
+  const failure = await mailer?.send(MESSAGE, ADDRESS).catch((error: unknown) => error);
   if (failure !== undefined) expect(failure).toBeInstanceOf(MailRejected);
   return failure as MailRejected | undefined;
 }
@@ -104,7 +103,7 @@ describe("a connection to the mail server", () => {
     const script = `
       const [{ readSettings }, { smtpMailer }] = await Promise.all(${JSON.stringify(modules)}.map((name) => import(name)));
       for (const SMTP_URL of ${JSON.stringify(urls)}) {
-        const mailer = smtpMailer(readSettings({ ...${JSON.stringify(mailEnv(""))}, SMTP_URL }));
+        const mailer = await smtpMailer(readSettings({ ...${JSON.stringify(mailEnv(""))}, SMTP_URL }));
         await mailer.send(${JSON.stringify(MESSAGE)}, "${ADDRESS}").then(() => console.log("sent"), ({ message }) => console.log(message));
       }`;
     const child = spawnNode(["--input-type=module", "-e", script], { env: { NODE_EXTRA_CA_CERTS: file } });
