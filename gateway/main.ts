@@ -17,7 +17,8 @@ async function main(): Promise<number> {
       report({ code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to list them." }, message);
       return USAGE_EXIT_CODE;
     }
-    const { explain } = await import("./cli/failure.js");
+    const [{ explain }, { flushLogs }] = await Promise.all([import("./cli/failure.js"), import("./process/log.js")]);
+    await flushLogs();
     const { message, exitCode, details } = explain(error);
     report({ code: "COMMAND_FAILED", message, ...details }, message);
     return exitCode;

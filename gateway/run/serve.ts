@@ -21,8 +21,9 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   const stop = listenForStop();
   const { worker } = options;
   // A start that then fails for lack of a migration has its reason in front.
-  await warnAtStart(settings, log, { checks: ["settings", "schema", "connections"], worker });
+  await warnAtStart(settings, log, { checks: ["schema"], worker: false });
   const gateway = await startListening(settings, log, worker);
+  await warnAtStart(settings, log, { checks: ["settings", "connections"], worker });
   await flushLogs();
   const { url } = gateway;
   print(command, { url }, `Listening on ${url}; API reference at ${url}/docs`);

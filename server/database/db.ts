@@ -124,7 +124,7 @@ const statementName = (sql: string) => createHash("sha256").update(sql).digest("
 const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: SqlValue[]) {
     signal?.throwIfAborted();
-    const statement = { ...(prepared && { name }), text, values, types: TYPES };
+    const statement = prepared ? { name, text, values, types: TYPES } : { text, values, types: TYPES };
     let onEnd: ReturnType<ObserveStatement> | undefined;
     try {
       onEnd = observe?.(text);

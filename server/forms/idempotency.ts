@@ -156,6 +156,9 @@ const keyReused = ({ formId, isInScope }: EarlierCreate) =>
       : {},
   );
 
+// The transaction holds row locks, which Postgres logs, but nothing that a crash could lose.
+const WITHOUT_FLUSH = "SELECT set_config('synchronous_commit', 'off', true)";
+
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
   tx: SqlTransaction,
@@ -167,7 +170,8 @@ export async function replay(
       message: "You no longer have access to the form that this request created.",
     });
   }
-  await tx.commit(!isByKey && bindKey(tx, request, formId));
+  const isNewKey = request.key !== undefined && !isByKey;
+  await tx.commit(isNewKey ? bindKey(tx, request, formId) : tx.query("commit-without-flush", WITHOUT_FLUSH, []));
   return restoreForm(answer, createdAt);
 }
 

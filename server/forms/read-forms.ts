@@ -20,14 +20,14 @@ export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContex
 }
 
 /**
- * `mayHavePredecessors`: forms that come before it may still become visible. False if it is older than LIST_SETTLE_SECONDS, by
+ * `mayHavePredecessors`: forms that come before it may still become visible. Null if it is older than LIST_SETTLE_SECONDS, by
  * the database's clock, or if no create was in flight and later ones get a later time.
  */
-type ListedForm = FormRow & { mayHavePredecessors: boolean };
+type ListedForm = FormRow & { mayHavePredecessors: true | null };
 
 // `created_at` is rounded to milliseconds, so `now()` is too.
-const LISTED = `${FORM_COLUMNS}, f.created_at > now() - make_interval(secs => $5::int)
-  AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}) AS "mayHavePredecessors"`;
+const LISTED = `${FORM_COLUMNS}, nullif(f.created_at > now() - make_interval(secs => $5::int)
+  AND NOT (f.created_at < now()::timestamptz(3) AND ${NONE_IN_FLIGHT}), false) AS "mayHavePredecessors"`;
 
 /**
  * Forms on all listings in scope: one index range of `scoped_forms`, which triggers keep in sync. LATERAL with LIMIT
@@ -64,8 +64,9 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
     },
     project: projectForm,
     waitForEarlierRows: async ({ mayHavePredecessors }) => {
-      if (mayHavePredecessors) await inFlightCreates.wait(signal);
-      return mayHavePredecessors;
+      if (!mayHavePredecessors) return false;
+      await inFlightCreates.wait(signal);
+      return true;
     },
   });
 }

@@ -3,14 +3,25 @@ import type { Context } from "../access/context.js";
 import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected, invalid } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
-import { count, emailAddress, inFieldOrder, instant, instantOut, int32Out, resourceId, slug, uuid } from "../values.js";
+import {
+  count,
+  emailAddress,
+  inFieldOrder,
+  instant,
+  instantOut,
+  int32Out,
+  resourceId,
+  slug,
+  uuid,
+  uuidOut,
+} from "../values.js";
 import { FORM_STATUSES } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
   .object({
-    id: z.guid().meta({ description: "Unique id of the form.", example: EXAMPLE_FORM_ID }),
-    listingId: z.guid().meta({ description: "Listing the form belongs to.", example: EXAMPLE_LISTING_ID }),
+    id: uuidOut.meta({ description: "Unique id of the form.", example: EXAMPLE_FORM_ID }),
+    listingId: uuidOut.meta({ description: "Listing the form belongs to.", example: EXAMPLE_LISTING_ID }),
     publicId: z
       .string()
       .nullable()

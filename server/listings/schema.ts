@@ -2,12 +2,12 @@ import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
-import { count, instantOut, int32Out, line, resourceId, slug, text, uuid } from "../values.js";
+import { count, instantOut, int32Out, line, resourceId, slug, text, uuid, uuidOut } from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z
   .object({
-    id: z.guid().meta({ description: "Unique id of the listing.", example: EXAMPLE_LISTING_ID }),
+    id: uuidOut.meta({ description: "Unique id of the listing.", example: EXAMPLE_LISTING_ID }),
     publicId: z.string().meta({
       description: "Random public slug of the listing, 21 characters.",
       example: "kQ2m9_uTz1f8Yc-3RbXwE",

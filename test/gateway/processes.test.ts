@@ -76,6 +76,13 @@ describe("the command line", TIMEOUT, () => {
     },
   );
 
+  it("serve on a database without tables names the missing migration in its log, and then fails", async () => {
+    const { url: DATABASE_URL } = await createTestDatabase({ empty: true });
+    const { stderr, code } = await runCli(["serve"], { env: { DATABASE_URL } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^\{.*Migrations are pending.*\}\nerror: The database is not up to date.*\n$/);
+  });
+
   it.each([
     ["--port", "", (port: number) => `Port ${port} on 127.0.0.1 is in use`],
     ["INTERNAL_PORT", TOKEN, (port: number) => `port ${port} for internal tools (EADDRINUSE)`],
