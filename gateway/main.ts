@@ -18,6 +18,7 @@ async function main(): Promise<number> {
       return USAGE_EXIT_CODE;
     }
     const [{ explain }, { flushLogs }] = await Promise.all([import("./cli/failure.js"), import("./process/log.js")]);
+    // The error comes after the lines of the log that led to it.
     await flushLogs();
     const { message, exitCode, details } = explain(error);
     report({ code: "COMMAND_FAILED", message, ...details }, message);

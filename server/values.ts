@@ -4,7 +4,7 @@ import { expected } from "./errors.js";
 /** A UUID of any version, lower-cased as Postgres prints it. */
 export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
 
-/** A UUID in an output: always of a column of that type. */
+/** A UUID in an output. Not validated, because it comes from a column of that type. */
 export const uuidOut = z.string().meta({ format: "uuid" });
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

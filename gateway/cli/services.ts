@@ -5,7 +5,7 @@ import { ServiceError } from "../../server/errors.js";
 import { openServices } from "../../server/services.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { createLog } from "../process/log.js";
+import { createLog, flushLogs } from "../process/log.js";
 import { readSettingsWithDatabaseOrDev, type SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain, type Wording } from "./failure.js";
 
@@ -21,6 +21,8 @@ export async function withServices<Result>(
     return await work(services, log).finally(() => waitAtMost(CLOSE_TIMEOUT_SECONDS, close()));
   } catch (error) {
     throw explain(error, { databaseUrl: settings.DATABASE_URL, wording });
+  } finally {
+    await flushLogs();
   }
 }
 

@@ -1,5 +1,5 @@
-// Part of `npm run build`: bundles the service and its packages into `dist/`, so that it runs with Node.js alone. What a
-// command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
+// Part of `npm run build`: bundles the service and its packages into `dist/`, so that it runs with Node.js alone, and builds its
+// documentation pages. What a command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,12 +31,13 @@ const nativeSpread = {
   },
 };
 
-/** trpc-to-openapi reads bodies with co-body (0.7 MB), but the gateway has read them before. */
+/** trpc-to-openapi reads bodies with co-body (0.7 MB), but the gateway always passes a body that it has read. */
 const withoutCoBody = {
   name: "without-co-body",
-  setup({ onLoad }) {
+  setup({ onResolve, onLoad }) {
     const contents = 'module.exports = () => { throw new Error("co-body is not bundled: see build.mjs."); };';
-    onLoad({ filter: /node_modules\/co-body\/index\.js$/ }, () => ({ contents }));
+    onResolve({ filter: /^co-body$/ }, ({ path }) => ({ path, namespace: "not-bundled" }));
+    onLoad({ filter: /./, namespace: "not-bundled" }, () => ({ contents }));
   },
 };
 
@@ -108,11 +109,14 @@ const COPYRIGHT = { "@redis/client": "Copyright (c) 2022-2025, Redis, inc." };
 function licenseText({ name, version, license, folder }) {
   const read = (path) => readFileSync(join(root, path), "utf8").trim();
   const names = readdirSync(join(root, folder));
-  const find = (pattern) => names.filter((entry) => pattern.test(entry)).map((entry) => read(join(folder, entry)))[0];
+  const find = (pattern) => {
+    const found = names.find((entry) => pattern.test(entry));
+    return found && read(join(folder, found));
+  };
   const text =
     find(/^licen[cs]e/i) ??
-    /^#+ licen[cs]e$(.*)/ims.exec(find(/^readme/i) ?? "")?.[1].trim() ??
-    (COPYRIGHT[name] && read("LICENSE").replace(/^Copyright.*/m, COPYRIGHT[name]));
+    /^#+ licen[cs]e\n(.*?)(?:^#|$(?!.))/ims.exec(find(/^readme/i) ?? "")?.[1].trim() ??
+    (license === "MIT" && COPYRIGHT[name] && read("LICENSE").replace(/^Copyright.*/m, COPYRIGHT[name]));
   if (!text) throw new Error(`${name} has no license text: add its copyright to build.mjs.`);
   return `${name} ${version} (${license})\n\n${text}\n`;
 }

@@ -8,20 +8,20 @@ import { serveAt } from "../http/methods.js";
 import { PAGE_POLICY } from "./layout.js";
 import type { SiteFile } from "./site.js";
 
-/** Serves the files of `buildSite`, as `npm run build` has written them. */
+/** Serves the files that `npm run build` has written to `dist/site.json`. */
 export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   const files: SiteFile[] = JSON.parse(readFileSync(join(packageRoot(), "dist/site.json"), "utf8"));
-  for (const file of files) {
-    serveAt(router, file.path, send(file));
-    if (file.type === "text/html") serveAt(router, `${file.path}/`, (_req, res) => res.redirect(308, file.path));
+  for (const { path, ...file } of files) {
+    serveAt(router, path, send(file));
+    if (file.type === "text/html") serveAt(router, `${path}/`, (_req, res) => res.redirect(308, path));
   }
   serveAt(router, "/", redirectBrowsers);
   return router;
 }
 
 /** Sends the file, compressed if the client accepts that. */
-function send({ type, isImmutable, text }: SiteFile): RequestHandler {
+function send({ type, isImmutable, text }: Omit<SiteFile, "path">): RequestHandler {
   const plain = Buffer.from(text);
   let gzipped: Buffer | undefined;
   const headers = {

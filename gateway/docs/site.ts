@@ -32,29 +32,29 @@ export function buildSite(): SiteFile[] {
   const printed = printDocument(buildDocument(PACKAGE.version));
   const document: OpenApiDocument = JSON.parse(printed);
   const pages = buildPages(document, PROSE);
-  const { folder, files } = hashed({ ...browserFiles(), "search.json": JSON.stringify(searchIndex(pages)) });
+  const { folder, files } = putInHashedFolder({ ...browserFiles(), "search.json": JSON.stringify(searchIndex(pages)) });
   const site: Site = { title: document.info.title, version: document.info.version, pages, files: folder };
   return [
     ...files,
     ...pages.map((page): SiteFile => ({ path: page.path, type: "text/html", text: layout(site, page).text })),
-    ...pages.flatMap(({ path, markdown }) => (markdown ? fileAt(`${path}.md`, markdown) : [])),
-    fileAt("/llms.txt", llmsText(document, PROSE, pages)),
-    fileAt("/openapi.json", printed),
+    ...pages.flatMap(({ path, markdown }) => (markdown ? makeFile(`${path}.md`, markdown) : [])),
+    makeFile("/llms.txt", llmsText(document, PROSE, pages)),
+    makeFile("/openapi.json", printed),
   ];
 }
 
-function fileAt(path: string, text: string): SiteFile {
+function makeFile(path: string, text: string): SiteFile {
   const type = TYPES[extname(path) as keyof typeof TYPES];
   if (!type) throw new Error(`${path} has no known type`);
   return { path, type, text };
 }
 
 /** Puts files in a folder named after a hash of them. */
-function hashed(texts: Record<string, string>): { folder: string; files: SiteFile[] } {
+function putInHashedFolder(texts: Record<string, string>): { folder: string; files: SiteFile[] } {
   const hash = createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
   const folder = `/docs/${hash}`;
   const files = Object.entries(texts).map(([name, text]) => ({
-    ...fileAt(`${folder}/${name}`, text),
+    ...makeFile(`${folder}/${name}`, text),
     isImmutable: true,
   }));
   return { folder, files };

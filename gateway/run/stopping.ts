@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
+import { flushLogs } from "../process/log.js";
 
 /** Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
 const DUPLICATE_SIGNAL_MS = 500;
@@ -9,7 +10,7 @@ export type StopRequest = ReturnType<typeof listenForStop>;
 /** SIGHUP is sent if the terminal is closed. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Listens for stop signals. A second signal runs `onForcedStop` and exits immediately. */
+/** Listens for stop signals. A second signal runs `onForcedStop` and exits. */
 export function listenForStop(onForcedStop: () => void = () => {}) {
   let requestedAt: number | undefined;
   const requested = new Promise<void>((resolve) => {
@@ -23,7 +24,7 @@ export function listenForStop(onForcedStop: () => void = () => {}) {
         } catch {
           // Exit regardless.
         }
-        process.exit(128 + constants.signals[signal]);
+        void flushLogs().then(() => process.exit(128 + constants.signals[signal]));
       }
     };
     for (const signal of SIGNALS) process.on(signal, onSignal);

@@ -8,6 +8,7 @@ import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
 import { examine } from "../doctor/examine.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
+import { flushLogs } from "../process/log.js";
 import { listenForStop } from "./stopping.js";
 
 /** Runs the notification worker until it is stopped by a signal. */
@@ -17,6 +18,7 @@ export async function sendNotifications(command: Command): Promise<void> {
   await withServices(settings, async (services, log) => {
     await warnAtStart(settings, log, { checks: ["settings", "schema"], worker: true });
     const worker = await startWorker(services, log);
+    await flushLogs();
     const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
     print(command, { concurrency }, `Sending notifications, ${concurrency} at a time.`);
     await stop.requested;

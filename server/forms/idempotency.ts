@@ -156,22 +156,26 @@ const keyReused = ({ formId, isInScope }: EarlierCreate) =>
       : {},
   );
 
-// The transaction holds row locks, which Postgres logs, but nothing that a crash could lose.
-const WITHOUT_FLUSH = "SELECT set_config('synchronous_commit', 'off', true)";
+// Such a replay writes only row locks to the WAL, and the original is on this server's disk. But with a synchronous standby it
+// must wait: a create that was interrupted while it waited for the standby is visible, and may not be there.
+const COMMIT_WITHOUT_WAITING = `
+  SELECT set_config('synchronous_commit', 'off', true) WHERE current_setting('synchronous_standby_names') = ''`;
 
 /** Returns the original response and binds a new key to it. Throws RESOURCE_NOT_FOUND if the form is out of scope now. */
 export async function replay(
   tx: SqlTransaction,
   request: CreateRequest,
-  { formId, isByKey, isInScope, answer, createdAt }: EarlierCreate,
+  { formId, isByKey, hasAllKeys, isInScope, answer, createdAt }: EarlierCreate,
 ): Promise<FormV1> {
   if (!isInScope) {
     throw new ServiceError("RESOURCE_NOT_FOUND", {
       message: "You no longer have access to the form that this request created.",
     });
   }
-  const isNewKey = request.key !== undefined && !isByKey;
-  await tx.commit(isNewKey ? bindKey(tx, request, formId) : tx.query("commit-without-flush", WITHOUT_FLUSH, []));
+  const binds = request.key !== undefined && !isByKey && !hasAllKeys;
+  await tx.commit(
+    binds ? bindKey(tx, request, formId) : tx.query("commit-without-waiting", COMMIT_WITHOUT_WAITING, []),
+  );
   return restoreForm(answer, createdAt);
 }
 

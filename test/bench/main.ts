@@ -2,8 +2,6 @@ import { checkRegression } from "./check-regression.js";
 import { compareServers } from "./compare-servers.js";
 import { measureGrowth } from "./growth.js";
 import { runMode } from "./options.js";
-import { measureSaturation } from "./saturation.js";
-import { measureStorage } from "./storage.js";
 
 // Exits, so that the `exit` handlers stop the servers.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -12,6 +10,4 @@ process.exitCode = await runMode(process.argv.slice(2), {
   compare: compareServers,
   check: checkRegression,
   growth: measureGrowth,
-  saturation: measureSaturation,
-  storage: measureStorage,
 });

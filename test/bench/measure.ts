@@ -41,8 +41,6 @@ export interface LoadSettings {
   /** Unmeasured load before each turn, because a server that was idle uses far more CPU time at first. */
   warmUpSeconds: number;
   connections: number;
-  /** Pause of each connection before its next request. Default: none. */
-  thinkMs?: number;
 }
 
 const MAX_TURN_SECONDS = 6;
@@ -119,21 +117,14 @@ export async function runTurn(
   database: Database,
   server: Server,
   { requests, refresh, writes, replays, followsTail, besideCreates }: Load,
-  {
-    connections,
-    seconds,
-    warmUpSeconds = 0,
-    thinkMs,
-  }: Omit<LoadSettings, "rounds" | "warmUpSeconds"> & {
-    warmUpSeconds?: number;
-  },
+  { connections, seconds, warmUpSeconds = 0 }: Pick<LoadSettings, "connections" | "seconds"> & Partial<LoadSettings>,
 ): Promise<Figures> {
   const { client, postmasterPid } = database;
   const undo = writes ? await prepareUndo(client) : undefined;
   if (replays) for (const request of requests) await send(server, request);
   const currentRequests = async () => refresh?.() ?? requests;
   const load = (requests: BenchRequest[], seconds: number) =>
-    runWrk(server.url, { requests, connections, seconds, thinkMs, followsTail, firstSerial: nextSerials() });
+    runWrk(server.url, { requests, connections, seconds, followsTail, firstSerial: nextSerials() });
   const stopCreates = besideCreates && startCreates(server, besideCreates, nextSerials());
   if (warmUpSeconds > 0) await load(await currentRequests(), warmUpSeconds);
   const measured = await currentRequests();

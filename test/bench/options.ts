@@ -12,7 +12,7 @@ export interface Options extends LoadSettings {
 }
 
 /** Other measurements than a comparison. */
-export const MODES = ["check", "growth", "saturation", "storage"] as const;
+export const MODES = ["check", "growth"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 9, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, warmUpSeconds: 0 };
@@ -27,14 +27,12 @@ Other measurements:
   --check          compare CPU time per request relative to L with recorded.json, as in CI
   --record         write recorded.json, the medians of three runs; fails unless the machine is quiet
   --growth         latency with 10,000 and --forms forms, memory
-  --saturation     latency at half, once and twice the load that CPU time per request predicts as the maximum
-  --storage        bytes per form, WAL per create, and sizes after updates, VACUUM and REINDEX; by test/bench/storage.sql
 `;
 
 const flag = { type: "boolean", default: false } as const;
 const text = { type: "string" } as const;
-const FLAGS = { help: flag, quick: flag, record: flag, check: flag, growth: flag, saturation: flag };
-const OPTIONS = { ...FLAGS, storage: flag, forms: text, rounds: text, only: text };
+const FLAGS = { help: flag, quick: flag, record: flag, check: flag, growth: flag };
+const OPTIONS = { ...FLAGS, forms: text, rounds: text, only: text };
 
 /** Parses the command line; returns undefined for `--help`. */
 function readOptions(args: string[]): Options | undefined {

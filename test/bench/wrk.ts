@@ -14,8 +14,6 @@ interface LoadOptions {
   firstSerial: number;
   /** Starts with the first request, and replaces its cursor by the `nextCursor` of each response that has one. */
   followsTail?: boolean | undefined;
-  /** Pause of each connection between a response and its next request. Default: none. */
-  thinkMs?: number | undefined;
 }
 
 /** Results of wrk; times in microseconds. */
@@ -35,10 +33,10 @@ export interface WrkResult {
  */
 const CONNECT_MS = 200;
 
-/** Sends the requests in turn. Each connection sends the next one when it gets a response, or `thinkMs` later. */
+/** Sends the requests in turn. Each connection sends the next one when it gets a response. */
 export async function runWrk(
   baseUrl: string,
-  { requests, connections, seconds, firstSerial, followsTail = false, thinkMs = 0 }: LoadOptions,
+  { requests, connections, seconds, firstSerial, followsTail = false }: LoadOptions,
 ): Promise<WrkResult> {
   const folder = await mkdtemp(join(tmpdir(), "guest-forms-bench-"));
   try {
@@ -49,7 +47,7 @@ export async function runWrk(
     );
     await writeFile(requestsFile, lines.join(""), { mode: 0o600 });
     const args = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "-s", scriptFile, baseUrl];
-    const ofScript = [firstSerial, followsTail, connections, CONNECT_MS, thinkMs].map(String);
+    const ofScript = [firstSerial, followsTail, connections, CONNECT_MS].map(String);
     const { stdout } = await promisify(execFile)("wrk", [...args, "--", requestsFile, ...ofScript]).catch((cause) => {
       throw new Error("wrk failed: is it installed (Debian: apt-get install wrk)?", { cause });
     });
@@ -84,14 +82,14 @@ function init(args)
     end
   end
   if args[3] == "true" then response = follow end
-  unopened, connect_ms, think_ms = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
+  unopened, connect_ms = tonumber(args[4]), tonumber(args[5])
 end
 
 -- Called before each request of each connection.
 function delay()
-  if unopened == 0 then return think_ms end
+  if unopened == 0 then return 0 end
   unopened = unopened - 1
-  return connect_ms + math.random(0, think_ms)
+  return connect_ms
 end
 
 function follow(status, headers, body)

@@ -1,9 +1,4 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { packageRoot } from "../../prisma/package-root.js";
-import { readSettings } from "../../server/config.js";
-import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
 import { findNotRun, type PageCommand, runFromPage, runScript } from "../support/operating-page.js";
 import { runCli } from "../support/processes.js";
 import { type Run, readRuns } from "../support/ran-commands.js";
@@ -40,32 +35,4 @@ describe("a command of operating.md counts as run by a test", () => {
     await runCli(["no-such-command"]);
     expect(readRuns()).toEqual([{ source: "echo 1; true" }, { command: "guest-forms --help" }]);
   });
-});
-
-/** The cells of a row of a table, without the thousands separators. */
-function numbersOf(page: string, row: string): number[] {
-  const text = readFileSync(join(packageRoot(), "gateway/docs", page), "utf8");
-  const [line = ""] = text.split("\n").filter((each) => each.startsWith(`| ${row} |`));
-  return line
-    .split("|")
-    .slice(2, -1)
-    .map((cell) => Number(cell.replaceAll(",", "")));
-}
-
-test("the sizes are those of performance.md, and what follows from them", () => {
-  const rows = [
-    "mixed requests/s",
-    "of these, creates/s",
-    "creates/s, if there is nothing else",
-    "gateway processes for them",
-  ];
-  for (const row of rows) expect(numbersOf("operating.md", row)).toEqual(numbersOf("performance.md", row));
-  const { DATABASE_POOL_SIZE, WORKER_CONCURRENCY } = readSettings({});
-  const processes = numbersOf("operating.md", "gateway processes for them");
-  expect(numbersOf("operating.md", "connections of these processes")).toEqual(
-    processes.map((count) => count * (DATABASE_POOL_SIZE + 1 + WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS)),
-  );
-  expect(numbersOf("operating.md", "memory of these processes, GB")).toEqual(
-    processes.map((count) => Math.round(count * 3.55) / 10),
-  );
 });

@@ -60,8 +60,8 @@ describeWithBinary("haproxy", "two gateways behind HAProxy", () => {
 
   /** Waits until the logs of both gateways show requests. */
   const waitUntilBothServe = async () => {
+    const offsets = gateways.map(({ process }) => process.stderr.length);
     for (let tries = 1; ; tries++) {
-      const offsets = gateways.map(({ process }) => process.stderr.length);
       for (let n = 0; n < 8; n++) await sendRequest(`${url}/v1/listings`, fixture.key.key).catch(() => undefined);
       await sleep(20);
       const hasServed = (gateway: GatewayProcess, index: number) =>

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
@@ -46,6 +47,22 @@ test.each([
   const script = `for (let n = 0; n < 100; n++) log.info({ n }, "line"); ${end}`;
   const { stderr } = await spawnNode(argsToRunWithLog(script)).done;
   expect(stderr.split("\n").filter((line) => line.includes('"msg":"line"'))).toHaveLength(100);
+});
+
+test("a process whose log has no reader any more exits", async () => {
+  const script = `process.on("SIGTERM", async () => {
+      log.info({}, "line");
+      await flushLogs();
+      process.exit();
+    });
+    console.log("ready");
+    setInterval(() => {}, 1_000);`;
+  const child = spawn(process.execPath, argsToRunWithLog(script), { stdio: ["ignore", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  child.stderr.destroy();
+  child.kill("SIGTERM");
+  await expect.poll(() => child.exitCode, { timeout: 5_000 }).toBe(0);
 });
 
 const canCloseTerminal = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
