@@ -36,6 +36,12 @@ await sql(`
   CREATE CONSTRAINT TRIGGER commit_late AFTER INSERT ON forms DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION commit_late()`);
 
+// Opened before, because the first creates would else be in flight for as long as it takes to open all at once: on a slow
+// machine longer than a page waits for them.
+const connect = ({ db, settings }: Services) =>
+  Array.from({ length: settings.DATABASE_POOL_SIZE }, () => db.query("connect", "SELECT pg_sleep(0.1)", []));
+await Promise.all([...gateways, reader].flatMap(connect));
+
 /** Reads the list page by page and keeps the last cursor. */
 function startFollower(limit: number, listingId?: string) {
   const { forms } = asUser(reader, readerId);
