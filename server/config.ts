@@ -46,7 +46,7 @@ export const settingsSchema = z.object({
     "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
       "WORKER_CONCURRENCY + 3 more.",
   ),
-  DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 2).describe(
+  DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 3).describe(
     "Maximum number of database connections per process that the requests of one key holder use at a time. The others " +
       "wait for their turn, so a key holder whose requests wait, for example for a locked listing, delays nobody else.",
   ),
@@ -94,7 +94,8 @@ export const settingsSchema = z.object({
     ),
   SMTP_FROM: z
     .string()
-    .min(3)
+    .trim()
+    .regex(/^(?:(?:"[^"]*"|[^",;<>@]*)\s*<[^\s<>@,;]+@[^\s<>@,;]+>|[^\s<>@,;]+@[^\s<>@,;]+)$/)
     .optional()
     .meta({ allowed: "an email address, with or without a name" })
     .describe("Sender of notifications. Required with SMTP_URL."),

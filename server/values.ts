@@ -11,6 +11,9 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export const isUuid = (text: string) => UUID.test(text);
 
+/** The text if it is a UUID, else null. */
+export const uuidOrNull = (text: string) => (isUuid(text) ? text : null);
+
 /** No row has this id. */
 export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
@@ -19,6 +22,11 @@ export const resourceId = z
   .string({ error: expected("a string") })
   .transform((id) => (isUuid(id) ? id.toLowerCase() : NIL_UUID))
   .meta({ format: "uuid" });
+
+/** The public id of a resource. A malformed one becomes empty, so that the resource is not found. */
+export const publicId = z
+  .string({ error: expected("a string") })
+  .transform((id) => (new RegExp(slug.pattern).test(id) ? id : ""));
 
 const INSTANT =
   /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
@@ -38,13 +46,15 @@ export function parseInstant(text: string): number | undefined {
 
 const NOT_AN_INSTANT = "must be an ISO 8601 instant with seconds and an offset, such as 2026-07-01T15:00:00Z";
 
+const NO_SUCH_INSTANT = "must be a date that exists, from 1970 to 9999";
+
 /** An instant in an input: all callers send text. */
 export const instant = z
   .string({ error: expected("an ISO 8601 instant") })
   .transform((text, { addIssue }) => {
     const instant = parseInstant(text);
     if (instant !== undefined) return new Date(instant);
-    addIssue(NOT_AN_INSTANT);
+    addIssue(INSTANT.test(text) ? NO_SUCH_INSTANT : NOT_AN_INSTANT);
     return z.NEVER;
   })
   .meta({ format: "date-time", maxLength: 35 });
@@ -106,6 +116,12 @@ export const text = (max: number) =>
     .min(1, "must not be empty")
     .max(max, `must be at most ${max} characters`)
     .regex(/^\P{Cc}*$/u, "must not contain control characters");
+
+/** Id of a user or listing in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
+export const externalId = text(200);
+
+/** A user or listing by external id or id; a user also by email address. */
+export const reference = text(254);
 
 // A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers accept in practice.
 const EMAIL =

@@ -4,7 +4,7 @@ import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
 import type { Wording } from "./failure.js";
 import { notes } from "./help.js";
 import { formatRecord, print, withJson } from "./print.js";
-import type { FindUser } from "./services.js";
+import type { Finders } from "./services.js";
 import { wholeNumberFrom } from "./values.js";
 
 export const DATABASE_HELP = `\
@@ -19,7 +19,7 @@ interface DataCommand<Given, Result> extends Wording {
   help?: string;
   /** Throws an InvalidArgumentError if what was given does not fit together. */
   check?(given: Given & { json?: true }): void;
-  call(core: Caller, given: Given, findUser: FindUser): Promise<Result>;
+  call(core: Caller, given: Given, find: Finders): Promise<Result>;
   /** Formats the result as text, by default as a record. Undefined if the call has printed it. */
   text?(result: Result, given: Given): string | undefined;
   /** Why the result is incomplete; undefined if it is not. Printed after the result, with exit code 1. */
@@ -41,7 +41,7 @@ export function addDataCommand<Given, Result extends object>(
     const given: Given = { ...options, ...Object.fromEntries(args) };
     check?.({ ...given, json });
     const { callCore } = await import("./services.js");
-    const result = await callCore((core, findUser) => call(core, given, findUser), wording);
+    const result = await callCore((core, find) => call(core, given, find), wording);
     const printed = text(result, given);
     if (printed !== undefined) print(command, result, printed);
     const incomplete = problem?.(result, given);
@@ -59,7 +59,7 @@ export interface PageRequest {
 
 interface ListCommand<Given, Item, Page extends { items: Item[]; nextCursor: string | null }>
   extends Omit<DataCommand<Given, Page>, "call" | "text"> {
-  call(core: Caller, given: Given & PageRequest, findUser: FindUser): Promise<Page>;
+  call(core: Caller, given: Given & PageRequest, find: Finders): Promise<Page>;
   table(items: Page["items"], given: Given): string;
 }
 
@@ -78,13 +78,15 @@ export const addListCommand = <Given, Item, Page extends { items: Item[]; nextCu
       new Option("--after <cursor>", "show the next page: the cursor printed after the previous one"),
       ...options,
     ],
-    call: (core, { after, ...given }, findUser) =>
-      call(core, { ...given, cursor: after } as Given & PageRequest, findUser),
+    call: (core, { after, ...given }, find) => call(core, { ...given, cursor: after } as Given & PageRequest, find),
     text: ({ items, nextCursor }, given) => {
       const next = nextCursor === null ? "" : `\n\nMore results: run this again with --after ${nextCursor}`;
       return `${table(items, given)}${next}`;
     },
   });
+
+/** How options name a user. */
+export const USER_REFERENCE = "id, external id or email address";
 
 /** An option that must be given. */
 export const required = (flags: string, description: string): Option =>

@@ -26,6 +26,12 @@ export class CommandFailure extends Error {
     const message = errors.map(({ field, issue }) => `${field}: ${issue}`).join("; ");
     return new CommandFailure(message, 2, { code: "VALIDATION_ERROR", errors });
   }
+
+  /** For rejected lines of a file. */
+  static ofLines(errors: (FieldError & { line: number })[], summary: string): CommandFailure {
+    const lines = errors.map(({ line, field, issue }) => `line ${line}: ${field}: ${issue}`);
+    return new CommandFailure([...lines, summary].join("\n"), 1, { code: "VALIDATION_ERROR", errors });
+  }
 }
 
 /** How a command reports errors of the core. */
@@ -54,11 +60,13 @@ export function explain(
 
 function explainServiceError({ serviceCode: code, message, errors }: ServiceError, { optionNames, notFound }: Wording) {
   if (code === "RESOURCE_NOT_FOUND") return new CommandFailure(notFound ?? message, 1, { code });
-  if (code === "INVALID_CURSOR") return new CommandFailure(`--after: ${message}`, 2, { code });
+  if (code === "INVALID_CURSOR") return new CommandFailure(BAD_CURSOR, 2, { code });
   if (code !== "VALIDATION_ERROR" || !errors?.length) return new CommandFailure(message, 1, { code });
   const named = errors.map(({ field, issue }) => ({ field: optionNames?.[field] ?? toOption(field), issue }));
   return CommandFailure.ofFields(named);
 }
+
+const BAD_CURSOR = "--after: must be the cursor printed after the previous page, with the same other options";
 
 const toOption = (field: string) =>
   `--${field.replace(/Id$/, "").replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;

@@ -1,66 +1,103 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { MAX_LIMIT } from "../../server/constants.js";
+import type { FormV1 } from "../../server/forms/schema.js";
 import { KNOWN_STATUSES } from "../../server/forms/status.js";
-import { addDataCommand, addListCommand } from "../cli/data-command.js";
-import { formatTable } from "../cli/print.js";
+import { addDataCommand, addListCommand, USER_REFERENCE } from "../cli/data-command.js";
+import { formatRecord, formatTable } from "../cli/print.js";
 import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "../cli/values.js";
 
-const NO_FORM = "There is no form with this id.";
+export const NO_FORM = "There is no form with this id, public id or link.";
+
+interface PartyOptions {
+  form: string;
+  vehicles?: NumberOrNone;
+  pets?: NumberOrNone;
+}
+
+export const FORM_HELP =
+  "FORM is the form's id, its public id (behind -- if it begins with -), or the guest's whole link.";
 
 export function addForms(program: Command): void {
   const forms = program.command("forms").description("guest-registration forms");
   addListCommand(forms, "list", {
     description: "list forms, newest first",
     options: [
-      new Option("--listing <id>", "only forms on this listing"),
-      new Option("--user <user>", "only forms in scope of this user's keys; an id or email address (default: all)"),
+      new Option("--listing <listing>", "only forms on this listing; an id or external id"),
+      new Option("--user <user>", `only forms in scope of this user's keys; an ${USER_REFERENCE} (default: all)`),
     ],
-    call: async (core, { listing, user, ...page }: { listing?: string; user?: string }, findUser) =>
-      core.forms.listAll({ ...page, listingId: listing, userId: await findUser("--user", user) }),
-    table: (items) =>
-      formatTable(
-        items.map((form) => ({
-          ...form,
-          checkIn: formatMinute(form.checkInDate),
-          checkOut: formatMinute(form.checkOutDate),
-          guests: form.numberOfGuests,
-        })),
-        ["id", "status", "checkIn", "checkOut", "guests", "listingId"],
-        "There are no forms.",
-      ),
+    call: async (core, { listing, user, ...page }: { listing?: string; user?: string }, find) =>
+      core.forms.listAll({
+        ...page,
+        listingId: await find.findListing("--listing", listing),
+        userId: await find.findUser("--user", user),
+      }),
+    table: (items) => formatForms(items, "There are no forms."),
   });
-  addDataCommand(forms, "show <id>", {
-    description: "show a form, without the guest's email address",
-    call: (core, { id }: { id: string }) => core.forms.getAny({ id }),
+  addDataCommand(forms, "show <form>", {
+    description: "show a form and the emails about it, without the guest's email address",
+    help: `${FORM_HELP}
+
+Example:
+  guest-forms forms show https://app.example.com/register/V1StGXR8_Z5jdHi6B-myT`,
+    async call(core, { form }: { form: string }, { findForm }) {
+      const id = await findForm(form);
+      const [found, { items }] = await Promise.all([
+        core.forms.getAny({ id }),
+        core.notifications.list({ formId: id, limit: MAX_LIMIT }),
+      ]);
+      return { ...found, notifications: items.map(({ formId: _formId, ...notification }) => notification) };
+    },
+    text: ({ notifications, ...form }) =>
+      `${formatRecord(form)}\n\n${formatTable(
+        notifications,
+        ["id", "state", "attempts", "runAt", "sentAt", "lastError"],
+        "There are no emails about this form: it was created without an address, or they are past their retention.",
+      )}`,
     notFound: NO_FORM,
   });
-  addDataCommand(forms, "set-status <id> <status>", {
+  addDataCommand(forms, "set-status <form> <status>", {
     description: "set a form's status; any change is allowed, and one out of order is audited as a correction",
     options: [new Option("--force", "allow an unknown status; clients see it as UNKNOWN")],
-    help: `
+    help: `${FORM_HELP}
 STATUS is one of ${KNOWN_STATUSES.join(", ")};
 with --force, any 1 to 32 of the characters A-Z and _.
 
 Example:
   guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`,
-    call: (core, given: { id: string; status: string; force?: true }) => core.forms.setStatus(given),
-    optionNames: { id: "ID", status: "STATUS" },
+    call: async (core, { form, ...change }: { form: string; status: string; force?: true }, { findForm }) =>
+      core.forms.setStatus({ id: await findForm(form), ...change }),
+    optionNames: { status: "STATUS" },
     notFound: NO_FORM,
   });
-  addDataCommand(forms, "set-party <id>", {
-    description: "set the number of vehicles and pets, within the listing's rules",
+  addDataCommand(forms, "set-party <form>", {
+    description: "set the number of vehicles, of pets, or both, within the listing's rules",
     options: [
       new Option("--vehicles <number>", "number of vehicles, or none to unset it").argParser(parseWholeNumberOrNone),
       new Option("--pets <number>", "number of pets, or none to unset it").argParser(parseWholeNumberOrNone),
     ],
-    help: "Example:\n  guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none",
-    call: (core, { id, vehicles, pets }: { id: string; vehicles?: NumberOrNone; pets?: NumberOrNone }) =>
-      core.forms.setParty({ id, numberOfVehicles: noneToNull(vehicles), numberOfPets: noneToNull(pets) }),
+    help: `${FORM_HELP}
+
+Example:
+  guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none`,
+    check({ vehicles, pets }: PartyOptions) {
+      if (vehicles === undefined && pets === undefined)
+        throw new InvalidArgumentError("Give --vehicles, --pets or both.");
+    },
+    call: async (core, { form, vehicles, pets }: PartyOptions, { findForm }) =>
+      core.forms.setParty({
+        id: await findForm(form),
+        numberOfVehicles: noneToNull(vehicles),
+        numberOfPets: noneToNull(pets),
+      }),
     optionNames: { numberOfVehicles: "--vehicles", numberOfPets: "--pets" },
     notFound: NO_FORM,
   });
-  addDataCommand(forms, "trail <id>", {
+  addDataCommand(forms, "trail <form>", {
     description: "show the audit trail of a form, newest first",
-    call: (core, { id }: { id: string }) => core.audit.trail({ subjectId: id, limit: 1000 }),
+    help: FORM_HELP,
+    call: async (core, { form }: { form: string }, { findForm }) =>
+      core.audit.trail({ subjectId: await findForm(form), limit: 1000 }),
+    notFound: NO_FORM,
     text: (entries) =>
       formatTable(
         entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
@@ -69,5 +106,17 @@ Example:
       ),
   });
 }
+
+export const formatForms = (forms: readonly FormV1[], none: string) =>
+  formatTable(
+    forms.map((form) => ({
+      ...form,
+      checkIn: formatMinute(form.checkInDate),
+      checkOut: formatMinute(form.checkOutDate),
+      guests: form.numberOfGuests,
+    })),
+    ["id", "status", "checkIn", "checkOut", "guests", "listingId"],
+    none,
+  );
 
 const formatMinute = (instant: string | null) => instant && `${instant.slice(0, 16)}Z`;

@@ -1,16 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { addDataCommand } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
-import { FORMATS, type Format, formatOf } from "../rows/format.js";
+import { type Format, formatOf } from "../rows/format.js";
+import { formatOfFile, formatOption } from "../rows/format-option.js";
 import type { ImportSummary } from "./actions/import.js";
-
-const formatOption = (fallback: string) =>
-  new Option("--format <format>", `format of the file (default: ${fallback})`).choices(FORMATS);
 
 interface ImportOptions {
   file: string;
   format?: Format;
   dryRun?: boolean;
+  output?: string;
 }
 
 export const addImport = (program: Command): Command =>
@@ -19,6 +18,7 @@ export const addImport = (program: Command): Command =>
     options: [
       formatOption("its extension"),
       new Option("--dry-run", "check the file and count what an import would do, but write nothing"),
+      new Option("--output <file>", "write the id of each user and listing beside its externalId (CSV, or .ndjson)"),
     ],
     help: `
 The file is CSV with a header, or NDJSON (one JSON object per line), in UTF-8. Use - for standard input. Each row has a
@@ -27,28 +27,29 @@ type, which decides its other fields:
   user        externalId, email, name
   listing     externalId, title, address, city, country, zipCode, timezone,
               district, active, maxPeopleInListing, maxVehicles, allowPets
-  membership  listing (externalId or id), role (OWNER, WRITER or READER),
-              user (externalId, id or email address)
+  membership  listing (externalId or id), user (externalId, id or email
+              address), role (OWNER, WRITER or READER, in any case)
 
-If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows
-that exist are updated if they differ. Nothing is deleted.
+The field id, which an export has, is not used. If any row is invalid, nothing is written and every error is printed
+with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.
 
-Example:
-  guest-forms import hosts.csv --dry-run`,
-    check: (given: ImportOptions) => void formatOfImport(given),
+Examples:
+  guest-forms import hosts.csv --dry-run
+  guest-forms import hosts.csv --output ids.csv`,
+    check(given: ImportOptions) {
+      formatOfFile(given);
+      if (given.dryRun && given.output !== undefined)
+        throw new InvalidArgumentError("--dry-run writes nothing: remove --output.");
+    },
     call: async (core, given: ImportOptions) => {
       const { importFile } = await import("./actions/import.js");
-      return importFile(core, given.file, { format: formatOfImport(given), dryRun: given.dryRun ?? false });
+      const { dryRun = false, output } = given;
+      return importFile(core, given.file, { format: formatOfFile(given), dryRun, output });
     },
     text: formatSummary,
   });
 
-function formatOfImport({ file, format = formatOf(file) }: ImportOptions): Format {
-  if (!format) throw new InvalidArgumentError("The file is neither .csv nor .ndjson: add --format.");
-  return format;
-}
-
-function formatSummary({ dryRun, ...counts }: ImportSummary): string {
+function formatSummary({ dryRun, ids: _, ...counts }: ImportSummary): string {
   const rows = Object.entries(counts).map(([type, counted]) => ({ type, ...counted }));
   const table = formatTable(rows, ["type", "created", "updated", "unchanged"], "");
   return dryRun ? `${table}\n\nThis was a dry run: nothing was written.` : table;
@@ -61,7 +62,7 @@ interface ExportOptions {
 
 export const addExport = (program: Command): Command =>
   addDataCommand(program, "export", {
-    description: "write all users, listings and memberships in the format of import",
+    description: "write all users, listings and memberships in the format of import, with their ids",
     options: [
       formatOption("the extension of --output, or csv"),
       new Option("--output <file>", "file to write, readable only by you (default: standard output)"),

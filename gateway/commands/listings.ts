@@ -1,6 +1,6 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Caller } from "../../server/caller.js";
-import { addDataCommand, addListCommand, required } from "../cli/data-command.js";
+import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 import { type NumberOrNone, noneToNull, parseWholeNumber, parseWholeNumberOrNone } from "../cli/values.js";
 
@@ -24,7 +24,8 @@ interface CreateOptions extends Omit<InputOf<"create">, Renamed | "ownerId"> {
   inactive?: true;
 }
 
-interface UpdateOptions extends Omit<InputOf<"update">, Renamed | "maxVehicles"> {
+interface UpdateOptions extends Omit<InputOf<"update">, Renamed | "maxVehicles" | "id"> {
+  listing: string;
   maxPeople?: NumberOrNone;
   maxVehicles?: NumberOrNone;
   allowPets?: keyof typeof ANSWERS;
@@ -32,15 +33,15 @@ interface UpdateOptions extends Omit<InputOf<"update">, Renamed | "maxVehicles">
 }
 
 const ANSWERS = { true: true, false: false, none: null };
-const OPTION_NAMES = { maxPeopleInListing: "--max-people" };
-const NO_LISTING = "There is no listing with this id.";
+const OPTION_NAMES = { maxPeopleInListing: "--max-people", listing: "LISTING" };
+const NO_LISTING = "There is no listing with this id or external id.";
 
 export function addListings(program: Command): void {
   const listings = program.command("listings").description("rental properties");
   addDataCommand(listings, "create", {
     description: "create a listing and make a user its owner",
     options: [
-      required("--owner <user>", "owner: id or email address of a user"),
+      required("--owner <user>", `owner: ${USER_REFERENCE} of a user`),
       ...Object.entries(PLACE).map(([flags, description]) => required(flags, description)),
       new Option("--district <text>", "district (default: none)"),
       new Option(
@@ -60,7 +61,7 @@ export function addListings(program: Command): void {
 Example:
   guest-forms listings create --owner host@example.com --title "Loft by the canal" \\
     --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`,
-    call: async (core, { owner, maxPeople, allowPets, inactive, ...listing }: CreateOptions, findUser) =>
+    call: async (core, { owner, maxPeople, allowPets, inactive, ...listing }: CreateOptions, { findUser }) =>
       core.listings.create({
         ...listing,
         ownerId: await findUser("--owner", owner),
@@ -73,24 +74,26 @@ Example:
   addListCommand(listings, "list", {
     description: "list listings, newest first",
     options: [
-      new Option("--user <user>", "only listings in scope of this user's keys; an id or email address (default: all)"),
+      new Option("--user <user>", `only listings in scope of this user's keys; an ${USER_REFERENCE} (default: all)`),
     ],
-    call: async (core, { user, ...page }: { user?: string }, findUser) =>
+    call: async (core, { user, ...page }: { user?: string }, { findUser }) =>
       core.listings.listAll({ ...page, userId: await findUser("--user", user) }),
     table: (items) =>
       formatTable(
         items,
-        ["id", "title", "city", "active", "maxPeopleInListing", "createdAt"],
+        ["id", "externalId", "title", "city", "active", "maxPeopleInListing", "createdAt"],
         "There are no listings.",
       ),
   });
-  addDataCommand(listings, "show <id>", {
-    description: "show a listing",
-    call: (core, { id }: { id: string }) => core.listings.getAny({ id }),
+  addDataCommand(listings, "show <listing>", {
+    description: "show a listing, by id or external id",
+    help: "Example:\n  guest-forms listings show loft-1",
+    call: (core, given: { listing: string }) => core.listings.find(given),
+    optionNames: OPTION_NAMES,
     notFound: NO_LISTING,
   });
-  addDataCommand(listings, "update <id>", {
-    description: "change the given properties of a listing; its forms do not change",
+  addDataCommand(listings, "update <listing>", {
+    description: "change the given properties of a listing, by id or external id; its forms do not change",
     options: [
       ...Object.entries(PLACE).map(([flags, description]) => new Option(flags, description)),
       new Option("--district <text>", 'district; "" for none'),
@@ -108,9 +111,13 @@ Example:
     help: `
 Example:
   guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`,
-    call: (core, { district, maxPeople, maxVehicles, allowPets, active, ...listing }: UpdateOptions) =>
+    check({ listing: _listing, json: _json, ...changes }: UpdateOptions & { json?: true }) {
+      if (Object.keys(changes).length === 0) throw new InvalidArgumentError("Give at least one option to change.");
+    },
+    call: async (core, { listing, district, maxPeople, maxVehicles, allowPets, active, ...place }: UpdateOptions) =>
       core.listings.update({
-        ...listing,
+        ...place,
+        id: (await core.listings.find({ listing })).id,
         district: district === "" ? null : district,
         maxPeopleInListing: noneToNull(maxPeople),
         maxVehicles: noneToNull(maxVehicles),
@@ -120,9 +127,11 @@ Example:
     optionNames: OPTION_NAMES,
     notFound: NO_LISTING,
   });
-  addDataCommand(listings, "deactivate <id>", {
-    description: "stop accepting new forms on a listing",
-    call: (core, { id }: { id: string }) => core.listings.deactivate({ id }),
+  addDataCommand(listings, "deactivate <listing>", {
+    description: "stop accepting new forms on a listing, by id or external id",
+    call: async (core, given: { listing: string }) =>
+      core.listings.deactivate({ id: (await core.listings.find(given)).id }),
+    optionNames: OPTION_NAMES,
     notFound: NO_LISTING,
   });
 }

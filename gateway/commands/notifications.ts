@@ -2,23 +2,41 @@ import { type Command, Option } from "commander";
 import { STATES, type State } from "../../server/constants.js";
 import { addDataCommand, addListCommand } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
+import { FORM_HELP, NO_FORM } from "./forms.js";
 
 export function addNotifications(program: Command): void {
   const notifications = addListCommand(program, "notifications", {
     description: "list unsent notifications, oldest first: waiting, failed and expired ones",
-    options: [new Option("--state <state>", "only notifications in this state (default: all)").choices(STATES)],
+    options: [
+      new Option("--state <state>", "only notifications in this state (default: all)").choices(STATES),
+      new Option("--form <form>", "only notifications of this form, including sent ones"),
+    ],
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "run at"), failed (given up because
 the mail server permanently rejected the address or message, four days have passed, or its worker crashed five times in
-a row), expired (not sent, because the stay was over or the form past SENT).`,
-    call: (core, given: { state?: State }) => core.notifications.list(given),
-    table: (items, { state }) =>
+a row), expired (not sent, because the stay was over or the form past SENT), with --form also sent.
+${FORM_HELP}`,
+    call: async (core, { form, ...given }: { state?: State; form?: string }, { findForm }) =>
+      core.notifications.list({ ...given, formId: form && (await findForm(form)) }),
+    table: (items, { state, form }) =>
       formatTable(
         items,
-        ["id", "formId", "state", "attempts", "runAt", "lastError"],
-        state ? `There are no notifications in state ${state}.` : "There are no unsent notifications.",
+        ["id", "formId", "state", "attempts", "runAt", ...(form ? (["sentAt"] as const) : []), "lastError"],
+        `There are no ${state || form ? "" : "unsent "}notifications${state ? ` in state ${state}` : ""}${form ? " of this form" : ""}.`,
       ),
+    notFound: NO_FORM,
   }).enablePositionalOptions();
+  addDataCommand(notifications, "send <form>", {
+    description: "send a guest the invitation, also if it was sent before; no effect on one that is being sent",
+    help: `${FORM_HELP}
+
+Example:
+  guest-forms notifications send 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4`,
+    call: async (core, { form }: { form: string }, { findForm }) =>
+      core.notifications.send({ formId: await findForm(form) }),
+    optionNames: { formId: "FORM" },
+    notFound: NO_FORM,
+  });
   addDataCommand(notifications, "retry <id>", {
     description: "retry a notification now; no effect on one that is running; one that would expire is rejected",
     help: "Example:\n  guest-forms notifications retry 42",

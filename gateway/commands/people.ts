@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
-import type { ErasureCounts, Reapplied } from "../../server/erasure/schema.js";
 import { addDataCommand } from "../cli/data-command.js";
+import { formatForms } from "./forms.js";
 
 const INCOMPLETE = `\
 If an address could not be checked because APP_SECRETS lacks the secret that encrypted it, the exit code is 1: add the
@@ -11,6 +11,19 @@ const allowUnreadable = () =>
 
 export function addPeople(program: Command): void {
   const people = program.command("people").description("personal data of guests");
+  addDataCommand(people, "show <email>", {
+    description: "list the forms that have a guest's email address, oldest first, such as for a request of access",
+    options: [allowUnreadable()],
+    help: `
+The address is matched case-insensitively. Reads all stored addresses, because they are encrypted.
+
+Example:
+  guest-forms people show guest@example.com`,
+    call: (core, { email }: ErasureOptions & { email: string }) => core.people.find({ email }),
+    text: ({ forms }) => formatForms(forms, "No form has this address."),
+    problem: ({ unreadable }, given) => describeUnread({ unreadable }, given),
+    optionNames: { email: "EMAIL" },
+  });
   addDataCommand(people, "erase <email>", {
     description: "erase a guest's email address from all forms, and delete unsent notifications to it",
     options: [allowUnreadable()],
@@ -69,7 +82,7 @@ interface ErasureOptions {
 
 /** Says what an erasure could not check, and what to do. */
 function describeUnread(
-  { unreadable, unknownSecret = 0 }: ErasureCounts & Partial<Reapplied>,
+  { unreadable, unknownSecret = 0 }: { unreadable: number; unknownSecret?: number },
   { allowUnreadable }: ErasureOptions,
 ): string | undefined {
   const what = [

@@ -1,6 +1,14 @@
-import { type Command, Option } from "commander";
-import { addDataCommand, addListCommand, required } from "../cli/data-command.js";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
+
+const NO_USER = "There is no user with this id, external id or email address.";
+
+interface UpdateOptions {
+  user: string;
+  email?: string;
+  name?: string;
+}
 
 export function addUsers(program: Command): void {
   const users = program.command("users").description("hosts and other API key holders");
@@ -13,17 +21,44 @@ export function addUsers(program: Command): void {
     help: 'Example:\n  guest-forms users create --email host@example.com --name "Ada Host"',
     call: (core, user: { email: string; name?: string }) => core.users.create(user),
   });
+  addDataCommand(users, "update <user>", {
+    description: `change a user's address or name, by ${USER_REFERENCE}`,
+    options: [
+      new Option("--email <address>", "email address, unique ignoring case"),
+      new Option("--name <text>", 'name, at most 200 characters; "" for none'),
+    ],
+    help: "Example:\n  guest-forms users update host@example.com --email ada@example.com",
+    check({ email, name }: UpdateOptions) {
+      if (email === undefined && name === undefined) throw new InvalidArgumentError("Give --email, --name or both.");
+    },
+    call: async (core, { user, email, name }: UpdateOptions) =>
+      core.users.update({ id: (await core.users.find({ user })).id, email, name: name === "" ? null : name }),
+    optionNames: { user: "USER" },
+    notFound: NO_USER,
+  });
+  addDataCommand(users, "erase <user>", {
+    description: "erase a user's personal data, revoke the keys and remove the memberships",
+    help: `
+USER is the ${USER_REFERENCE}. Removes the address, the name, the external id and the labels of the keys. The user's id,
+listings and forms stay: give each listing another owner. The erasure is audited. If the command fails, run it again.
+After a restore of the database, erase the users again who were erased since the backup: \`people reapply\` is about guests.
+
+Example:
+  guest-forms users erase host@example.com`,
+    call: async (core, given: { user: string }) => core.people.eraseUser({ id: (await core.users.find(given)).id }),
+    optionNames: { user: "USER" },
+    notFound: NO_USER,
+  });
   addListCommand(users, "list", {
     description: "list users, newest first",
     call: (core, page) => core.users.list(page),
-    table: (items) => formatTable(items, ["id", "email", "name", "createdAt"], "There are no users."),
+    table: (items) => formatTable(items, ["id", "externalId", "email", "name", "createdAt"], "There are no users."),
   });
-  addDataCommand(users, "find <user>", {
-    description: "show the user with this email address or id",
-    help: "Example:\n  guest-forms users find host@example.com",
-    call: (core, { user }: { user: string }) =>
-      user.includes("@") ? core.users.find({ email: user }) : core.users.get({ id: user }),
-    optionNames: { email: "USER" },
-    notFound: "There is no user with this email address or id.",
-  });
+  addDataCommand(users, "show <user>", {
+    description: `show a user, by ${USER_REFERENCE}`,
+    help: "Example:\n  guest-forms users show host@example.com",
+    call: (core, given: { user: string }) => core.users.find(given),
+    optionNames: { user: "USER" },
+    notFound: NO_USER,
+  }).alias("find");
 }

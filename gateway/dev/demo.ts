@@ -103,7 +103,7 @@ async function findHolder({ users }: Caller): Promise<string> {
   const { id } = await users.create({ email, name: "Demo Host" }).catch((error) => {
     if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
     // An earlier start has created it.
-    return users.find({ email });
+    return users.find({ user: email });
   });
   return id;
 }

@@ -23,17 +23,28 @@ export function authenticate(services: Services, store: Store, onLookUp?: (cache
   const authenticateKey = keyAuthenticator(services, onLookUp);
   return async (req, res, next) => {
     const key = readKey(req);
-    if (key === undefined) throw new ServiceError("UNAUTHENTICATED");
+    if (key === undefined) throw unauthenticated(hasKeyHeader(req) ? SENT_WRONGLY : MISSING);
     const principal = await authenticateKey(key);
     if (principal) {
       res.locals.principal = principal;
       next();
       return;
     }
-    if (!isWellFormed(key)) throw new ServiceError("UNAUTHENTICATED");
-    await countBadKey(req, res, (error?: unknown) => next(error ?? new ServiceError("UNAUTHENTICATED")));
+    if (!isWellFormed(key)) throw unauthenticated(MALFORMED);
+    await countBadKey(req, res, (error?: unknown) => next(error ?? unauthenticated(NOT_VALID)));
   };
 }
+
+const unauthenticated = (message: string) => new ServiceError("UNAUTHENTICATED", { message });
+
+const MISSING = "No API key was sent. Send it as `Authorization: Bearer <key>`.";
+const SENT_WRONGLY =
+  "The API key was sent twice, or not as a bearer token. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`.";
+const MALFORMED = "The API key is incomplete or mistyped: copy all of it, without quotes.";
+/** The same for all three, so that nobody learns which keys exist. */
+const NOT_VALID = "The API key is unknown, revoked or expired. Ask the operator of the service for a new one.";
+
+const hasKeyHeader = ({ headers }: Request) => "authorization" in headers || "x-api-key" in headers;
 
 /** The API key of a request; undefined if there is none, a header is malformed or repeated, or both headers differ. */
 export function readKey({ headersDistinct }: Request): string | undefined {

@@ -1,4 +1,5 @@
 import { type RequestHandler, Router } from "express";
+import type { Logger } from "pino";
 import { pendingMigrations } from "../../prisma/migrate.js";
 import type { Settings } from "../../server/config.js";
 import { openPool } from "../../server/database/pool.js";
@@ -42,21 +43,26 @@ const SCHEMA_IS_OLD = "the database schema is older than this version: run `gues
 
 /**
  * Examines the database on a connection of its own, so that requests that use up the pool do not take the process out of the
- * load balancer. Examines it once at a time, and remembers the result for CACHED_MS, because anyone may ask.
+ * load balancer. Examines it once at a time, and remembers the result for CACHED_MS, because anyone may ask. Logs each
+ * change.
  */
-export function openReadiness(settings: Settings, timeoutMs: number) {
+export function openReadiness(settings: Settings, timeoutMs: number, log: Pick<Logger, "info" | "warn">) {
   const { pool, end } = openPool(settings, {
     name: "guest-forms readiness",
     max: 1,
     frozenAfterMs: timeoutMs,
   });
   let current: Promise<string | undefined> | undefined;
+  let logged: string | undefined;
   const examine = async () => {
     let problem: string | undefined = "the database is unreachable";
     const check = pendingMigrations(pool).then((pending) => {
       problem = pending.length > 0 ? SCHEMA_IS_OLD : undefined;
     });
     await waitAtMost(timeoutMs / 1000, check).catch(() => {});
+    if (problem && problem !== logged) log.warn({ reason: problem }, "not ready");
+    if (!problem && logged) log.info({}, "ready");
+    logged = problem;
     setTimeout(() => {
       current = undefined;
     }, CACHED_MS).unref();

@@ -27,8 +27,7 @@ export function correlate(log: Logger): RequestHandler {
       responses.delete(res);
       // If the client has disconnected, the handler is still running: keep its deadline.
       if (res.writableFinished) locals.deadline?.pause();
-      const { operation } = locals;
-      const about = operation ? { route: operation.path, operation: operation.name } : loggedRoute(req, res);
+      const about = describeRoute(req, res);
       log[HEALTH_CHECKS.has(about.route) ? "debug" : "info"](
         {
           correlationId: locals.correlationId,
@@ -55,11 +54,12 @@ const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
 ];
 
 /**
- * What is logged of a request that reached no operation: the template of its path, and the operation even if the request was
- * rejected before it was called. Of an unknown path, segments that could be an id, a key or an address are masked. The
- * request target is not logged, because it may contain secrets.
+ * Names a request in logs and metrics: the template of its path, and the operation, even if the request was rejected before
+ * it was called. Of an unknown path, segments that could be an id, a key or an address are masked. The request target is
+ * not shown, because it may contain secrets.
  */
-function loggedRoute({ method, originalUrl }: Request, { locals }: Response) {
+export function describeRoute({ method, originalUrl }: Request, { locals }: Response) {
+  if (locals.operation) return { route: locals.operation.path, operation: locals.operation.name };
   const path = pathOf(originalUrl);
   const found = ROUTES.find(({ pattern }) => pattern.test(path));
   const verb = method === "HEAD" ? "GET" : method;

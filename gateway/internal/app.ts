@@ -34,11 +34,12 @@ export interface InternalDeps {
 
 /** Opens the internal port. Does nothing if INTERNAL_TOKEN is unset. */
 export async function startInternal(deps: InternalDeps) {
-  const { INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT, DRAIN_SECONDS } = deps.services.settings;
+  const { settings } = deps.services;
+  const { INTERNAL_TOKEN, DRAIN_SECONDS } = settings;
   if (!INTERNAL_TOKEN) return undefined;
   const server = createServer(SERVER_OPTIONS, withExactTarget(createInternalApp(deps, INTERNAL_TOKEN)));
   handleProtocolErrors(server);
-  const url = await listen(server, INTERNAL_HOST, INTERNAL_PORT);
+  const url = await listen(server, settings, "INTERNAL_PORT");
   deps.log.info({ url }, "listening for internal tools");
   return { stop: () => drain(server, DRAIN_SECONDS * 1000) };
 }

@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
 import { appRouter } from "../../server/router.js";
+import { describeRoute } from "../http/request.js";
 import type { Turns } from "../http/turns.js";
 import { PACKAGE } from "../process/package.js";
 
@@ -23,7 +24,7 @@ export function createMetrics() {
   const requests = counter("requests_total", "Requests answered, by operation and HTTP status", "operation", "status");
   const durations = seconds(
     "request_duration_seconds",
-    "Seconds from a request's arrival to the end of its response, by operation",
+    "Seconds from a request's arrival to the end of its response, by the operation that was called",
     "operation",
   );
   gauge("build_info", "The version of the service and of Node.js; always 1", "version", "node").set(
@@ -51,11 +52,12 @@ export function createMetrics() {
   return {
     registry,
     /** Counts and times every request. */
-    observe(_req: Request, res: Response, next: NextFunction) {
+    observe(req: Request, res: Response, next: NextFunction) {
       res.once("close", () => {
-        const operation = res.locals.operation?.name ?? res.locals.procedure ?? "none";
+        const { operation = "none" } = describeRoute(req, res);
         requests.inc({ operation, status: res.writableFinished ? res.statusCode : "aborted" });
-        durations.observe({ operation }, (performance.now() - res.locals.arrivedAt) / 1000);
+        const called = res.locals.operation?.name ?? res.locals.procedure ?? "none";
+        durations.observe({ operation: called }, (performance.now() - res.locals.arrivedAt) / 1000);
         if (res.statusCode === 429) refusals.inc({ limit: res.locals.principal ? "key" : "bad_key" });
         if (res.hasHeader("Idempotent-Replayed")) replays.inc();
       });

@@ -1,17 +1,25 @@
 import { z } from "zod";
 import type { Operation } from "../operations/operations.js";
+import { toJavaScript } from "./literals.js";
+import { curl, javascript, php, python } from "./request-samples.js";
 import type { Json } from "./tidy.js";
 
-/** The `x-codeSamples` of an operation. They use the variables GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY. */
+/**
+ * The `x-codeSamples` of an operation. They use the variables GUEST_FORMS_BASE_URL and GUEST_FORMS_API_KEY, and fail if the
+ * status is not 2xx.
+ */
 export function codeSamples(operation: Operation): Json[] {
   const sample = sampleOf(operation);
   return [
     { lang: "bash", label: "curl", source: curl(operation, sample) },
+    { lang: "javascript", label: "JavaScript", source: javascript(operation, sample) },
     { lang: "typescript", label: "TypeScript SDK", source: typescript(operation, sample) },
+    { lang: "python", label: "Python", source: python(operation, sample) },
+    { lang: "php", label: "PHP", source: php(operation, sample) },
   ];
 }
 
-type Sample = ReturnType<typeof sampleOf>;
+export type Sample = ReturnType<typeof sampleOf>;
 
 /** The request of a sample: the operation's own example, or the examples of its fields. */
 export function sampleOf({ params, fields, example, requestHeaders }: Operation) {
@@ -27,23 +35,6 @@ export function sampleOf({ params, fields, example, requestHeaders }: Operation)
       return example === undefined ? [] : [[name, example] as const];
     }),
   };
-}
-
-function curl({ method, path, params, inputSource }: Operation, sample: Sample): string {
-  let url = `$GUEST_FORMS_BASE_URL${path}`;
-  for (const [index, name] of params.entries()) url = url.replace(`{${name}}`, String(sample.params[index]));
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(sample.fields)) query.set(name, String(value));
-  if (inputSource === "query" && query.size > 0) url += `?${query}`;
-  // curl sends POST if there is a body, otherwise GET.
-  const flag = method === (inputSource === "body" ? "POST" : "GET") ? "" : `-X ${method} `;
-  const lines = [`curl -sS ${flag}"${url}"`, '-H "Authorization: Bearer $GUEST_FORMS_API_KEY"'];
-  for (const [name, value] of sample.headers) lines.push(`-H "${name}: ${value}"`);
-  if (inputSource === "body") {
-    lines.push('-H "Content-Type: application/json"');
-    lines.push(`-d '${JSON.stringify(sample.fields, null, 2).replaceAll("\n", "\n  ")}'`);
-  }
-  return lines.join(" \\\n  ");
 }
 
 const typescript = (operation: Operation, sample: Sample): string =>
@@ -90,10 +81,5 @@ const plainCall = (operation: Operation) => (args: string) => [
 /** The path's parameters, then the query or body. */
 function argumentsOf({ inputSource }: Operation, { params, fields }: Sample): string {
   const quoted = params.map((value) => JSON.stringify(value));
-  return [...quoted, ...(inputSource ? [objectLiteral(fields)] : [])].join(", ");
+  return [...quoted, ...(inputSource ? [toJavaScript(JSON.stringify(fields, null, 2))] : [])].join(", ");
 }
-
-const objectLiteral = (value: object) =>
-  JSON.stringify(value, null, 2)
-    .replace(/^( +)"(\w+)":/gm, "$1$2:")
-    .replace(/(?<=[^,{])\n(?=\s*\})/g, ",\n");

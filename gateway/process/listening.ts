@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Settings } from "../../server/config.js";
 
 /**
  * Timeouts in milliseconds, so that slow or silent clients do not hold connections. The short checking interval spreads
@@ -22,12 +23,33 @@ export const CLOSE_TIMEOUT_SECONDS = 2;
  */
 const BACKLOG = 4_096;
 
-/** Listens, and resolves with the address as a URL. Rejects if the port is in use. */
-export function listen(server: Server, host: string, port: number): Promise<string> {
+/** The process cannot listen on the address in its settings. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+  readonly setting: PortSetting;
+  /** System error, such as EADDRINUSE. */
+  readonly code: string | undefined;
+
+  constructor(setting: PortSetting, cause: NodeJS.ErrnoException) {
+    super(cause.message, { cause });
+    this.setting = setting;
+    this.code = cause.code;
+  }
+}
+
+type PortSetting = "PORT" | "INTERNAL_PORT";
+export const HOST_SETTING = { PORT: "HOST", INTERNAL_PORT: "INTERNAL_HOST" } as const satisfies Record<
+  PortSetting,
+  string
+>;
+
+/** Listens on the port in this setting, and resolves with the address as a URL. Rejects with a ListenError. */
+export function listen(server: Server, settings: Settings, setting: PortSetting): Promise<string> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, BACKLOG, () => {
-      server.off("error", reject);
+    const onError = (cause: NodeJS.ErrnoException) => reject(new ListenError(setting, cause));
+    server.once("error", onError);
+    server.listen(settings[setting], settings[HOST_SETTING[setting]], BACKLOG, () => {
+      server.off("error", onError);
       const { address, port: actualPort, family } = server.address() as AddressInfo;
       resolve(`http://${family === "IPv6" ? `[${address}]` : address}:${actualPort}`);
     });

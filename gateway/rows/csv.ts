@@ -6,7 +6,7 @@ import type { FileContent } from "./format.js";
 const SHAPES = new Map<string, Record<string, z.ZodType>>(Object.entries(ROW_SHAPES));
 
 /** The columns of all types of rows. */
-const COLUMNS = [...new Set([...SHAPES.values()].flatMap((shape) => Object.keys(shape)))];
+export const COLUMNS = [...new Set([...SHAPES.values()].flatMap((shape) => Object.keys(shape)))];
 
 /** Reads CSV as in RFC 4180, with a header. */
 export function parseCsv(text: string): FileContent {
@@ -85,12 +85,11 @@ function toValue(schema: z.ZodType | undefined, cell: string): unknown {
   return cell;
 }
 
-/** Writes rows as CSV, after `csvHeader`. */
-export const formatCsv = (rows: readonly Record<string, unknown>[]): string =>
-  rows.map((row) => toRecord(COLUMNS.map((column) => row[column] ?? ""))).join("");
+/** Writes rows as CSV, after a record of the columns. */
+export const formatCsv = (rows: readonly Record<string, unknown>[], columns: readonly string[] = COLUMNS): string =>
+  rows.map((row) => toRecord(columns.map((column) => row[column] ?? ""))).join("");
 
-export const csvHeader = (): string => toRecord(COLUMNS);
-
-const toRecord = (values: unknown[]) => `${values.map((value) => quote(String(value))).join(",")}\r\n`;
+export const toRecord = (values: readonly unknown[]): string =>
+  `${values.map((value) => quote(String(value))).join(",")}\r\n`;
 
 const quote = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

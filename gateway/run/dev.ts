@@ -112,6 +112,7 @@ async function prepareDatabaseAndDemo(settings: SettingsWithDatabase, stop: Stop
 const terminalMailer: Mailer = {
   from: "Guest forms <no-reply@example.com>",
   formUrlTemplate: "https://your-app.example.com/register/{publicId}",
+  isPrinter: true,
   async send({ from, subject, text }, to) {
     const lines = [`From: ${from}`, `To: ${maskEmail(to)}`, `Subject: ${subject}`, "", ...`${text}`.split("\n")];
     progress(`\nNotification, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
@@ -174,6 +175,12 @@ Guest forms is running.
   Listings         ${listings.map(({ id, title }) => `${id}  ${title}`).join("\n                   ")}
   API reference    ${docs}
 
+For the examples of the documentation:
+
+  export GUEST_FORMS_BASE_URL=${url}
+  export GUEST_FORMS_API_KEY=${readWriteKey}
+  export LISTING_ID=${listings[0]?.id}
+
 Create a form (sending it again returns the same form):
 
   ${curl.create}
@@ -185,6 +192,8 @@ List the forms on that listing, oldest first:
 Fetch a listing:
 
   ${curl.listing}
+
+Manage users, listings, keys and forms in another terminal, in this folder: npx guest-forms --help
 
 Stop it with Ctrl-C. The data is kept in .data/ for the next start.
 `;

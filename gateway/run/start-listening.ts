@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { CommandFailure, explain } from "../cli/failure.js";
+import { HOST_SETTING, ListenError } from "../process/listening.js";
 import { startGateway } from "../service/start.js";
 
 /** `--port` and `--host`. */
@@ -29,18 +30,17 @@ export async function startListening(settings: Settings, log: Logger, worker: bo
 export class PortTakenError extends CommandFailure {}
 
 function explainListenError(error: unknown, settings: Settings): CommandFailure | undefined {
-  const { HOST, PORT, INTERNAL_TOKEN, INTERNAL_HOST, INTERNAL_PORT } = settings;
-  const { code, syscall, port } = error as { code?: string; syscall?: string; port?: number };
-  if (INTERNAL_TOKEN && port === INTERNAL_PORT && port !== PORT) {
-    return new CommandFailure(
-      `Cannot listen on ${INTERNAL_HOST} port ${port} for internal tools (${code}): set INTERNAL_PORT to another port.`,
-    );
+  if (!(error instanceof ListenError)) return undefined;
+  const { setting, code } = error;
+  const hostSetting = HOST_SETTING[setting];
+  const host = settings[hostSetting];
+  const port = settings[setting];
+  if (code !== "EADDRINUSE") {
+    return new CommandFailure(`Cannot listen on ${host} port ${port} (${code}): check ${hostSetting} and ${setting}.`);
   }
-  if (code === "EADDRINUSE") {
-    return new PortTakenError(
-      `Port ${PORT} on ${HOST} is in use: stop the process that listens there, or set PORT to another port.`,
-    );
+  if (setting === "INTERNAL_PORT" && port === settings.PORT) {
+    return new CommandFailure(`PORT and INTERNAL_PORT are both ${port}: set one of them to another port.`);
   }
-  if (syscall !== "listen" && !(syscall === "getaddrinfo" && code === "ENOTFOUND")) return undefined;
-  return new CommandFailure(`Cannot listen on ${HOST} port ${PORT} (${code}): check HOST and PORT.`);
+  const message = `Port ${port} on ${host} is in use: stop the process that listens there, or set ${setting} to another port.`;
+  return setting === "PORT" ? new PortTakenError(message) : new CommandFailure(message);
 }

@@ -33,7 +33,7 @@ export async function startGateway(options: {
   metrics?.watchPool(services.db.pool);
   const turns = new Turns(settings);
   metrics?.watchHolders(services.holderLimit, turns);
-  const readiness = openReadiness(settings, requestTimeoutMs(settings));
+  const readiness = openReadiness(settings, requestTimeoutMs(settings), log);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = await openRedis(settings, log);
   if (redis) metrics?.watchRedis(redis);
@@ -58,7 +58,7 @@ export async function startGateway(options: {
   try {
     // Connect first, so that the first requests are counted in Redis too.
     await redis?.connect();
-    const url = await listen(server, settings.HOST, settings.PORT);
+    const url = await listen(server, settings, "PORT");
     if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     const worker = options.worker
       ? await startWorker(services, log, { mailer: options.mailer, onDatabaseError })

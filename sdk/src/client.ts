@@ -21,10 +21,22 @@ export interface ClientOptions {
    * no built-in default, so that a key is never sent to a host you did not choose.
    */
   baseUrl?: string | undefined;
-  /** Total deadline of a call in milliseconds, including retries and the delays between them. Default: 60000. */
+  /**
+   * Total deadline of a call in milliseconds, including the wait for other calls, retries and the delays between them.
+   * `Infinity`: none. Default: 60000 from when the call is sent, and again after a 429: waiting for other calls
+   * (`maxConcurrency`) or for the rate limit does not count.
+   */
   timeout?: number | undefined;
-  /** Maximum number of retries per call. Default: 2. */
+  /**
+   * Maximum number of retries per call. Those after a 429 with `Retry-After` do not count: they end with the `timeout`. 0
+   * excludes them, too. Default: 2.
+   */
   maxRetries?: number | undefined;
+  /**
+   * Maximum number of calls at the same time; the others wait for their turn. A call that waits to be retried counts, so a 429
+   * also holds the others back. A client of `withOptions` counts its own calls. Default: 8. `Infinity`: no maximum.
+   */
+  maxConcurrency?: number | undefined;
   /** Custom `fetch`, for tests or another HTTP client. Default: the platform's. */
   fetch?: Fetch | undefined;
   /** Additional options for every `fetch`, such as undici's `dispatcher` for a proxy, or `keepalive`. */
@@ -84,8 +96,8 @@ export class GuestForms {
       ...options,
       apiKey,
       baseUrl,
-      timeout: options.timeout ?? 60_000,
       maxRetries: options.maxRetries ?? 2,
+      maxConcurrency: options.maxConcurrency ?? 8,
       fetch: options.fetch ?? platformFetch,
       log: new Log(options.logger, options.logLevel),
     });

@@ -3,11 +3,11 @@ import { type AbortSignalLike, runtime } from "./runtime.js";
 /** Longest delay of `setTimeout`; a longer one fires immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The total deadline and the abort signal of a call, shared by all of its attempts. */
+/** The deadline and the abort signal of a call, shared by all of its attempts. */
 export class Deadline {
   readonly #controller = new runtime.AbortController();
-  readonly #expiresAt: number;
-  readonly #timer: unknown;
+  #expiresAt = Number.POSITIVE_INFINITY;
+  #timer: unknown;
   readonly #aborted: Promise<never>;
   readonly #callerSignal: AbortSignalLike | undefined;
   readonly #onAbort: () => void;
@@ -18,12 +18,18 @@ export class Deadline {
       signal.addEventListener("abort", () => reject(signal.reason));
     });
     this.#aborted.catch(() => {});
-    this.#expiresAt = Date.now() + ms;
-    if (ms <= MAX_TIMER_MS) this.#timer = runtime.setTimeout(() => this.#controller.abort(this), ms);
+    this.restart(ms);
     this.#callerSignal = callerSignal;
     this.#onAbort = () => this.#controller.abort(callerSignal?.reason);
     if (callerSignal?.aborted) this.#onAbort();
     else callerSignal?.addEventListener("abort", this.#onAbort);
+  }
+
+  /** Sets another deadline, this many milliseconds from now. */
+  restart(ms: number): void {
+    runtime.clearTimeout(this.#timer);
+    this.#expiresAt = Date.now() + ms;
+    if (ms <= MAX_TIMER_MS) this.#timer = runtime.setTimeout(() => this.#controller.abort(this), ms);
   }
 
   get signal(): AbortSignalLike {

@@ -3,7 +3,7 @@ import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, checkIdempotencyKey, sendOne } from "./resource.js";
 import { FORM_STATUSES, type FormInput, type FormStatus, type FormV1, type KnownFormStatus } from "./schema.js";
-import type { RequestOptions, Transport } from "./transport.js";
+import { isObject, type RequestOptions, type Transport } from "./transport.js";
 
 /**
  * Returns whether this version of the SDK knows the status, and narrows its type for an exhaustive `switch`.
@@ -131,11 +131,15 @@ export class Forms {
 }
 
 /** Keeps unknown properties, so that the service reports misspelled ones. */
-const toRequestBody = (input: FormInput) => ({
-  ...input,
-  checkInDate: toIsoString("checkInDate", input.checkInDate),
-  checkOutDate: toIsoString("checkOutDate", input.checkOutDate),
-});
+function toRequestBody(input: FormInput) {
+  if (!isObject(input)) throw new GuestFormsError("A create or update requires the form's properties as an object");
+  const { checkInDate, checkOutDate } = input;
+  return {
+    ...input,
+    checkInDate: toIsoString("checkInDate", checkInDate),
+    checkOutDate: toIsoString("checkOutDate", checkOutDate),
+  };
+}
 
 /** Rejects an invalid Date, which JSON would turn into null. `instanceof Date` misses Dates of other realms. */
 function toIsoString(field: string, value: Date | string): string {

@@ -21,6 +21,7 @@ export {
   ValidationError,
 } from "./errors.js";
 export { type CreateOptions, type FormListParams, type Forms, isKnownStatus } from "./forms.js";
+export { instantIn } from "./instant.js";
 export type { Listings } from "./listings.js";
 export type { Logger, LogLevel } from "./log.js";
 export type { ArrayOptions, ListParams, Page, PagePromise } from "./page.js";

@@ -14,12 +14,12 @@ export function retryAfterSeconds(headers: ResponseHeaders): number | undefined 
 }
 
 /**
- * Delay after a failed attempt (counted from 1): `Retry-After` and up to a quarter more at random, so that clients do not
+ * Delay before a retry (counted from 1): `Retry-After` and up to a quarter more at random, so that clients do not
  * return together, or exponential backoff with full jitter. The added time is at most half of what is left until the
  * deadline after `Retry-After`.
  */
-export function retryDelayMs(attempt: number, retryAfter: number | undefined, remainingMs: number): number {
-  if (!retryAfter) return Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (attempt - 1));
+export function retryDelayMs(retry: number, retryAfter: number | undefined, remainingMs: number): number {
+  if (!retryAfter) return Math.random() * Math.min(MAX_DELAY_MS, INITIAL_DELAY_MS * 2 ** (retry - 1));
   const earliestMs = retryAfter * 1000;
   return earliestMs + Math.random() * Math.max(0, Math.min(earliestMs / 4, (remainingMs - earliestMs) / 2));
 }

@@ -16,16 +16,20 @@ import {
 import type { Log } from "./log.js";
 import type { ParsedResponse } from "./promise.js";
 import { retryAfterSeconds, retryDelayMs } from "./retry.js";
-import { type AbortSignalLike, type Fetch, type FetchInit, type FetchOptions, isBrowser } from "./runtime.js";
+import { type AbortSignalLike, type Fetch, type FetchInit, type FetchOptions, isBrowser, runtime } from "./runtime.js";
+import { Slots } from "./slots.js";
 import { VERSION } from "./version.js";
 
 /** Options of every call. They override the client's. */
 export interface RequestOptions {
   /** Another key for this call, or a function that returns it. Empty or undefined is an error. */
   apiKey?: ApiKey;
-  /** Total deadline in milliseconds, including retries and the delays between them. `Infinity`: no deadline. */
+  /**
+   * Total deadline in milliseconds, including the wait for other calls, retries and the delays between them. `Infinity`: no
+   * deadline.
+   */
   timeout?: number | undefined;
-  /** Maximum number of retries. */
+  /** Maximum number of retries. Those after a 429 with `Retry-After` do not count; 0 excludes them, too. */
   maxRetries?: number | undefined;
   /** Aborts the call, including its retries. The call then rejects with an {@link AbortError}. */
   signal?: AbortSignalLike | undefined;
@@ -41,8 +45,10 @@ export interface RequestOptions {
 export interface TransportOptions {
   apiKey: ApiKey;
   baseUrl: string;
-  timeout: number;
+  /** Undefined: `DEFAULT_TIMEOUT_MS`, without the time that a call waits for other calls or for the rate limit. */
+  timeout?: number | undefined;
   maxRetries: number;
+  maxConcurrency: number;
   fetch: Fetch;
   fetchOptions?: FetchOptions | undefined;
   log: Log;
@@ -59,17 +65,23 @@ export interface Call {
   isExpected(json: unknown, status: number): boolean;
 }
 
+const DEFAULT_TIMEOUT_MS = 60_000;
+
 type Failure = { error: GuestFormsError; retryable: boolean };
 type Outcome = { response: ParsedResponse<unknown> } | Failure;
 
 /** Sends calls. Its private field hides the key from JSON and consoles. */
 export class Transport {
   readonly #defaults: TransportOptions;
+  readonly #slots: Slots;
 
   constructor(options: TransportOptions) {
-    checkTimeoutAndRetries(options.timeout, options.maxRetries);
+    const { timeout, maxRetries, maxConcurrency } = options;
+    checkTimeoutAndRetries(timeout, maxRetries);
+    if (!(maxConcurrency >= 1)) throw new GuestFormsError("maxConcurrency must be a number, 1 or greater");
     mergeHeaders(options.headers);
     this.#defaults = options;
+    this.#slots = new Slots(Math.floor(maxConcurrency));
   }
 
   async send(call: Call, options: RequestOptions = {}): Promise<ParsedResponse<unknown>> {
@@ -79,6 +91,7 @@ export class Transport {
     checkTimeoutAndRetries(timeout, maxRetries);
     const apiKey = "apiKey" in options ? options.apiKey : defaults.apiKey;
     const label = `${call.method} ${call.path}`;
+    const target = `${call.method} ${defaults.baseUrl}${call.path}`;
     const url = defaults.baseUrl + call.path + buildQuery(call.query);
     const body = call.body === undefined ? null : JSON.stringify(call.body);
     const headers = mergeHeaders(
@@ -91,10 +104,19 @@ export class Transport {
       { accept: "application/json", "content-type": body === null ? undefined : "application/json" },
     );
 
-    const deadline = new Deadline(timeout, options.signal);
+    const deadline = new Deadline(timeout ?? Number.POSITIVE_INFINITY, options.signal);
+    /** Starts and stops the clock of the default timeout, which does not count waiting. */
+    const setDefaultTimeout = (ms: number) => {
+      if (timeout === undefined) deadline.restart(ms);
+    };
     let attempt = 1;
+    let retries = 0;
     let lastFailure: Failure | undefined;
+    let hasSlot = false;
     try {
+      await this.#slots.acquire(deadline);
+      hasSlot = true;
+      setDefaultTimeout(DEFAULT_TIMEOUT_MS);
       for (; ; attempt++) {
         deadline.throwIfAborted();
         const key = typeof apiKey === "function" ? await deadline.race(resolveApiKey(apiKey)) : parseApiKey(apiKey);
@@ -113,9 +135,14 @@ export class Transport {
         lastFailure = outcome;
         const { error, retryable } = outcome;
         const retryAfter = error instanceof ApiError ? error.retryAfter : undefined;
+        // Another call of the key may use up the rate limit first, any number of times: this is no failed attempt.
+        const isRateLimited = error.status === 429 && Boolean(retryAfter);
+        if (isRateLimited) setDefaultTimeout(Number.POSITIVE_INFINITY);
+        else retries++;
+        const isLast = isRateLimited ? maxRetries === 0 : retries > maxRetries;
         const remainingMs = deadline.remainingMs();
-        const delay = retryDelayMs(attempt, retryAfter, remainingMs);
-        if (!retryable || attempt > maxRetries || delay >= remainingMs) throw error;
+        const delay = retryDelayMs(retries, retryAfter, remainingMs);
+        if (!retryable || isLast || delay >= remainingMs) throw error;
         defaults.log.write("warn", `retrying ${label}`, {
           attempt,
           delay: Math.round(delay),
@@ -123,11 +150,14 @@ export class Transport {
           status: error.status,
         });
         await deadline.sleep(delay);
+        if (isRateLimited) setDefaultTimeout(DEFAULT_TIMEOUT_MS);
       }
     } catch (thrown) {
       let error = thrown as GuestFormsError;
       if (deadline.expired) {
-        error = new TimeoutError(`${label}: no response within ${timeout} ms`, { cause: lastFailure?.error });
+        error = new TimeoutError(`${target}: no response within ${timeout ?? DEFAULT_TIMEOUT_MS} ms`, {
+          cause: lastFailure?.error,
+        });
       } else if (deadline.signal.aborted) {
         throw new AbortError(`${label}: aborted by the signal`, { cause: options.signal?.reason });
       }
@@ -138,6 +168,7 @@ export class Transport {
       throw error;
     } finally {
       deadline.close();
+      if (hasSlot) this.#slots.release();
     }
   }
 
@@ -151,7 +182,7 @@ export class Transport {
     deadline: Deadline,
   ): Promise<Outcome> {
     const { method, path } = call;
-    const { fetch, log } = this.#defaults;
+    const { baseUrl, fetch, log } = this.#defaults;
     const started = Date.now();
     let status: number | undefined;
     let headers: ResponseHeaders | undefined;
@@ -159,11 +190,11 @@ export class Transport {
       const response = await deadline.race(fetch(url, init));
       status = response.status;
       headers = readHeaders(response.headers, key);
-      return parseResponse(call, status, headers, await deadline.race(response.text()), key);
+      return parseResponse(call, baseUrl, status, headers, await deadline.race(response.text()), key);
     } catch (error) {
       deadline.throwIfAborted();
       const cause = sanitizeError(error, key);
-      const message = `${method} ${path}: no complete response (${describeRootCause(cause)})`;
+      const message = `${method} ${baseUrl}${path}: no complete response (${describeRootCause(cause)})`;
       const correlationId = headers?.["x-correlation-id"];
       return {
         error: new ConnectionError(message, { status, headers, correlationId, cause }),
@@ -183,14 +214,21 @@ export class Transport {
 }
 
 /** Turns a response into a result or an error. */
-function parseResponse(call: Call, status: number, headers: ResponseHeaders, text: string, key: string): Outcome {
+function parseResponse(
+  call: Call,
+  baseUrl: string,
+  status: number,
+  headers: ResponseHeaders,
+  text: string,
+  key: string,
+): Outcome {
   const ok = status >= 200 && status < 300;
   const json = parseJson(ok ? text : redact(text, key));
   if (ok && call.isExpected(json, status)) {
     const replayed = headers["idempotent-replayed"] === "true";
     return { response: { result: { data: json, response: { status, headers }, replayed }, text } };
   }
-  const label = `${call.method} ${call.path}: ${status}`;
+  const target = baseUrl + call.path;
   const details = {
     status,
     headers,
@@ -201,6 +239,7 @@ function parseResponse(call: Call, status: number, headers: ResponseHeaders, tex
   if (!ok && isObject(json) && typeof json.code === "string" && typeof json.message === "string") {
     const { code, message, correlationId } = json;
     const errors = Array.isArray(json.errors) ? json.errors.filter(isFieldError) : [];
+    const label = `${call.method} ${new runtime.URL(target).pathname}: ${status}`;
     const error = new (errorClassFor(code))(`${label} ${truncate(summarize(errors) || message, 500)}`, {
       ...details,
       code,
@@ -215,7 +254,7 @@ function parseResponse(call: Call, status: number, headers: ResponseHeaders, tex
     status === 0 || (status >= 300 && status < 400)
       ? "a redirect. Redirects are not followed, to protect the key: check baseUrl"
       : `not a response of this service (${type}): ${excerpt(redact(text, key))}`;
-  const error = new ApiError(`${label}, ${problem}`, details);
+  const error = new ApiError(`${call.method} ${target}: ${status}, ${problem}`, details);
   // Invalid JSON in a 2xx is a body that was cut off without Content-Length: retry it like any other cut-off body.
   return { error, retryable: retryable || (ok && json === undefined && type.includes("json")) };
 }
@@ -274,8 +313,9 @@ function buildQuery(query: Record<string, unknown> = {}): string {
   return `?${pairs.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&")}`;
 }
 
-function checkTimeoutAndRetries(timeout: number, maxRetries: number): void {
-  if (!(timeout > 0)) throw new GuestFormsError("timeout must be a number of milliseconds greater than 0");
+function checkTimeoutAndRetries(timeout: number | undefined, maxRetries: number): void {
+  if (timeout !== undefined && !(timeout > 0))
+    throw new GuestFormsError("timeout must be a number of milliseconds greater than 0");
   if (!(Number.isInteger(maxRetries) && maxRetries >= 0)) {
     throw new GuestFormsError("maxRetries must be an integer, 0 or greater");
   }

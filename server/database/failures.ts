@@ -16,9 +16,9 @@ export class Conflict extends Error {
 /** An AbortSignal, or any object that throws once no further work may start. */
 export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 
-// Serialization failures, deadlocks, and unique violations of concurrent equal creates and imports, which a retry resolves.
+// Serialization failures, deadlocks, and unique violations of concurrent equal creates, imports and users, which a retry resolves.
 const CONFLICT =
-  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key)$/;
+  /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key|users_email_lower_key)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
 // Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
 // timeouts; Prisma's codes for these; socket errors of the operating system.

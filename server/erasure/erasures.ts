@@ -3,7 +3,7 @@ import type { Db } from "../database/db.js";
 import { inGroups } from "../values.js";
 import { hashAddress, isMadeWith } from "./address-hash.js";
 import { eraseWhere } from "./erase.js";
-import type { Erasure, eraseInput, listErasuresInput, Reapplied, reapplyInput } from "./schema.js";
+import type { addressInput, Erasure, listErasuresInput, Reapplied, reapplyInput } from "./schema.js";
 
 const READ = `
   SELECT erased_at AS "erasedAt", address_hash AS "addressHash" FROM erasures
@@ -37,7 +37,7 @@ async function storeErasures(db: Db, given: readonly Erasure[]): Promise<Erasure
  * Erases an address from every form, on a guest's request, and stores the erasure. Ignores case in the whole address:
  * case-sensitive mailboxes are rare, and leaving an address behind is worse than erasing too much.
  */
-export async function erasePerson({ ctx, input }: Call<typeof eraseInput>) {
+export async function erasePerson({ ctx, input }: Call<typeof addressInput>) {
   const { db, keyring } = ctx.services;
   const wanted = input.email.toLowerCase();
   const { startedAt, ...counts } = await eraseWhere(ctx, "request", (address) => address === wanted);

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { expected } from "../errors.js";
-import { emailAddress, instant, instantOut } from "../values.js";
+import { formV1 } from "../forms/schema.js";
+import { emailAddress, instant, instantOut, resourceId } from "../values.js";
 import { isAddressHash } from "./address-hash.js";
 
-export const eraseInput = z.strictObject({ email: emailAddress });
+/** A guest's address. */
+export const addressInput = z.strictObject({ email: emailAddress });
 
 /** `unreadable`: addresses that no secret can decrypt, so it is unknown whose they are. */
 const counts = z.object({ forms: z.int(), notifications: z.int(), unreadable: z.int() });
@@ -16,6 +18,12 @@ const erasure = z.object({ erasedAt: instantOut, addressHash: z.string() });
 export type Erasure = z.infer<typeof erasure>;
 
 export const erased = counts.extend(erasure.shape);
+
+export const foundPerson = z.object({ forms: z.array(formV1), unreadable: z.int() });
+
+export const eraseUserInput = z.strictObject({ id: resourceId });
+
+export const erasedUser = z.object({ id: z.guid(), revokedKeys: z.int(), removedMemberships: z.int() });
 
 export const listErasuresInput = z.strictObject({ since: instant.optional() });
 

@@ -5,8 +5,17 @@ import type { Sql } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
+import { snakeCase } from "../resources/resource.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
-import type { FormV1, getInput, listAllInput, listInput } from "./schema.js";
+import {
+  type FormV1,
+  type GuestForm,
+  type getByPublicIdInput,
+  type getInput,
+  guestForm,
+  type listAllInput,
+  type listInput,
+} from "./schema.js";
 
 const GET = `
   SELECT ${FORM_COLUMNS}
@@ -108,6 +117,28 @@ export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise
   const [row] = await ctx.services.db.query<FormRow>("any-form", GET_ANY, [input.id]);
   if (!row) throw notFound("form");
   return projectForm(row);
+}
+
+const GET_MANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id`;
+
+export const readFormsById = async (sql: Sql, ids: readonly string[]): Promise<FormV1[]> =>
+  (await sql.query<FormRow>("forms-by-id", GET_MANY, [ids])).map(projectForm);
+
+const LISTING_FIELDS = Object.keys(guestForm.shape.listing.shape).map((field) => `'${field}', l.${snakeCase(field)}`);
+
+const GET_BY_PUBLIC_ID = `
+  SELECT ${FORM_COLUMNS}, json_build_object(${LISTING_FIELDS}) AS listing
+  FROM forms f JOIN listings l ON l.id = f.listing_id
+  WHERE f.public_id = $1::text`;
+
+type GuestFormRow = FormRow & Pick<GuestForm, "listing">;
+
+export async function getFormByPublicId({ ctx, input }: Call<typeof getByPublicIdInput>): Promise<GuestForm> {
+  const values = [input.publicId];
+  const [found] = await ctx.services.db.query<GuestFormRow>("form-by-public-id", GET_BY_PUBLIC_ID, values);
+  if (!found) throw notFound("form");
+  const { listing, ...row } = found;
+  return { form: projectForm(row), listing };
 }
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {

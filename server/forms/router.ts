@@ -2,7 +2,7 @@ import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { inAppProcedure, operatorProcedure, readingProcedure, router, writingProcedure } from "../trpc.js";
 import { omitUndefined } from "../values.js";
-import { getAnyForm, getForm, listAllForms, listForms } from "./read-forms.js";
+import { getAnyForm, getForm, getFormByPublicId, listAllForms, listForms } from "./read-forms.js";
 import { checkKnownStatus } from "./rules.js";
 import * as schema from "./schema.js";
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
@@ -85,7 +85,7 @@ export const formsRouter = router({
         summary: "List forms",
         description:
           "Returns the forms on the listings in the key's scope, sorted by (createdAt, id), oldest first. A cursor never " +
-          "skips a form, unless its creation took longer to commit than `LIST_SETTLE_SECONDS` (5 by default).",
+          "skips a form, unless its creation took longer than 5 seconds to commit. The operator can change this time.",
         successDescription: "A page of forms.",
       },
       status: 200,
@@ -117,6 +117,12 @@ export const formsRouter = router({
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   getAny: operatorProcedure.input(schema.getInput).output(schema.formV1).query(getAnyForm),
+
+  /**
+   * The form with this public id, and the fields of its listing that the guest's page shows. Operator: the page's server calls it.
+   * Errors: RESOURCE_NOT_FOUND.
+   */
+  getByPublicId: operatorProcedure.input(schema.getByPublicIdInput).output(schema.guestForm).query(getFormByPublicId),
 
   /**
    * All forms, or those on one listing, in one user's scope, or both; newest first. Operator.

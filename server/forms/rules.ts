@@ -1,5 +1,5 @@
 import { type FieldError, invalid } from "../errors.js";
-import { KNOWN_STATUSES, STAGES } from "./status.js";
+import { KNOWN_STATUSES, STAGES, STATUS_RULE } from "./status.js";
 
 /** Limits of a listing; null means no limit. */
 export interface ListingRules {
@@ -81,6 +81,5 @@ export function checkStatusOrder(from: string, to: string): void {
 /** Throws VALIDATION_ERROR if this version does not know the status. */
 export function checkKnownStatus(status: string): void {
   if (KNOWN_STATUSES.includes(status)) return;
-  const issue = `must be one of ${KNOWN_STATUSES.join(", ")}; to set another status, use force`;
-  throw invalid([{ field: "status", issue }]);
+  throw invalid([{ field: "status", issue: STATUS_RULE }]);
 }

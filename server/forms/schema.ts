@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Context } from "../access/context.js";
 import { EXAMPLE_FORM_ID, EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected, invalid } from "../errors.js";
+import { listing } from "../listings/schema.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import {
   count,
@@ -10,12 +11,13 @@ import {
   instant,
   instantOut,
   int32Out,
+  publicId,
   resourceId,
   slug,
   uuid,
   uuidOut,
 } from "../values.js";
-import { FORM_STATUSES } from "./status.js";
+import { FORM_STATUSES, STATUS_RULE } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
@@ -139,6 +141,27 @@ export type ParsedBody = z.output<typeof createInput>;
 
 export const getInput = z.strictObject({ id: formId });
 
+export const getByPublicIdInput = z.strictObject({ publicId });
+
+/** What the page behind a guest's link shows. */
+export const guestForm = z.object({
+  form: formV1,
+  listing: listing.pick({
+    title: true,
+    address: true,
+    zipCode: true,
+    city: true,
+    district: true,
+    country: true,
+    timezone: true,
+    maxPeopleInListing: true,
+    maxVehicles: true,
+    allowPets: true,
+  }),
+});
+
+export type GuestForm = z.infer<typeof guestForm>;
+
 export const listInput = z.strictObject({
   limit,
   cursor,
@@ -201,9 +224,7 @@ export const setPartyInput = z
 
 export const setStatusInput = z.strictObject({
   id: resourceId,
-  status: z
-    .string({ error: expected("a string") })
-    .regex(/^[A-Z_]{1,32}$/, "must be 1 to 32 of the characters A-Z and _"),
+  status: z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE),
   /** Operator only: allows a status that this version does not know. */
   force: z.boolean({ error: expected("true or false") }).optional(),
 });

@@ -13,6 +13,9 @@ export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CH
 /** The statuses that this version knows. */
 export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
 
+/** What `setStatus` accepts. */
+export const STATUS_RULE = `must be one of ${KNOWN_STATUSES.join(", ")}; if forced, 1 to 32 of the characters A-Z and _`;
+
 /** The public statuses. Any other stored value is projected as UNKNOWN. */
 export const FORM_STATUSES = [...STAGES.flat(), "UNKNOWN"] as const;
 

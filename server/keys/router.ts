@@ -1,6 +1,6 @@
 import { operatorProcedure, router } from "../trpc.js";
 import * as schema from "./schema.js";
-import { issueKey, listKeys, revokeKey, rotateKey } from "./store.js";
+import { findKey, issueKey, listKeys, revokeKey, rotateKey } from "./store.js";
 
 export const keysRouter = router({
   /** Issues a key to a user. The key is returned only once. Operator. Errors: VALIDATION_ERROR. */
@@ -10,6 +10,11 @@ export const keysRouter = router({
    * VALIDATION_ERROR.
    */
   list: operatorProcedure.input(schema.listInput).output(schema.keyPage).query(listKeys),
+  /**
+   * A key by id, by its first 12 characters, or by the whole key, such as one that has leaked. A mutation, because the input of a
+   * query would be in the URL. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR (several keys begin so).
+   */
+  find: operatorProcedure.input(schema.findInput).output(schema.keySummary).mutation(findKey),
   /** Revokes a key; one already revoked keeps its `revokedAt`. Operator. Errors: RESOURCE_NOT_FOUND. */
   revoke: operatorProcedure.input(schema.revokeInput).output(schema.keySummary).mutation(revokeKey),
   /**

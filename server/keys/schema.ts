@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KEY_MODES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { instant, instantOut, resourceId, text, uncoerced } from "../values.js";
+import { instant, instantOut, reference, resourceId, text, uncoerced } from "../values.js";
 
 export const issueInput = z.strictObject({
   userId: resourceId,
@@ -35,6 +35,8 @@ export const keySummary = issuedKey.omit({ key: true }).extend({
 export const keyPage = z.object({ items: z.array(keySummary), nextCursor });
 
 export type KeySummary = z.infer<typeof keySummary>;
+
+export const findInput = z.strictObject({ key: reference });
 
 export const revokeInput = z.strictObject({ id: resourceId });
 

@@ -1,11 +1,12 @@
 import type { ApiKey } from "../../prisma/client/client.js";
-import type { Call } from "../access/context.js";
+import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
-import type { Transaction } from "../database/db.js";
+import { queryIn, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { assertUserExists } from "../users/store.js";
+import { uuidOrNull } from "../values.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type * as schema from "./schema.js";
 import { type IssuedKey, issuedKey, type KeySummary, keySummary } from "./schema.js";
@@ -61,6 +62,23 @@ export function listKeys({ ctx, input }: Call<typeof schema.listInput>): Promise
   });
 }
 
+const FIND = `
+  SELECT ${selectList(keySummary, "k")}
+  FROM api_keys k
+  WHERE k.id = $1::uuid OR k.hash = $2::bytea OR k.prefix = $3::text
+  LIMIT 2`;
+
+export async function findKey({ ctx, input: { key } }: Call<typeof schema.findInput>): Promise<KeySummary> {
+  const [found, other] = await ctx.services.db.query<KeySummary>("find-key", FIND, [
+    uuidOrNull(key),
+    hashKey(key),
+    key,
+  ]);
+  if (!found) throw notFound();
+  if (other) throw invalid([{ field: "key", issue: "several keys begin so: give an id or the whole key" }]);
+  return found;
+}
+
 export const revokeKey = ({ ctx, input: { id } }: Call<typeof schema.revokeInput>): Promise<KeySummary> =>
   ctx.services.db.transaction(async (tx) => {
     const row = await lockKey(tx, id);
@@ -68,6 +86,21 @@ export const revokeKey = ({ ctx, input: { id } }: Call<typeof schema.revokeInput
     const revoked = await tx.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, select: SELECT });
     await audit(tx, ctx, "key.revoked", id);
     return toSqlRow(revoked);
+  });
+
+const REVOKE_ALL = `
+  UPDATE api_keys SET revoked_at = now() WHERE user_id = $1::uuid AND revoked_at IS NULL RETURNING id::text`;
+
+const CLEAR_LABELS = "UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL";
+
+/** Revokes all keys of a user, and removes their labels. Returns how many were not revoked before. */
+export const revokeKeysOfUser = (ctx: Context, userId: string): Promise<number> =>
+  ctx.services.db.transaction(async (tx) => {
+    const revoked = await queryIn<{ id: string }>(tx, "revoke-keys-of-user", REVOKE_ALL, [userId]);
+    await queryIn(tx, "clear-labels-of-user", CLEAR_LABELS, [userId]);
+    const ids = revoked.map(({ id }) => id);
+    await audit(tx, ctx, "key.revoked", ids);
+    return ids.length;
   });
 
 export const rotateKey = ({ ctx, input }: Call<typeof schema.rotateInput>) =>

@@ -1,6 +1,14 @@
 import { operatorProcedure, readingProcedure, router } from "../trpc.js";
 import * as schema from "./schema.js";
-import { createListing, getAnyListing, getListing, listAllListings, listListings, updateListing } from "./store.js";
+import {
+  createListing,
+  findListing,
+  getAnyListing,
+  getListing,
+  listAllListings,
+  listListings,
+  updateListing,
+} from "./store.js";
 
 export const listingsRouter = router({
   /**
@@ -47,20 +55,23 @@ export const listingsRouter = router({
     .query(getListing),
 
   /** Any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatorProcedure.input(schema.getInput).output(schema.listing).query(getAnyListing),
+  getAny: operatorProcedure.input(schema.getInput).output(schema.operatorListing).query(getAnyListing),
+
+  /** A listing by external id or id. Operator. Errors: RESOURCE_NOT_FOUND. */
+  find: operatorProcedure.input(schema.findInput).output(schema.operatorListing).query(findListing),
 
   /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
-  listAll: operatorProcedure.input(schema.listAllInput).output(schema.listingPage).query(listAllListings),
+  listAll: operatorProcedure.input(schema.listAllInput).output(schema.operatorListingPage).query(listAllListings),
 
   /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */
-  create: operatorProcedure.input(schema.createInput).output(schema.listing).mutation(createListing),
+  create: operatorProcedure.input(schema.createInput).output(schema.operatorListing).mutation(createListing),
 
   /** Changes the given fields of a listing, not its forms, even if they now break its rules. Operator. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
-  update: operatorProcedure.input(schema.updateInput).output(schema.listing).mutation(updateListing),
+  update: operatorProcedure.input(schema.updateInput).output(schema.operatorListing).mutation(updateListing),
 
   /** Sets `active` to false: no new forms on the listing. Operator. Errors: RESOURCE_NOT_FOUND. */
   deactivate: operatorProcedure
     .input(schema.deactivateInput)
-    .output(schema.listing)
+    .output(schema.operatorListing)
     .mutation(({ ctx, input }) => updateListing({ ctx, input: { ...input, active: false } })),
 });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
-import { count, instantOut, int32Out, line, resourceId, slug, text, uuid, uuidOut } from "../values.js";
+import { count, instantOut, int32Out, line, reference, resourceId, slug, text, uuid, uuidOut } from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z
@@ -52,6 +52,15 @@ export const listing = z
   .meta({ id: "Listing", description: "A listing. New fields may be added: ignore fields you do not know." });
 
 export type Listing = z.infer<typeof listing>;
+
+/** A listing as the operator sees it. */
+export const operatorListing = listing.extend({ externalId: z.string().nullable() });
+
+export type OperatorListing = z.infer<typeof operatorListing>;
+
+export const operatorListingPage = z.object({ items: z.array(operatorListing), nextCursor });
+
+export const findInput = z.strictObject({ listing: reference });
 
 export const listingPage = z
   .object({ items: z.array(listing).meta(pageItems("Listings")), nextCursor })

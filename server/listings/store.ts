@@ -6,15 +6,17 @@ import { notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { assertUserExists } from "../users/store.js";
-import { omitUndefined } from "../values.js";
+import { omitUndefined, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
-import { type Listing, listing } from "./schema.js";
+import { type Listing, listing, type OperatorListing, operatorListing } from "./schema.js";
 
 /** Select list of the public listing over `listings l`. */
 const COLUMNS = selectList(listing, "l");
 
+const OPERATOR_COLUMNS = selectList(operatorListing, "l");
+
 /** The same for Prisma's client. */
-const SELECT = selectOf(listing);
+const SELECT = selectOf(operatorListing);
 
 const GET = `
   SELECT ${COLUMNS}
@@ -50,29 +52,41 @@ export function listListings({ ctx, input }: Call<typeof schema.listInput, Scope
   });
 }
 
-const GET_ANY = `SELECT ${COLUMNS} FROM listings l WHERE l.id = $1::uuid`;
+const GET_ANY = `SELECT ${OPERATOR_COLUMNS} FROM listings l WHERE l.id = $1::uuid`;
 
-export async function getAnyListing({ ctx, input }: Call<typeof schema.getInput>): Promise<Listing> {
-  const [row] = await ctx.services.db.query<Listing>("any-listing", GET_ANY, [input.id]);
+export async function getAnyListing({ ctx, input }: Call<typeof schema.getInput>): Promise<OperatorListing> {
+  const [row] = await ctx.services.db.query<OperatorListing>("any-listing", GET_ANY, [input.id]);
+  if (!row) throw notFound("listing");
+  return row;
+}
+
+const FIND = `
+  SELECT ${OPERATOR_COLUMNS}
+  FROM listings l
+  WHERE l.external_id = $1::text OR l.id = $2::uuid`;
+
+export async function findListing({ ctx, input }: Call<typeof schema.findInput>): Promise<OperatorListing> {
+  const values = [input.listing, uuidOrNull(input.listing)];
+  const [row] = await ctx.services.db.query<OperatorListing>("find-listing", FIND, values);
   if (!row) throw notFound("listing");
   return row;
 }
 
 const NEWEST = `
-  SELECT ${COLUMNS}
+  SELECT ${OPERATOR_COLUMNS}
   FROM listings l
   WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid)
   ORDER BY l.created_at DESC, l.id DESC
   LIMIT $3::int`;
 
 const NEWEST_OF_USER = `
-  SELECT ${COLUMNS}
+  SELECT ${OPERATOR_COLUMNS}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
   WHERE ${membershipInScope("$4")} AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid)
   ORDER BY m.listing_created_at DESC, m.listing_id DESC
   LIMIT $3::int`;
 
-export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>): Promise<Page<Listing>> {
+export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>): Promise<Page<OperatorListing>> {
   const { db } = ctx.services;
   const { userId } = input;
   return readPage(ctx, input, {
@@ -80,13 +94,13 @@ export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>
     order: "newest first",
     read: (page) =>
       userId === undefined
-        ? db.query<Listing>("newest-listings", NEWEST, page)
-        : db.query<Listing>("newest-listings-of-user", NEWEST_OF_USER, [...page, userId]),
+        ? db.query<OperatorListing>("newest-listings", NEWEST, page)
+        : db.query<OperatorListing>("newest-listings-of-user", NEWEST_OF_USER, [...page, userId]),
     project: (row) => row,
   });
 }
 
-export const createListing = ({ ctx, input }: Call<typeof schema.createInput>): Promise<Listing> =>
+export const createListing = ({ ctx, input }: Call<typeof schema.createInput>): Promise<OperatorListing> =>
   ctx.services.db.transaction(async (tx) => {
     const { ownerId, ...fields } = input;
     await assertUserExists(tx, ownerId, "ownerId");
@@ -98,7 +112,7 @@ export const createListing = ({ ctx, input }: Call<typeof schema.createInput>): 
     return toSqlRow(row);
   });
 
-export const updateListing = ({ ctx, input }: Call<typeof schema.updateInput>): Promise<Listing> =>
+export const updateListing = ({ ctx, input }: Call<typeof schema.updateInput>): Promise<OperatorListing> =>
   ctx.services.db.transaction(async (tx) => {
     const { id, ...change } = input;
     const data = omitUndefined(change);

@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
+import { MAX_LIMIT } from "../constants.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
@@ -53,17 +55,24 @@ export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): P
     return input;
   });
 
-export const removeMember = ({ ctx, input }: Call<typeof schema.removeMemberInput>): Promise<Membership> =>
+type MemberKey = z.output<typeof schema.removeMemberInput>;
+
+/** Returns the removed role, if the user had one. */
+const removeRole = (ctx: Context, { userId, listingId }: MemberKey): Promise<string | undefined> =>
   ctx.services.db.longTransaction(async (tx) => {
-    const { userId, listingId } = input;
     // Locks the listing before the membership, like writers of its forms, to avoid deadlocks.
     await lockListings(tx, [listingId]);
     // One statement, so that the second of two concurrent removals finds nothing.
     const [row] = await tx.query<{ role: string }>("remove-member", REMOVE, [userId, listingId]);
-    if (!row) throw notFound();
-    await audit(tx, ctx, "member.removed", listingId, { userId });
-    return { ...input, role: row.role };
+    if (row) await audit(tx, ctx, "member.removed", listingId, { userId });
+    return row?.role;
   });
+
+export async function removeMember({ ctx, input }: Call<typeof schema.removeMemberInput>): Promise<Membership> {
+  const role = await removeRole(ctx, input);
+  if (role === undefined) throw notFound();
+  return { ...input, role };
+}
 
 /** `id` is the user in a listing's list and the listing in a user's list. */
 type MemberRow = Member & { id: string; createdAt: string };
@@ -91,4 +100,16 @@ export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>
         : db.query<MemberRow>("members-of-listing", MEMBERS_OF_LISTING, [...page, listingId]),
     project: ({ id: _id, createdAt: _createdAt, ...member }) => member,
   });
+}
+
+/** Removes the user from all listings, one by one, and returns from how many. */
+export async function removeMembershipsOfUser(ctx: Context, userId: string): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const { items } = await listMembers({ ctx, input: { userId, limit: MAX_LIMIT } });
+    if (items.length === 0) return removed;
+    for (const { listingId } of items) {
+      if ((await removeRole(ctx, { listingId, userId })) !== undefined) removed++;
+    }
+  }
 }

@@ -4,6 +4,8 @@ import { escapeHtml } from "../values.js";
 export interface Notice {
   formId: string;
   publicId: string;
+  /** The notification's id if the guest was notified about this form before; otherwise null. */
+  repeatId: string | null;
   to: string;
   from: string;
   formUrlTemplate: string;
@@ -18,9 +20,11 @@ export function compose(notice: Notice): SendMailOptions {
   const title = notice.listing.title;
   const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
   const details = stayDetails(notice);
+  const name = ["form", notice.formId, notice.repeatId].filter(Boolean).join("-");
   return {
-    // The same for each attempt, so that mail clients can recognize duplicates.
-    messageId: `<form-${notice.formId}@guest-forms>`,
+    // The same for each attempt, so that mail clients can recognize duplicates. Another one for an invitation that the
+    // operator sends again: it would be dropped as a duplicate.
+    messageId: `<${name}@guest-forms>`,
     from: notice.from,
     to: { name: "", address: notice.to },
     subject: `Please register for your stay at ${title}`,

@@ -19,14 +19,14 @@ interface Deps {
 export async function deliver(claimed: Claimed, deps: Deps): Promise<void> {
   const { queue, send, log } = deps;
   const { attempts, ...facts } = claimed;
-  const { notificationId: id, formId } = facts;
+  const { notificationId: id } = facts;
   /** `isFinal`: make no further attempt, even if the outcome cannot be recorded. */
   const record = async (outcome: () => Promise<unknown>, isFinal: boolean) => {
     if (await retryUntilRecorded(outcome, facts, deps)) return;
     await retryUntilRecorded(() => queue.markFailed(id, NOT_RECORDED, isFinal), facts, deps);
   };
   try {
-    const outcome = await send(formId);
+    const outcome = await send(facts);
     await record(() => RECORD[outcome](queue, id), true);
   } catch (error) {
     const reason = reasonOf(error);
@@ -88,12 +88,12 @@ async function retryUntilRecorded(
 type Outcome = "sent" | "expired" | "no recipient";
 
 /** Sends the email about a form, unless it is too late. Rejects with MailRejected if the message was not accepted. */
-export type Send = (formId: string) => Promise<Outcome>;
+export type Send = (claimed: Pick<Claimed, "notificationId" | "formId">) => Promise<Outcome>;
 
 export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
   const { from, formUrlTemplate } = mailer;
-  return async (formId) => {
-    const [stored] = await services.db.query<StoredForm>("form-to-notify", READ, [formId]);
+  return async ({ notificationId, formId }) => {
+    const [stored] = await services.db.query<StoredForm>("form-to-notify", READ, [formId, notificationId]);
     if (!stored?.guestEmail) {
       log.info({ formId }, "notification dropped: the form or its address no longer exists");
       return "no recipient";
@@ -105,7 +105,7 @@ export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
     }
     const to = open(services.keyring.email, guestEmail, formId);
     await mailer.send(compose({ ...form, formId, to, from, formUrlTemplate }), to);
-    log.info({ formId, to: maskEmail(to) }, "notification sent");
+    log.info({ formId, to: maskEmail(to) }, mailer.isPrinter ? "notification printed" : "notification sent");
     return "sent";
   };
 }
@@ -113,12 +113,13 @@ export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
 const READ = `
   SELECT f.public_id AS "publicId", f.guest_email AS "guestEmail", f.check_in_date AS "checkInDate",
     f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", ${NEEDS_NO_INVITATION} AS "isExpired",
+    (SELECT $2::text FROM notifications n WHERE n.form_id = f.id AND n.id < $2::text::bigint LIMIT 1) AS "repeatId",
     json_build_object('title', l.title, 'address', l.address, 'city', l.city, 'country', l.country,
       'timezone', l.timezone) AS listing
   FROM forms f JOIN listings l ON l.id = f.listing_id
   WHERE f.id = $1::uuid`;
 
-type StoredForm = Pick<Notice, "publicId" | "checkInDate" | "checkOutDate" | "numberOfGuests" | "listing"> & {
+type StoredForm = Omit<Notice, "formId" | "to" | "from" | "formUrlTemplate"> & {
   guestEmail: Uint8Array | null;
   isExpired: boolean;
 };

@@ -6,6 +6,8 @@ export interface Mailer {
   from: string;
   /** Template of the guest's link; contains `{publicId}`. */
   formUrlTemplate: string;
+  /** The message is printed instead of sent. */
+  isPrinter?: true;
   /** Rejects with MailRejected if the message was not accepted. */
   send(message: SendMailOptions, to: string): Promise<void>;
 }

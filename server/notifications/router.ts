@@ -1,10 +1,13 @@
 import { operatorProcedure, router } from "../trpc.js";
 import { readQueueFigures } from "./figures.js";
 import * as schema from "./schema.js";
-import { listNotifications, retryNotification } from "./store.js";
+import { listNotifications, retryNotification, sendNotification } from "./store.js";
 
 export const notificationsRouter = router({
-  /** Unsent notifications, or those in one state, oldest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
+  /**
+   * Unsent notifications, or those in one state, oldest first. With `formId`, those of this form, including sent ones.
+   * Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   */
   list: operatorProcedure.input(schema.listInput).output(schema.notificationPage).query(listNotifications),
   /**
    * Resets a notification to its first attempt, due now. One that is being sent is not changed. Operator.
@@ -12,6 +15,12 @@ export const notificationsRouter = router({
    * past SENT).
    */
   retry: operatorProcedure.input(schema.retryInput).output(schema.notification).mutation(retryNotification),
+  /**
+   * Sends the guest of a form the invitation, also if it was sent before. One that waits, failed or expired is reset to its first
+   * attempt, due now; one that is being sent is not changed. Operator. Errors: RESOURCE_NOT_FOUND (form), VALIDATION_ERROR (the
+   * form has no email address, its stay is over, or it is past SENT).
+   */
+  send: operatorProcedure.input(schema.sendInput).output(schema.notification).mutation(sendNotification),
   /** Number of unsent notifications per state. Operator. */
   count: operatorProcedure
     .output(schema.notificationCounts)

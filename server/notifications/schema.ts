@@ -2,16 +2,17 @@ import { z } from "zod";
 import { STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { instantOut } from "../values.js";
+import { instantOut, resourceId } from "../values.js";
 
 export const notification = z.object({
   id: z.string(),
   formId: z.string(),
-  state: z.enum(STATES),
+  state: z.enum([...STATES, "sent"]),
   attempts: z.int(),
   lastError: z.string().nullable(),
-  /** When the next or current attempt is or was due; null once given up or expired. */
+  /** When the next or current attempt is or was due; null once sent, given up or expired. */
   runAt: instantOut.nullable(),
+  sentAt: instantOut.nullable(),
 });
 
 export type Notification = z.infer<typeof notification>;
@@ -20,11 +21,14 @@ export const listInput = z.strictObject({
   limit,
   cursor,
   state: z.enum(STATES, { error: expected(`one of ${STATES.join(", ")}`) }).optional(),
+  formId: resourceId.optional(),
 });
 
 export const notificationPage = z.object({ items: z.array(notification), nextCursor });
 
 /** A malformed id is RESOURCE_NOT_FOUND. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
+
+export const sendInput = z.strictObject({ formId: resourceId });
 
 export const notificationCounts = z.record(z.enum(STATES), z.int());

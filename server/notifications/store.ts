@@ -1,28 +1,31 @@
-import type { Call } from "../access/context.js";
+import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
-import { queryIn } from "../database/db.js";
+import { queryIn, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { toSqlRow } from "../resources/resource.js";
 import { FORM_CREATED, NEEDS_NO_INVITATION } from "./expiry.js";
+import { enqueueFormCreated } from "./queue.js";
 import type * as schema from "./schema.js";
 import type { Notification } from "./schema.js";
 
 // A literal instead of a parameter, so that generic plans can use the partial index.
 const IS_UNSENT = "n.state <> 'sent'";
 
-const COLUMNS = `n.form_id::text AS "formId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt"`;
+const COLUMNS = `n.form_id::text AS "formId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt",
+  n.sent_at AS "sentAt"`;
 
 // By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
-const oldestUnsent = (condition: string) => `
+const oldest = (condition: string) => `
   SELECT n.id::text AS "notificationId", n.created_at AS "createdAt", ${COLUMNS}
   FROM notifications n
-  WHERE ${IS_UNSENT} AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint) ${condition}
+  WHERE ${condition} AND (n.created_at, n.id) > ($1::timestamptz, $2::bigint)
   ORDER BY n.created_at, n.id
   LIMIT $3::int`;
 
-const OLDEST = oldestUnsent("");
-const OLDEST_IN_STATE = oldestUnsent("AND n.state::text = $4");
+const OLDEST = oldest(IS_UNSENT);
+const OLDEST_IN_STATE = oldest(`${IS_UNSENT} AND n.state::text = $4`);
+const OLDEST_OF_FORM = oldest("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
 
 // Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
 const toCursorId = (id: string) => BigInt(id).toString(16).padStart(32, "0");
@@ -32,16 +35,17 @@ type Row = Omit<Notification, "id"> & { notificationId: string; createdAt: strin
 
 export function listNotifications({ ctx, input }: Call<typeof schema.listInput>): Promise<Page<Notification>> {
   const { db } = ctx.services;
-  const { state } = input;
+  const { state, formId } = input;
   return readPage(ctx, input, {
-    identity: { list: "notifications", state },
+    identity: { list: "notifications", formId, state },
     order: "oldest first",
     async read([createdAt, id, take]) {
       const page = [createdAt, fromCursorId(id), take];
-      const rows =
-        state === undefined
-          ? await db.query<Row>("list-notifications", OLDEST, page)
-          : await db.query<Row>("list-notifications-in-state", OLDEST_IN_STATE, [...page, state]);
+      const rows = await (formId !== undefined
+        ? db.query<Row>("list-notifications-of-form", OLDEST_OF_FORM, [...page, formId, state ?? null])
+        : state !== undefined
+          ? db.query<Row>("list-notifications-in-state", OLDEST_IN_STATE, [...page, state])
+          : db.query<Row>("list-notifications", OLDEST, page));
       return rows.map((row) => ({ ...row, id: toCursorId(row.notificationId) }));
     },
     project: ({ notificationId, createdAt: _createdAt, ...row }) => ({ ...row, id: notificationId }),
@@ -58,21 +62,61 @@ const RETRY = `
     AND NOT (n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION})
   RETURNING n.id::text, ${COLUMNS}`;
 
-const FIND = `SELECT n.id::text, ${COLUMNS} FROM notifications n WHERE ${IS_UNSENT} AND n.id = $1::bigint`;
+const findUnsent = (condition: string) =>
+  `SELECT n.id::text, ${COLUMNS} FROM notifications n WHERE ${IS_UNSENT} AND ${condition}`;
+
+const FIND = findUnsent("n.id = $1::bigint");
+
+const TOO_LATE = "the stay is over or the form is past SENT: its email is not sent";
+
+/** A notification as it is read in a transaction. */
+type StoredRow = Omit<Notification, "runAt" | "sentAt"> & { runAt: Date | null; sentAt: Date | null };
+
+/** Returns undefined if the notification cannot be retried. */
+async function retry(tx: Transaction, ctx: Context, id: string): Promise<StoredRow | undefined> {
+  const [row] = await queryIn<StoredRow>(tx, "retry-notification", RETRY, [id]);
+  if (row) await audit(tx, ctx, "notification.retried", row.formId, { notificationId: id });
+  return row;
+}
 
 export async function retryNotification({ ctx, input: { id } }: Call<typeof schema.retryInput>): Promise<Notification> {
   if (!ID.test(id)) throw notFound();
   const { db } = ctx.services;
-  const retried = await db.transaction(async (tx) => {
-    const [row] = await queryIn<Omit<Notification, "runAt"> & { runAt: Date }>(tx, "retry-notification", RETRY, [id]);
-    if (row) await audit(tx, ctx, "notification.retried", row.formId, { notificationId: id });
-    return row;
-  });
+  const retried = await db.transaction((tx) => retry(tx, ctx, id));
   // The updated row: a worker may send it before it could be read again.
   if (retried) return toSqlRow(retried);
   const [unchanged] = await db.query<Notification>("find-notification", FIND, [id]);
   if (!unchanged) throw notFound();
-  if (unchanged.state !== "running")
-    throw invalid([{ field: "id", issue: "the stay is over or the form is past SENT: its email is not sent" }]);
+  if (unchanged.state !== "running") throw invalid([{ field: "id", issue: TOO_LATE }]);
   return unchanged;
 }
+
+// Locks the form, so that two calls at the same time send one email.
+const LOCK_FORM = `
+  SELECT f.guest_email IS NOT NULL AS "hasAddress", ${NEEDS_NO_INVITATION} AS "isTooLate"
+  FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
+
+const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${FORM_CREATED}'`);
+
+const ENQUEUE = `
+  WITH n AS (
+    ${enqueueFormCreated("SELECT id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid")}
+    RETURNING *)
+  SELECT n.id::text, ${COLUMNS} FROM n`;
+
+export const sendNotification = ({ ctx, input: { formId } }: Call<typeof schema.sendInput>): Promise<Notification> =>
+  ctx.services.db.transaction(async (tx) => {
+    const [form] = await queryIn<{ hasAddress: boolean; isTooLate: boolean }>(tx, "form-to-invite", LOCK_FORM, [
+      formId,
+    ]);
+    if (!form) throw notFound("form");
+    if (!form.hasAddress) throw invalid([{ field: "formId", issue: "the form has no guest email address" }]);
+    if (form.isTooLate) throw invalid([{ field: "formId", issue: TOO_LATE }]);
+    const [unsent] = await queryIn<StoredRow>(tx, "find-notification-of-form", FIND_OF_FORM, [formId]);
+    // A worker may claim it at the same moment.
+    if (unsent) return toSqlRow((await retry(tx, ctx, unsent.id)) ?? unsent);
+    const [added] = await queryIn<StoredRow>(tx, "enqueue-notification", ENQUEUE, [formId, ctx.correlationId]);
+    if (!added) throw notFound("form");
+    await audit(tx, ctx, "notification.requested", formId, { notificationId: added.id });
+    return toSqlRow(added);
+  });

@@ -5,7 +5,7 @@ import { BATCH, type exportInput } from "./schema.js";
 import { fieldNames } from "./upsert.js";
 
 const rowsOf = (noun: "user" | "listing") => `
-  SELECT t.id AS key, '${noun}' AS type, coalesce(t.external_id, t.id::text) AS "externalId",
+  SELECT t.id AS key, '${noun}' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
     ${columnsOf(fieldNames(noun), "t")}
   FROM ${noun}s t WHERE t.id > $1::uuid ORDER BY t.id LIMIT ${BATCH}`;
 

@@ -1,30 +1,35 @@
 import { z } from "zod";
+import { expected } from "../errors.js";
 import { createInput, updateInput } from "../listings/schema.js";
 import { setMemberInput } from "../memberships/schema.js";
 import { createUserInput } from "../users/schema.js";
-import { isUuid, text } from "../values.js";
-
-/** Id in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
-const externalId = text(200);
+import { externalId, isUuid, resourceId, text } from "../values.js";
 
 const { ownerId: _, ...newListing } = createInput.shape;
+
+/** The id in the service, which an export writes. An import does not use it: it finds rows by `externalId`. */
+const id = resourceId.nullish();
 
 /** A listing. `active` is unchanged if absent, and true for a new listing. */
 const listingRow = z.strictObject({
   type: z.literal("listing"),
   externalId,
+  id,
   ...newListing,
   active: updateInput.shape.active,
 });
 
-const userRow = z.strictObject({ type: z.literal("user"), externalId, ...createUserInput.shape });
+const userRow = z.strictObject({ type: z.literal("user"), externalId, id, ...createUserInput.shape });
 
 /** `listing` and `user` are external ids or ids; `user` may also be an email address. The pair identifies the row. */
 const membershipRow = z.strictObject({
   type: z.literal("membership"),
   listing: text(200),
   user: text(254),
-  role: setMemberInput.shape.role,
+  role: z
+    .string({ error: expected("a string") })
+    .toUpperCase()
+    .pipe(setMemberInput.shape.role),
 });
 
 /** One row of a file. Absent fields of a row that exists are unchanged; null unsets. */
@@ -54,7 +59,7 @@ export const BATCH = 200;
 
 const count = z.int();
 /** Rows by what a write did or would do. */
-export const counts = z.object({ created: count, updated: count, unchanged: count });
+const counts = z.object({ created: count, updated: count, unchanged: count });
 
 export type Counts = z.infer<typeof counts>;
 export type Outcome = keyof Counts;
@@ -66,6 +71,11 @@ export const writeInput = z.strictObject({
     .max(BATCH, `must be at most ${BATCH} rows`)
     .refine((rows) => rows.every(({ type }) => type === rows[0]?.type), "must all have the same type"),
 });
+
+/** `ids` are those of the rows, in their order. Memberships have none. */
+export const written = counts.extend({ ids: z.array(z.guid()) });
+
+export type Written = z.infer<typeof written>;
 
 /** A whole file. */
 export const checkInput = z.strictObject({

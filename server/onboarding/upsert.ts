@@ -7,12 +7,12 @@ import type { FieldError } from "../errors.js";
 import { columnsOf, snakeCase, toColumns } from "../resources/resource.js";
 import { canonicalEmail, isUuid, omitUndefined } from "../values.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
-import { type Counts, type ListingRow, type Outcome, ROW_SHAPES, type UserRow } from "./schema.js";
+import { type ListingRow, type Outcome, ROW_SHAPES, type UserRow, type Written } from "./schema.js";
 
 /** A table whose rows a file names by external id, and users also by email address. */
 export interface Table<Row> {
   noun: "user" | "listing";
-  /** The fields of a row, except `externalId`. Undefined is no change. */
+  /** The fields of a row that `fieldNames` has. Undefined is no change. */
   fieldsOf(row: Row): Record<string, unknown>;
   /** Fields that a row of a file lacks or may lack, for a new one. */
   newFields(): Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface Table<Row> {
 
 export const LISTINGS: Table<ListingRow> = {
   noun: "listing",
-  fieldsOf: ({ type: _type, externalId: _externalId, ...fields }) => fields,
+  fieldsOf: ({ type: _type, externalId: _externalId, id: _id, ...fields }) => fields,
   newFields: () => ({ active: true, publicId: nanoid() }),
 };
 
@@ -32,9 +32,9 @@ export const USERS: Table<UserRow> = {
   emailOf: ({ email }) => email.toLowerCase(),
 };
 
-/** Names of the fields of a row, except `type` and `externalId`. */
+/** Names of the fields of a row, except `type`, `externalId` and `id`. */
 export const fieldNames = (noun: "user" | "listing") => {
-  const { type: _type, externalId: _externalId, ...fields } = ROW_SHAPES[noun];
+  const { type: _type, externalId: _externalId, id: _id, ...fields } = ROW_SHAPES[noun];
   return Object.keys(fields);
 };
 
@@ -116,7 +116,7 @@ export async function plan<Row extends { externalId: string }>(
 const insertInto = (table: string, columns: string[]) => `
   INSERT INTO ${table} (${columns})
   SELECT ${columns} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)
-  ON CONFLICT DO NOTHING RETURNING id`;
+  ON CONFLICT DO NOTHING RETURNING id, external_id AS "externalId"`;
 
 // Populates from the current row, so that fields that do not change keep what another transaction has written.
 const update = (table: string, columns: string[]) => `
@@ -130,26 +130,27 @@ export const upsert = <Row extends { externalId: string }>(
   context: Context,
   table: Table<Row>,
   rows: readonly Row[],
-): Promise<Counts> =>
+): Promise<Written> =>
   context.services.db.sqlTransaction(async (tx) => {
     const planned = await plan(tx, table, rows);
     assertNoIssues(planned);
     // The same order in every import, which prevents deadlocks.
-    planned.sort((a, b) => (a.row.externalId < b.row.externalId ? -1 : 1));
+    const sorted = planned.toSorted((a, b) => (a.row.externalId < b.row.externalId ? -1 : 1));
     const name = `${table.noun}s`;
     const columns = ["external_id", ...fieldNames(table.noun).map(snakeCase)];
-    const created = planned
+    const idsByExternalId = new Map<string | null, string>();
+    const created = sorted
       .filter(({ outcome }) => outcome === "created")
       .map(({ change }) => ({ ...table.newFields(), ...change }));
     if (created.length > 0) {
       const all = new Set([...columns, ...Object.keys(toColumns(table.newFields()))]);
       const text = insertInto(name, [...all]);
-      const inserted = await tx.query<{ id: string }>(`import-${name}`, text, [JSON.stringify(created.map(toColumns))]);
+      const inserted = await tx.query<Stored>(`import-${name}`, text, [JSON.stringify(created.map(toColumns))]);
       if (inserted.length < created.length) throw new Conflict(`others have created ${name} of this batch`);
-      const ids = inserted.map(({ id }) => id);
-      await audit(tx, context, `${table.noun}.created`, ids);
+      for (const { id, externalId } of inserted) idsByExternalId.set(externalId, id);
+      await audit(tx, context, `${table.noun}.created`, [...idsByExternalId.values()]);
     }
-    const updated = planned.filter(({ outcome }) => outcome === "updated");
+    const updated = sorted.filter(({ outcome }) => outcome === "updated");
     if (updated.length > 0) {
       const changes = updated.map(({ change }) => JSON.stringify(toColumns(change)));
       const ids = updated.map(({ id = "" }) => id);
@@ -157,7 +158,10 @@ export const upsert = <Row extends { externalId: string }>(
       const details = updated.map(({ change }) => detailsOf(change));
       await audit(tx, context, `${table.noun}.updated`, ids, details);
     }
-    return countOutcomes(planned.map(({ outcome }) => outcome));
+    return {
+      ...countOutcomes(planned.map(({ outcome }) => outcome)),
+      ids: planned.map(({ id, row }) => id ?? idsByExternalId.get(row.externalId) ?? ""),
+    };
   });
 
 const detailsOf = (change: object) => ({

@@ -60,6 +60,7 @@ export interface ListIdentity {
   listingId?: string | undefined;
   /** Filters of the operator's lists. */
   userId?: string | undefined;
+  formId?: string | undefined;
   state?: string | undefined;
 }
 
@@ -68,7 +69,7 @@ const MAC_BYTES = 16;
 const BODY_BYTES = 1 + 8 + 16;
 
 function mac(key: KeyObject, identity: ListIdentity, body: Buffer): Buffer {
-  const filter = identity.userId ?? identity.state;
+  const filter = identity.userId ?? (identity.formId && `${identity.formId}:${identity.state}`) ?? identity.state;
   const boundTo = `${identity.list}:${identity.listingId ?? ""}:${filter === undefined ? "" : `${filter}:`}`;
   return createHmac("sha256", key).update(boundTo).update(body).digest().subarray(0, MAC_BYTES);
 }

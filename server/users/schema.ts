@@ -1,13 +1,17 @@
 import { z } from "zod";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { emailAddress, instantOut, resourceId, text } from "../values.js";
+import { emailAddress, instantOut, reference, resourceId, text } from "../values.js";
 
 export const createUserInput = z.strictObject({ email: emailAddress, name: text(200).nullish() });
+
+/** Changes to a user. Absent fields are unchanged; null unsets. */
+export const updateUserInput = z.strictObject({ id: resourceId, ...createUserInput.partial().shape });
 
 export const user = z.object({
   id: z.guid(),
   email: z.string(),
   name: z.string().nullable(),
+  externalId: z.string().nullable(),
   createdAt: instantOut,
 });
 
@@ -19,4 +23,4 @@ export const userPage = z.object({ items: z.array(user), nextCursor });
 
 export const getUserInput = z.strictObject({ id: resourceId });
 
-export const findUserInput = z.strictObject({ email: emailAddress });
+export const findUserInput = z.strictObject({ user: reference });

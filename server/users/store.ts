@@ -4,7 +4,7 @@ import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound, ServiceError } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
-import { canonicalEmail, resourceId } from "../values.js";
+import { canonicalEmail, omitUndefined, resourceId, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
 import { type User, user } from "./schema.js";
 
@@ -19,7 +19,7 @@ export const createUser = ({ ctx, input }: Call<typeof schema.createUserInput>):
     });
     if (!row) {
       const [taken] = await findByEmail(tx, input.email);
-      throw invalid([{ field: "email", issue: `a user with this address already exists: ${taken?.id}` }]);
+      throw emailTaken(taken?.id);
     }
     await audit(tx, ctx, "user.created", row.id);
     return toSqlRow(row);
@@ -31,10 +31,17 @@ export async function getUser({ ctx, input: { id } }: Call<typeof schema.getUser
   return toSqlRow(row);
 }
 
-export async function findUserByEmail({ ctx, input }: Call<typeof schema.findUserInput>): Promise<User> {
-  const [found] = await findByEmail(ctx.services.db, input.email);
+const FIND = `
+  SELECT ${selectList(user, "u")}
+  FROM users u
+  WHERE u.external_id = $1::text OR u.id = $2::uuid OR lower(u.email COLLATE "C") = $3
+  ORDER BY u.external_id = $1::text DESC NULLS LAST LIMIT 1`;
+
+export async function findUser({ ctx, input }: Call<typeof schema.findUserInput>): Promise<User> {
+  const values = [input.user, uuidOrNull(input.user), input.user.toLowerCase()];
+  const [found] = await ctx.services.db.query<User>("find-user", FIND, values);
   if (!found) throw notFound();
-  return getUser({ ctx, input: found });
+  return found;
 }
 
 const NEWEST = `
@@ -52,6 +59,29 @@ export const listUsers = ({ ctx, input }: Call<typeof schema.listUsersInput>): P
     project: (row) => row,
   });
 
+const emailTaken = (by: string | undefined) =>
+  invalid([{ field: "email", issue: `a user with this address already exists: ${by}` }]);
+
+// Populates from the current row, so that fields that are not given keep their values.
+const UPDATE = `
+  UPDATE users u SET (email, name) = (SELECT p.email, p.name FROM jsonb_populate_record(u, $2::jsonb) p)
+  WHERE u.id = $1::uuid
+  RETURNING ${selectList(user, "u")}`;
+
+/** If another transaction takes the address meanwhile, the update fails and is retried. */
+export const updateUser = ({ ctx, input }: Call<typeof schema.updateUserInput>): Promise<User> =>
+  ctx.services.db.sqlTransaction(async (tx) => {
+    const { id, ...change } = input;
+    const [taken] = change.email === undefined ? [] : await findByEmail(tx, change.email);
+    if (taken && taken.id !== id) throw emailTaken(taken.id);
+    const data = omitUndefined({ ...change, email: change.email && canonicalEmail(change.email) });
+    const [row] = await tx.query<User>("update-user", UPDATE, [id, JSON.stringify(data)]);
+    if (!row) throw notFound();
+    const fields = Object.keys(data);
+    if (fields.length > 0) await audit(tx, ctx, "user.updated", id, { fields });
+    return row;
+  });
+
 const BY_EMAIL = `SELECT id FROM users WHERE lower(email COLLATE "C") = $1`;
 
 const findByEmail = (tx: Sql | Transaction, email: string) =>
@@ -59,16 +89,16 @@ const findByEmail = (tx: Sql | Transaction, email: string) =>
 
 /** The principal for an internal tool that acts for a user; UNAUTHENTICATED if there is no such user. */
 export async function actAs({ db }: Services, userId: string): Promise<UserPrincipal> {
-  const [found] = await findUser(db, resourceId.parse(userId));
+  const [found] = await findId(db, resourceId.parse(userId));
   if (!found) throw new ServiceError("UNAUTHENTICATED", { message: "There is no user with this id." });
   return { kind: "user", userId: found.id };
 }
 
-const findUser = (tx: Sql | Transaction, id: string) =>
+const findId = (tx: Sql | Transaction, id: string) =>
   queryIn<{ id: string }>(tx, "user", "SELECT id FROM users WHERE id = $1::uuid", [id]);
 
 /** Throws VALIDATION_ERROR about `field` unless the user exists. */
 export async function assertUserExists(tx: Sql | Transaction, id: string, field: string): Promise<void> {
-  const [found] = await findUser(tx, id);
+  const [found] = await findId(tx, id);
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
 }

@@ -141,10 +141,11 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
       return Number(sample?.value[1]);
     };
 
-    /** Kills the process, starts it again, and waits until Prometheus has noticed. */
+    /** Kills the process, starts it again in another second, which the metric counts, and waits until Prometheus has noticed. */
     const crashProcess = async () => {
       const before = await readStart();
       await service.stop("SIGKILL");
+      await expect.poll(() => Math.floor(Date.now() / 1000)).toBeGreaterThan(before);
       await startService();
       await expect.poll(readStart).toBeGreaterThan(before);
     };

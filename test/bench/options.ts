@@ -14,7 +14,7 @@ export interface Options extends LoadSettings {
 /** Other measurements than a comparison. */
 export const MODES = ["check", "growth"] as const;
 
-const FULL = { forms: 1_000_000, rounds: 9, warmUpSeconds: 1 };
+const FULL = { forms: 1_000_000, rounds: 7, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, warmUpSeconds: 0 };
 
 const HELP = `npm run bench -- [options]

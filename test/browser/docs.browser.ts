@@ -72,9 +72,21 @@ it.each(SIZES)("nothing is cut off or overflows at $width px", async (viewport) 
       expect(await page.evaluate("cutTexts()"), path).toEqual([]);
     }
     for (const [operation] of OPERATIONS) await pressSend(page, operation, demo.readWriteKey);
-    for (const label of ["curl", "TypeScript SDK"]) {
+    for (const label of ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"]) {
       await article(page, "updateForm").getByLabel(label).check();
       expect(await page.evaluate("cutTexts()"), label).toEqual([]);
+    }
+  });
+});
+
+it("a selected language applies to all samples, and is remembered", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    await article(page, "updateForm").getByLabel("Python").check();
+    await page.reload();
+    for (const [operation] of OPERATIONS) {
+      expect(await article(page, operation).getByLabel("Python").isChecked(), operation).toBe(true);
+      const shown = article(page, operation).locator(".sample:has(.tabs) pre:visible");
+      expect(await shown.allTextContents()).toEqual([expect.stringContaining("urllib.request")]);
     }
   });
 });
@@ -120,7 +132,8 @@ it("samples show this server's address, and ids in the key's scope once a key is
   await visit("/docs/reference", {}, async (page) => {
     const samples = async () => (await page.locator(".sample pre").allTextContents()).join("\n");
     expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
-    expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL/);
+    expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL|environ\[\]|getenv\(\)/);
+    for (const call of ["fetch(", "    ", "fopen("]) expect(await samples()).toContain(`${call}"${gateway.url}" `);
     await page.locator("#key").fill(demo.readOnlyKey);
     await page.getByText("Key accepted. The samples now use your listings and forms.").waitFor();
     const filled = await samples();

@@ -8,6 +8,8 @@ import { spawnNode } from "../support/processes.js";
 import { commandsWith } from "../support/run-in-process.js";
 import { makeRows, openImporter, unchanged } from "./importer.js";
 
+const UUID = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
+
 const { env, folder, importJson, importRows } = await openImporter();
 const commands = commandsWith(env);
 
@@ -21,7 +23,7 @@ test("an export writes to standard output, from which an import reads with -", a
   }).done;
   expect(stderr).toBe("");
   const [header, summary = ""] = stdout.split("\n");
-  expect(header).toMatch(/^type,externalId,email,name,title,/);
+  expect(header).toMatch(/^type,externalId,id,email,name,title,/);
   expect(JSON.parse(summary)).toMatchObject({ users: { created: 0, updated: 0 } });
   expect(await commands.failure("export", "--json")).toEqual([2, "--json requires --output."]);
 });
@@ -45,8 +47,9 @@ test.each(["csv", "ndjson"])(
     await other.text("import", output);
     const copy = join(folder, `copy.${format}`);
     await other.text("export", "--output", copy);
-    const sorted = (path: string) => readFileSync(path, "utf8").split("\n").sort();
+    const sorted = (path: string) => readFileSync(path, "utf8").replaceAll(UUID, "ID").split("\n").sort();
     expect(sorted(copy)).toEqual(sorted(output));
+    expect(readFileSync(output, "utf8")).toContain((await commands.json("users", "show", ana.externalId)).id);
     expect(statSync(output).mode & 0o777).toBe(0o600);
   },
 );

@@ -45,7 +45,7 @@ describe("an invalid file", () => {
       { ...owns, user: ben.externalId },
       { ...owns, user: ben.email, role: "READER" },
       { ...owns, user: `${id}-nobody`, listing: "no" },
-      { ...owns, role: "owner" },
+      { ...owns, role: "host" },
       { type: "user", externalId: `${id}-z`, email: other.email },
       { type: "user", externalId: taken.id, email: other.email },
     );

@@ -1,12 +1,14 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { asOperator, makeListing, makeUser } from "../support/factories.js";
 import { operatingBlock } from "../support/operating-page.js";
 import { commandsWith } from "../support/run-in-process.js";
-import { created, makeRows, none, openImporter, unchanged } from "./importer.js";
+import { created, makeRows, none, openImporter, toNdjson, unchanged } from "./importer.js";
 
-const { env, services, write, importJson, importRows } = await openImporter();
+const { env, folder, services, write, importJson, importRows } = await openImporter();
 const { users, listings, members, audit } = asOperator(services);
-const findUser = (email: string) => users.find({ email });
+const findUser = (email: string) => users.find({ user: email });
 const listingsOf = async (userId: string) => (await listings.listAll({ userId })).items;
 
 describe("guest-forms import", () => {
@@ -33,7 +35,7 @@ describe("guest-forms import", () => {
       maxVehicles: null,
       allowPets: true,
     });
-    expect(listing).not.toHaveProperty("externalId");
+    expect(listing).toHaveProperty("externalId", "c-loft");
   });
 
   test("with --dry-run counts what an import of operating.md's example would do, and writes nothing", async () => {
@@ -57,7 +59,7 @@ describe("guest-forms import", () => {
     const corrected = await importRows(
       { ...ana, email: `${id}.anna@example.com`, name: null },
       { ...loft, district: "Mitte", maxPeopleInListing: 3, active: false },
-      { ...reads, role: "WRITER" },
+      { ...reads, role: "writer" },
     );
     expect(corrected).toEqual({ dryRun: false, users: one, listings: one, memberships: one });
     const user = await findUser(`${id}.anna@example.com`);
@@ -88,6 +90,29 @@ describe("guest-forms import", () => {
     const { memberships } = await importRows(ben, writes, owns);
     expect(memberships).toEqual({ ...none, created: 1, unchanged: 1 });
   });
+
+  test.each(["csv", "ndjson"])(
+    "--output writes the id of each user and listing of the file beside its externalId, as %s, and --json prints them",
+    async (format) => {
+      const { ana, ben, loft, owns } = makeRows();
+      await importRows(ben);
+      const output = join(folder, `ids.${format}`);
+      const { ids } = await commandsWith(env).json(
+        "import",
+        write("i.ndjson", [loft, owns, ana, ben]),
+        "--output",
+        output,
+      );
+      const expected = [];
+      for (const { type, externalId } of [ana, ben, loft])
+        expected.push({ type, externalId, id: (await commandsWith(env).json(`${type}s`, "show", externalId)).id });
+      expect(ids).toEqual(expected);
+      const csv = expected.map(({ type, externalId, id }) => `${type},${externalId},${id}\r\n`).join("");
+      const text = format === "csv" ? `type,externalId,id\r\n${csv}` : toNdjson(...expected);
+      expect(readFileSync(output, "utf8")).toBe(text);
+      expect(statSync(output).mode & 0o777).toBe(0o600);
+    },
+  );
 
   test("every row that is created or updated has an audit entry, and unchanged ones have none", async () => {
     const { ana, loft, owns } = makeRows();

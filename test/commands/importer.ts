@@ -17,8 +17,11 @@ export async function openImporter() {
     writeFileSync(path, isText ? content : toNdjson(...content));
     return path;
   }
-  /** Runs `guest-forms import --json`, which must succeed. Returns what it prints. */
-  const importJson = (path: string, ...args: string[]) => json("import", path, ...args);
+  /** Runs `guest-forms import --json`, which must succeed. Returns what it prints, without ids. */
+  async function importJson(path: string, ...args: string[]) {
+    const { ids: _, ...summary } = await json("import", path, ...args);
+    return summary;
+  }
   /** Imports these rows. */
   const importRows = (...rows: object[]) => importJson(write("rows.ndjson", rows));
   return { services, env, folder, write, importJson, importRows };

@@ -20,6 +20,9 @@ const guest = { guestEmail: "guest@example.com" };
 const first = await makeForm(services, ana.id, loft.id, guest);
 const second = await makeForm(services, ana.id, loft.id, guest);
 const third = await makeForm(services, ben.id, hut.id, guest);
+const [{ formId: _, ...notification } = { formId: "" }] = (await operator.notifications.list({ formId: third.id }))
+  .items;
+const shown = { ...third, notifications: [notification] };
 
 const page = <Item>(...items: Item[]) => ({ items, nextCursor: null });
 const words = (command: string) => command.split(" ");
@@ -39,19 +42,43 @@ describe("commands that read", () => {
     [`forms list --listing ${hut.id}`, page(third)],
     [`forms list --user ${ana.email}`, page(second, first)],
     [`forms list --user ${ana.email} --listing ${hut.id}`, page()],
-    [`forms show ${third.id}`, third],
+    [`forms show ${third.id}`, shown],
+    [`forms show /${third.publicId}`, shown],
+    ...[
+      "register/{}",
+      "{}-form",
+      "form-{}",
+      "{}/registration-complete?lang=de",
+      "?url=https%3A%2F%2Fx%2F{}%2Fform",
+    ].map((path): [string, unknown] => [
+      `forms show https://a.example/${path.replace("{}", third.publicId ?? "")}`,
+      shown,
+    ]),
   ])("%s prints what the core returns, forms without the guest's address", async (command, expected) => {
     expect(await json(...words(command))).toEqual(expected);
   });
 
   test("without --json they print tables, newest first, properties by name, or that there is nothing", async () => {
     expect(await text("users", "list")).toMatch(
-      new RegExp(`^ID +EMAIL +NAME +CREATED AT\n${ben.id} +ben@example.com +- +\\S+\n${ana.id} .* Ana `),
+      new RegExp(
+        `^ID +EXTERNAL ID +EMAIL +NAME +CREATED AT\n${ben.id} +- +ben@example.com +- +\\S+\n${ana.id} .* Ana `,
+      ),
     );
     expect(await text("listings", "show", hut.id)).toMatch(/\ntitle: +Hut\n/);
     expect(await text("forms", "list", "--user", ana.id, "--listing", hut.id)).toBe("There are no forms.\n");
     const none = "There are no notifications in state expired.\n";
     expect(await text("notifications", "--state", "expired")).toBe(none);
+    const noneOfForm = "There are no notifications in state failed of this form.\n";
+    expect(await text("notifications", "--state", "failed", "--form", third.id)).toBe(noneOfForm);
+  });
+
+  test("forms show prints the emails about the form, or that there are none", async () => {
+    expect(await text("forms", "show", third.id)).toMatch(
+      /^id: [\s\S]*\n\nID +STATE +ATTEMPTS +RUN AT +SENT AT +LAST ERROR\n\d+ +waiting +0 +\S+Z +- +-\n$/,
+    );
+    const bare = await makeForm(services, ana.id, (await makeListing(services, ana.id)).id);
+    expect(await text("forms", "show", bare.id)).toMatch(/\n\nThere are no emails about this form: /);
+    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [bare.id]);
   });
 
   test("lists are paged, a list with more results prints how to get them, and notifications filters by state", async () => {
@@ -81,31 +108,48 @@ describe("commands that read", () => {
   });
 });
 
+const NO_USER = "There is no user with this id, external id or email address.";
+const NO_LISTING = "There is no listing with this id or external id.";
+const NO_FORM = "There is no form with this id, public id or link.";
+
 test.each<[string, number, string | RegExp]>([
   ...["nobody@example.com", UNKNOWN_ID, "x"].map((user): [string, number, string] => [
     `users find ${user}`,
     1,
-    "There is no user with this email address or id.",
+    NO_USER,
   ]),
-  ["users find a@b", 2, "USER: must be an email address"],
+  [`users update ${ana.id}`, 2, "Give --email, --name or both."],
+  ["users update nobody@example.com --name x", 1, NO_USER],
   [`users create --email ana@example.com`, 2, `--email: a user with this address already exists: ${ana.id}`],
   ...["0", "101", "x"].map((limit): [string, number, RegExp] => [`users list --limit ${limit}`, 2, /--limit/]),
-  [`listings show ${UNKNOWN_ID}`, 1, "There is no listing with this id."],
-  [`listings deactivate ${UNKNOWN_ID}`, 1, "There is no listing with this id."],
+  [`listings show ${UNKNOWN_ID}`, 1, NO_LISTING],
+  [`listings deactivate ${UNKNOWN_ID}`, 1, NO_LISTING],
   ["members list", 2, "--listing: give either a listing or a user"],
   [`members set --listing ${loft.id} --user ${ben.id} --role OWNER`, 2, /Allowed choices are owner, writer/],
   [`members remove --listing ${hut.id} --user ${ana.id}`, 1, /This user has no role on this listing/],
-  ["forms list --listing loft", 2, "--listing: must be a UUID"],
+  ["forms list --listing loft", 2, "--listing: no listing has this id or external id"],
   [`forms set-status ${first.id} ACEPTED`, 2, /STATUS: must be one of SENT, .*ACCEPTED/],
-  [`forms set-status ${first.id} accepted`, 2, /STATUS: must be 1 to 32 of/],
-  [`forms set-status ${UNKNOWN_ID} ACCEPTED`, 1, "There is no form with this id."],
+  [`forms set-status ${first.id} accepted`, 2, /STATUS: must be one of SENT, .*; if forced, 1 to 32 of/],
+  [`forms set-party ${first.id}`, 2, "Give --vehicles, --pets or both."],
+  ["forms list --after abc", 2, /^--after: must be the cursor printed after the previous page/],
+  [`listings update ${loft.id}`, 2, "Give at least one option to change."],
+  [
+    "export --output /nonexistent/hosts.csv",
+    1,
+    "Cannot write /nonexistent/hosts.csv: there is no such folder. Choose another --output.",
+  ],
+  [`forms set-status ${UNKNOWN_ID} ACCEPTED`, 1, NO_FORM],
+  [`forms set-party https://app.example.com/register/nothing --pets 1`, 1, NO_FORM],
   ["notifications --state lost", 2, /state/],
+  [`notifications --form ${UNKNOWN_ID}-`, 1, NO_FORM],
+  [`notifications send ${UNKNOWN_ID}`, 1, NO_FORM],
   [
     `keys issue --user ${ana.id} --mode read-only --expires-at tomorrow`,
     2,
     /^--expires-at: must be an ISO 8601 instant/,
   ],
   [`keys rotate ${UNKNOWN_ID}`, 1, /There is no key with this id/],
+  ["keys revoke grf_rw_NoKey", 1, /There is no key with this id/],
   [`keys rotate ${UNKNOWN_ID} --grace 2weeks`, 2, /--grace.*s, m, h or d/],
   [`keys rotate ${UNKNOWN_ID} --grace 366d`, 2, /--grace: must be at most a year/],
   ["trace yesterday", 2, "ID: must be a UUID"],
@@ -123,7 +167,7 @@ test.each([
   "keys issue --mode read-only",
 ])("%s rejects an unknown user and names the option", async (command) => {
   for (const user of ["nobody@example.com", UNKNOWN_ID, "a@b"]) {
-    const unknown = [2, "--user: no user has this id or email address"];
+    const unknown = [2, "--user: no user has this id, external id or email address"];
     expect(await failure(...words(command), "--user", user)).toEqual(unknown);
   }
 });
@@ -132,6 +176,21 @@ describe("commands that write", () => {
   test("users create prints the user", async () => {
     const user = await json("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
     expect(user).toMatchObject({ id: A_UUID, email: "Ada@example.com", name: "Ada" });
+  });
+
+  test("users update and users erase name the user by any id or address, and erase says what it did", async () => {
+    const { id } = await json("users", "create", "--email", "eve@example.com", "--name", "Eve");
+    const update = await json("users", "update", "eve@example.com", "--email", "Eve.Host@example.com", "--name", "");
+    expect(update).toMatchObject({ id, email: "Eve.Host@example.com", name: null });
+    expect(await failure("users", "update", id, "--email", ana.email)).toEqual([
+      2,
+      `--email: a user with this address already exists: ${ana.id}`,
+    ]);
+    await makeKey(services, id);
+    await makeListing(services, id);
+    expect(await text("users", "erase", "eve.host@example.com")).toMatch(/revokedKeys: +1\nremovedMemberships: 1\n$/);
+    expect(await json("users", "show", id)).toMatchObject({ email: `${id}@erased.invalid`, name: null });
+    expect(await failure("users", "erase", "eve.host@example.com")).toEqual([1, NO_USER]);
   });
 
   const place = ["--title", "Barn", "--address", "Weg 1", "--city", "Ulm", "--country", "Germany"];
@@ -145,6 +204,7 @@ describe("commands that write", () => {
       ...{ id: A_UUID, publicId: expect.stringMatching(/^[\w-]{21}$/), createdAt: AN_INSTANT },
       ...{ title: "Barn", address: "Weg 1", city: "Ulm", country: "Germany", zipCode: "89073", district: "Mitte" },
       ...{ timezone: "Europe/Berlin", active: false, maxPeopleInListing: 4, maxVehicles: 0, allowPets: false },
+      externalId: null,
     });
     const unset = { active: true, district: null, maxPeopleInListing: null, allowPets: null };
     expect(await json(...create)).toMatchObject(unset);
@@ -179,6 +239,30 @@ describe("commands that write", () => {
     }
     const { id } = await json("keys", "issue", "--user", owner.email, "--mode", "read-only");
     expect((await json("keys", "list", "--user", owner.email)).items).toMatchObject([{ id }]);
+  });
+
+  test("an import's own ids are shown, and every command takes them", async () => {
+    const place = { address: "a", city: "c", country: "c", zipCode: "z", timezone: "UTC" };
+    const { write } = operator.onboarding;
+    await write({ rows: [{ type: "user", externalId: "host-1", email: "host.1@example.com" }] });
+    await write({ rows: [{ type: "listing", externalId: "loft-1", title: "Imported", ...place }] });
+    await write({ rows: [{ type: "membership", listing: "loft-1", user: "host-1", role: "OWNER" }] });
+    const user = await json("users", "show", "host-1");
+    expect(user).toMatchObject({ id: A_UUID, externalId: "host-1", email: "host.1@example.com" });
+    const listing = await json("listings", "show", "loft-1");
+    expect(listing).toMatchObject({ id: A_UUID, externalId: "loft-1", title: "Imported" });
+    expect(await json("listings", "show", listing.id.toUpperCase())).toEqual(listing);
+    expect(await json("listings", "list", "--user", "host-1")).toEqual(page(listing));
+    expect(await text("listings", "list", "--user", "host-1")).toContain(`${listing.id}  loft-1`);
+    const members = await json("members", "list", "--listing", "loft-1");
+    expect(members.items).toMatchObject([{ userId: user.id, listingId: listing.id }]);
+    expect(await json("forms", "list", "--listing", "loft-1", "--user", "host-1")).toEqual(page());
+    expect(await json("listings", "update", "loft-1", "--city", "Ulm")).toEqual({ ...listing, city: "Ulm" });
+    expect((await json("listings", "deactivate", "loft-1")).active).toBe(false);
+    expect(await json("keys", "issue", "--user", "host-1", "--mode", "read-only")).toHaveProperty("key");
+    await write({ rows: [{ type: "user", externalId: "Host.1@example.com", email: "other@example.com" }] });
+    expect((await json("users", "show", "host.1@example.com")).id).toBe(user.id);
+    expect((await json("users", "show", "Host.1@example.com")).email).toBe("other@example.com");
   });
 
   test("members set and members remove print the membership, with the role as it is typed", async () => {
@@ -227,6 +311,21 @@ describe("commands that write", () => {
     expect(hours).toBeLessThanOrEqual(2);
   });
 
+  test("keys show, rotate and revoke take a key's id, its prefix or the whole key", async () => {
+    const { id, key, prefix } = await makeKey(services, ben.id, { label: "leaked" });
+    expect(await json("keys", "show", key)).toMatchObject({ id, prefix, label: "leaked", mode: "read-write" });
+    const { key: _, ...successor } = await json("keys", "rotate", prefix);
+    expect(await json("keys", "revoke", key)).toMatchObject({ id, revokedAt: AN_INSTANT });
+    expect(await json("keys", "revoke", successor.prefix)).toMatchObject({ id: successor.id, revokedAt: AN_INSTANT });
+  });
+
+  test("people show lists the forms that have an address, without it", async () => {
+    const form = await makeForm(services, ben.id, hut.id, { guestEmail: "Shown@example.com", numberOfGuests: 4 });
+    expect(await json("people", "show", "shown@EXAMPLE.com")).toEqual({ forms: [form], unreadable: 0 });
+    expect(await text("people", "show", "shown@example.com")).toMatch(new RegExp(`^ID .*\n${form.id}  SENT [^@]*$`));
+    expect(await text("people", "show", "nobody@example.com")).toBe("No form has this address.\n");
+  });
+
   test("forms set-party and set-status change a form, and forms trail prints both changes", async () => {
     const { id: listingId } = await makeListing(services, ana.id, { maxVehicles: 2 });
     const form = await makeForm(services, ana.id, listingId);
@@ -237,6 +336,24 @@ describe("commands that write", () => {
     expect(await json(...status, "CHECKED_OUT")).toMatchObject({ id: form.id, status: "CHECKED_OUT" });
     const trail = await operator.audit.trail({ subjectId: form.id });
     expect(await json("forms", "trail", form.id)).toEqual(trail);
+  });
+
+  test("notifications send sends a sent invitation again, which --form lists with the first, and rejects a form past SENT", async () => {
+    const form = await makeForm(services, ben.id, hut.id, { ...guest, numberOfGuests: 3 });
+    await services.db.pool.query("UPDATE notifications SET state = 'sent', next_attempt_at = NULL WHERE form_id = $1", [
+      form.id,
+    ]);
+    const link = `https://a.example/${form.publicId}`;
+    const added = await json("notifications", "send", link);
+    expect(added).toMatchObject({ formId: form.id, state: "waiting", sentAt: null });
+    const { items } = await json("notifications", "--form", link);
+    expect(items).toMatchObject([{ state: "sent" }, { id: added.id, state: "waiting" }]);
+    expect(await text("notifications", "--form", form.id)).toMatch(/^ID .* RUN AT +SENT AT +LAST ERROR\n/);
+    await json("forms", "set-status", form.id, "COMPLETED");
+    expect(await failure("notifications", "send", form.id)).toEqual([
+      2,
+      expect.stringMatching(/^FORM: the stay is over/),
+    ]);
   });
 
   test("forms set-status sets an unknown status with --force", async () => {

@@ -21,10 +21,12 @@ test.each([
   ["users nope", /^unknown command 'nope': see guest-forms users --help$/],
   ["keys list --usr x", /^unknown option '--usr' \(Did you mean --user\?\)$/],
   ["keys list extra", /too many arguments/],
-  ["keys revoke", /missing required argument 'id'/],
+  ["keys revoke", /missing required argument 'key'/],
   ["users create", /required option '--email <address>' not specified/],
   ["users create --email", /argument missing/],
   ["users create --email nobody", /--email: must be an email address/],
+  ["import hosts.csv --dry-run --output ids.csv", /^--dry-run writes nothing: remove --output\.$/],
+  ["keys issue-all hosts.txt --mode read-only --output keys.csv", /neither \.csv nor \.ndjson: add --format/],
   ["serve --port 99999", /--port.*0 to 65535/],
 ])("a usage error has one line and the exit code 2: guest-forms %s", async (line, message) => {
   expect(await failure(...line.split(" "))).toEqual([2, expect.stringMatching(message)]);
@@ -50,7 +52,7 @@ describe("the database of a command", () => {
     vi.spyOn(process, "cwd").mockReturnValue(home);
     const show = ["listings", "show", UNKNOWN_ID];
     const near = { DATABASE_URL: "" };
-    expect((await commandsWith(near).failure(...show))[1]).toMatch(/There is no listing with this id/);
+    expect((await commandsWith(near).failure(...show))[1]).toMatch(/There is no listing with this id or external id/);
     const production = commandsWith({ ...near, NODE_ENV: "production" });
     for (const args of [show, ["migrate"], ["serve"], ["worker"]])
       expect((await production.failure(...args))[1]).toMatch(/DATABASE_URL is not set: set it to/);
@@ -71,7 +73,11 @@ test.each<[string[], number, object, Record<string, string>?]>([
       ],
     },
   ],
-  [["forms", "show", UNKNOWN_ID], 1, { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id." }],
+  [
+    ["forms", "show", UNKNOWN_ID],
+    1,
+    { code: "RESOURCE_NOT_FOUND", message: "There is no form with this id, public id or link." },
+  ],
   [
     ["keys", "list"],
     1,

@@ -7,12 +7,14 @@ const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
 const { paths, components } = committed;
 
-it("every operation has its success status, the common errors, 400 if it has a query or body, and two samples", () => {
+const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"];
+
+it("every operation has its success status, the common errors, 400 if it has a query or body, and samples in five languages", () => {
   for (const { path, verb, status, inputSource } of OPERATIONS) {
     const operation = paths[path]?.[verb];
     const expected = [String(status), "401", "429", "500", "503", ...(inputSource ? ["400"] : [])];
     expect(Object.keys(operation?.responses ?? {})).toEqual(expect.arrayContaining(expected));
-    expect(operation?.["x-codeSamples"].map(({ label }) => label)).toEqual(["curl", "TypeScript SDK"]);
+    expect(operation?.["x-codeSamples"].map(({ label }) => label)).toEqual(LABELS);
   }
 });
 
@@ -65,7 +67,7 @@ it("no response has an email address", () => {
 it("the document, the package and the changelog have the same version", () => {
   const { version } = JSON.parse(read("../../package.json"));
   expect(committed.info.version).toBe(version);
-  expect(/^## (\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
+  expect(/^## (\d\S+)/m.exec(read("../../CHANGELOG.md"))?.[1]).toBe(version);
 });
 
 /** The required response headers. */

@@ -26,6 +26,9 @@ const EXPECTED_OUTPUT: Record<string, RegExp> = {
   "4-errors.md js 1": /^400 VALIDATION_ERROR \S{36}\nlistingId: .*\ncheckInDate: is required/,
   "5-rate-limits.md js 1": /^200 "\d+-in-1min"; r=\d+; t=\d+$/,
   "6-versions.md js 1": /^$/,
+  "7-recipes.md ts 1": /^3 2027-09-01T\d\d:00:00.000Z$/,
+  "7-recipes.md js 1": /^[0-9a-f-]{36}$/,
+  "7-recipes.md ts 2": /^true true$/,
 };
 
 /** Samples that print every form, oldest first. */
@@ -57,6 +60,9 @@ beforeAll(async () => {
     return forms.map(({ id }) => id);
   };
   ids = { [SHOWN_LISTING]: listingId, [SHOWN_FORM]: form.id };
+  // What `import --output` writes: test/commands/import.test.ts.
+  const row = { type: "listing", externalId: "loft-1", id: listingId };
+  await writeFile(join(folder, "ids.ndjson"), `${JSON.stringify(row)}\n`);
   env = {
     PATH: process.env.PATH,
     GUEST_FORMS_BASE_URL: gateway.url,
@@ -67,15 +73,18 @@ beforeAll(async () => {
 
 const fileOf = ({ name }: Sample, extension: string) => join(folder, `${name.replaceAll(/\W+/g, "-")}.${extension}`);
 
-/** Runs a sample and returns its output. */
-async function runSample(sample: Sample): Promise<string> {
+/** Runs a sample with these variables besides `env`, and returns its output. */
+async function runSample(sample: Sample, variables: Record<string, string> = {}): Promise<string> {
   let { source } = sample;
   for (const [shown, real] of Object.entries(ids)) source = source.replaceAll(shown, real);
   const [program, ...args] = await prepareCommand({ ...sample, source });
-  const { stdout, stderr } = await run(program, args, { env, timeout: 30_000 });
+  const { stdout, stderr } = await run(program, args, { env: { ...env, ...variables }, cwd: folder, timeout: 30_000 });
   expect(stderr).toBe("");
   return stdout.trim();
 }
+
+/** Samples that end with an error if the response is one. The other guides show how to handle errors. */
+const checksStatus = ({ name }: Sample) => !/^(README|[2-7]-)/.test(name);
 
 async function prepareCommand(sample: Sample): Promise<[string, ...string[]]> {
   const { language } = sample;
@@ -105,6 +114,11 @@ for (const sample of samples) {
       expect(output).toSatisfy(() => expected?.test(output) ?? isOutputOfOperation(output, sample));
       if (LIST_FORMS.includes(sample.name)) {
         expect(output.split("\n").map((line) => line.slice(0, 36))).toEqual(await readFormIds());
+      }
+      if (checksStatus(sample)) {
+        const rejected = runSample(sample, { GUEST_FORMS_API_KEY: `grf_rw_${"x".repeat(49)}` });
+        await expect(rejected).rejects.toThrow(/Command failed/);
+        expect(await rejected.catch(({ stdout, stderr }) => stdout + stderr)).toContain("UNAUTHENTICATED");
       }
     },
   );

@@ -50,7 +50,7 @@ export function documentSamples(): Sample[] {
   const operations = Object.values(paths).flatMap((item) => Object.values(item));
   return operations.flatMap(({ operationId, "x-codeSamples": samples }) =>
     samples.map(({ lang, source }) => {
-      const language = lang === "typescript" ? "ts" : lang;
+      const language = { typescript: "ts", javascript: "js" }[lang] ?? lang;
       if (!isSample(language)) throw new Error(`${operationId}: no test runs ${lang}`);
       return { name: `${operationId} ${language}`, language, source };
     }),

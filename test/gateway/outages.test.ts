@@ -59,6 +59,8 @@ describe("while the database is unreachable", async () => {
       expect([status, json]).toEqual([503, { status: "unavailable", reason }]);
       proxy.restore();
       await expect.poll(async () => (await gateway.request({ path: "/readyz" })).status).toBe(200);
+      const changes = gateway.log.filter(({ msg }) => /^(not )?ready$/.test(msg));
+      expect(changes.slice(-2)).toMatchObject([{ reason, msg: "not ready" }, { msg: "ready" }]);
       for (const sent of reads()) expect((await gateway.request(sent)).status).toBe(200);
       expect(await runSql(database.url, "SELECT FROM forms")).toEqual([]);
     },

@@ -64,15 +64,19 @@ describe("the command line", TIMEOUT, () => {
     expect(await text("migrate", "--dry-run")).toBe("The database is already up to date.\n");
   });
 
-  it.each(["serve", "worker"])(
-    "%s with an unreachable database prints its host and port without the password, and exits with 1",
-    async (command) => {
-      const port = await freePort();
-      const DATABASE_URL = `postgres://someone:s3cr%2Ft@127.0.0.1:${port}/forms`;
+  it.each([
+    ["serve", "127.0.0.1"],
+    ["worker", "127.0.0.1"],
+    ["serve", "database.invalid"],
+  ])(
+    "%s with an unreachable database prints its host and port without the password, and exits with 1: %s",
+    async (command, host) => {
+      const address = `${host}:${await freePort()}`;
+      const DATABASE_URL = `postgres://someone:s3cr%2Ft@${address}/forms`;
       const { stdout, stderr, code } = await runCli([command], { env: { DATABASE_URL } });
       expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
       expect(stderr).not.toMatch(/s3cr|node:internal|\n +at /);
-      expect(stderr).toMatch(new RegExp(`error: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]*\\n$`));
+      expect(stderr.split("\n").at(-2)).toMatch(`error: The database at ${address} cannot be reached`);
     },
   );
 
@@ -83,17 +87,44 @@ describe("the command line", TIMEOUT, () => {
     expect(stderr).toMatch(/^\{.*Migrations are pending.*\}\nerror: The database is not up to date.*\n$/);
   });
 
-  it.each([
-    ["--port", "", (port: number) => `Port ${port} on 127.0.0.1 is in use`],
-    ["INTERNAL_PORT", TOKEN, (port: number) => `port ${port} for internal tools (EADDRINUSE)`],
-  ])("a port in use is reported in one line: %s", async (_, INTERNAL_TOKEN, message) => {
+  it.each<[string, (port: string) => Record<string, string>, (port: string) => string]>([
+    [
+      "a port in use",
+      (PORT) => ({ PORT }),
+      (port) => `Port ${port} on 127.0.0.1 is in use: .* set PORT to another port`,
+    ],
+    [
+      "an internal port in use",
+      (INTERNAL_PORT) => ({ INTERNAL_TOKEN: TOKEN, INTERNAL_PORT }),
+      (port) => `Port ${port} on 127.0.0.1 is in use: .* set INTERNAL_PORT to another port`,
+    ],
+    [
+      "an unknown host",
+      () => ({ HOST: "host.invalid" }),
+      () => "Cannot listen on host.invalid port 0 .* check HOST and PORT",
+    ],
+    [
+      "an unknown internal host",
+      (INTERNAL_PORT) => ({ INTERNAL_TOKEN: TOKEN, INTERNAL_PORT, INTERNAL_HOST: "host.invalid" }),
+      (port) => `Cannot listen on host.invalid port ${port} .* check INTERNAL_HOST and INTERNAL_PORT`,
+    ],
+  ])("%s is reported in one line with its settings", async (_, settings, message) => {
     const { url: DATABASE_URL } = await createTestDatabase();
     const listener = createServer();
-    const port = await listenLocally(listener);
-    const env = { DATABASE_URL, LOG_LEVEL: "error", INTERNAL_TOKEN, INTERNAL_PORT: String(port) };
-    const failed = await runCli(["serve", "--port", INTERNAL_TOKEN ? "0" : String(port)], { env });
-    expectFailure(failed, 1, message(port));
+    const port = String(await listenLocally(listener));
+    const env = { DATABASE_URL, LOG_LEVEL: "error", PORT: "0", ...settings(port) };
+    const { code, stdout, stderr } = await runCli(["serve"], { env });
     listener.close();
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(new RegExp(`^error: ${message(port)}[^\\n]*\\n$`));
+  });
+
+  it("the same port for both is reported as such", async () => {
+    const { url: DATABASE_URL } = await createTestDatabase();
+    const port = String(await freePort());
+    const env = { DATABASE_URL, LOG_LEVEL: "error", INTERNAL_TOKEN: TOKEN, INTERNAL_PORT: port, PORT: port };
+    const failed = await runCli(["serve"], { env });
+    expectFailure(failed, 1, `PORT and INTERNAL_PORT are both ${port}`);
   });
 });
 

@@ -7,7 +7,7 @@ import { startHolderGateway } from "./holder-gateway.js";
 
 test("all checks that arrive within 500 ms after an examination share its one query", async () => {
   const { url } = await createTestDatabase();
-  const readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000);
+  const readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000, { info() {}, warn() {} });
   onTestFinished(() => readiness.close());
   const began = performance.now();
   const first = readiness.problem();

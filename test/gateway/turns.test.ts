@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Turns } from "../../gateway/http/turns.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { countValues } from "../support/statistics.js";
@@ -15,18 +15,39 @@ function block(ms: number): void {
   while (performance.now() - began < ms);
 }
 
-/** Turns, and what has begun in them since it was last read. */
-function recordTurns() {
+/** Turns, and what has begun in them since it was last read, by a clock on which only beginning a request takes time. */
+function recordTurns({ beginMs = 0.3 } = {}) {
+  let now = 1_000;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  const wait = (ms: number) => {
+    now += ms;
+  };
   const turns = new Turns(settings);
   const begun: string[] = [];
   const arrive = (...keys: string[]) => {
-    for (const key of keys) turns.take(key, (isLate) => begun.push(isLate ? `late ${key}` : key));
+    for (const key of keys) {
+      turns.take(key, (isLate) => {
+        begun.push(isLate ? `late ${key}` : key);
+        wait(beginMs);
+      });
+    }
   };
   const read = () => begun.splice(0);
-  return { turns, arrive, read };
+  return { turns, arrive, read, wait };
 }
 
-test("the first request of each key begins at once, the others one per turn of the event loop, one key after the other", async () => {
+test("requests that take less time to begin do so together, for 0.25 ms per turn, one key after the other", async () => {
+  const { arrive, read } = recordTurns({ beginMs: 0.1 });
+  arrive(..."a".repeat(6), ..."bbb");
+  const expected = ["ab", "aba", "baa", "a"];
+  for (const turn of expected) {
+    expect(read().join("")).toBe(turn);
+    await nextTurn();
+  }
+});
+
+test("the first request of each key begins at once, the others one per turn of the event loop if each takes 0.25 ms, one key after the other", async () => {
   const { turns, arrive, read } = recordTurns();
   arrive("a", "a", "a", "a", "b", "b");
   expect([read(), turns.waiting]).toEqual([["a", "b"], 4]);
@@ -44,9 +65,9 @@ test("the first request of each key begins at once, the others one per turn of t
 });
 
 test("those that have waited too long are rejected, 16 per turn at most, while the newest begins", async () => {
-  const { arrive, read } = recordTurns();
+  const { arrive, read, wait } = recordTurns();
   arrive(...Array<string>(22).fill("a"));
-  block(MAX_WAIT_MS + 1);
+  wait(MAX_WAIT_MS + 1);
   arrive("a");
   for (const expected of [{ a: 1 }, { "late a": 16, a: 1 }, { "late a": 5 }, {}]) {
     const counts: Record<string, number> = {};

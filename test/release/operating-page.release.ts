@@ -1,11 +1,11 @@
 import { execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { afterFile } from "../support/after-file.js";
-import { createTestDatabase } from "../support/database.js";
 import { sendRequest } from "../support/http-client.js";
 import { recipientsOf, startMailServer } from "../support/mail-server.js";
 import { operatingBlock, operatingInline, runFromPage, runScript } from "../support/operating-page.js";
@@ -30,9 +30,26 @@ const binFolders = [join(folder, "usr/local/bin"), dirname(process.execPath)];
 /** What to replace in commands, such as folders and names of servers. */
 const replace: Record<string, string> = {
   ...Object.fromEntries(["/opt/", "/etc/", "/usr/local/bin"].map((path) => [path, join(folder, path)])),
-  "postgres://user:password@host:5432/guest_forms": (await createTestDatabase({ empty: true })).url,
+  "postgres://guest_forms:password@host:5432/guest_forms": await createDatabase(),
   "smtps://user:password@mail.example.com": mailServer.url,
 };
+/** Runs the page's SQL for the role and the database, with another name for both. Returns the URL. */
+async function createDatabase(): Promise<string> {
+  const server = inject("serverUrl");
+  const name = `operator_${randomBytes(4).toString("hex")}`;
+  const statements = operatingBlock("CREATE ROLE guest_forms ")
+    .replaceAll("guest_forms", name)
+    .split(/(?<=;)\n/)
+    .filter(Boolean);
+  expect(statements).toHaveLength(2);
+  afterFile(async () => {
+    await runSql(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    await runSql(server, `DROP ROLE IF EXISTS ${name}`);
+  });
+  for (const statement of statements) await runSql(server, statement);
+  return Object.assign(new URL(server), { username: name, password: "password", pathname: name }).href;
+}
+
 /** Environment variables of commands. */
 let env: Record<string, string> = {};
 
@@ -198,12 +215,14 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(await runBlock("guest-forms secrets reencrypt")).toMatch(/address/i);
   });
 
-  test("imports a file, after a check, and exports it", async () => {
+  test("imports a file, after a check, issues keys to its users, and exports it", async () => {
     await writeFile(join(folder, "hosts.csv"), operatingBlock("type,externalId"));
     expect(await runInline("guest-forms import hosts.csv --dry-run")).toContain("dry run");
-    expect(await runInline("guest-forms import hosts.csv")).toMatch(/^memberships +1 +0 +0$/m);
+    expect(await runInline("guest-forms import hosts.csv --output ids.csv")).toMatch(/^memberships +1 +0 +0$/m);
+    expect(await readFile(join(folder, "ids.csv"), "utf8")).toMatch(/^listing,loft-1,[\da-f-]{36}\r$/m);
+    expect(await runInline("guest-forms keys issue-all hosts.csv")).toContain("Keys written to keys.csv: 1.");
     expect(await runInline("guest-forms export --output hosts.csv")).toContain("Wrote 2 users");
-    expect(await runInline("guest-forms import hosts.csv")).toMatch(/^memberships +0 +0 +2$/m);
+    expect(await runInline("guest-forms import hosts.csv --output ids.csv")).toMatch(/^memberships +0 +0 +2$/m);
   });
 
   test("looks at the migration of a new version, and runs it while the old version serves", async () => {

@@ -196,7 +196,7 @@ test("the tarball contains only the build, the sources and the documents, and ha
   }
 });
 
-test("the browser bundle is at most 6,000 bytes minified and gzipped", async () => {
+test("the browser bundle is at most 6,500 bytes minified and gzipped", async () => {
   const { outputFiles } = await build({
     entryPoints: [join(clone, "dist/esm/index.js")],
     bundle: true,
@@ -207,7 +207,7 @@ test("the browser bundle is at most 6,000 bytes minified and gzipped", async () 
   });
   const size = gzipSync(outputFiles[0]?.contents ?? "", { level: 9 }).length;
   console.log(`@guest-forms/sdk: ${size} bytes minified and gzipped`);
-  expect(size).toBeLessThanOrEqual(6_000);
+  expect(size).toBeLessThanOrEqual(6_500);
   expect(size).toBeGreaterThan(1_000);
 });
 

@@ -26,7 +26,7 @@ describe("the deadline", () => {
     const error = await rejection(context.client({ timeout: 1_000 }).forms.create(context.uniqueStay()));
     expect(error).toBeInstanceOf(TimeoutError);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect((error as Error).message).toBe("POST /v1/forms: no response within 1000 ms");
+    expect((error as Error).message).toBe(`POST ${context.proxy.url}/v1/forms: no response within 1000 ms`);
     expect(Date.now() - started).toBeLessThan(5_000);
     expect(context.proxy.requests).toHaveLength(1);
   });

@@ -19,12 +19,20 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
       const labels = { SENT: "sent", UNKNOWN: "?" } as Record<KnownFormStatus, string>;`,
     after: 'assert.equal(label, "sent");',
   },
+  "Operations 2": {
+    before: "const listing = await client.listings.retrieve(listingId);",
+    after: "assert.match(checkInDate, /^2027-07-01T.*Z$/);",
+  },
   "Lists 1": {
     before: "for (const numberOfGuests of [1, 2]) await client.forms.create({ ...input, numberOfGuests });",
     after: `const ids = (await client.forms.list({ listingId }).toArray()).map(({ id }) => id);
       assert.deepEqual(printed, [...ids, oldest.length]);`,
   },
   "Errors 1": {},
+  "Retries and timeouts 1": {
+    before: "const inputs = [3, 4].map((numberOfGuests) => ({ ...input, numberOfGuests }));",
+    after: "assert.deepEqual(forms.map((form) => form.numberOfGuests), [3, 4]);",
+  },
   "Repeat, rebook or change 1": { before: "const booking = { id: 7 };" },
   "Multiple keys 1": { before: "const host = { apiKey: process.env.READ_ONLY_KEY! };" },
   "Multiple keys 2": {
@@ -62,7 +70,7 @@ const functions = testedSamples.map(({ name, source }) => {
 
 const PROGRAM = `import assert from "node:assert/strict";
   import { inspect } from "node:util";
-  import { GuestForms, ValidationError, isKnownStatus, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
+  import { GuestForms, ValidationError, instantIn, isKnownStatus, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
   interface Context {
     client: GuestForms;
     listingId: string;
@@ -84,7 +92,7 @@ const PROGRAM = `import assert from "node:assert/strict";
   process.stdout.write(JSON.stringify(outcomes));`;
 
 const EXAMPLES = `import {
-    GuestForms, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1,
+    GuestForms, instantIn, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1,
   } from "@guest-forms/sdk";
   declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
   declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;

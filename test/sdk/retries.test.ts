@@ -82,14 +82,30 @@ describe("a create makes exactly one form", () => {
 });
 
 describe("the end of retries", () => {
-  test("repeated 429s end in RateLimitedError after maxRetries, each retried after Retry-After", async () => {
+  test("429s are retried after Retry-After as often as the timeout allows, and do not count as retries", async () => {
     context.proxy.injectAlways(limited("1"));
-    const error = await rejection(context.client({ maxRetries: 2 }).forms.create(context.uniqueStay()));
+    const client = context.client({ maxRetries: 1, timeout: 3_500 });
+    const error = await rejection(client.forms.create(context.uniqueStay()));
     expect(error).toBeInstanceOf(RateLimitedError);
     expect((error as RateLimitedError).retryAfter).toBe(1);
     const times = context.proxy.requests.map((request) => request.at);
-    expect(times).toHaveLength(3);
+    expect(times.length).toBeGreaterThan(2);
     for (const [i, at] of times.slice(1).entries()) expect(at - (times[i] ?? 0)).toBeGreaterThanOrEqual(990);
+  });
+
+  test("after a 429, the retries of other failures are as many as before", async () => {
+    context.proxy.injectNext(limited("1"), resetBeforeProcessing);
+    await context.client({ maxRetries: 1 }).listings.list();
+    expect(context.proxy.requests).toHaveLength(3);
+  });
+
+  test.each([
+    ["a 429 with maxRetries 0", "1", 0],
+    ["a 429 without Retry-After, after maxRetries", "", 2],
+  ])("%s is thrown", async (_, retryAfter, maxRetries) => {
+    context.proxy.injectAlways(limited(retryAfter));
+    expect(await rejection(context.client({ maxRetries }).listings.list())).toBeInstanceOf(RateLimitedError);
+    expect(context.proxy.requests).toHaveLength(maxRetries + 1);
   });
 
   test.each([

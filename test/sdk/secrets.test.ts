@@ -71,7 +71,7 @@ describe("no error contains the key", () => {
     const error = await rejection(context.client({ fetch, maxRetries: 0 }).forms.create(context.uniqueStay()));
     expect(dump(error)).not.toContain(secret);
     expect(error).toMatchObject({
-      message: "POST /v1/forms: no complete response (E_SENT)",
+      message: `POST ${context.proxy.url}/v1/forms: no complete response (E_SENT)`,
       cause: { name: "TypeError", cause: { code: "E_SENT", message: "sent Bearer [redacted]" } },
     });
   });

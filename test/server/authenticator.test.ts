@@ -218,6 +218,27 @@ describe("keys.issue and keys.list", () => {
   });
 });
 
+describe("keys.find", () => {
+  test("finds a key by its id, its first 12 characters or the whole key, without the key itself", async () => {
+    const { id, key, prefix } = await makeKey(userId, { label: "leaked" });
+    for (const reference of [id, id.toUpperCase(), key, prefix]) {
+      const found = await keys.find({ key: reference });
+      expect(found).toMatchObject({ id, userId, prefix, label: "leaked", revokedAt: null });
+      expect(JSON.stringify(found)).not.toContain(key);
+    }
+    for (const unknown of [randomUUID(), key.slice(0, 11), `${key}x`, `${prefix}_`, "%"]) {
+      expect(await catchErrorCode(keys.find({ key: unknown }))).toBe("RESOURCE_NOT_FOUND");
+    }
+  });
+
+  test("rejects a prefix that several keys have", async () => {
+    const [one, two] = [await makeKey(userId), await makeKey(userId)];
+    await services.db.pool.query("UPDATE api_keys SET prefix = 'grf_rw_SAME1' WHERE id = ANY($1)", [[one.id, two.id]]);
+    expect(await catchRejectedFields(keys.find({ key: "grf_rw_SAME1" }))).toEqual(["key"]);
+    expect((await keys.find({ key: two.key })).id).toBe(two.id);
+  });
+});
+
 describe("keys.revoke and keys.rotate", () => {
   test("a second revocation changes nothing, and an unknown key is RESOURCE_NOT_FOUND", async () => {
     const { id } = await makeKey(userId);

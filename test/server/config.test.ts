@@ -76,7 +76,13 @@ describe("invalid settings", () => {
     ["FORM_URL_TEMPLATE", "javascript:{publicId}", TEMPLATE],
     ["CORS_ORIGINS", "https://a.example/", ORIGINS],
     ["CORS_ORIGINS", "a.example", ORIGINS],
-    ["SMTP_FROM", "x", "an email address, with or without a name"],
+    ...[
+      "hosts",
+      "Hosts <hosts@>",
+      "Hosts hosts@example.com",
+      "<hosts@example.com> Hosts",
+      "a@b.example, c@d.example",
+    ].map((from) => [...["SMTP_FROM", from, "an email address, with or without a name"]]),
   ])("%s=%s is reported in one line with its value and the allowed values", (name = "", value = "", allowed) => {
     expect(readErrors({ [name]: value })).toEqual([`${name} is "${value}", but must be ${allowed}.`]);
   });

@@ -4,7 +4,7 @@ import { deliver, type Send } from "../../server/notifications/deliver.js";
 import { MailRejected } from "../../server/notifications/mailer.js";
 import { createQueue, isLastAttempt } from "../../server/notifications/queue.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode, createFormWithOutcome } from "../support/factories.js";
+import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
 
@@ -15,6 +15,7 @@ const { services, owner, operator, sql, listUnsent } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
+const actionsOf = async (subjectId: string) => (await operator.audit.trail({ subjectId })).map(({ action }) => action);
 const firstUnsent = async () => (await listUnsent())[0];
 // Forms are created before the worker starts, so that it need not poll again.
 const create = async () => {
@@ -40,7 +41,7 @@ test.each([
     const unsent = await firstUnsent();
     const runAt = state === "failed" ? null : expect.any(String);
     const lastError = expect.stringContaining("mailbox busy");
-    expect(unsent).toEqual({ id: expect.any(String), formId, state, attempts, lastError, runAt });
+    expect(unsent).toEqual({ id: expect.any(String), formId, state, attempts, lastError, runAt, sentAt: null });
     const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
     const facts = { notificationId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
     const [level, message] =
@@ -83,8 +84,7 @@ describe("notifications.retry", () => {
     const { id = "" } = (await firstUnsent()) ?? {};
     expect(await firstUnsent()).toMatchObject({ state: "running", attempts: 25 });
     expect(await retry({ id })).toEqual(await firstUnsent());
-    const trail = await operator.audit.trail({ subjectId: formId });
-    expect(trail.map(({ action }) => action)).toEqual(["form.created"]);
+    expect(await actionsOf(formId)).toEqual(["form.created"]);
     mailServer.releaseRcpt();
     await expect.poll(listUnsent).toEqual([]);
     expect(mailServer.received).toHaveLength(1);
@@ -94,6 +94,70 @@ describe("notifications.retry", () => {
     for (const id of ["999999", "0", "-1", "x", "", "1e3", "9".repeat(18), "9".repeat(30)]) {
       expect([id, await catchErrorCode(retry({ id }))]).toEqual([id, "RESOURCE_NOT_FOUND"]);
     }
+  });
+});
+
+describe("notifications.send", () => {
+  const { send } = operator.notifications;
+
+  test("sends a sent invitation once more, however often it is called before, with another Message-ID, and is audited", async () => {
+    const { id: formId } = await create();
+    await sql("UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL");
+    const [first] = (await operator.notifications.list({ formId })).items;
+    expect(first).toMatchObject({ formId, state: "sent", runAt: null, sentAt: expect.stringMatching(/^\d{4}-.*Z$/) });
+    const calls = await Promise.all(Array.from({ length: 10 }, () => send({ formId })));
+    const [again] = calls;
+    expect(new Set(calls.map(({ id }) => id))).toEqual(new Set([again?.id]));
+    expect(again).toMatchObject({ formId, state: "waiting", attempts: 0, sentAt: null });
+    const mailServer = await openMailServer();
+    await startSending(mailServer);
+    await expect.poll(listUnsent).toEqual([]);
+    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([
+      `<form-${formId}-${again?.id}@guest-forms>`,
+    ]);
+    const sent = { ...again, state: "sent", attempts: 1, runAt: null, sentAt: expect.any(String) };
+    expect((await operator.notifications.list({ formId })).items).toEqual([first, sent]);
+    const trail = await operator.audit.trail({ subjectId: formId });
+    const entry = { action: "notification.requested", actor: "operator", details: { notificationId: again?.id } };
+    expect(trail).toContainEqual(expect.objectContaining(entry));
+  });
+
+  test.each(["waiting", "retrying", "failed", "expired"])(
+    "makes a notification that is %s due now instead of adding one",
+    async (state) => {
+      const { id: formId } = await create();
+      await sql(`UPDATE notifications SET state = '${state}', attempts = 3, next_attempt_at = NULL`);
+      expect(await send({ formId })).toMatchObject({
+        formId,
+        state: "waiting",
+        attempts: 0,
+        runAt: expect.any(String),
+      });
+      expect(await operator.notifications.list({ formId })).toMatchObject({ items: [{ state: "waiting" }] });
+      expect(await actionsOf(formId)).toContain("notification.retried");
+    },
+  );
+
+  test("changes nothing while the invitation is being sent", async () => {
+    const { id: formId } = await create();
+    await sql("UPDATE notifications SET state = 'running'");
+    expect(await send({ formId })).toEqual(await firstUnsent());
+    expect(await actionsOf(formId)).toEqual(["form.created"]);
+  });
+
+  test("is rejected for a form that is unknown, has no address, or needs no invitation, and adds nothing", async () => {
+    const { id } = await create();
+    const { form: bare } = await owner.create(fixedStay(owner.listingId, { numberOfGuests: 7 }));
+    await sql("DELETE FROM notifications");
+    for (const unknown of ["00000000-0000-4000-8000-000000000000", "x", owner.listingId])
+      expect(await catchErrorCode(send({ formId: unknown }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchRejectedFields(send({ formId: bare.id }))).toEqual(["formId"]);
+    await operator.forms.setStatus({ id, status: "COMPLETED" });
+    expect(await catchRejectedFields(send({ formId: id }))).toEqual(["formId"]);
+    await operator.forms.setStatus({ id, status: "SENT" });
+    await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
+    expect(await catchRejectedFields(send({ formId: id }))).toEqual(["formId"]);
+    expect(await sql("SELECT FROM notifications")).toEqual([]);
   });
 });
 

@@ -44,6 +44,26 @@ const erasureEntries = async (id: string) =>
 
 const formsWithUnsent = async () => (await core.listUnsent()).map(({ formId }) => formId);
 
+describe("people.find", () => {
+  test("returns the public form of each form that has the address, in any case, and no other", async () => {
+    const found = [await create(), await create(ADDRESS.toUpperCase())];
+    await create("another.guest@mail.example.com");
+    await create(null);
+    const shown = await people.find({ email: ADDRESS.toLowerCase() });
+    expect(shown).toEqual({ forms: expect.arrayContaining(found), unreadable: 0 });
+    expect(shown.forms).toHaveLength(2);
+    expect(JSON.stringify(shown)).not.toMatch(/@|email/i);
+    expect(await people.find({ email: "nobody@example.com" })).toEqual({ forms: [], unreadable: 0 });
+  });
+
+  test("counts the addresses that no secret decrypts", async () => {
+    const { id } = await create();
+    const other = asOperator(withSecrets(services, "another-secret-of-more-than-32-characters"));
+    expect(await other.people.find({ email: ADDRESS })).toEqual({ forms: [], unreadable: 1 });
+    expect((await people.find({ email: ADDRESS })).forms).toMatchObject([{ id }]);
+  });
+});
+
 describe("RETENTION_DAYS after check-out, a guest's address", () => {
   test("is erased, not earlier, and audited once per form as done by the system, with its unsent notification", async () => {
     const [due, bare, early] = [await create(), await create(null), await create()];

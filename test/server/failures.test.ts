@@ -173,7 +173,7 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
 describe("classify() returns fault, which is not retried, for", () => {
   test.each([
     "SELECT 1/0",
-    "INSERT INTO users (email) VALUES ('a@example.com') RETURNING email",
+    "INSERT INTO users (email) VALUES (NULL) RETURNING email",
     // Also reasons to refuse a connection.
     ...["55000", "42501"].map(raise),
   ])("%s", (sql) => expectAll("fault", db, sql));

@@ -61,7 +61,7 @@ describe("the status of a form", () => {
     const { id } = await owner.addForm();
     for (const status of ["ACEPTED", "ON_HOLD", "UNKNOWN"]) {
       const { errors } = await catchServiceError(operator.forms.setStatus({ id, status }));
-      const issue = `must be one of ${STATUSES.join(", ")}; to set another status, use force`;
+      const issue = `must be one of ${STATUSES.join(", ")}; if forced, 1 to 32 of the characters A-Z and _`;
       expect(errors).toEqual([{ field: "status", issue }]);
     }
     const sets = { COMPLETED: false, CHECKED_OUT: true, SENT: true, ON_HOLD: true, ACCEPTED: true };

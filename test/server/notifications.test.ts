@@ -37,6 +37,7 @@ test("a notification is enqueued for a new form with an address, and not for rep
       attempts: 0,
       lastError: null,
       runAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      sentAt: null,
     },
   ]);
   const rows = await sql("SELECT kind, form_id FROM notifications");

@@ -111,7 +111,7 @@ describe("in pages of every size", () => {
     ]);
   });
 
-  test("notifications.list returns the unsent ones or those in a state, oldest first", async () => {
+  test("notifications.list returns the unsent ones, those in a state, or all of a form, oldest first", async () => {
     const [, sent, failed] = forms;
     const shown = (form: FormV1 | undefined, state = "waiting") => expect.objectContaining({ formId: form?.id, state });
     const { pool } = services.db;
@@ -123,6 +123,20 @@ describe("in pages of every size", () => {
     await pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [sent?.id]);
     await pool.query("UPDATE notifications SET state = 'failed' WHERE form_id = $1", [failed?.id]);
     const later = forms.slice(3).map((form) => shown(form));
+    const formId = sent?.id ?? "";
+    await pool.query(
+      `INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
+       SELECT kind, form_id, check_in_date, correlation_id FROM notifications WHERE form_id = $1`,
+      [formId],
+    );
+    const ofForm = [shown(sent, "sent"), shown(sent)];
+    await expectItems<{ formId?: string; state?: "waiting" }, unknown>(operator.notifications.list, [
+      [{ formId: formId.toUpperCase() }, ofForm],
+      [{ formId, state: "waiting" }, ofForm.slice(1)],
+      [{ formId: UNKNOWN }, []],
+      [{ formId: "x" }, []],
+    ]);
+    await pool.query("DELETE FROM notifications WHERE form_id = $1 AND state = 'waiting'", [formId]);
     await expectItems<{ state?: "waiting" | "failed" | "expired" }, unknown>(operator.notifications.list, [
       [{}, [shown(forms[0]), shown(failed, "failed"), ...later]],
       [{ state: "waiting" }, [shown(forms[0]), ...later]],
@@ -131,6 +145,25 @@ describe("in pages of every size", () => {
     ]);
     await pool.query("UPDATE notifications SET id = id - 7, state = 'waiting'");
   });
+});
+
+test("forms.getByPublicId returns a form and what the guest's page shows of its listing, to the operator only", async () => {
+  const { id, listingId, publicId } = forms[0] as FormV1 & { publicId: string };
+  const { form, listing } = await operator.forms.getByPublicId({ publicId });
+  expect(form).toEqual(await operator.forms.getAny({ id }));
+  const {
+    id: _,
+    publicId: __,
+    externalId,
+    active,
+    createdAt,
+    ...shown
+  } = await operator.listings.getAny({ id: listingId });
+  expect(listing).toEqual(shown);
+  for (const unknown of ["", id, `${publicId}x`, "\0".repeat(21), "x".repeat(21), one.publicId])
+    expect(await catchErrorCode(operator.forms.getByPublicId({ publicId: unknown }))).toBe("RESOURCE_NOT_FOUND");
+  const asHost = asUser(services, userId).forms.getByPublicId({ publicId });
+  expect(await catchErrorCode(asHost)).toBe("FORBIDDEN");
 });
 
 test("forms.listAll and forms.getAny return the public form without the address", async () => {
@@ -146,6 +179,11 @@ test("forms.listAll and forms.getAny return the public form without the address"
 test("a cursor is valid only for its own list and filter", async () => {
   const user = asUser(services, userId);
   const listingId = one.id;
+  await services.db.pool.query(
+    `INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
+     SELECT kind, form_id, check_in_date, correlation_id FROM notifications WHERE form_id = $1`,
+    [forms[0]?.id],
+  );
   const lists: Record<string, (input: Input) => Promise<Page<unknown>>> = {
     forms: (input) => operator.forms.listAll(input),
     "forms of a user": (input) => operator.forms.listAll({ ...input, userId }),
@@ -160,6 +198,7 @@ test("a cursor is valid only for its own list and filter", async () => {
     "keys of a user": (input) => operator.keys.list({ ...input, userId }),
     notifications: (input) => operator.notifications.list(input),
     "notifications in a state": (input) => operator.notifications.list({ ...input, state: "waiting" }),
+    "notifications of a form": (input) => operator.notifications.list({ ...input, formId: forms[0]?.id }),
     "public forms": (input) => user.forms.list(input),
     "public forms on a listing": (input) => user.forms.list({ ...input, listingId }),
     "public forms on another listing": (input) => user.forms.list({ ...input, listingId: two.id }),

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, catchServiceError, makeListing } from "../support/factories.js";
+import { fixedStay } from "../support/stays.js";
 
 const { services, operator, setRole, makeUser, asUser, makeOwner } = await openTestCore();
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
@@ -14,11 +15,11 @@ describe("users", () => {
       expect((await catchServiceError(operator.users.create({ email }))).errors).toEqual([
         { field: "email", issue: `a user with this address already exists: ${user.id}` },
       ]);
-      expect(await operator.users.find({ email })).toEqual(user);
+      expect(await operator.users.find({ user: email })).toEqual(user);
     }
     // Wildcards of SQL LIKE.
     for (const email of ["host_one@example.com", "%@example.com", "nobody@example.com"]) {
-      expect(await catchErrorCode(operator.users.find({ email }))).toBe("RESOURCE_NOT_FOUND");
+      expect(await catchErrorCode(operator.users.find({ user: email }))).toBe("RESOURCE_NOT_FOUND");
     }
     expect(await operator.users.get({ id: user.id.toUpperCase() })).toEqual(user);
     expect((await operator.users.create({ email: "host.two@example.com" })).name).toBeNull();
@@ -31,6 +32,90 @@ describe("users", () => {
     const create = (email: string, name: string) => catchRejectedFields(operator.users.create({ email, name }));
     expect(await create("x", "")).toEqual(["email", "name"]);
     expect(await create("a@example.com", "\u0000")).toEqual(["name"]);
+  });
+
+  test("users.update changes only the given fields, and an address that another user has is rejected", async () => {
+    const { update } = operator.users;
+    const user = await operator.users.create({ email: "before@example.com", name: "Before" });
+    const { id } = user;
+    expect(await update({ id, email: "After@EXAMPLE.com" })).toEqual({ ...user, email: "After@example.com" });
+    expect(await update({ id: id.toUpperCase(), name: null })).toMatchObject({
+      email: "After@example.com",
+      name: null,
+    });
+    expect(await update({ id, email: "AFTER@example.com" })).toMatchObject({ email: "AFTER@example.com" });
+    expect(await update({ id })).toEqual(await operator.users.get({ id }));
+    const { id: other } = await operator.users.create({ email: "other.host@example.com" });
+    expect((await catchServiceError(update({ id, email: "Other.Host@example.com" }))).errors).toEqual([
+      { field: "email", issue: `a user with this address already exists: ${other}` },
+    ]);
+    expect(await catchRejectedFields(update({ id, email: "x", name: "" }))).toEqual(["email", "name"]);
+    for (const unknown of UNKNOWN_IDS) {
+      expect(await catchErrorCode(update({ id: unknown, name: "x" }))).toBe("RESOURCE_NOT_FOUND");
+    }
+    const trail = await operator.audit.trail({ subjectId: id });
+    expect(trail.map(({ action, details }) => [action, details])).toEqual([
+      ["user.updated", { fields: ["email"] }],
+      ["user.updated", { fields: ["name"] }],
+      ["user.updated", { fields: ["email"] }],
+      ["user.created", {}],
+    ]);
+  });
+
+  test("of users who change to one address at the same time, one gets it, and the others are told who", async () => {
+    for (let round = 1; round <= 5; round++) {
+      const users = await Promise.all(Array.from({ length: 6 }, () => makeUser()));
+      const email = `wanted${round}@example.com`;
+      const outcomes = await Promise.allSettled(users.map(({ id }) => operator.users.update({ id, email })));
+      const { id } = await operator.users.find({ user: email });
+      const issue = `a user with this address already exists: ${id}`;
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", ...Array(5).fill("rejected")]);
+      for (const outcome of outcomes) {
+        if (outcome.status === "rejected")
+          expect(outcome.reason).toMatchObject({ errors: [{ field: "email", issue }] });
+      }
+    }
+  });
+
+  test("people.eraseUser revokes the keys, removes the memberships and what identifies the user, keeps the forms, and can be repeated", async () => {
+    const owner = await makeOwner();
+    const { userId, listingId } = owner;
+    const { form } = await owner.create(fixedStay(listingId));
+    const readOnly = await makeListing(services, (await makeUser()).id);
+    await setRole(readOnly.id, userId, "READER");
+    const { items: listings } = await operator.members.list({ userId });
+    const revoked = await operator.keys.issue({ userId, mode: "READ_WRITE" });
+    await operator.keys.revoke({ id: revoked.id });
+    const key = await operator.keys.issue({ userId, mode: "READ_WRITE", label: "Ada's phone" });
+    await operator.users.update({ id: userId, name: "Ada" });
+    expect(await operator.people.eraseUser({ id: userId.toUpperCase() })).toEqual({
+      id: userId,
+      revokedKeys: 1,
+      removedMemberships: listings.length,
+    });
+    expect(await operator.users.get({ id: userId })).toMatchObject({
+      email: `${userId}@erased.invalid`,
+      name: null,
+      externalId: null,
+    });
+    expect(await operator.members.list({ userId })).toEqual({ items: [], nextCursor: null });
+    const { items: keys } = await operator.keys.list({ userId });
+    expect(keys.find(({ id }) => id === key.id)).toMatchObject({ label: null, revokedAt: expect.any(String) });
+    expect(await catchErrorCode(owner.forms.get({ id: form.id }))).toBe("RESOURCE_NOT_FOUND");
+    expect(await operator.forms.getAny({ id: form.id })).toEqual(form);
+    expect(await operator.people.eraseUser({ id: userId })).toEqual({
+      id: userId,
+      revokedKeys: 0,
+      removedMemberships: 0,
+    });
+    const actions = async (subjectId: string) =>
+      (await operator.audit.trail({ subjectId })).map(({ action }) => action);
+    expect((await actions(userId)).slice(0, 2)).toEqual(["user.erased", "user.erased"]);
+    expect(await actions(key.id)).toEqual(["key.revoked", "key.issued"]);
+    expect(await actions(listingId)).toContain("member.removed");
+    for (const id of UNKNOWN_IDS) {
+      expect(await catchErrorCode(operator.people.eraseUser({ id }))).toBe("RESOURCE_NOT_FOUND");
+    }
   });
 });
 
@@ -107,7 +192,7 @@ describe("listings", () => {
   test("an update changes only the given fields, null unsets a field, existing forms do not change, and the audit names the fields", async () => {
     const owner = await makeOwner({ maxPeopleInListing: 4, district: "Mitte" });
     const form = await owner.addForm({ numberOfGuests: 4 });
-    const before = await asUser(owner.userId).listings.get({ id: owner.listingId });
+    const before = await operator.listings.getAny({ id: owner.listingId });
     const changed = await operator.listings.update({
       id: owner.listingId.toUpperCase(),
       title: "New title",

@@ -92,6 +92,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await user.forms.list({ listingId });
   await services.inFlightCreates.wait(new AbortController().signal);
   await operator.forms.getAny({ id: form.id });
+  await operator.forms.getByPublicId({ publicId: form.publicId ?? "" });
   for (const filter of [{}, { userId }, { listingId }, { userId, listingId }]) {
     await operator.forms.listAll(filter);
   }
@@ -102,6 +103,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await user.listings.get({ id: listingId });
   await user.listings.list({});
   await operator.listings.getAny({ id: listingId });
+  await operator.listings.find({ listing: listingId });
   for (const filter of [{}, { userId }]) await operator.listings.listAll(filter);
   const { email, id: memberId } = await operator.users.create({ email: "member@example.com" });
   const address = { address: "a", city: "c", country: "c", zipCode: "z", timezone: "UTC" };
@@ -110,7 +112,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.listings.deactivate({ id: listing.id });
 
   await operator.users.get({ id: memberId });
-  await operator.users.find({ email });
+  await operator.users.find({ user: email });
   await operator.users.list({});
   for (const role of ["READER", "WRITER", "READER"] as const) {
     await operator.members.set({ listingId, userId: memberId, role });
@@ -118,6 +120,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.members.list({ listingId });
   await operator.members.list({ userId });
   await operator.members.remove({ listingId, userId: memberId });
+  await operator.users.update({ id: memberId, email: "renamed@example.com" });
 
   const host = { type: "user", externalId: "u", email: "imported@example.com" } as const;
   const place = { type: "listing", externalId: "l", title: "t", ...address } as const;
@@ -132,18 +135,26 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.keys.rotate({ id: key.id });
   await operator.keys.list({ userId });
   await operator.keys.list({});
+  await operator.keys.find({ key: key.key });
   await operator.keys.revoke({ id: key.id });
+  await operator.people.eraseUser({ id: memberId });
 
   const { items: unsent } = await operator.notifications.list({ limit: 100 });
   await operator.notifications.list({ state: "waiting" });
   await operator.notifications.count();
   await operator.notifications.retry({ id: unsent.at(-1)?.id ?? "" });
   await catchErrorCode(operator.notifications.retry({ id: "999999999" }));
+  const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
+  await operator.notifications.list({ formId: invited.id });
+  await operator.notifications.send({ formId: invited.id });
+  await services.db.pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [invited.id]);
+  await operator.notifications.send({ formId: invited.id });
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
   const rotated = await rotateSecrets(services);
   const after = `${form.id.slice(0, 8)}-0000-0000-0000-000000000000`;
   await recordCalls(asOperator(rotated)).secrets.reencrypt({ after });
+  await operator.people.find({ email: "guest@example.com" });
   const { erasedAt, addressHash } = await operator.people.erase({ email: "guest@example.com" });
   await operator.people.erasures({ since: erasedAt });
   await operator.people.reapply({ records: [{ erasedAt, addressHash }] });
@@ -219,6 +230,8 @@ const ALLOWED = [
   "newest-forms: Seq Scan on forms",
   "newest-listings: Seq Scan on listings",
   "newest-users: Seq Scan on users",
+  // Prefixes have no index: keys are few compared to forms.
+  "find-key: Seq Scan on api_keys",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.

@@ -6,7 +6,7 @@ import { catchServiceError } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
 const { owner, operator, setRole, makeKey, makeUser, asUser, asKey, makeOwner } = await openTestCore();
-const listing = await operator.listings.getAny({ id: owner.listingId });
+const { externalId: _, ...listing } = await operator.listings.getAny({ id: owner.listingId });
 const form = await owner.addForm();
 
 const notFound = (resource: "form" | "listing") => ({

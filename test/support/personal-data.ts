@@ -136,7 +136,7 @@ export async function captureOutput(env: Record<string, string> = {}) {
     CREATE TRIGGER complain BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION complain()`);
   expect(await callInternal("/trpc/users.create", userOf(mistyped))).toBe(500);
   await sql("DROP FUNCTION complain CASCADE");
-  const find = `/trpc/users.find?input=${encodeURIComponent(JSON.stringify({ email: HOST }))}`;
+  const find = `/trpc/users.find?input=${encodeURIComponent(JSON.stringify({ user: HOST }))}`;
   expect(await callInternal(find)).toBe(200);
   const rejectedCalls = [
     await callInternal("/trpc/users.create", userOf(HOST)),

@@ -1,10 +1,9 @@
-import { createWriteStream } from "node:fs";
-import { rename } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import type { Caller } from "../../../server/caller.js";
-import { csvHeader, formatCsv } from "../../rows/csv.js";
+import { COLUMNS, formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { formatNdjson } from "../../rows/ndjson.js";
+import { writeWhole } from "../../rows/write-file.js";
 
 // Memberships first: while others write, users and listings that are read later include all that memberships refer to.
 const PARTS = [
@@ -22,14 +21,8 @@ export async function exportFile(
 ): Promise<ExportSummary> {
   const summary = { users: 0, listings: 0, memberships: 0 };
   const text = textOf(core, format, summary);
-  if (output === undefined) {
-    await pipeline(text, process.stdout, { end: false }).catch(ignoreClosedPipe);
-    return summary;
-  }
-  // Renamed when complete, so that an interrupted export is not taken for a complete one.
-  const partial = `${output}.partial`;
-  await pipeline(text, createWriteStream(partial, { mode: 0o600 }));
-  await rename(partial, output);
+  if (output === undefined) await pipeline(text, process.stdout, { end: false }).catch(ignoreClosedPipe);
+  else await writeWhole(output, (file) => pipeline(text, file.createWriteStream()));
   return summary;
 }
 
@@ -39,7 +32,7 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 }
 
 async function* textOf(core: Caller, format: Format, summary: ExportSummary): AsyncGenerator<string> {
-  if (format === "csv") yield csvHeader();
+  if (format === "csv") yield toRecord(COLUMNS);
   for (const { type, counted } of PARTS) {
     let after: string | undefined;
     do {

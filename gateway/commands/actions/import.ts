@@ -1,45 +1,61 @@
 import type { Caller } from "../../../server/caller.js";
 import { ServiceError } from "../../../server/errors.js";
 import { addCounts, noCounts } from "../../../server/onboarding/outcomes.js";
-import {
-  BATCH,
-  type Counts,
-  type FileCounts,
-  type LineError,
-  type Row,
-  row,
-} from "../../../server/onboarding/schema.js";
+import { BATCH, type Counts, type FileCounts, type Row, row } from "../../../server/onboarding/schema.js";
 import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { Progress } from "../../cli/progress.js";
-import type { Format } from "../../rows/format.js";
+import { type FileContent, type Format, formatOf } from "../../rows/format.js";
+import { formatRows } from "../../rows/format-rows.js";
 import { readRows } from "../../rows/read-file.js";
+import { writeWhole } from "../../rows/write-file.js";
 
 export interface ImportSummary extends FileCounts {
   dryRun: boolean;
+  /** The ids of the file's users and listings. Empty if it was a dry run. */
+  ids: RowId[];
+}
+
+type RowId = Record<"type" | "externalId" | "id", string>;
+
+interface ImportFileOptions {
+  format: Format;
+  dryRun: boolean;
+  /** File to write `ids` to. */
+  output: string | undefined;
 }
 
 /** Checks a whole file, then writes its rows in batches. */
 export async function importFile(
   core: Caller,
   path: string,
-  { format, dryRun }: { format: Format; dryRun: boolean },
+  { format, dryRun, output }: ImportFileOptions,
 ): Promise<ImportSummary> {
   const { lines, errors } = await readRows(path, format);
   const checked = await core.onboarding.check({ lines });
   const all = [...errors, ...checked.errors].sort((a, b) => a.line - b.line);
-  if (all.length > 0) throw failureOf(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
-  if (dryRun) return { dryRun, ...checked.counts };
+  if (all.length > 0) throw CommandFailure.ofLines(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
+  if (dryRun) return { dryRun, ...checked.counts, ids: [] };
+  if (output === undefined) return writeLines(core, lines);
+  return writeWhole(output, async (file) => {
+    const summary = await writeLines(core, lines);
+    await file.writeFile(formatRows(summary.ids, formatOf(output) ?? "csv", ["type", "externalId", "id"]));
+    return summary;
+  });
+}
+
+async function writeLines(core: Caller, lines: FileContent["lines"]): Promise<ImportSummary> {
   const rows = lines.map(({ line, value }) => ({ line, row: row.parse(value) }));
   const ofType = (type: Row["type"]) => rows.filter((located) => located.row.type === type);
   const progress = new Progress(rows.length);
-  const write = (located: LocatedRow[]) => writeInBatches(core, located, progress);
+  const ids: RowId[] = [];
+  const write = (located: LocatedRow[]) => writeInBatches(core, located, { progress, ids });
   // Memberships last: they need their users and listings.
   const users = await write(ofType("user"));
   const listings = await write(ofType("listing"));
   const memberships = await write(ofType("membership"));
   progress.end();
-  return { dryRun, users, listings, memberships };
+  return { dryRun: false, users, listings, memberships, ids };
 }
 
 interface LocatedRow {
@@ -47,11 +63,20 @@ interface LocatedRow {
   row: Row;
 }
 
-async function writeInBatches(core: Caller, rows: LocatedRow[], progress: Progress): Promise<Counts> {
+/** Adds the ids of the rows to `ids`. */
+async function writeInBatches(
+  core: Caller,
+  rows: LocatedRow[],
+  { progress, ids }: { progress: Progress; ids: RowId[] },
+): Promise<Counts> {
   let counts = noCounts();
   for (const batch of inGroups(rows, BATCH)) {
-    const written = core.onboarding.write({ rows: batch.map(({ row }) => row) });
-    counts = addCounts(counts, await written.catch((error) => explainWrite(error, batch, progress)));
+    const writing = core.onboarding.write({ rows: batch.map(({ row }) => row) });
+    const written = await writing.catch((error) => explainWrite(error, batch, progress));
+    counts = addCounts(counts, written);
+    for (const [index, { row }] of batch.entries())
+      if (row.type !== "membership")
+        ids.push({ type: row.type, externalId: row.externalId, id: written.ids[index] ?? "" });
     progress.add(batch.length);
   }
   return counts;
@@ -66,13 +91,8 @@ function explainWrite(error: unknown, batch: LocatedRow[], progress: Progress): 
       const [, index, name = field] = /^rows\.(\d+)\.(.+)$/.exec(field) ?? [];
       return { line: batch[Number(index)]?.line ?? 0, field: name, issue };
     });
-    throw failureOf(errors, written);
+    throw CommandFailure.ofLines(errors, written);
   }
   process.stderr.write(`${written}\n`);
   throw error;
-}
-
-function failureOf(errors: LineError[], summary: string): CommandFailure {
-  const lines = errors.map(({ line, field, issue }) => `line ${line}: ${field}: ${issue}`);
-  return new CommandFailure([...lines, summary].join("\n"), 1, { code: "VALIDATION_ERROR", errors });
 }

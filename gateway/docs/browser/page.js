@@ -23,8 +23,18 @@ for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(cod
 const pages = document.querySelector("#pages");
 pages.addEventListener("click", ({ target }) => target.closest("a") && pages.hidePopover());
 
-// Selecting a language applies to all samples of the page.
+// Selecting a language applies to all samples, also of later visits.
+const LANGUAGE = "guest-forms-language";
+
 document.addEventListener("change", ({ target }) => {
   if (target.type !== "radio") return;
-  for (const radio of document.querySelectorAll(`[type=radio][value="${target.value}"]`)) radio.checked = true;
+  selectLanguage(target.value);
+  localStorage.setItem(LANGUAGE, target.value);
 });
+
+function selectLanguage(language) {
+  for (const radio of document.querySelectorAll("[type=radio]")) radio.checked ||= radio.value === language;
+}
+
+// Last, because it throws where the browser allows no storage.
+selectLanguage(localStorage.getItem(LANGUAGE));

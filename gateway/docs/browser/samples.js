@@ -23,7 +23,22 @@ export function fillSamples({ form = EXAMPLE_IDS.form, listing = EXAMPLE_IDS.lis
   }
 }
 
+/** Replaces the variable in Python and PHP, whose call around it is in the texts beside it. */
+function fillAddress() {
+  for (const code of document.querySelectorAll(".sample pre code")) {
+    const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    for (let before; texts.nextNode(); before = texts.currentNode) {
+      if (texts.currentNode.data !== '"GUEST_FORMS_BASE_URL"') continue;
+      before.data = before.data.replace(/(os\.environ\[|getenv\()$/, "");
+      texts.currentNode.data = JSON.stringify(location.origin);
+      texts.nextNode();
+      texts.currentNode.data = texts.currentNode.data.slice(1);
+    }
+  }
+}
+
 function saveOriginals() {
+  fillAddress();
   for (const code of document.querySelectorAll("pre code")) {
     const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) originals.set(texts.currentNode, texts.currentNode.data);

@@ -1,0 +1,98 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { hashKey } from "../../server/keys/authenticator.js";
+import { asOperator } from "../support/factories.js";
+import { commandsWith, runInProcess } from "../support/run-in-process.js";
+import { makeRows, openImporter } from "./importer.js";
+
+const { env, folder, services, write, importRows } = await openImporter();
+const { json, failure } = commandsWith(env);
+const { keys } = asOperator(services);
+
+let files = 0;
+const newOutput = () => join(folder, `keys-${++files}.csv`);
+
+const issueAll = (file: string, output: string, ...args: string[]) =>
+  json("keys", "issue-all", file, "--mode", "read-write", "--output", output, ...args);
+
+const readKeys = (path: string) => {
+  const [header, ...lines] = readFileSync(path, "utf8").trimEnd().split("\r\n");
+  expect(header).toBe("externalId,email,keyId,key");
+  return lines.map((line) => {
+    const [externalId, email, keyId = "", key = ""] = line.split(",");
+    return { externalId, email, keyId, key };
+  });
+};
+
+test("each user of an import file gets a key, once: in a new file that only its owner can read, and nowhere else", async () => {
+  const { ana, ben, loft, owns } = makeRows();
+  const rows = [owns, loft, ana, ben, ben];
+  await importRows(owns, loft, ana, ben);
+  const [file, output] = [write("hosts.ndjson", rows), newOutput()];
+  const { stdout } = await runInProcess(
+    ["keys", "issue-all", file, "--mode", "read-write", "--label", "PMS", "--output", output],
+    env,
+  );
+  expect(stdout).toBe(`Keys written to ${output}: 2. Users who had one already: 0.\n`);
+  expect(statSync(output).mode & 0o777).toBe(0o600);
+  const issued = readKeys(output);
+  expect(issued.map(({ externalId, email }) => ({ externalId, email }))).toEqual(
+    [ana, ben].map(({ externalId, email }) => ({ externalId, email })),
+  );
+  for (const { keyId, key } of issued) {
+    const stored = await services.db.prisma.apiKey.findUniqueOrThrow({ where: { id: keyId } });
+    expect(stored).toMatchObject({ mode: "READ_WRITE", label: "PMS", expiresAt: null });
+    expect(Buffer.from(stored.hash)).toEqual(hashKey(key));
+  }
+
+  const again = newOutput();
+  expect(await issueAll(file, again, "--label", "PMS")).toEqual({ issued: 0, skipped: 2 });
+  expect(readKeys(again)).toEqual([]);
+  await keys.revoke({ id: issued[0]?.keyId ?? "" });
+  const third = newOutput();
+  expect(await issueAll(file, third, "--label", "PMS")).toEqual({ issued: 1, skipped: 1 });
+  expect(readKeys(third)).toMatchObject([{ externalId: ana.externalId }]);
+  expect(await issueAll(file, newOutput())).toEqual({ issued: 2, skipped: 0 });
+});
+
+test("the file that import --output writes names users too", async () => {
+  const { ana, loft } = makeRows();
+  const ids = join(folder, "ids.csv");
+  await json("import", write("hosts.ndjson", [ana, loft]), "--output", ids);
+  expect(await issueAll(ids, newOutput())).toEqual({ issued: 1, skipped: 0 });
+});
+
+test("if a row names no user, or the file cannot be written, no key is issued, and an existing file stays as it is", async () => {
+  const { ana, ben } = makeRows();
+  await importRows(ana);
+  const countKeys = () => services.db.prisma.apiKey.count();
+  const before = await countKeys();
+  const [file, output] = [write("hosts.ndjson", [ana, ben]), newOutput()];
+  const args = (path: string, to: string) => ["keys", "issue-all", path, "--mode", "read-only", "--output", to];
+  const { code, message } = await runInProcess(args(file, output), env);
+  const lines = [
+    "line 2: externalId: no user has this external id or id: import the file first",
+    "No keys were issued.",
+  ];
+  expect({ code, message }).toEqual({ code: 1, message: lines.join("\n") });
+  expect(existsSync(output)).toBe(false);
+
+  const known = write("known.ndjson", [ana]);
+  const existing = write("existing.csv", "precious");
+  expect(await failure(...args(known, existing))).toEqual([
+    1,
+    `Cannot write ${existing}: it exists already. Choose another --output.`,
+  ]);
+  expect(readFileSync(existing, "utf8")).toBe("precious");
+  expect(await failure(...args(known, join(folder, "none", "keys.csv")))).toEqual([
+    1,
+    `Cannot write ${join(folder, "none", "keys.csv")}: there is no such folder. Choose another --output.`,
+  ]);
+  const empty = write("empty.ndjson", []);
+  expect(await runInProcess(args(empty, newOutput()), env)).toMatchObject({
+    code: 1,
+    message: "line 1: type: the file has no row of type user\nNo keys were issued.",
+  });
+  expect(await countKeys()).toBe(before);
+});

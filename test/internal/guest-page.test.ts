@@ -1,0 +1,87 @@
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { makeListingOwner } from "../support/listing-owner.js";
+import { spawnNode } from "../support/processes.js";
+import { makeTempFolder } from "../support/run-tool.js";
+import { fixedStay } from "../support/stays.js";
+import { createInternalClient, startInternalGateway, TOKEN } from "./internal-gateway.js";
+
+const { url, gateway } = await startInternalGateway();
+const operator = createInternalClient(url);
+const owner = await makeListingOwner(await gateway.services());
+const listing = await owner.addListing({
+  title: "Loft & <Garden>",
+  timezone: "Pacific/Auckland",
+  maxVehicles: 2,
+  allowPets: true,
+});
+
+/** Starts the program of the guide in a folder that has only tRPC's client. Returns the address of its pages. */
+async function startPage(): Promise<string> {
+  const guide = await readFile(join(packageRoot(), "gateway/docs/guest-page.md"), "utf8");
+  const [, program = ""] = /```js\n([\s\S]*?)```/.exec(guide) ?? [];
+  const folder = await makeTempFolder("guest-page");
+  await mkdir(join(folder, "node_modules"));
+  await symlink(join(packageRoot(), "node_modules/@trpc"), join(folder, "node_modules/@trpc"));
+  await writeFile(join(folder, "guest-page.mjs"), program);
+  const env = { INTERNAL_URL: url, INTERNAL_TOKEN: TOKEN, PORT: "0" };
+  const [, address = ""] = await spawnNode(["guest-page.mjs"], { env, cwd: folder }).waitForLine(/^(http:.*)$/);
+  return address;
+}
+
+const address = await startPage();
+let guests = 2;
+const create = async (listingId = listing.id) =>
+  (await owner.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: ++guests }))).form;
+const read = async (response: Response | Promise<Response>) => {
+  const { status, headers } = await response;
+  return { status, headers, html: await (await response).text() };
+};
+/** Opens the link as a mail program may have changed it. */
+const open = (publicId: string | null) => read(fetch(`${address}${publicId}?utm_source=mail`));
+const submit = (publicId: string | null, answers: Record<string, string>) =>
+  read(fetch(address + publicId, { method: "POST", body: new URLSearchParams(answers) }));
+
+describe('the page of the guide "Build the guest\'s page"', () => {
+  test("shows the stay in the listing's time zone and asks what the listing's rules allow, without the form's id", async () => {
+    const form = await create();
+    const { status, headers, html } = await open(form.publicId);
+    expect(status).toBe(200);
+    expect(html).toContain("<h2>Loft &#38; &#60;Garden&#62;</h2>");
+    // 13:00 and 09:00 UTC. Auckland is 12 hours ahead in July.
+    expect(html).toMatch(/Check-in: Friday, July 2, 2055 at 1:00\sAM<br>Check-out: Thursday, July 8, 2055 at 9:00\sPM/);
+    expect(html).toContain(`Guests: ${form.numberOfGuests}`);
+    expect(html).toContain('name="numberOfVehicles" value="" min="0" max="2"');
+    expect(html).toContain('name="numberOfPets"');
+    expect(html + JSON.stringify([...headers])).not.toMatch(new RegExp(`${form.id}|${TOKEN}|guest@`));
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    const bare = await open((await create((await owner.addListing({ maxVehicles: 0, allowPets: false })).id)).publicId);
+    expect(bare.html).not.toContain("<input");
+  });
+
+  test("completes the form with the guest's answers, once", async () => {
+    const form = await create();
+    const done = await submit(form.publicId, { numberOfVehicles: "1", numberOfPets: "" });
+    expect(done.html).toContain("<h1>Thank you</h1>");
+    const completed = { ...form, status: "COMPLETED", numberOfVehicles: 1, numberOfPets: null };
+    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(completed);
+    await submit(form.publicId, { numberOfVehicles: "2", numberOfPets: "2" });
+    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(completed);
+  });
+
+  test("shows why an answer is rejected, and changes nothing, nor another form", async () => {
+    const [form, other] = [await create(), await create()];
+    const { status, html } = await submit(form.publicId, { numberOfVehicles: "3", id: other.id });
+    expect(status).toBe(400);
+    expect(html).toContain("numberOfVehicles must be at most 2 on this listing");
+    for (const unchanged of [form, other])
+      expect(await operator.forms.getAny.query({ id: unchanged.id })).toEqual(unchanged);
+  });
+
+  test("is 404 for a link that is unknown or malformed", async () => {
+    const { id } = await create();
+    for (const unknown of ["x".repeat(21), id, "", "..%2f"]) expect((await open(unknown)).status).toBe(404);
+  });
+});
