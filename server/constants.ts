@@ -15,6 +15,7 @@ export const ROLES = ["OWNER", "WRITER", "READER"] as const;
  */
 export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
 export type State = (typeof STATES)[number];
+export const ALL_STATES = [...STATES, "sent"] as const;
 
 /** Ids in the examples of the documents. */
 export const EXAMPLE_FORM_ID = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";

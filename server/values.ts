@@ -59,6 +59,14 @@ export const instant = z
   })
   .meta({ format: "date-time", maxLength: 35 });
 
+/** A calendar day. */
+export const day = z
+  .string({ error: expected("a date, such as 2027-07-01") })
+  .refine(
+    (text) => parseInstant(`${text}T00:00:00Z`) !== undefined,
+    "must be a date from 1970 to 9999, such as 2027-07-01",
+  );
+
 /** An instant in an output: always `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const instantOut = z.string().meta({ format: "date-time", maxLength: 24 });
 
@@ -122,6 +130,9 @@ export const externalId = text(200);
 
 /** A user or listing by external id or id; a user also by email address. */
 export const reference = text(254);
+
+/** What an operator's list is searched for. */
+export const search = text(254).optional();
 
 // A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers accept in practice.
 const EMAIL =

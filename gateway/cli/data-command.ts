@@ -85,6 +85,10 @@ export const addListCommand = <Given, Item, Page extends { items: Item[]; nextCu
     },
   });
 
+/** An option of lists that can be searched. */
+export const searchOption = (fields: string) =>
+  new Option("--search <text>", `only those whose ${fields} contains this text, ignoring case`);
+
 /** How options name a user. */
 export const USER_REFERENCE = "id, external id or email address";
 

@@ -8,6 +8,13 @@ import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "../cli/va
 
 export const NO_FORM = "There is no form with this id, public id or link.";
 
+interface ListOptions {
+  listing?: string;
+  user?: string;
+  status?: string;
+  checkIn?: string;
+}
+
 interface PartyOptions {
   form: string;
   vehicles?: NumberOrNone;
@@ -24,14 +31,24 @@ export function addForms(program: Command): void {
     options: [
       new Option("--listing <listing>", "only forms on this listing; an id or external id"),
       new Option("--user <user>", `only forms in scope of this user's keys; an ${USER_REFERENCE} (default: all)`),
+      new Option("--status <status>", "only forms in this status").choices(KNOWN_STATUSES),
+      new Option(
+        "--check-in <day>",
+        "only forms with check-in on this day in the listing's time zone, such as 2027-07-01",
+      ),
     ],
-    call: async (core, { listing, user, ...page }: { listing?: string; user?: string }, find) =>
+    help: `
+Example:
+  guest-forms forms list --listing loft-1 --check-in 2027-07-01`,
+    call: async (core, { listing, user, checkIn, ...page }: ListOptions, find) =>
       core.forms.listAll({
         ...page,
+        checkInDay: checkIn,
         listingId: await find.findListing("--listing", listing),
         userId: await find.findUser("--user", user),
       }),
     table: (items) => formatForms(items, "There are no forms."),
+    optionNames: { checkInDay: "--check-in" },
   });
   addDataCommand(forms, "show <form>", {
     description: "show a form and the emails about it, without the guest's email address",

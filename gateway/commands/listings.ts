@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Caller } from "../../server/caller.js";
-import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli/data-command.js";
+import { addDataCommand, addListCommand, required, searchOption, USER_REFERENCE } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 import { type NumberOrNone, noneToNull, parseWholeNumber, parseWholeNumberOrNone } from "../cli/values.js";
 
@@ -75,8 +75,9 @@ Example:
     description: "list listings, newest first",
     options: [
       new Option("--user <user>", `only listings in scope of this user's keys; an ${USER_REFERENCE} (default: all)`),
+      searchOption("title, city or external id"),
     ],
-    call: async (core, { user, ...page }: { user?: string }, { findUser }) =>
+    call: async (core, { user, ...page }: { user?: string; search?: string }, { findUser }) =>
       core.listings.listAll({ ...page, userId: await findUser("--user", user) }),
     table: (items) =>
       formatTable(

@@ -1,27 +1,38 @@
 import { type Command, Option } from "commander";
-import { STATES, type State } from "../../server/constants.js";
+import { ALL_STATES } from "../../server/constants.js";
 import { addDataCommand, addListCommand } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 import { FORM_HELP, NO_FORM } from "./forms.js";
 
 export function addNotifications(program: Command): void {
   const notifications = addListCommand(program, "notifications", {
-    description: "list unsent notifications, oldest first: waiting, failed and expired ones",
+    description: "list unsent notifications, oldest first: waiting, failed and expired ones; or sent ones",
     options: [
-      new Option("--state <state>", "only notifications in this state (default: all)").choices(STATES),
+      new Option(
+        "--state <state>",
+        "only notifications in this state; sent ones newest first (default: unsent)",
+      ).choices(ALL_STATES),
       new Option("--form <form>", "only notifications of this form, including sent ones"),
     ],
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "run at"), failed (given up because
 the mail server permanently rejected the address or message, four days have passed, or its worker crashed five times in
-a row), expired (not sent, because the stay was over or the form past SENT), with --form also sent.
+a row), expired (not sent, because the stay was over or the form past SENT), sent.
 ${FORM_HELP}`,
-    call: async (core, { form, ...given }: { state?: State; form?: string }, { findForm }) =>
+    call: async (core, { form, ...given }: { state?: (typeof ALL_STATES)[number]; form?: string }, { findForm }) =>
       core.notifications.list({ ...given, formId: form && (await findForm(form)) }),
     table: (items, { state, form }) =>
       formatTable(
         items,
-        ["id", "formId", "state", "attempts", "runAt", ...(form ? (["sentAt"] as const) : []), "lastError"],
+        [
+          "id",
+          "formId",
+          "state",
+          "attempts",
+          "runAt",
+          ...(form || state === "sent" ? (["sentAt"] as const) : []),
+          "lastError",
+        ],
         `There are no ${state || form ? "" : "unsent "}notifications${state ? ` in state ${state}` : ""}${form ? " of this form" : ""}.`,
       ),
     notFound: NO_FORM,

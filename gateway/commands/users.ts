@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli/data-command.js";
+import { addDataCommand, addListCommand, required, searchOption, USER_REFERENCE } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 
 const NO_USER = "There is no user with this id, external id or email address.";
@@ -51,7 +51,8 @@ Example:
   });
   addListCommand(users, "list", {
     description: "list users, newest first",
-    call: (core, page) => core.users.list(page),
+    options: [searchOption("address, name or external id")],
+    call: (core, page: { search?: string }) => core.users.list(page),
     table: (items) => formatTable(items, ["id", "externalId", "email", "name", "createdAt"], "There are no users."),
   });
   addDataCommand(users, "show <user>", {

@@ -82,35 +82,41 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
 
 // Forms as the operator reads them, not limited by scope.
 
-type Filter = Pick<z.output<typeof listAllInput>, "listingId" | "userId">;
+type Filters = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
 
 const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
+
+// A day in any time zone is between noon of the day before and noon of the day after, in UTC.
+const MATCHES = `coalesce(f.status = $4::text, true) AND ($5::date IS NULL
+    OR f.check_in_date BETWEEN $5::date - 1 AND $5::date + 2
+      AND (f.check_in_date AT TIME ZONE (SELECT l.timezone FROM listings l WHERE l.id = f.listing_id))::date = $5::date)`;
 
 const newestForms = (condition: string) => `
   SELECT ${FORM_COLUMNS}
   FROM forms f
-  WHERE ${condition} (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+  WHERE ${condition} (f.created_at, f.id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
   ORDER BY f.created_at DESC, f.id DESC
   LIMIT $3::int`;
 
 const NEWEST = newestForms("");
-const NEWEST_ON_LISTING = newestForms("f.listing_id = $4::uuid AND");
-const NEWEST_ON_LISTING_OF_USER = newestForms(`f.listing_id = $4::uuid
-    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$5")} AND m.listing_id = $4::uuid) AND`);
+const NEWEST_ON_LISTING = newestForms("f.listing_id = $6::uuid AND");
+const NEWEST_ON_LISTING_OF_USER = newestForms(`f.listing_id = $6::uuid
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$7")} AND m.listing_id = $6::uuid) AND`);
 const NEWEST_OF_USER = `
   SELECT ${FORM_COLUMNS}
   FROM scoped_forms s
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-  WHERE s.user_id = $4::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid)
+  WHERE s.user_id = $6::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
   ORDER BY s.created_at DESC, s.form_id DESC
   LIMIT $3::int`;
 
-function selectNewestForms(sql: Sql, page: KeysetValues, { listingId, userId }: Filter): Promise<FormRow[]> {
-  if (listingId === undefined && userId === undefined) return sql.query("newest-forms", NEWEST, page);
-  if (listingId === undefined) return sql.query("newest-forms-of-user", NEWEST_OF_USER, [...page, userId]);
-  if (userId === undefined) return sql.query("newest-forms-on-listing", NEWEST_ON_LISTING, [...page, listingId]);
-  const values = [...page, listingId, userId];
-  return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, values);
+function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters): Promise<FormRow[]> {
+  const { listingId, userId, status, checkInDay } = filters;
+  const values = [...page, status ?? null, checkInDay ?? null];
+  if (listingId === undefined && userId === undefined) return sql.query("newest-forms", NEWEST, values);
+  if (listingId === undefined) return sql.query("newest-forms-of-user", NEWEST_OF_USER, [...values, userId]);
+  if (userId === undefined) return sql.query("newest-forms-on-listing", NEWEST_ON_LISTING, [...values, listingId]);
+  return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, [...values, listingId, userId]);
 }
 
 export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<FormV1> {
@@ -143,13 +149,13 @@ export async function getFormByPublicId({ ctx, input }: Call<typeof getByPublicI
 
 export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise<Page<FormV1>> {
   const { db } = ctx.services;
-  const { listingId, userId } = input;
+  const { limit: _limit, cursor: _cursor, ...filters } = input;
   return readPage(ctx, input, {
-    identity: { list: "all forms", listingId, userId },
+    identity: { list: "all forms", filters },
     order: "newest first",
-    // No index sorts all forms, because it would slow down creates. Without a filter, a page reads all forms and may hit
-    // the statement timeout.
-    read: (page) => selectNewestForms(db, page, input),
+    // No index sorts all forms, because it would slow down creates. Without a listing or a user, a page reads all forms and
+    // may hit the statement timeout.
+    read: (page) => selectNewestForms(db, page, filters),
     project: projectForm,
   });
 }

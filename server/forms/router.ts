@@ -125,7 +125,8 @@ export const formsRouter = router({
   getByPublicId: operatorProcedure.input(schema.getByPublicIdInput).output(schema.guestForm).query(getFormByPublicId),
 
   /**
-   * All forms, or those on one listing, in one user's scope, or both; newest first. Operator.
+   * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the
+   * listing's time zone. Without a listing or a user it reads all forms. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),

@@ -6,6 +6,7 @@ import { listing } from "../listings/schema.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import {
   count,
+  day,
   emailAddress,
   inFieldOrder,
   instant,
@@ -17,7 +18,7 @@ import {
   uuid,
   uuidOut,
 } from "../values.js";
-import { FORM_STATUSES, STATUS_RULE } from "./status.js";
+import { FORM_STATUSES, KNOWN_STATUSES, STATUS_RULE } from "./status.js";
 
 /** The public projection of a form. */
 export const formV1 = z
@@ -181,6 +182,9 @@ export const listAllInput = z.strictObject({
   cursor,
   listingId: uuid.optional(),
   userId: uuid.optional(),
+  status: z.enum(KNOWN_STATUSES, { error: expected(`one of ${KNOWN_STATUSES.join(", ")}`) }).optional(),
+  /** Only forms whose check-in is on this day in the time zone of their listing. */
+  checkInDay: day.optional(),
 });
 
 /** 1 to 255 printable ASCII characters. */

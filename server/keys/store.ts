@@ -52,7 +52,7 @@ export function listKeys({ ctx, input }: Call<typeof schema.listInput>): Promise
   const { db } = ctx.services;
   const { userId } = input;
   return readPage(ctx, input, {
-    identity: { list: "keys", userId },
+    identity: { list: "keys", filters: { userId } },
     order: "oldest first",
     read: (page) =>
       userId === undefined

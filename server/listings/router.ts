@@ -60,7 +60,10 @@ export const listingsRouter = router({
   /** A listing by external id or id. Operator. Errors: RESOURCE_NOT_FOUND. */
   find: operatorProcedure.input(schema.findInput).output(schema.operatorListing).query(findListing),
 
-  /** All listings, or those in one user's scope, newest first. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
+  /**
+   * All listings, or those in one user's scope, newest first; with `search`, those whose title, city or external id contains it,
+   * ignoring case. Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
+   */
   listAll: operatorProcedure.input(schema.listAllInput).output(schema.operatorListingPage).query(listAllListings),
 
   /** Creates a listing and its owner's membership. Operator. Errors: VALIDATION_ERROR. */

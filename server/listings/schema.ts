@@ -2,7 +2,19 @@ import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
-import { count, instantOut, int32Out, line, reference, resourceId, slug, text, uuid, uuidOut } from "../values.js";
+import {
+  count,
+  instantOut,
+  int32Out,
+  line,
+  reference,
+  resourceId,
+  search,
+  slug,
+  text,
+  uuid,
+  uuidOut,
+} from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z
@@ -75,7 +87,7 @@ export const getInput = z.strictObject({
 
 export const listInput = z.strictObject({ limit, cursor });
 
-export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optional() });
+export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optional(), search });
 
 function isTimezone(name: string): boolean {
   try {

@@ -4,7 +4,7 @@ import { membershipInScope } from "../access/scope.js";
 import { audit } from "../audit.js";
 import { notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
+import { containsSql, selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { assertUserExists } from "../users/store.js";
 import { omitUndefined, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
@@ -72,30 +72,34 @@ export async function findListing({ ctx, input }: Call<typeof schema.findInput>)
   return row;
 }
 
+const MATCHES = containsSql("$4", ["l.title", "l.city", "l.external_id"]);
+
 const NEWEST = `
   SELECT ${OPERATOR_COLUMNS}
   FROM listings l
-  WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid)
+  WHERE (l.created_at, l.id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
   ORDER BY l.created_at DESC, l.id DESC
   LIMIT $3::int`;
 
 const NEWEST_OF_USER = `
   SELECT ${OPERATOR_COLUMNS}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
-  WHERE ${membershipInScope("$4")} AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid)
+  WHERE ${membershipInScope("$5")} AND (m.listing_created_at, m.listing_id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
   ORDER BY m.listing_created_at DESC, m.listing_id DESC
   LIMIT $3::int`;
 
 export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>): Promise<Page<OperatorListing>> {
   const { db } = ctx.services;
-  const { userId } = input;
+  const { userId, search } = input;
   return readPage(ctx, input, {
-    identity: { list: "all listings", userId },
+    identity: { list: "all listings", filters: { userId, search } },
     order: "newest first",
-    read: (page) =>
-      userId === undefined
-        ? db.query<OperatorListing>("newest-listings", NEWEST, page)
-        : db.query<OperatorListing>("newest-listings-of-user", NEWEST_OF_USER, [...page, userId]),
+    read(page) {
+      const values = [...page, search ?? null];
+      return userId === undefined
+        ? db.query<OperatorListing>("newest-listings", NEWEST, values)
+        : db.query<OperatorListing>("newest-listings-of-user", NEWEST_OF_USER, [...values, userId]);
+    },
     project: (row) => row,
   });
 }

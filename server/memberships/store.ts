@@ -92,7 +92,7 @@ export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>
   const { db } = ctx.services;
   const { listingId, userId } = input;
   return readPage(ctx, input, {
-    identity: { list: "members", listingId, userId },
+    identity: { list: "members", filters: { listingId, userId } },
     order: "oldest first",
     read: (page) =>
       listingId === undefined

@@ -5,7 +5,8 @@ import { listNotifications, retryNotification, sendNotification } from "./store.
 
 export const notificationsRouter = router({
   /**
-   * Unsent notifications, or those in one state, oldest first. With `formId`, those of this form, including sent ones.
+   * Unsent notifications, or those in one state, oldest first; sent ones newest first. With `formId`, all of this form, oldest
+   * first.
    * Operator. Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   list: operatorProcedure.input(schema.listInput).output(schema.notificationPage).query(listNotifications),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { STATES } from "../constants.js";
+import { ALL_STATES, STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
 import { instantOut, resourceId } from "../values.js";
@@ -7,7 +7,7 @@ import { instantOut, resourceId } from "../values.js";
 export const notification = z.object({
   id: z.string(),
   formId: z.string(),
-  state: z.enum([...STATES, "sent"]),
+  state: z.enum(ALL_STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
   /** When the next or current attempt is or was due; null once sent, given up or expired. */
@@ -20,7 +20,7 @@ export type Notification = z.infer<typeof notification>;
 export const listInput = z.strictObject({
   limit,
   cursor,
-  state: z.enum(STATES, { error: expected(`one of ${STATES.join(", ")}`) }).optional(),
+  state: z.enum(ALL_STATES, { error: expected(`one of ${ALL_STATES.join(", ")}`) }).optional(),
   formId: resourceId.optional(),
 });
 

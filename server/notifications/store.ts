@@ -1,8 +1,9 @@
+import type { z } from "zod";
 import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
-import { queryIn, type Transaction } from "../database/db.js";
+import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
-import { type Page, readPage } from "../resources/paging.js";
+import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { toSqlRow } from "../resources/resource.js";
 import { FORM_CREATED, NEEDS_NO_INVITATION } from "./expiry.js";
 import { enqueueFormCreated } from "./queue.js";
@@ -25,6 +26,17 @@ const oldest = (condition: string) => `
 
 const OLDEST = oldest(IS_UNSENT);
 const OLDEST_IN_STATE = oldest(`${IS_UNSENT} AND n.state::text = $4`);
+// As in notifications_ended_idx.
+const ENDED_AT = "greatest(n.created_at, n.heartbeat_at, n.sent_at)";
+
+const NEWEST_SENT = `
+  SELECT n.id::text AS "notificationId", ${ENDED_AT} AS "createdAt", ${COLUMNS}
+  FROM notifications n
+  WHERE n.state NOT IN ('waiting', 'running', 'retrying') AND n.state = 'sent'
+    AND (${ENDED_AT}, n.id) < ($1::timestamptz, $2::bigint)
+  ORDER BY ${ENDED_AT} DESC, n.id DESC
+  LIMIT $3::int`;
+
 const OLDEST_OF_FORM = oldest("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
 
 // Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
@@ -37,19 +49,22 @@ export function listNotifications({ ctx, input }: Call<typeof schema.listInput>)
   const { db } = ctx.services;
   const { state, formId } = input;
   return readPage(ctx, input, {
-    identity: { list: "notifications", formId, state },
-    order: "oldest first",
+    identity: { list: "notifications", filters: { formId, state } },
+    order: state === "sent" && formId === undefined ? "newest first" : "oldest first",
     async read([createdAt, id, take]) {
-      const page = [createdAt, fromCursorId(id), take];
-      const rows = await (formId !== undefined
-        ? db.query<Row>("list-notifications-of-form", OLDEST_OF_FORM, [...page, formId, state ?? null])
-        : state !== undefined
-          ? db.query<Row>("list-notifications-in-state", OLDEST_IN_STATE, [...page, state])
-          : db.query<Row>("list-notifications", OLDEST, page));
+      const rows = await readRows(db, [createdAt, fromCursorId(id), take], input);
       return rows.map((row) => ({ ...row, id: toCursorId(row.notificationId) }));
     },
     project: ({ notificationId, createdAt: _createdAt, ...row }) => ({ ...row, id: notificationId }),
   });
+}
+
+function readRows(sql: Sql, page: KeysetValues, { state, formId }: z.output<typeof schema.listInput>): Promise<Row[]> {
+  if (formId !== undefined)
+    return sql.query("list-notifications-of-form", OLDEST_OF_FORM, [...page, formId, state ?? null]);
+  if (state === undefined) return sql.query("list-notifications", OLDEST, page);
+  if (state === "sent") return sql.query("list-sent-notifications", NEWEST_SENT, page);
+  return sql.query("list-notifications-in-state", OLDEST_IN_STATE, [...page, state]);
 }
 
 /** Ids are positive 64-bit integers. */

@@ -58,10 +58,8 @@ export interface Position {
 export interface ListIdentity {
   list: "forms" | "listings" | "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
   listingId?: string | undefined;
-  /** Filters of the operator's lists. */
-  userId?: string | undefined;
-  formId?: string | undefined;
-  state?: string | undefined;
+  /** Filters of an operator's list. */
+  filters?: Record<string, string | undefined>;
 }
 
 const VERSION = 1;
@@ -69,8 +67,8 @@ const MAC_BYTES = 16;
 const BODY_BYTES = 1 + 8 + 16;
 
 function mac(key: KeyObject, identity: ListIdentity, body: Buffer): Buffer {
-  const filter = identity.userId ?? (identity.formId && `${identity.formId}:${identity.state}`) ?? identity.state;
-  const boundTo = `${identity.list}:${identity.listingId ?? ""}:${filter === undefined ? "" : `${filter}:`}`;
+  const filters = identity.filters ? JSON.stringify(identity.filters) : "";
+  const boundTo = `${identity.list}:${identity.listingId ?? ""}:${filters}`;
   return createHmac("sha256", key).update(boundTo).update(body).digest().subarray(0, MAC_BYTES);
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { emailAddress, instantOut, reference, resourceId, text } from "../values.js";
+import { emailAddress, instantOut, reference, resourceId, search, text } from "../values.js";
 
 export const createUserInput = z.strictObject({ email: emailAddress, name: text(200).nullish() });
 
@@ -17,7 +17,7 @@ export const user = z.object({
 
 export type User = z.infer<typeof user>;
 
-export const listUsersInput = z.strictObject({ limit, cursor });
+export const listUsersInput = z.strictObject({ limit, cursor, search });
 
 export const userPage = z.object({ items: z.array(user), nextCursor });
 

@@ -3,7 +3,7 @@ import { audit } from "../audit.js";
 import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound, ServiceError } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
+import { containsSql, selectList, selectOf, toSqlRow } from "../resources/resource.js";
 import { canonicalEmail, omitUndefined, resourceId, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
 import { type User, user } from "./schema.js";
@@ -48,14 +48,15 @@ const NEWEST = `
   SELECT ${selectList(user, "u")}
   FROM users u
   WHERE (u.created_at, u.id) < ($1::timestamptz, $2::uuid)
+    AND ${containsSql("$4", ["u.email", "u.name", "u.external_id"])}
   ORDER BY u.created_at DESC, u.id DESC
   LIMIT $3::int`;
 
 export const listUsers = ({ ctx, input }: Call<typeof schema.listUsersInput>): Promise<Page<User>> =>
   readPage(ctx, input, {
-    identity: { list: "users" },
+    identity: { list: "users", filters: { search: input.search } },
     order: "newest first",
-    read: (page) => ctx.services.db.query<User>("newest-users", NEWEST, page),
+    read: (page) => ctx.services.db.query<User>("newest-users", NEWEST, [...page, input.search ?? null]),
     project: (row) => row,
   });
 

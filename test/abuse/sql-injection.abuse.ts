@@ -126,6 +126,8 @@ describeWithBinary("sqlmap", "SQL injection", () => {
     const began = performance.now();
     const findings = await runConcurrently(all.map((target) => () => runSqlmap(target)));
     const seconds = Math.round((performance.now() - began) / 1000);
+    // Writes the last lines of the log.
+    await gateway.process.stop();
     const requests = countLogLines(gateway, '"msg":"request"');
     console.info(`sqlmap: ${all.flatMap(({ values }) => values).length} values, ${requests} requests, ${seconds} s`);
     for (const [index, { vulnerable, safe, output }] of findings.entries()) {

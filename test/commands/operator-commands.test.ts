@@ -35,6 +35,8 @@ describe("commands that read", () => {
     [`users find ${ana.id.toUpperCase()}`, ana],
     ["listings list", page(hut, loft)],
     [`listings list --user ${ana.email}`, page(loft)],
+    ["listings list --search LOF", page(loft)],
+    ["users list --search ana", page(ana)],
     [`listings show ${hut.id}`, hut],
     [`members list --listing ${loft.id}`, page(owns)],
     [`members list --user ${ana.email}`, page(owns)],
@@ -42,6 +44,10 @@ describe("commands that read", () => {
     [`forms list --listing ${hut.id}`, page(third)],
     [`forms list --user ${ana.email}`, page(second, first)],
     [`forms list --user ${ana.email} --listing ${hut.id}`, page()],
+    [`forms list --status SENT --listing ${hut.id} --check-in ${third.checkInDate?.slice(0, 10)}`, page(third)],
+    ["forms list --check-in 2020-01-01", page()],
+    ["forms list --status ACCEPTED", page()],
+    ["notifications --state sent", page()],
     [`forms show ${third.id}`, shown],
     [`forms show /${third.publicId}`, shown],
     ...[
@@ -68,6 +74,8 @@ describe("commands that read", () => {
     expect(await text("forms", "list", "--user", ana.id, "--listing", hut.id)).toBe("There are no forms.\n");
     const none = "There are no notifications in state expired.\n";
     expect(await text("notifications", "--state", "expired")).toBe(none);
+    const noneSent = "There are no notifications in state sent.\n";
+    expect(await text("notifications", "--state", "sent")).toBe(noneSent);
     const noneOfForm = "There are no notifications in state failed of this form.\n";
     expect(await text("notifications", "--state", "failed", "--form", third.id)).toBe(noneOfForm);
   });
@@ -141,6 +149,8 @@ test.each<[string, number, string | RegExp]>([
   [`forms set-status ${UNKNOWN_ID} ACCEPTED`, 1, NO_FORM],
   [`forms set-party https://app.example.com/register/nothing --pets 1`, 1, NO_FORM],
   ["notifications --state lost", 2, /state/],
+  ["forms list --status SEND", 2, /--status.*Allowed choices are SENT, /],
+  ["forms list --check-in 2027-02-31", 2, "--check-in: must be a date from 1970 to 9999, such as 2027-07-01"],
   [`notifications --form ${UNKNOWN_ID}-`, 1, NO_FORM],
   [`notifications send ${UNKNOWN_ID}`, 1, NO_FORM],
   [

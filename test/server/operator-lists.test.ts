@@ -35,6 +35,15 @@ const keys = [await makeKey(services, ana.id), await makeKey(services, ben.id), 
 await operator.keys.revoke({ id: keys[0]?.id ?? "" });
 
 const userId = ana.id;
+
+/** Filters of `forms.listAll`. */
+interface Filters {
+  listingId?: string;
+  userId?: string;
+  status?: string;
+  checkInDay?: string;
+}
+
 const UNKNOWN = randomUUID();
 const formsOn = (...listings: { id: string }[]) =>
   forms.filter(({ listingId }) => listings.some(({ id }) => id === listingId)).toReversed();
@@ -66,7 +75,7 @@ async function expectItems<Filter extends object, Item>(
 
 describe("in pages of every size", () => {
   test("forms.listAll returns all forms, newest first, or those of a listing, of a user's scope or of both", () =>
-    expectItems<{ listingId?: string; userId?: string }, FormV1>(operator.forms.listAll, [
+    expectItems<Filters, FormV1>(operator.forms.listAll, [
       [{}, formsOn(one, two, three)],
       [{ listingId: one.id }, formsOn(one)],
       [{ userId: userId.toUpperCase() }, formsOn(one, two)],
@@ -77,6 +86,45 @@ describe("in pages of every size", () => {
       [{ listingId: UNKNOWN }, []],
     ]));
 
+  test("forms.listAll returns the forms in a status, with check-in on a day in their listing's time zone, or both", async () => {
+    const [first, second, third] = forms as [FormV1, FormV1, FormV1];
+    const set = (id: string, status: string, checkIn: string) =>
+      services.db.pool.query("UPDATE forms SET status = $2, check_in_date = $3 WHERE id = $1", [id, status, checkIn]);
+    const setTimezone = (id: string, timezone: string) => operator.listings.update({ id, timezone });
+    await setTimezone(one.id, "Pacific/Kiritimati");
+    await setTimezone(two.id, "Pacific/Niue");
+    // 2 July on the first listing, 1 July on the others.
+    await set(first.id, "COMPLETED", "2027-07-01T10:30:00Z");
+    await set(second.id, "ACCEPTED", "2027-07-02T10:30:00Z");
+    await set(third.id, "ACCEPTED", "2027-07-01T00:00:00Z");
+    await expectItems<Filters, unknown>(
+      async (input) => {
+        const { items, nextCursor } = await operator.forms.listAll(input);
+        return { items: items.map(({ id }) => id), nextCursor };
+      },
+      [
+        [{ status: "ACCEPTED" }, [third.id, second.id]],
+        [{ status: "ACCEPTED", userId }, [second.id]],
+        [{ status: "REJECTED" }, []],
+        [{ checkInDay: "2027-07-01" }, [third.id, second.id]],
+        [{ checkInDay: "2027-07-02" }, [first.id]],
+        [{ checkInDay: "2027-07-01", listingId: three.id }, [third.id]],
+        [{ checkInDay: "2027-07-01", userId, listingId: two.id }, [second.id]],
+        [{ checkInDay: "2027-07-02", status: "ACCEPTED" }, []],
+        [{ checkInDay: "9999-12-31" }, []],
+      ],
+    );
+    for (const [id, timezone] of [
+      [one.id, one.timezone],
+      [two.id, two.timezone],
+    ] as const)
+      await setTimezone(id, timezone);
+    for (const wrong of [{ status: "UNKNOWN" }, { status: "sent" }])
+      expect(await catchRejectedFields(operator.forms.listAll(wrong))).toEqual(["status"]);
+    for (const checkInDay of ["2027-02-31", "2027-7-1", "0000-01-01", "2027-07-01T00:00:00Z", ""])
+      expect(await catchRejectedFields(operator.forms.listAll({ checkInDay }))).toEqual(["checkInDay"]);
+  });
+
   test("listings.listAll returns all listings or those in a user's scope, and users.list all users, newest first", async () => {
     await expectItems<{ userId?: string }, unknown>(operator.listings.listAll, [
       [{}, [three, two, one]],
@@ -84,6 +132,31 @@ describe("in pages of every size", () => {
       [{ userId: UNKNOWN }, []],
     ]);
     await expectItems(operator.users.list, [[{}, [ben, ana]]]);
+  });
+
+  test("listings.listAll and users.list find a part of a name, ignoring case, and no pattern", async () => {
+    const own = { externalId: "PMS-42", city: "Zürich" };
+    await services.db.prisma.listing.update({ where: { id: two.id }, data: own });
+    await services.db.prisma.user.update({ where: { id: ben.id }, data: { externalId: "host_7" } });
+    const found = { ...two, ...own };
+    await expectItems<{ userId?: string; search?: string }, unknown>(operator.listings.listAll, [
+      [{ search: "TWO" }, [found]],
+      [{ search: "o" }, [found, one]],
+      [{ search: "ZÜR" }, [found]],
+      [{ search: "pms-4" }, [found]],
+      [{ search: "thr", userId }, []],
+      [{ search: "one", userId }, [one]],
+      [{ search: "%" }, []],
+      [{ search: "wo\\nZ" }, []],
+    ]);
+    await expectItems<{ search?: string }, unknown>(operator.users.list, [
+      [{ search: "BEN@" }, [{ ...ben, externalId: "host_7" }]],
+      [{ search: "an" }, [ana]],
+      [{ search: "ost_" }, [{ ...ben, externalId: "host_7" }]],
+      [{ search: "_" }, [{ ...ben, externalId: "host_7" }]],
+    ]);
+    await services.db.prisma.listing.update({ where: { id: two.id }, data: { externalId: null, city: two.city } });
+    expect(await catchRejectedFields(operator.users.list({ search: " " }))).toEqual(["search"]);
   });
 
   test("members.list returns the members of a listing or the memberships of a user", async () => {
@@ -111,7 +184,7 @@ describe("in pages of every size", () => {
     ]);
   });
 
-  test("notifications.list returns the unsent ones, those in a state, or all of a form, oldest first", async () => {
+  test("notifications.list returns the unsent ones, those in a state, or all of a form, oldest first, and sent ones newest first", async () => {
     const [, sent, failed] = forms;
     const shown = (form: FormV1 | undefined, state = "waiting") => expect.objectContaining({ formId: form?.id, state });
     const { pool } = services.db;
@@ -143,7 +216,14 @@ describe("in pages of every size", () => {
       [{ state: "failed" }, [shown(failed, "failed")]],
       [{ state: "expired" }, []],
     ]);
-    await pool.query("UPDATE notifications SET id = id - 7, state = 'waiting'");
+    await pool.query(
+      "UPDATE notifications SET state = 'sent', next_attempt_at = NULL, sent_at = now() + interval '1 day' WHERE form_id = $1",
+      [failed?.id],
+    );
+    await expectItems<{ state?: "sent" }, unknown>(operator.notifications.list, [
+      [{ state: "sent" }, [shown(failed, "sent"), shown(sent, "sent")]],
+    ]);
+    await pool.query("UPDATE notifications SET id = id - 7, state = 'waiting', sent_at = NULL");
   });
 });
 
@@ -188,10 +268,13 @@ test("a cursor is valid only for its own list and filter", async () => {
     forms: (input) => operator.forms.listAll(input),
     "forms of a user": (input) => operator.forms.listAll({ ...input, userId }),
     "forms on a listing": (input) => operator.forms.listAll({ ...input, listingId }),
+    "forms in a status": (input) => operator.forms.listAll({ ...input, status: "SENT" }),
     "forms of a user on a listing": (input) => operator.forms.listAll({ ...input, listingId, userId }),
     listings: (input) => operator.listings.listAll(input),
+    "listings with an o": (input) => operator.listings.listAll({ ...input, search: "o" }),
     "listings of a user": (input) => operator.listings.listAll({ ...input, userId }),
     users: (input) => operator.users.list(input),
+    "users with an e": (input) => operator.users.list({ ...input, search: "e" }),
     members: (input) => operator.members.list({ ...input, listingId: three.id }),
     memberships: (input) => operator.members.list({ ...input, userId }),
     keys: (input) => operator.keys.list(input),

@@ -95,6 +95,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.forms.getByPublicId({ publicId: form.publicId ?? "" });
   for (const filter of [{}, { userId }, { listingId }, { userId, listingId }]) {
     await operator.forms.listAll(filter);
+    await operator.forms.listAll({ ...filter, status: "SENT", checkInDay: "2027-07-01" });
   }
   await user.forms.setStatus({ id: form.id, status: "COMPLETED" });
   await operator.forms.setStatus({ id: form.id, status: "SENT" });
@@ -140,7 +141,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.people.eraseUser({ id: memberId });
 
   const { items: unsent } = await operator.notifications.list({ limit: 100 });
-  await operator.notifications.list({ state: "waiting" });
+  for (const state of ["waiting", "sent"] as const) await operator.notifications.list({ state });
   await operator.notifications.count();
   await operator.notifications.retry({ id: unsent.at(-1)?.id ?? "" });
   await catchErrorCode(operator.notifications.retry({ id: "999999999" }));

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import {
   type CallOptions,
   createContext,
@@ -73,9 +74,19 @@ export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({
 
 let serial = 0;
 
+/**
+ * Resolves when anything made afterwards has a later `createdAt`: what was made in the same millisecond is listed in the order of
+ * its ids, which are random.
+ */
+async function withOwnMillisecond<Made>(making: Promise<Made>): Promise<Made> {
+  const made = await making;
+  await setTimeout(2);
+  return made;
+}
+
 /** Creates a user with a unique address. */
 export const makeUser = (services: Services, overrides: { email?: string; name?: string } = {}): Promise<User> =>
-  asOperator(services).users.create({ email: `user${++serial}@example.com`, ...overrides });
+  withOwnMillisecond(asOperator(services).users.create({ email: `user${++serial}@example.com`, ...overrides }));
 
 type ListingInput = Parameters<Caller["listings"]["create"]>[0];
 
@@ -85,16 +96,18 @@ export const makeListing = (
   ownerId: string,
   overrides: Partial<ListingInput> = {},
 ): Promise<Listing> =>
-  asOperator(services).listings.create({
-    ownerId,
-    title: `Listing ${++serial}`,
-    address: "Kanalweg 7",
-    city: "Berlin",
-    country: "Germany",
-    zipCode: "10997",
-    timezone: "Europe/Berlin",
-    ...overrides,
-  });
+  withOwnMillisecond(
+    asOperator(services).listings.create({
+      ownerId,
+      title: `Listing ${++serial}`,
+      address: "Kanalweg 7",
+      city: "Berlin",
+      country: "Germany",
+      zipCode: "10997",
+      timezone: "Europe/Berlin",
+      ...overrides,
+    }),
+  );
 
 /** Sets a user's role on a listing. NONE removes the membership. */
 export function setRole(
@@ -117,7 +130,9 @@ export async function makeKey(
   userId: string,
   overrides: { mode?: KeyPrincipal["mode"]; label?: string; expiresAt?: string } = {},
 ): Promise<TestKey> {
-  const issued = await asOperator(services).keys.issue({ userId, mode: "READ_WRITE", ...overrides });
+  const issued = await withOwnMillisecond(
+    asOperator(services).keys.issue({ userId, mode: "READ_WRITE", ...overrides }),
+  );
   return { ...issued, userId };
 }
 
@@ -135,7 +150,7 @@ export function makeForm(
     checkInDate: new Date(checkInMs).toISOString(),
     checkOutDate: new Date(checkInMs + 24 * HOUR_MS).toISOString(),
   };
-  return asUser(services, userId).forms.create(fixedStay(listingId, { ...dates, ...overrides }));
+  return withOwnMillisecond(asUser(services, userId).forms.create(fixedStay(listingId, { ...dates, ...overrides })));
 }
 
 const factory = createCallerFactory(appRouter);
