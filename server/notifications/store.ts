@@ -39,9 +39,15 @@ const NEWEST_SENT = `
 
 const OLDEST_OF_FORM = oldest("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
 
+const MAX_BIGINT = 2n ** 63n - 1n;
+
 // Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
 const toCursorId = (id: string) => BigInt(id).toString(16).padStart(32, "0");
-const fromCursorId = (id: string) => BigInt(`0x${id.replaceAll("-", "")}`).toString();
+function fromCursorId(id: string): string {
+  const number = BigInt(`0x${id.replaceAll("-", "")}`);
+  // The start of a list that is newest first is larger than any id.
+  return (number < MAX_BIGINT ? number : MAX_BIGINT).toString();
+}
 
 type Row = Omit<Notification, "id"> & { notificationId: string; createdAt: string };
 

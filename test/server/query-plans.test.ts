@@ -228,7 +228,6 @@ const SMALL_TABLES = ["worker_activity", "secret_checks", "pg_database"];
 /** Statements that may read a whole table or index, and why. */
 const ALLOWED = [
   // A page of everything, for the operator. An index would cost every create more than these rare reads.
-  "newest-forms: Seq Scan on forms",
   "newest-listings: Seq Scan on listings",
   "newest-users: Seq Scan on users",
   // Prefixes have no index: keys are few compared to forms.
