@@ -38,6 +38,8 @@ export type RestMeta = {
   location?: `/${string}` | undefined;
   /** Errors it can return, besides those common to all operations. */
   codes: readonly ErrorCode[];
+  /** When it returns an error, for the reference. Default: the condition in `errors.ts`. */
+  when?: Partial<Record<ErrorCode, string>>;
   /** Input in the code samples. Default: the examples of its fields. */
   example?: Record<string, unknown> | undefined;
 };

@@ -85,6 +85,18 @@ const TOOLS = [
 const bundleTools = () =>
   build({ ...OPTIONS, entryPoints: TOOLS, outbase: ".", outdir: "dist/tools", packages: "external" });
 
+/** The scripts of the documentation pages. */
+const bundlePages = () =>
+  build({
+    ...OPTIONS,
+    entryPoints: ["gateway/docs/browser/page.js", "gateway/docs/browser/try-it.js"],
+    outdir: "dist/tools/browser",
+    platform: "browser",
+    target: "es2022",
+    minify: true,
+    metafile: true,
+  });
+
 /** Types that need no package but tRPC, from the declarations that `tsc` has written. */
 async function bundleTypes() {
   const declarations = join(root, "dist/types");
@@ -125,8 +137,10 @@ function licenseText({ name, version, license, folder }) {
 for (const name of readdirSync(join(root, "dist"))) {
   if (name !== "types") rmSync(join(root, "dist", name), { recursive: true });
 }
-const metafile = await bundleService();
+const service = await bundleService();
 await bundleTools();
+const pages = await bundlePages();
+const metafile = { outputs: { ...service.outputs, ...pages.metafile.outputs } };
 await bundleTypes();
 const { buildSite } = await import(new URL("../../dist/tools/gateway/docs/site.js", import.meta.url));
 writeFileSync(join(root, "dist/site.json"), JSON.stringify(buildSite()));

@@ -5,7 +5,7 @@ import { type RequestHandler, Router } from "express";
 import { packageRoot } from "../../prisma/package-root.js";
 import { notFound } from "../../server/errors.js";
 import { serveAt } from "../http/methods.js";
-import { PAGE_POLICY } from "./layout.js";
+import { NOT_FOUND, PAGE_POLICY } from "./layout.js";
 import type { SiteFile } from "./site.js";
 
 /** Serves the files that `npm run build` has written to `dist/site.json`. */
@@ -13,9 +13,11 @@ export function documentation(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true });
   const files: SiteFile[] = JSON.parse(readFileSync(join(packageRoot(), "dist/site.json"), "utf8"));
   for (const { path, ...file } of files) {
+    if (path === NOT_FOUND) continue;
     serveAt(router, path, send(file));
     if (file.type === "text/html") serveAt(router, `${path}/`, (_req, res) => res.redirect(308, path));
   }
+  for (const { path, ...file } of files) if (path === NOT_FOUND) router.get(/^\/docs\//, answerBrowsers(send(file)));
   serveAt(router, "/", redirectBrowsers);
   return router;
 }
@@ -28,9 +30,9 @@ function send({ type, isImmutable, text }: Omit<SiteFile, "path">): RequestHandl
     "Content-Type": `${type}; charset=utf-8`,
     "Cache-Control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     ...(type === "text/html" && { "Content-Security-Policy": PAGE_POLICY }),
-    Vary: "Accept-Encoding",
   };
   return (req, res) => {
+    res.vary("Accept-Encoding");
     const isCompressed = req.acceptsEncodings("gzip") === "gzip";
     if (isCompressed) gzipped ??= gzipSync(plain);
     const bytes = gzipped && isCompressed ? gzipped : plain;
@@ -42,6 +44,15 @@ function send({ type, isImmutable, text }: Omit<SiteFile, "path">): RequestHandl
     res.end(bytes);
   };
 }
+
+/** Answers browsers, which name HTML in `Accept`, with 404 and this page. Other clients get the error. */
+const answerBrowsers =
+  (page: RequestHandler): RequestHandler =>
+  (req, res, next) => {
+    res.vary("Accept");
+    if (req.accepts(["json", "html"]) !== "html") throw notFound();
+    page(req, res.status(404), next);
+  };
 
 /** Redirects browsers, which name HTML in `Accept`. For other clients `/` is an unknown path. */
 const redirectBrowsers: RequestHandler = (req, res) => {

@@ -31,6 +31,12 @@ function describeType(schema: Schema): Html {
 export const keyField = (id: string): Html => html`<label for="${id}">API key</label>
 <input id="${id}" class="api-key" type="password" placeholder="grf_…" autocomplete="off" spellcheck="false">`;
 
+/** What a request from the page does, by method. */
+const NOTES: Record<string, string> = {
+  GET: "Reads the real data of your key.",
+  POST: "Creates real data, and a guest whose address you give gets a real email.",
+};
+
 /** A form that sends a request of this operation (browser/try-it.js). */
 export function tryForm({ method, path, tag, operation }: Endpoint, body: Schema): Html {
   const bodyFields = fieldsOf(body).map((field) => ({ ...field, in: "body" }));
@@ -51,6 +57,7 @@ ${inputs.map((input) => {
     example !== undefined && input.required && !isId && html` value="${String(example)}"`
   }${example !== undefined && !input.required && html` placeholder="${String(example)}"`}>`;
 })}
+<small class="note">${NOTES[method] ?? "Changes real data."}</small>
 <button type="submit">Send request</button>
 <p class="status" role="status"></p>
 <pre class="answer" hidden></pre>

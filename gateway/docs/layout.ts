@@ -15,6 +15,8 @@ export const PAGE_POLICY = [
 
 export interface Page {
   path: string;
+  /** Heading in the navigation. */
+  group: string;
   title: string;
   summary: string;
   content: Html;
@@ -63,7 +65,7 @@ data-index="${site.files}/search.json"><div id="results" hidden></div></search>
 <a class="document" href="/openapi.json">OpenAPI</a>
 <span class="version">v${site.version}</span>
 </header>
-<nav id="pages" popover aria-label="Pages">${site.pages.map((other) => navigationEntry(other, page))}</nav>
+<nav id="pages" popover aria-label="Pages">${navigation(site, page)}</nav>
 <main id="content" tabindex="-1"${page.path === REFERENCE && html` class="reference"`}>
 ${page.content}
 ${pageFooter(site, page)}
@@ -74,6 +76,15 @@ ${tableOfContents(page)}
 `;
 
 export const REFERENCE = "/docs/reference";
+
+/** The page for unknown paths below `/docs`. */
+export const NOT_FOUND = "/docs/not-found";
+
+const navigation = ({ pages }: Site, page: Page): Html[] =>
+  [...new Set(pages.map(({ group }) => group))].map(
+    (group) => html`<p>${group}</p>
+${pages.filter((other) => other.group === group).map((other) => navigationEntry(other, page))}`,
+  );
 
 const navigationEntry = ({ path, title, sections }: Page, current: Page): Html => html`
 <a href="${path}"${path === current.path && html` aria-current="page"`}>${title}</a>${

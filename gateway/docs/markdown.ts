@@ -14,7 +14,11 @@ export interface Section {
 export type Markdown = ReturnType<typeof createMarkdown>;
 
 /** Like GitHub's, so that links between the guides work there too. */
-const slug = (title: string) => title.toLowerCase().replace(/[^\w]+/g, "-");
+const slug = (title: string) =>
+  title
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, "")
+    .replace(/\s/g, "-");
 
 /** Inline code that is a key of `links` becomes a link. */
 export function createMarkdown(links: ReadonlyMap<string, string>) {

@@ -1,21 +1,22 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, join, posix } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
 import { type OpenApiDocument, operationsOf } from "../openapi/read.js";
 import { type Html, html } from "./html.js";
-import { type Page, REFERENCE } from "./layout.js";
+import { NOT_FOUND, type Page, REFERENCE } from "./layout.js";
 import { createMarkdown, type Markdown } from "./markdown.js";
 import { buildReference } from "./reference.js";
 
 /** Every page, in the order of the navigation. */
 export function buildPages(document: OpenApiDocument, introduction: string): Page[] {
   const markdown = createMarkdown(linksOf(document));
-  const guides = readGuides(markdown);
+  const [guides, contract, others] = SOURCES.map((source) => readPages(markdown, source)) as [Page[], Page[], Page[]];
   const { summary } = document.info;
   return [
     {
       path: "/docs",
+      group: "Guides",
       title: "Overview",
       summary,
       content: overview(document, guides, markdown.page(introduction).content),
@@ -24,12 +25,56 @@ export function buildPages(document: OpenApiDocument, introduction: string): Pag
     ...guides,
     {
       path: REFERENCE,
+      group: "Reference",
       title: "API reference",
       summary: "Every operation with its parameters, responses and errors.",
       ...buildReference(document, markdown),
     },
+    ...contract,
+    ...others,
   ];
 }
+
+/** The page of every other path below `/docs`, for browsers. It is not in the navigation. */
+export const notFoundPage: Page = {
+  path: NOT_FOUND,
+  group: "",
+  title: "This page does not exist",
+  summary: "Search the documentation, or choose a page.",
+  content: html`<h1>This page does not exist</h1>
+<p>Search the documentation, or choose a page from the navigation.</p>`,
+  sections: [],
+};
+
+interface Source {
+  group: string;
+  /** Markdown files of this repository. */
+  files: string[];
+}
+
+const GUIDES = "gateway/docs/guides";
+
+const SOURCES: Source[] = [
+  {
+    group: "Guides",
+    files: [
+      ...readdirSync(join(packageRoot(), GUIDES))
+        .filter((name) => name.endsWith(".md"))
+        .sort()
+        .map((name) => `${GUIDES}/${name}`),
+      "sdk/README.md",
+      "gateway/docs/guest-page.md",
+    ],
+  },
+  { group: "Reference", files: ["gateway/docs/contract.md"] },
+  {
+    group: "Operating",
+    files: ["operating", "metrics", "alerts", "internal-tools"].map((name) => `gateway/docs/${name}.md`),
+  },
+];
+
+const pathOf = (file: string) =>
+  file === "sdk/README.md" ? "/docs/sdk" : `/docs/${basename(file, ".md").replace(/^\d+-/, "")}`;
 
 /** Links for inline code: an error code to its section, an operation to its reference. */
 function linksOf(document: OpenApiDocument): Map<string, string> {
@@ -40,27 +85,37 @@ function linksOf(document: OpenApiDocument): Map<string, string> {
   return new Map([...codes, ...endpoints]);
 }
 
-/** The guides, in the order of their file names, and the contract. */
-function readGuides(markdown: Markdown): Page[] {
-  const folder = join(packageRoot(), "gateway", "docs");
-  const names = readdirSync(join(folder, "guides")).filter((name) => name.endsWith(".md"));
-  return [...names.sort().map((name) => `guides/${name}`), "contract.md"].map((file) => {
-    const source = readFileSync(join(folder, file), "utf8");
+function readPages(markdown: Markdown, { group, files }: Source): Page[] {
+  return files.map((file) => {
+    const source = readFileSync(join(packageRoot(), file), "utf8");
     const [heading = "", summary = ""] = source.split(/\n{2,}/);
     return {
-      path: `/docs/${basename(file, ".md").replace(/^\d+-/, "")}`,
-      title: heading.replace("# ", ""),
-      // The first paragraph is one sentence.
-      summary: summary.replaceAll("\n", " "),
-      ...markdown.page(linkPages(source, "")),
-      markdown: linkPages(source, ".md"),
+      path: pathOf(file),
+      group,
+      title: TITLES[file] ?? heading.replace("# ", ""),
+      summary: summary.replaceAll("\n", " ").replace(/\[([^\]]+)\]\([^)]*\)/g, "$1"),
+      ...markdown.page(linkPages(file, source, "")),
+      markdown: linkPages(file, source, ".md"),
     };
   });
 }
 
-/** Turns links between the Markdown files into links between pages, or with the suffix `.md` between their sources. */
-const linkPages = (source: string, suffix: "" | ".md"): string =>
-  source.replace(/\]\((?:\.\.\/)?(?:\d+-)?([\w-]+)\.md/g, `](/docs/$1${suffix}`);
+/** Titles that say less on the first line of their file. */
+const TITLES: Record<string, string> = {
+  "sdk/README.md": "TypeScript SDK",
+  "gateway/docs/operating.md": "Operating",
+};
+
+/**
+ * Turns links between the Markdown files into links between pages, or with the suffix `.md` between their sources. A link to a file
+ * that has no page becomes its text.
+ */
+const linkPages = (file: string, source: string, suffix: "" | ".md"): string =>
+  source.replace(/\[([^\]]+)\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)/g, (_, text, target, anchor = "") => {
+    const linked = posix.join(posix.dirname(file), target);
+    const hasPage = SOURCES.some(({ files }) => files.includes(linked));
+    return hasPage ? `[${text}](${pathOf(linked)}${suffix}${anchor})` : text;
+  });
 
 const overview = (document: OpenApiDocument, guides: readonly Page[], introduction: Html): Html => html`
 <h1>${document.info.title}</h1>

@@ -1,3 +1,4 @@
+import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import {
   type Endpoint,
   type Field,
@@ -10,6 +11,7 @@ import {
   type Response,
   type Schema,
 } from "../openapi/read.js";
+import { OPERATIONS } from "../operations/operations.js";
 import { fieldList, keyField, tryForm } from "./fields.js";
 import { type Html, html } from "./html.js";
 import { codeBlock, type Markdown, type Section } from "./markdown.js";
@@ -86,6 +88,16 @@ function errorsOf({ components }: OpenApiDocument, { operation }: Endpoint): { s
   });
 }
 
+/** When an operation returns an error, in Markdown. */
+function whenOf({ method, path }: Endpoint, status: string, code: string): string {
+  const entry: ErrorEntry = ERRORS[code as ErrorCode];
+  const own = OPERATIONS.find((operation) => operation.method === method && operation.path === path)?.when[
+    code as ErrorCode
+  ];
+  const condition = entry.also?.[Number(status)] ?? own ?? entry.condition;
+  return condition.replace("](#", "](/docs/contract#").replace(/\.?$/, ".");
+}
+
 function endpointArticle(document: OpenApiDocument, markdown: Markdown, endpoint: Endpoint): Html {
   const { method, path, title, operation } = endpoint;
   const { status, response, body } = successOf(operation.responses);
@@ -107,9 +119,11 @@ ${fieldList(markdown, "Body", fieldsOf(input))}
   }</p>
 ${fieldList(markdown, "Response headers", ownHeaders(document, response))}
 <h4>Errors</h4>
-<ul class="errors">${errorsOf(document, endpoint).map(
-    ({ status, code }) => html`<li>${status} ${markdown.inline(`\`${code}\``)}</li>`,
-  )}</ul>
+<dl class="fields">${errorsOf(document, endpoint).map(
+    ({ status, code }) => html`
+<div><dt>${status} ${markdown.inline(`\`${code}\``)}</dt><dd>${markdown.inline(whenOf(endpoint, status, code))}</dd></div>`,
+  )}
+</dl>
 </div>
 <div class="samples">
 <div class="sample">
@@ -123,7 +137,7 @@ ${operation["x-codeSamples"].map(({ lang, source }) => codeBlock(source, lang))}
 </div>
 ${
   body?.example !== undefined &&
-  html`<div class="sample"><p class="caption">Response ${status}</p>
+  html`<div class="sample response"><p class="caption">Response ${status}</p>
 ${codeBlock(JSON.stringify(body.example, null, 2), "json")}</div>`
 }
 ${tryForm(endpoint, input)}

@@ -7,7 +7,7 @@ import { PROSE } from "../openapi/parts.js";
 import type { OpenApiDocument } from "../openapi/read.js";
 import { PACKAGE } from "../process/package.js";
 import { layout, type Page, type Site } from "./layout.js";
-import { buildPages } from "./pages.js";
+import { buildPages, notFoundPage } from "./pages.js";
 
 /** A file of the documentation. */
 export interface SiteFile {
@@ -36,7 +36,9 @@ export function buildSite(): SiteFile[] {
   const site: Site = { title: document.info.title, version: document.info.version, pages, files: folder };
   return [
     ...files,
-    ...pages.map((page): SiteFile => ({ path: page.path, type: "text/html", text: layout(site, page).text })),
+    ...[...pages, notFoundPage].map(
+      (page): SiteFile => ({ path: page.path, type: "text/html", text: layout(site, page).text }),
+    ),
     ...pages.flatMap(({ path, markdown }) => (markdown ? makeFile(`${path}.md`, markdown) : [])),
     makeFile("/llms.txt", llmsText(document, PROSE, pages)),
     makeFile("/openapi.json", printed),
@@ -60,15 +62,17 @@ function putInHashedFolder(texts: Record<string, string>): { folder: string; fil
   return { folder, files };
 }
 
-/** The scripts and styles of the pages, by name. */
+/** The scripts, as `npm run build` has bundled them, and styles of the pages, by name. */
 function browserFiles(): Record<string, string> {
-  const folder = join(packageRoot(), "gateway/docs/browser");
-  return Object.fromEntries(
-    readdirSync(folder)
-      .sort()
-      .map((name) => [name, readFileSync(join(folder, name), "utf8")]),
-  );
+  const read = (path: string) => readFileSync(join(packageRoot(), path), "utf8");
+  const scripts = readdirSync(join(packageRoot(), SCRIPTS)).sort();
+  return {
+    "page.css": read("gateway/docs/browser/page.css"),
+    ...Object.fromEntries(scripts.map((name) => [name, read(`${SCRIPTS}/${name}`)])),
+  };
 }
+
+const SCRIPTS = "dist/tools/browser";
 
 /** The search index: every heading of every page, with the text below it (browser/search.js). */
 const searchIndex = (pages: readonly Page[]) =>

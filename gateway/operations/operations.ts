@@ -13,7 +13,7 @@ type InputSource = "query" | "body" | undefined;
 export type Operation = ReturnType<typeof readOperation>;
 
 function readOperation({ path: name, type, procedure, meta }: Procedure) {
-  const { openapi, status, location, codes, example } = meta;
+  const { openapi, status, location, codes, when = {}, example } = meta;
   const { method, path, summary = name, requestHeaders, responseHeaders } = openapi;
   const { inputParser: input } = getInputOutputParsers(procedure);
   if (!(input instanceof z.ZodObject)) throw new Error(`${name}: the input of an operation must be an object`);
@@ -35,6 +35,7 @@ function readOperation({ path: name, type, procedure, meta }: Procedure) {
     status,
     location,
     codes,
+    when,
     example,
     /** Whether it needs a read-write key. */
     isWrite: type === "mutation",

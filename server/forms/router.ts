@@ -7,6 +7,8 @@ import { checkKnownStatus } from "./rules.js";
 import * as schema from "./schema.js";
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
+const BREAKS_RULE = "A property or header is wrong, or the stay breaks a rule of the listing.";
+
 export const formsRouter = router({
   /**
    * Creates a form. An equal request returns the form of the first one (gateway/docs/contract.md#idempotency). Errors:
@@ -32,6 +34,11 @@ export const formsRouter = router({
       status: 201,
       location: "/v1/forms/{id}",
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE", "IDEMPOTENCY_KEY_REUSED"],
+      when: {
+        VALIDATION_ERROR: BREAKS_RULE,
+        RESOURCE_NOT_FOUND: "The listing does not exist or is out of the key's scope.",
+        IDEMPOTENCY_KEY_REUSED: "The `Idempotency-Key` was already used with a different body.",
+      },
     })
     .input(schema.createInput)
     .output(schema.formV1)
@@ -60,6 +67,10 @@ export const formsRouter = router({
       },
       status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
+      when: {
+        VALIDATION_ERROR: BREAKS_RULE,
+        RESOURCE_NOT_FOUND: "The form or the listing does not exist or is out of the key's scope.",
+      },
       example: {
         listingId: EXAMPLE_LISTING_ID,
         checkInDate: "2027-07-01T15:00:00+02:00",
@@ -90,6 +101,10 @@ export const formsRouter = router({
       },
       status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      when: {
+        INVALID_CURSOR: "This endpoint has not returned the cursor for the same `listingId`.",
+        VALIDATION_ERROR: "A parameter is wrong or unknown.",
+      },
       example: { limit: 20 },
     })
     .input(schema.listInput)
@@ -110,6 +125,7 @@ export const formsRouter = router({
       },
       status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
+      when: { RESOURCE_NOT_FOUND: "The form does not exist or is out of the key's scope." },
     })
     .input(schema.getInput)
     .output(schema.formV1)

@@ -28,6 +28,10 @@ export const listingsRouter = router({
       },
       status: 200,
       codes: ["INVALID_CURSOR", "VALIDATION_ERROR"],
+      when: {
+        INVALID_CURSOR: "This endpoint has not returned the cursor.",
+        VALIDATION_ERROR: "A parameter is wrong or unknown.",
+      },
       example: { limit: 20 },
     })
     .input(schema.listInput)
@@ -49,6 +53,7 @@ export const listingsRouter = router({
       },
       status: 200,
       codes: ["RESOURCE_NOT_FOUND"],
+      when: { RESOURCE_NOT_FOUND: "The listing does not exist or is out of the key's scope." },
     })
     .input(schema.getInput)
     .output(schema.listing)

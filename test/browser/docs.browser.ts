@@ -130,7 +130,7 @@ it("a rejected request shows its error code with a link to its section", async (
 
 it("samples show this server's address, and ids in the key's scope once a key is entered", async () => {
   await visit("/docs/reference", {}, async (page) => {
-    const samples = async () => (await page.locator(".sample pre").allTextContents()).join("\n");
+    const samples = async () => (await page.locator(".sample:not(.response) pre").allTextContents()).join("\n");
     expect(await samples()).toContain(`"${gateway.url}/v1/forms"`);
     expect(await samples()).not.toMatch(/GUEST_FORMS_BASE_URL|environ\[\]|getenv\(\)/);
     for (const call of ["fetch(", "    ", "fopen("]) expect(await samples()).toContain(`${call}"${gateway.url}" `);
@@ -139,6 +139,13 @@ it("samples show this server's address, and ids in the key's scope once a key is
     const filled = await samples();
     expect(filled).toContain(demo.listings[0]?.id);
     expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));
+  });
+  await visit("/docs/reference", {}, async (page) => {
+    const responses = page.locator(".response pre");
+    const shown = await responses.allTextContents();
+    await page.locator("#key").fill(demo.readWriteKey);
+    await page.getByText("Key accepted.").waitFor();
+    expect(await responses.allTextContents(), "an existing form is not shown as a new one").toEqual(shown);
   });
   await visit("/docs/first-request", {}, async (page) => {
     await page.getByText(`export GUEST_FORMS_BASE_URL=${gateway.url}`).waitFor();
@@ -175,6 +182,10 @@ it.each([
   ["IDEMPOTENCY_KEY_REUSED", "Errors: IDEMPOTENCY_KEY_REUSED"],
   ["webhook", "Concepts: Statuses"],
   ["create form", "API reference: Create form"],
+  ["idempotncy", "Create once, retry freely"],
+  ["cancel", "Recipes: Sync bookings"],
+  ["cors", "TypeScript SDK: Browsers"],
+  ["standby", "Operating: Fail over to a standby"],
 ])("the search for %s finds %s, by keyboard", async (words, title) => {
   await visit("/docs", {}, async (page) => {
     await page.keyboard.press("/");
@@ -186,6 +197,61 @@ it.each([
     await page.keyboard.press("Enter");
     await page.waitForURL(gateway.url + target);
     expect(await page.locator("h1").textContent()).not.toBe("");
+  });
+});
+
+it("Ctrl+K focuses the search, also from a field", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    await page.locator("#key").focus();
+    await page.keyboard.press("Control+k");
+    expect(await page.evaluate("document.activeElement.id")).toBe("search");
+  });
+});
+
+it.each([DESKTOP, { width: 1920, height: 1080 }])(
+  "the text of all pages begins at the same place at $width px",
+  async (viewport) => {
+    await visit("/docs", { viewport }, async (page) => {
+      const places = new Set<number | undefined>();
+      for (const path of PAGES) {
+        await page.goto(gateway.url + path);
+        places.add((await page.locator("h1").boundingBox())?.x);
+      }
+      expect([...places]).toEqual([expect.any(Number)]);
+    });
+  },
+);
+
+it("the samples of an operation stay in view until its last error", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const create = article(page, "createForm");
+    const last = "[...document.querySelectorAll('article:has(#createForm) .fields')].at(-1)";
+    await page.evaluate(`${last}.scrollIntoView({ block: "end", behavior: "instant" })`);
+    const header = await page.locator("header").boundingBox();
+    const samples = await create.locator(".samples").boundingBox();
+    expect(samples?.y).toBeCloseTo(header?.height ?? 0, 0);
+  });
+});
+
+it("a mistyped key is named, and a request says that it acts on real data", async () => {
+  await visit("/docs/reference", {}, async (page) => {
+    const form = article(page, "createForm").locator(".try");
+    await form.locator("summary").click();
+    await form.getByText("Creates real data, and a guest whose address you give gets a real email.").waitFor();
+    await page.locator("#key").fill(demo.readWriteKey.slice(0, -1));
+    await page.locator("#key").blur();
+    await page.locator(".key .status", { hasText: "This is not a whole API key" }).waitFor();
+    await form.getByRole("button", { name: "Send request" }).click();
+    await form.getByText("This is not a whole API key").waitFor();
+    await page.locator("#key").fill(demo.readWriteKey);
+    await page.getByText("Key accepted.").waitFor();
+  });
+});
+
+it("the navigation has the pages in groups", async () => {
+  await visit("/docs/operating", {}, async (page) => {
+    expect(await page.locator("nav p").allTextContents()).toEqual(["Guides", "Reference", "Operating"]);
+    expect(await page.locator("nav [aria-current]").textContent()).toBe("Operating");
   });
 });
 

@@ -21,6 +21,8 @@ globalThis.cutTexts = () => {
     if (element.closest(".table, .skip")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
+    // Spaces at the end of a line take place, but are not seen.
+    range.setEnd(node, node.data.trimEnd().length);
     const { left, right } = range.getBoundingClientRect();
     if (left < 0 || right > innerWidth) faults.push(`${left}..${right} ${element.tagName} "${text.slice(0, 40)}"`);
   }

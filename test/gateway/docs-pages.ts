@@ -1,7 +1,10 @@
 import { readdirSync } from "node:fs";
 
-/** Paths of the pages that show a guide or the contract. */
-export const GUIDE_PAGES = [...readdirSync("gateway/docs/guides"), "contract.md"].map(
-  (name) => `/docs/${name.replace(/^\d+-|\.md$/g, "")}`,
-);
-export const DOCS_PAGES = ["/docs", ...GUIDE_PAGES, "/docs/reference"];
+const OTHERS = ["sdk", "guest-page", "contract", "operating", "metrics", "alerts", "internal-tools"];
+
+/** Paths of the pages that are made from Markdown. */
+export const MARKDOWN_PAGES = [
+  ...readdirSync("gateway/docs/guides").map((name) => name.replace(/^\d+-|\.md$/g, "")),
+  ...OTHERS,
+].map((name) => `/docs/${name}`);
+export const DOCS_PAGES = ["/docs", ...MARKDOWN_PAGES, "/docs/reference"];

@@ -1,9 +1,8 @@
-import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
 import { startTestGateway } from "../support/gateway.js";
-import { GUIDE_PAGES as GUIDES, DOCS_PAGES as PAGES } from "./docs-pages.js";
+import { MARKDOWN_PAGES, DOCS_PAGES as PAGES } from "./docs-pages.js";
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -24,20 +23,18 @@ describe("the pages", () => {
     expect(answer.headers.get("cache-control")).toBe("no-cache");
     const page = await answer.text();
     expect(page.match(/<h1>/g)).toHaveLength(1);
-    expect(page).not.toMatch(/<script>|<style|style="|(?:src|href)="https?:/);
+    expect(page).not.toMatch(/<script>|<style|style="|src="https?:|<link[^>]+href="https?:/);
     const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
     expect(new Set(ids).size, "ids are unique").toBe(ids.length);
   });
 
   it("every link and anchor leads to something that exists", async () => {
-    const sources = [...PAGES, ...GUIDES.map((path) => `${path}.md`), "/llms.txt"];
+    const sources = [...PAGES, ...MARKDOWN_PAGES.map((path) => `${path}.md`), "/llms.txt"];
     const links = new Set<string>();
     for (const source of sources) {
       for (const [, html, markdown] of (await text(source)).matchAll(/(?:href|src)="([^"]+)"|\]\(([^)]+)\)/g)) {
         const url = new URL(html ?? markdown ?? "", gateway.url + source);
-        if (url.protocol === "data:") continue;
-        expect(url.origin, `${url} in ${source}`).toBe(gateway.url);
-        links.add(url.pathname + url.hash);
+        if (url.origin === gateway.url) links.add(url.pathname + url.hash);
       }
     }
     for (const link of links) {
@@ -74,6 +71,34 @@ describe("the pages", () => {
     }
   });
 
+  it("an unknown page is HTML with a search for a browser, and the envelope for every other client, with 404", async () => {
+    for (const path of ["/docs/webhooks", "/docs/Concepts", "/docs/concepts/more", "/docs/not-found", "/docs/%00"]) {
+      const browser = await get(path, { Accept: "text/html,*/*;q=0.8" });
+      expect([browser.status, browser.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+      expect(browser.headers.get("vary")).toBe("Accept, Accept-Encoding");
+      expect(browser.headers.get("content-security-policy")).toBe(POLICY);
+      expect(await browser.text()).toContain('<input id="search"');
+      const other = await get(path);
+      expect(other.status).toBe(404);
+      expect(await other.json()).toMatchObject({ code: "RESOURCE_NOT_FOUND" });
+    }
+  });
+
+  it("each operation says when it returns which error", async () => {
+    const reference = await text("/docs/reference");
+    const articles = reference.split('<article class="operation">');
+    const articleOf = (id: string) => articles.find((article) => article.includes(`<h3 id="${id}"`)) ?? "";
+    const [create, update] = [articleOf("createForm"), articleOf("updateForm")];
+    expect(create).toContain("The listing does not exist or is out of the key&#39;s scope.");
+    expect(update).toContain("The form or the listing does not exist or is out of the key&#39;s scope.");
+    for (const article of [create, update]) {
+      const [, errors = ""] = /<h4>Errors<\/h4>\n<dl class="fields">(.*?)<\/dl>/s.exec(article) ?? [];
+      const conditions = [...errors.matchAll(/<dd>(.*?)<\/dd>/g)].map(([, condition]) => condition);
+      expect(conditions.length).toBeGreaterThan(7);
+      for (const condition of conditions) expect(condition).toMatch(/^[A-Z].{15,}\.$/);
+    }
+  });
+
   it("GET / redirects a browser to /docs, and answers every other client with 404 in the envelope", async () => {
     const browser = await get("/", { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" });
     expect([browser.status, browser.headers.get("location")]).toEqual([302, "/docs"]);
@@ -89,9 +114,9 @@ describe("the pages", () => {
 describe("the files of the pages", () => {
   const files = async () => {
     const page = await text("/docs/reference");
-    const [folder = ""] = /\/docs\/[0-9a-f]{16}/.exec(page) ?? [];
-    const names = [...readdirSync("gateway/docs/browser"), "search.json"];
-    return names.map((name) => `${folder}/${name}`);
+    const paths = [...page.matchAll(/\/docs\/[0-9a-f]{16}\/[\w.-]+/g)].map(([path]) => path);
+    expect(paths).toHaveLength(4);
+    return paths;
   };
 
   it("the files of the pages can be cached for a year, at URLs that contain a hash", async () => {

@@ -39,7 +39,7 @@ function fillAddress() {
 
 function saveOriginals() {
   fillAddress();
-  for (const code of document.querySelectorAll("pre code")) {
+  for (const code of document.querySelectorAll(":not(.response) > pre code")) {
     const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) originals.set(texts.currentNode, texts.currentNode.data);
   }

@@ -4,16 +4,16 @@ const MAX_RESULTS = 12;
 export function startSearch(field, results) {
   let index;
   field.addEventListener("input", async () => {
-    index ??= fetch(field.dataset.index).then((response) => (response.ok ? response.json() : []));
-    const sections = await index.catch(() => []);
-    if (sections.length === 0) index = undefined;
-    const words = wordsOf(field.value);
-    results.hidden = words.length === 0;
-    show(results, find(sections, words), words);
+    index ??= fetchIndex(field.dataset.index);
+    const searched = await index.catch(() => undefined);
+    if (!searched) index = undefined;
+    results.hidden = field.value.trim() === "";
+    show(results, searched?.search(field.value) ?? []);
   });
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea");
-    if (event.key === "/" && !isTyping) {
+    const isShortcut = event.key === "/" ? !isTyping : event.key === "k" && (event.ctrlKey || event.metaKey);
+    if (isShortcut) {
       event.preventDefault();
       field.focus();
     }
@@ -25,45 +25,45 @@ export function startSearch(field, results) {
   field.parentElement.addEventListener("keydown", (event) => moveFocus(event, field, results));
 }
 
-const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
-
-/** Sections with every word; those with more words in their title come first. */
-function find(sections, words) {
-  const scored = sections.map((section) => ({ section, score: scoreOf(section, words) }));
-  return scored
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score)
-    .map(({ section }) => section);
+/** Sections with every word, or the beginning of it, or with one typing error in a word of at least five characters. */
+async function fetchIndex(url) {
+  const [{ default: MiniSearch }, response] = await Promise.all([import("minisearch"), fetch(url)]);
+  const index = new MiniSearch({
+    idField: "url",
+    fields: ["title", "page", "text"],
+    storeFields: ["url", "title", "page", "text"],
+    searchOptions: {
+      combineWith: "AND",
+      prefix: true,
+      fuzzy: (word) => (word.length < 5 ? false : 1),
+      boost: { title: 3, page: 2 },
+    },
+  });
+  index.addAll(await response.json());
+  return index;
 }
 
-function scoreOf({ title, page, text }, words) {
-  const lowerTitle = title.toLowerCase();
-  const allText = `${title} ${page} ${text}`.toLowerCase();
-  if (!words.every((word) => allText.includes(word))) return 0;
-  return 1 + words.filter((word) => lowerTitle.includes(word)).length;
-}
-
-function show(results, found, words) {
+function show(results, found) {
   const status = document.createElement("p");
   status.setAttribute("role", "status");
   status.textContent = found.length === 0 ? "No results" : `${found.length} results`;
   if (found.length === 1) status.textContent = "1 result";
-  results.replaceChildren(status, ...found.slice(0, MAX_RESULTS).map((section) => link(section, words)));
+  results.replaceChildren(status, ...found.slice(0, MAX_RESULTS).map(link));
 }
 
-function link({ url, title, page, text }, words) {
+function link({ url, title, page, text, terms }) {
   const element = document.createElement("a");
   element.href = url;
   const heading = document.createElement("strong");
   heading.textContent = title === page ? title : `${page}: ${title}`;
-  element.append(heading, excerpt(text, words));
+  element.append(heading, excerpt(text, terms));
   return element;
 }
 
-/** The text around the first word found, with the words marked. */
+/** The text around the first of the words, with all of them marked. */
 function excerpt(text, words) {
-  const first = Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0));
-  const begin = Number.isFinite(first) ? Math.max(0, first - 40) : 0;
+  const places = words.map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0);
+  const begin = places.length > 0 ? Math.max(0, Math.min(...places) - 40) : 0;
   const line = document.createElement("span");
   const escaped = words.map((word) => word.replace(/\W/g, "\\$&"));
   const parts = text.slice(begin, begin + 140).split(new RegExp(`(${escaped.join("|")})`, "i"));

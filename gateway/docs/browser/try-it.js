@@ -12,6 +12,9 @@ document.addEventListener("input", ({ target }) => {
   if (target.matches(".api-key")) useKey(target.value.trim());
   else target.removeAttribute?.("data-filled");
 });
+document.addEventListener("change", ({ target }) => {
+  if (target.matches(".api-key") && key !== "" && !KEY.test(key)) status.textContent = MALFORMED;
+});
 document.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.target.matches(".try form")) submit(event.target);
@@ -60,6 +63,7 @@ async function loadScope(usedKey) {
   fillFields(form, listing);
 }
 
+const MALFORMED = "This is not a whole API key: it begins with grf_rw_ or grf_ro_, and 49 letters and digits follow.";
 const OFFLINE = "The server is unreachable.";
 
 function setOptions(listId, choices) {
@@ -86,8 +90,8 @@ function fillFields(form, listing) {
 async function submit(form) {
   const message = form.querySelector(".status");
   const keyField = form.querySelector(".api-key");
-  if (key === "") {
-    message.textContent = "Enter your API key first.";
+  if (!KEY.test(key)) {
+    message.textContent = key === "" ? "Enter your API key first." : MALFORMED;
     keyField.focus();
     return;
   }
