@@ -15,6 +15,7 @@ COPY prisma prisma
 COPY server server
 COPY gateway gateway
 COPY deploy deploy
+COPY sdk sdk
 # The following steps are those of gateway/docs/operating.md#install-a-release.
 RUN npm run release && mkdir /opt/guest-forms && tar -xzf guest-forms-*.tgz -C /opt/guest-forms --strip-components=1
 
