@@ -68,7 +68,7 @@ Example:
       `${formatRecord(form)}\n\n${formatTable(
         notifications,
         ["id", "state", "attempts", "runAt", "sentAt", "lastError"],
-        "There are no emails about this form: it was created without an address, or they are past their retention.",
+        "There are no emails about this form: it was created without an address or for a stay that was over, the address was erased, or they are past their retention.",
       )}`,
     notFound: NO_FORM,
   });

@@ -9,7 +9,8 @@ const MODES = { "read-write": "READ_WRITE", "read-only": "READ_ONLY" } as const;
 
 const NO_KEY = "There is no key with this id or prefix, and this is no key.";
 
-const KEY_HELP = "KEY is the key's id, its first 12 characters, or the whole key, such as one that has leaked.";
+const KEY_HELP =
+  "KEY is the key's id, its first 12 characters, or the whole key: only for one that has\nleaked, because your shell keeps it in its history.";
 
 export function addKeys(program: Command): void {
   const keys = program

@@ -126,7 +126,9 @@ ${introduction}
   ({ path, title, summary }) => html`<li><a href="${path}">${title}</a><p>${summary}</p></li>`,
 )}</ul>
 <h2 id="operations"><a href="#operations">Operations</a></h2>
-<div class="table"><table><thead><tr><th>operation</th><th>request</th></tr></thead><tbody>${operationsOf(document).map(
+<div class="table" tabindex="0"><table><thead><tr><th>operation</th><th>request</th></tr></thead><tbody>${operationsOf(
+  document,
+).map(
   ({ method, path, title, operation }) => html`
 <tr><td><a href="${REFERENCE}#${operation.operationId}">${title}</a></td><td><code>${method} ${path}</code></td></tr>`,
 )}</tbody></table></div>

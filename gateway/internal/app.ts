@@ -103,6 +103,8 @@ function callProcedures(services: Services, log: Logger): RequestHandler {
     router: appRouter,
     maxBodySize: MAX_BODY_BYTES,
     maxBatchSize: MAX_BATCH_CALLS,
+    // Queries may be sent as POST, which keeps secrets such as a guest's link out of URLs.
+    allowMethodOverride: true,
     createContext: ({ req, res, info: { calls } }) => {
       const [path = ""] = calls.map((call) => call.path);
       res.locals.procedure = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";

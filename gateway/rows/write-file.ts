@@ -1,4 +1,4 @@
-import { type FileHandle, open, rename } from "node:fs/promises";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { CommandFailure } from "../cli/failure.js";
 
 /**
@@ -8,7 +8,9 @@ import { CommandFailure } from "../cli/failure.js";
 export async function writeWhole<Result>(path: string, work: (file: FileHandle) => Promise<Result>): Promise<Result> {
   const partial = `${path}.partial`;
   try {
-    const result = await withFile(await open(partial, "w", 0o600), work);
+    // An earlier one may be readable by others, or a link.
+    await rm(partial, { force: true });
+    const result = await withFile(await open(partial, "wx", 0o600), work);
     await rename(partial, path);
     return result;
   } catch (error) {
@@ -24,6 +26,12 @@ export const writeNew = async <Result>(path: string, work: (file: FileHandle) =>
     }),
     work,
   );
+
+/** Whether both paths lead to one file, also over links. */
+export async function isSameFile(path: string, other: string): Promise<boolean> {
+  const [one, two] = await Promise.all([path, other].map((each) => stat(each).catch(() => undefined)));
+  return one !== undefined && one.ino === two?.ino && one.dev === two.dev;
+}
 
 const withFile = <Result>(file: FileHandle, work: (file: FileHandle) => Promise<Result>) =>
   work(file).finally(() => file.close());

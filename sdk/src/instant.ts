@@ -22,7 +22,7 @@ export function instantIn(timezone: string, localTime: string): string {
   const wanted = LOCAL_TIME.test(localTime) ? Date.parse(`${localTime}Z`) : Number.NaN;
   // Date.parse turns 31 February into 3 March.
   if (!(wanted >= 0) || !new Date(wanted).toISOString().startsWith(localTime)) {
-    throw new GuestFormsError(`${localTime} is not a date and time such as 2027-07-01T15:00`);
+    throw new GuestFormsError(`${localTime} is not a date and time since 1970, such as 2027-07-01T15:00`);
   }
   // Clocks change at most once within these two days. The offset before comes first.
   for (const near of [wanted - DAY_MS, wanted + DAY_MS]) {

@@ -7,6 +7,7 @@ import {
   errorClassFor,
   type FieldError,
   GuestFormsError,
+  RateLimitedError,
   type ResponseHeaders,
   redact,
   sanitizeError,
@@ -136,7 +137,7 @@ export class Transport {
         const { error, retryable } = outcome;
         const retryAfter = error instanceof ApiError ? error.retryAfter : undefined;
         // Another call of the key may use up the rate limit first, any number of times: this is no failed attempt.
-        const isRateLimited = error.status === 429 && Boolean(retryAfter);
+        const isRateLimited = error instanceof RateLimitedError && Boolean(retryAfter);
         if (isRateLimited) setDefaultTimeout(Number.POSITIVE_INFINITY);
         else retries++;
         const isLast = isRateLimited ? maxRetries === 0 : retries > maxRetries;
@@ -155,7 +156,8 @@ export class Transport {
     } catch (thrown) {
       let error = thrown as GuestFormsError;
       if (deadline.expired) {
-        error = new TimeoutError(`${target}: no response within ${timeout ?? DEFAULT_TIMEOUT_MS} ms`, {
+        const problem = hasSlot ? "no response" : "not sent, because other calls of this client did not end";
+        error = new TimeoutError(`${target}: ${problem} within ${timeout ?? DEFAULT_TIMEOUT_MS} ms`, {
           cause: lastFailure?.error,
         });
       } else if (deadline.signal.aborted) {

@@ -4,24 +4,30 @@ import { audit } from "../audit.js";
 import { queryIn } from "../database/db.js";
 import { revokeKeysOfUser } from "../keys/store.js";
 import { removeMembershipsOfUser } from "../memberships/store.js";
-import { getUser } from "../users/store.js";
+import { ERASED_EMAIL, getUser } from "../users/store.js";
 import type { erasedUser, eraseUserInput } from "./schema.js";
 
-// The address is unique and not null. No address ends with `.invalid` (RFC 2606).
-const ERASE = `
-  UPDATE users SET email = id || '@erased.invalid', name = NULL, external_id = NULL WHERE id = $1::uuid`;
+// Waits for transactions that give the user a key or a membership. Later ones find no user (`lockUser`).
+const LOCK = "SELECT id FROM users WHERE id = $1::uuid FOR UPDATE";
 
-/** The address goes last, so that after a failure the user can still be found by it. */
+const ERASE = `
+  UPDATE users SET email = ${ERASED_EMAIL}, name = NULL, external_id = NULL WHERE id = $1::uuid`;
+
+/** The keys and the address go last and together, so that after a failure the user can still be found by the address. */
 export async function eraseUser({
   ctx,
   input: { id },
 }: Call<typeof eraseUserInput>): Promise<z.output<typeof erasedUser>> {
   await getUser({ ctx, input: { id } });
-  const revokedKeys = await revokeKeysOfUser(ctx, id);
-  const removedMemberships = await removeMembershipsOfUser(ctx, id);
-  await ctx.services.db.transaction(async (tx) => {
+  const removed = await removeMembershipsOfUser(ctx, id);
+  const revokedKeys = await ctx.services.db.transaction(async (tx) => {
+    await queryIn(tx, "lock-user-to-erase", LOCK, [id]);
+    const revoked = await revokeKeysOfUser(tx, ctx, id);
     await queryIn(tx, "erase-user", ERASE, [id]);
     await audit(tx, ctx, "user.erased", id);
+    return revoked;
   });
-  return { id, revokedKeys, removedMemberships };
+  // Those that were set meanwhile.
+  const added = await removeMembershipsOfUser(ctx, id);
+  return { id, revokedKeys, removedMemberships: removed + added };
 }

@@ -20,5 +20,6 @@ export async function findPerson({
     const found = rows.filter((_, index) => addresses[index] === wanted).map(({ id }) => id);
     if (found.length > 0) forms.push(...(await readFormsById(db, found)));
   }
+  forms.sort((a, b) => (`${a.createdAt} ${a.id}` < `${b.createdAt} ${b.id}` ? -1 : 1));
   return { forms, unreadable };
 }

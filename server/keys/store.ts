@@ -5,7 +5,7 @@ import { queryIn, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
-import { assertUserExists } from "../users/store.js";
+import { lockUser } from "../users/store.js";
 import { uuidOrNull } from "../values.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type * as schema from "./schema.js";
@@ -19,7 +19,7 @@ export function issueKey({ ctx, input }: Call<typeof schema.issueInput>): Promis
     throw invalid([{ field: "expiresAt", issue: "must be in the future" }]);
   }
   return ctx.services.db.transaction(async (tx) => {
-    await assertUserExists(tx, userId, "userId");
+    await lockUser(tx, userId, "userId");
     const issued = await insert(tx, { userId, mode, label, expiresAt });
     await audit(tx, ctx, "key.issued", issued.id, { userId, mode });
     return issued;
@@ -75,7 +75,7 @@ export async function findKey({ ctx, input: { key } }: Call<typeof schema.findIn
     key,
   ]);
   if (!found) throw notFound();
-  if (other) throw invalid([{ field: "key", issue: "several keys begin so: give an id or the whole key" }]);
+  if (other) throw invalid([{ field: "key", issue: "several keys have this prefix: give an id or the whole key" }]);
   return found;
 }
 
@@ -94,14 +94,13 @@ const REVOKE_ALL = `
 const CLEAR_LABELS = "UPDATE api_keys SET label = NULL WHERE user_id = $1::uuid AND label IS NOT NULL";
 
 /** Revokes all keys of a user, and removes their labels. Returns how many were not revoked before. */
-export const revokeKeysOfUser = (ctx: Context, userId: string): Promise<number> =>
-  ctx.services.db.transaction(async (tx) => {
-    const revoked = await queryIn<{ id: string }>(tx, "revoke-keys-of-user", REVOKE_ALL, [userId]);
-    await queryIn(tx, "clear-labels-of-user", CLEAR_LABELS, [userId]);
-    const ids = revoked.map(({ id }) => id);
-    await audit(tx, ctx, "key.revoked", ids);
-    return ids.length;
-  });
+export async function revokeKeysOfUser(tx: Transaction, ctx: Context, userId: string): Promise<number> {
+  const revoked = await queryIn<{ id: string }>(tx, "revoke-keys-of-user", REVOKE_ALL, [userId]);
+  await queryIn(tx, "clear-labels-of-user", CLEAR_LABELS, [userId]);
+  const ids = revoked.map(({ id }) => id);
+  await audit(tx, ctx, "key.revoked", ids);
+  return ids.length;
+}
 
 export const rotateKey = ({ ctx, input }: Call<typeof schema.rotateInput>) =>
   ctx.services.db.transaction(async (tx) => {

@@ -4,7 +4,7 @@ import { escapeHtml } from "../values.js";
 export interface Notice {
   formId: string;
   publicId: string;
-  /** The notification's id if the guest was notified about this form before; otherwise null. */
+  /** The notification's id if it was added after the form was created; otherwise null. */
   repeatId: string | null;
   to: string;
   from: string;

@@ -113,7 +113,7 @@ export function makeSender(services: Services, mailer: Mailer, log: Log): Send {
 const READ = `
   SELECT f.public_id AS "publicId", f.guest_email AS "guestEmail", f.check_in_date AS "checkInDate",
     f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", ${NEEDS_NO_INVITATION} AS "isExpired",
-    (SELECT $2::text FROM notifications n WHERE n.form_id = f.id AND n.id < $2::text::bigint LIMIT 1) AS "repeatId",
+    (SELECT n.id::text FROM notifications n WHERE n.id = $2::bigint AND n.created_at > f.created_at) AS "repeatId",
     json_build_object('title', l.title, 'address', l.address, 'city', l.city, 'country', l.country,
       'timezone', l.timezone) AS listing
   FROM forms f JOIN listings l ON l.id = f.listing_id

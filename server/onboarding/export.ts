@@ -1,15 +1,16 @@
 import type { Call } from "../access/context.js";
 import { columnsOf } from "../resources/resource.js";
+import { ERASED_EMAIL } from "../users/store.js";
 import { NIL_UUID } from "../values.js";
 import { BATCH, type exportInput } from "./schema.js";
 import { fieldNames } from "./upsert.js";
 
-const rowsOf = (noun: "user" | "listing") => `
+const rowsOf = (noun: "user" | "listing", condition = "") => `
   SELECT t.id AS key, '${noun}' AS type, coalesce(t.external_id, t.id::text) AS "externalId", t.id,
     ${columnsOf(fieldNames(noun), "t")}
-  FROM ${noun}s t WHERE t.id > $1::uuid ORDER BY t.id LIMIT ${BATCH}`;
+  FROM ${noun}s t WHERE t.id > $1::uuid ${condition} ORDER BY t.id LIMIT ${BATCH}`;
 
-const USERS = rowsOf("user");
+const USERS = rowsOf("user", `AND t.email <> t.${ERASED_EMAIL}`);
 const LISTINGS = rowsOf("listing");
 
 // Subqueries instead of joins, for which the planner would read all users and listings.

@@ -35,12 +35,14 @@ const FIND = `
   SELECT ${selectList(user, "u")}
   FROM users u
   WHERE u.external_id = $1::text OR u.id = $2::uuid OR lower(u.email COLLATE "C") = $3
-  ORDER BY u.external_id = $1::text DESC NULLS LAST LIMIT 1`;
+  LIMIT 2`;
 
 export async function findUser({ ctx, input }: Call<typeof schema.findUserInput>): Promise<User> {
   const values = [input.user, uuidOrNull(input.user), input.user.toLowerCase()];
-  const [found] = await ctx.services.db.query<User>("find-user", FIND, values);
+  const [found, other] = await ctx.services.db.query<User>("find-user", FIND, values);
   if (!found) throw notFound();
+  if (other)
+    throw invalid([{ field: "user", issue: `two users have this address or external id: ${found.id}, ${other.id}` }]);
   return found;
 }
 
@@ -90,16 +92,21 @@ const findByEmail = (tx: Sql | Transaction, email: string) =>
 
 /** The principal for an internal tool that acts for a user; UNAUTHENTICATED if there is no such user. */
 export async function actAs({ db }: Services, userId: string): Promise<UserPrincipal> {
-  const [found] = await findId(db, resourceId.parse(userId));
+  const [found] = await queryIn<{ id: string }>(db, "user", "SELECT id FROM users WHERE id = $1::uuid", [
+    resourceId.parse(userId),
+  ]);
   if (!found) throw new ServiceError("UNAUTHENTICATED", { message: "There is no user with this id." });
   return { kind: "user", userId: found.id };
 }
 
-const findId = (tx: Sql | Transaction, id: string) =>
-  queryIn<{ id: string }>(tx, "user", "SELECT id FROM users WHERE id = $1::uuid", [id]);
+/** What an erasure leaves of an address, which is unique and not null. No address ends with `.invalid` (RFC 2606). */
+export const ERASED_EMAIL = "id || '@erased.invalid'";
 
-/** Throws VALIDATION_ERROR about `field` unless the user exists. */
-export async function assertUserExists(tx: Sql | Transaction, id: string, field: string): Promise<void> {
-  const [found] = await findId(tx, id);
+// Waits for an erasure of the user, and keeps another one waiting: see server/erasure/erase-user.ts.
+const LOCK = `SELECT id FROM users WHERE id = $1::uuid AND email <> ${ERASED_EMAIL} FOR KEY SHARE`;
+
+/** Throws VALIDATION_ERROR about `field` unless the user exists and is not erased, until the end of the transaction. */
+export async function lockUser(tx: Sql | Transaction, id: string, field: string): Promise<void> {
+  const [found] = await queryIn<{ id: string }>(tx, "lock-user", LOCK, [id]);
   if (!found) throw invalid([{ field, issue: "no user has this id" }]);
 }

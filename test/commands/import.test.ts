@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { asOperator, makeListing, makeUser } from "../support/factories.js";
@@ -113,6 +113,19 @@ describe("guest-forms import", () => {
       expect(statSync(output).mode & 0o777).toBe(0o600);
     },
   );
+
+  test("--output is rejected, and nothing imported, if it is the file to import, also by a link", async () => {
+    const { ana } = makeRows();
+    const file = write("own.ndjson", [ana]);
+    const link = join(folder, "link.ndjson");
+    symlinkSync(file, link);
+    for (const output of [file, link]) {
+      const message = `${output} is the file to import. Choose another --output.`;
+      expect(await commandsWith(env).failure("import", file, "--output", output)).toEqual([1, message]);
+    }
+    expect(readFileSync(file, "utf8")).toBe(toNdjson(ana));
+    expect(await commandsWith(env).failure("users", "show", ana.externalId)).toEqual([1, expect.any(String)]);
+  });
 
   test("every row that is created or updated has an audit entry, and unchanged ones have none", async () => {
     const { ana, loft, owns } = makeRows();

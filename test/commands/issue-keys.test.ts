@@ -94,5 +94,9 @@ test("if a row names no user, or the file cannot be written, no key is issued, a
     code: 1,
     message: "line 1: type: the file has no row of type user\nNo keys were issued.",
   });
+  const past = newOutput();
+  const expired = [...args(known, past), "--expires-at", "2020-01-01T00:00:00Z"];
+  expect(await failure(...expired)).toEqual([2, "--expires-at: must be in the future"]);
+  expect(existsSync(past)).toBe(false);
   expect(await countKeys()).toBe(before);
 });

@@ -272,7 +272,9 @@ describe("commands that write", () => {
     expect(await json("keys", "issue", "--user", "host-1", "--mode", "read-only")).toHaveProperty("key");
     await write({ rows: [{ type: "user", externalId: "Host.1@example.com", email: "other@example.com" }] });
     expect((await json("users", "show", "host.1@example.com")).id).toBe(user.id);
-    expect((await json("users", "show", "Host.1@example.com")).email).toBe("other@example.com");
+    const two = [2, expect.stringMatching(/^USER: two users have this address or external id: .{36}, .{36}$/)];
+    expect(await failure("users", "show", "Host.1@example.com")).toEqual(two);
+    expect(await failure("users", "erase", "Host.1@example.com")).toEqual(two);
   });
 
   test("members set and members remove print the membership, with the role as it is typed", async () => {

@@ -80,6 +80,17 @@ describe('the page of the guide "Build the guest\'s page"', () => {
       expect(await operator.forms.getAny.query({ id: unchanged.id })).toEqual(unchanged);
   });
 
+  test("says that the registration is closed if the host has ended it", async () => {
+    const form = await create();
+    for (const [status, title] of [
+      ["REJECTED", "This registration is closed"],
+      ["ACCEPTED", "Thank you"],
+    ]) {
+      await operator.forms.setStatus.mutate({ id: form.id, status: String(status) });
+      expect((await open(form.publicId)).html).toContain(`<h1>${title}</h1>`);
+    }
+  });
+
   test("is 404 for a link that is unknown or malformed", async () => {
     const { id } = await create();
     for (const unknown of ["x".repeat(21), id, "", "..%2f"]) expect((await open(unknown)).status).toBe(404);

@@ -63,7 +63,9 @@ test("a call that is aborted, or exceeds its timeout, while it waits for others 
   const aborted = rejection(client.listings.list({}, { signal: controller.signal }));
   const late = rejection(client.listings.list({}, { timeout: 5 }));
   const last = client.listings.list().then(() => "listed");
-  expect(await late).toBeInstanceOf(TimeoutError);
+  const timeout = await late;
+  expect(timeout).toBeInstanceOf(TimeoutError);
+  expect(timeout).toMatchObject({ message: expect.stringContaining("not sent, because other calls of this client") });
   controller.abort();
   expect(await aborted).toBeInstanceOf(AbortError);
   expect(fetch).toHaveBeenCalledTimes(1);

@@ -108,6 +108,17 @@ describe("the end of retries", () => {
     expect(context.proxy.requests).toHaveLength(maxRetries + 1);
   });
 
+  test("a 429 that is not of the service counts as a retry, and its Retry-After does not extend the deadline", async () => {
+    context.proxy.injectAlways(respondWith(429, "<p>slow down", { "retry-after": "1" }));
+    const client = context.client({ maxRetries: 1 });
+    expect(await rejection(client.listings.list())).toMatchObject({ name: "ApiError", status: 429 });
+    expect(context.proxy.requests).toHaveLength(2);
+    context.proxy.injectAlways(respondWith(429, "<p>slow down", { "retry-after": "86400" }));
+    const unlimited = context.client({ timeout: undefined });
+    expect(await rejection(unlimited.listings.list())).toMatchObject({ retryAfter: 86_400 });
+    expect(context.proxy.requests).toHaveLength(3);
+  });
+
   test.each([
     ["a 429 with a date", () => limited(new Date(Date.now() + 60_000).toUTCString())],
     ["a 503", () => errorEnvelope(503, "INTERNAL_ERROR", { "retry-after": "60" })],

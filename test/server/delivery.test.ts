@@ -122,6 +122,17 @@ describe("notifications.send", () => {
     expect(trail).toContainEqual(expect.objectContaining(entry));
   });
 
+  test("has another Message-ID also if the first notification is past its retention", async () => {
+    const { id: formId } = await create();
+    await sql("DELETE FROM notifications");
+    const again = await send({ formId });
+    const mailServer = await openMailServer();
+    await startSending(mailServer);
+    await expect.poll(listUnsent).toEqual([]);
+    const [{ mail } = { mail: { messageId: "" } }] = mailServer.received;
+    expect(mail.messageId).toBe(`<form-${formId}-${again.id}@guest-forms>`);
+  });
+
   test.each(["waiting", "retrying", "failed", "expired"])(
     "makes a notification that is %s due now instead of adding one",
     async (state) => {

@@ -4,7 +4,8 @@ import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, catchServiceError, makeListing } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
-const { services, operator, setRole, makeUser, asUser, makeOwner } = await openTestCore();
+const core = await openTestCore();
+const { services, operator, setRole, makeUser, asUser, makeOwner, holdLock, waitForBlocked, runBehind } = core;
 const UNKNOWN_IDS = [randomUUID(), "x", ""];
 
 describe("users", () => {
@@ -26,6 +27,15 @@ describe("users", () => {
     for (const id of UNKNOWN_IDS) {
       expect(await catchErrorCode(operator.users.get({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
+  });
+
+  test("a user is not found by an address that is another user's external id, but by id", async () => {
+    const [ana, ben] = [await makeUser(), await makeUser()];
+    await services.db.prisma.user.update({ where: { id: ben.id }, data: { externalId: ana.email } });
+    const { errors } = await catchServiceError(operator.users.find({ user: ana.email }));
+    const issue = expect.stringMatching(new RegExp(`^two users .*(${ana.id}|${ben.id}), (${ana.id}|${ben.id})$`));
+    expect(errors).toEqual([{ field: "user", issue }]);
+    expect(await operator.users.find({ user: ana.id })).toEqual(ana);
   });
 
   test("an address must be valid, and a name must not contain control characters", async () => {
@@ -113,9 +123,56 @@ describe("users", () => {
     expect((await actions(userId)).slice(0, 2)).toEqual(["user.erased", "user.erased"]);
     expect(await actions(key.id)).toEqual(["key.revoked", "key.issued"]);
     expect(await actions(listingId)).toContain("member.removed");
+    const { rows } = await operator.onboarding.export({ type: "user" });
+    expect(
+      rows.filter((row) => row.id === userId),
+      "an export has no erased users",
+    ).toEqual([]);
     for (const id of UNKNOWN_IDS) {
       expect(await catchErrorCode(operator.people.eraseUser({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
+  });
+});
+
+describe("people.eraseUser, at the same time as others", () => {
+  test("revokes a key that is being issued or rotated when it begins", async () => {
+    const { id: userId } = await makeUser();
+    const insert = `INSERT INTO api_keys (user_id, hash, prefix, mode, label) VALUES ($1, '\\x01', 'grf_rw_race', 'READ_WRITE', 'x')`;
+    expect(await runBehind([insert, userId], () => operator.people.eraseUser({ id: userId }))).toMatchObject({
+      revokedKeys: 1,
+    });
+    const { items } = await operator.keys.list({ userId });
+    expect(items).toMatchObject([{ label: null, revokedAt: expect.any(String) }]);
+  });
+
+  test("makes a key, a membership and a listing that wait for it be rejected: there is no such user", async () => {
+    const { id: userId } = await makeUser();
+    const { listingId } = await makeOwner();
+    const key = await operator.keys.issue({ userId, mode: "READ_WRITE" });
+    const lock = await holdLock("SELECT id FROM api_keys WHERE id = $1 FOR UPDATE", [key.id]);
+    const erasing = operator.people.eraseUser({ id: userId });
+    await waitForBlocked(1);
+    const place = { title: "t", address: "a", city: "c", country: "c", zipCode: "z", timezone: "UTC" };
+    const waiting = Promise.all([
+      catchRejectedFields(operator.keys.issue({ userId, mode: "READ_WRITE" })),
+      catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" })),
+      catchRejectedFields(operator.listings.create({ ownerId: userId, ...place })),
+    ]);
+    await waitForBlocked(4);
+    await lock.commit();
+    expect(await erasing).toMatchObject({ revokedKeys: 1 });
+    expect(await waiting).toEqual([["userId"], ["userId"], ["ownerId"]]);
+    expect((await operator.keys.list({ userId })).items).toHaveLength(1);
+  });
+
+  test("removes a membership that is set meanwhile", async () => {
+    const { id: userId } = await makeUser();
+    const { listingId } = await makeOwner();
+    const insert = `INSERT INTO memberships (user_id, listing_id, listing_created_at, role)
+      SELECT $1, id, created_at, 'WRITER' FROM listings WHERE id = $2`;
+    const erase = () => operator.people.eraseUser({ id: userId });
+    expect(await runBehind([insert, userId, listingId], erase)).toMatchObject({ removedMemberships: 1 });
+    expect((await operator.members.list({ userId })).items).toEqual([]);
   });
 });
 

@@ -8,7 +8,7 @@ import { Progress } from "../../cli/progress.js";
 import { type FileContent, type Format, formatOf } from "../../rows/format.js";
 import { formatRows } from "../../rows/format-rows.js";
 import { readRows } from "../../rows/read-file.js";
-import { writeWhole } from "../../rows/write-file.js";
+import { isSameFile, writeWhole } from "../../rows/write-file.js";
 
 export interface ImportSummary extends FileCounts {
   dryRun: boolean;
@@ -37,6 +37,8 @@ export async function importFile(
   if (all.length > 0) throw CommandFailure.ofLines(all, `Nothing was imported. Errors in ${path}: ${all.length}.`);
   if (dryRun) return { dryRun, ...checked.counts, ids: [] };
   if (output === undefined) return writeLines(core, lines);
+  if (await isSameFile(path, output))
+    throw new CommandFailure(`${output} is the file to import. Choose another --output.`);
   return writeWhole(output, async (file) => {
     const summary = await writeLines(core, lines);
     await file.writeFile(formatRows(summary.ids, formatOf(output) ?? "csv", ["type", "externalId", "id"]));

@@ -1,3 +1,4 @@
+import { type FileHandle, rm } from "node:fs/promises";
 import type { Caller } from "../../../server/caller.js";
 import type { LineError } from "../../../server/onboarding/schema.js";
 import { CommandFailure } from "../../cli/failure.js";
@@ -24,17 +25,26 @@ export async function issueKeys(
   const users = await readUsers(core, path, format);
   const lacking: User[] = [];
   for (const user of users) if (!(await hasKey(core, user.id, fields))) lacking.push(user);
-  await writeNew(output, async (file) => {
+  let issued = 0;
+  const write = async (file: FileHandle) => {
     await file.write(toRecord(COLUMNS));
     for (const { id: userId, externalId, email } of lacking) {
       const { id: keyId, key } = await core.keys.issue({ ...fields, userId });
+      issued++;
       await file.write(formatCsv([{ externalId, email, keyId, key }], COLUMNS)).catch(async (error) => {
         // Nobody will ever have it.
-        await core.keys.revoke({ id: keyId });
+        await core.keys.revoke({ id: keyId }).catch(() => process.stderr.write(`Revoke the key ${keyId}.\n`));
         throw error;
       });
     }
-  });
+  };
+  await writeNew(output, (file) =>
+    write(file).catch(async (error) => {
+      // Without a key in it, it would only be in the way of the next run.
+      if (issued === 0) await rm(output);
+      throw error;
+    }),
+  );
   return { issued: lacking.length, skipped: users.length - lacking.length };
 }
 
@@ -45,8 +55,9 @@ async function readUsers(core: Caller, path: string, format: Format): Promise<Us
   for (const { line, value } of lines) {
     const { type, externalId } = value as Record<string, unknown>;
     if (type !== "user") continue;
-    const found = await core.users.find({ user: String(externalId) }).catch(ignoreNotFound);
-    if (found) users.set(found.id, found);
+    const user = String(externalId);
+    const found = await core.users.find({ user }).catch(ignoreNotFound);
+    if (found && [found.externalId, found.id].includes(user)) users.set(found.id, found);
     else errors.push({ line, field: "externalId", issue: "no user has this external id or id: import the file first" });
   }
   if (users.size === 0 && errors.length === 0) errors.push(NO_USERS);
