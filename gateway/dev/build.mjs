@@ -1,6 +1,7 @@
-// Part of `npm run build`: bundles the service and its packages into `dist/`, so that it runs with Node.js alone, and builds its
-// documentation pages. What a command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// Part of `npm run build`: bundles the service and its packages into `dist/`, so that it runs with Node.js alone, builds its
+// documentation pages and packs the SDK. What a command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -133,6 +134,14 @@ function licenseText({ name, version, license, folder }) {
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
+/** Packs the SDK, which the service serves. */
+function packSdk() {
+  const npm = (...words) =>
+    execFileSync("npm", words, { cwd: join(root, "sdk"), encoding: "utf8", shell: process.platform === "win32" });
+  const name = npm("pack", "--silent", "--ignore-scripts=false", "--pack-destination", join(root, "dist"));
+  renameSync(join(root, "dist", name.trim().split("\n").at(-1)), join(root, "dist/sdk.tgz"));
+}
+
 // Whatever an earlier build has left: the release packs this folder.
 for (const name of readdirSync(join(root, "dist"))) {
   if (name !== "types") rmSync(join(root, "dist", name), { recursive: true });
@@ -144,5 +153,6 @@ const metafile = { outputs: { ...service.outputs, ...pages.metafile.outputs } };
 await bundleTypes();
 const { buildSite } = await import(new URL("../../dist/tools/gateway/docs/site.js", import.meta.url));
 writeFileSync(join(root, "dist/site.json"), JSON.stringify(buildSite()));
+packSdk();
 writeFileSync(join(root, "dist/tools/metafile.json"), JSON.stringify(metafile));
 writeFileSync(join(root, "dist/LICENSES"), bundledPackages(metafile, root).map(licenseText).join("\n"));

@@ -17,9 +17,23 @@ export function documentation(): RequestHandler {
     serveAt(router, path, send(file));
     if (file.type === "text/html") serveAt(router, `${path}/`, (_req, res) => res.redirect(308, path));
   }
+  serveAt(router, "/docs/sdk.tgz", sendSdk());
   for (const { path, ...file } of files) if (path === NOT_FOUND) router.get(/^\/docs\//, answerBrowsers(send(file)));
   serveAt(router, "/", redirectBrowsers);
   return router;
+}
+
+/** Sends the SDK, as `npm run build` has packed it. */
+function sendSdk(): RequestHandler {
+  const bytes = readFileSync(join(packageRoot(), "dist/sdk.tgz"));
+  return (_req, res) => {
+    res.set({
+      "Content-Type": "application/gzip",
+      "Cache-Control": "no-cache",
+      "Content-Length": String(bytes.length),
+    });
+    res.end(bytes);
+  };
 }
 
 /** Sends the file, compressed if the client accepts that. */

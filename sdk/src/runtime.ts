@@ -103,6 +103,7 @@ interface Runtime {
   URL: new (
     url: string,
   ) => Record<"protocol" | "username" | "password" | "search" | "hash" | "origin" | "pathname", string>;
+  URLSearchParams: new (query: string) => Iterable<readonly [string, string]>;
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;
 }

@@ -1,4 +1,7 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
 import { startTestGateway } from "../support/gateway.js";
@@ -97,6 +100,13 @@ describe("the pages", () => {
       expect(conditions.length).toBeGreaterThan(7);
       for (const condition of conditions) expect(condition).toMatch(/^[A-Z].{15,}\.$/);
     }
+  });
+
+  it("the SDK of this version is served for npm", async () => {
+    const response = await fetch(`${gateway.url}/docs/sdk.tgz`);
+    const { size } = statSync(join(packageRoot(), "dist/sdk.tgz"));
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/gzip"]);
+    expect((await response.arrayBuffer()).byteLength).toBe(size);
   });
 
   it("GET / redirects a browser to /docs, and answers every other client with 404 in the envelope", async () => {

@@ -39,6 +39,11 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
     before: "const secrets = { read: async (_: string) => process.env.GUEST_FORMS_API_KEY! };",
     after: "await client.listings.list();",
   },
+  "Test your program 1": {
+    after: `assert.equal(form.status, "SENT");
+      assert.deepEqual(service.requests.map(({ path }) => path), ["/v1/forms", "/v1/forms", "/v1/forms"]);
+      await assert.rejects(client.forms.retrieve(form.id), { status: 404 });`,
+  },
   "Response metadata 1": { after: "assert.deepEqual([replayed, response.status], [false, 201]);" },
   "Other requests 1": {
     before: "await client.forms.create(input);",
@@ -71,6 +76,7 @@ const functions = testedSamples.map(({ name, source }) => {
 const PROGRAM = `import assert from "node:assert/strict";
   import { inspect } from "node:util";
   import { GuestForms, ValidationError, instantIn, isKnownStatus, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
+  import { FakeService } from "@guest-forms/sdk/testing";
   interface Context {
     client: GuestForms;
     listingId: string;
@@ -94,6 +100,7 @@ const PROGRAM = `import assert from "node:assert/strict";
 const EXAMPLES = `import {
     GuestForms, instantIn, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1,
   } from "@guest-forms/sdk";
+  import { FakeService } from "@guest-forms/sdk/testing";
   declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
   declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
   declare const signal: AbortSignalLike, listener: () => void;
@@ -126,7 +133,7 @@ test("every sample of the README and every example of the source compiles in str
 });
 
 test("every method has a description", () => {
-  const lines = ["client", "forms", "listings", "page", "promise"].flatMap((file) =>
+  const lines = ["client", "forms", "listings", "page", "promise", "testing"].flatMap((file) =>
     readFileSync(join(SDK, `${file}.ts`), "utf8").split("\n"),
   );
   const methods = lines.flatMap((line, index) => {

@@ -4,7 +4,10 @@ import { build } from "esbuild";
 import { packageRoot } from "../../prisma/package-root.js";
 import { runTool } from "./run-tool.js";
 
-const SDK = join(packageRoot(), "sdk/src/index.ts");
+const SDK = {
+  "@guest-forms/sdk/testing": join(packageRoot(), "sdk/src/testing.ts"),
+  "@guest-forms/sdk": join(packageRoot(), "sdk/src/index.ts"),
+};
 const TSC = join(packageRoot(), "node_modules/typescript/bin/tsc");
 
 /** As strict as a user's project can be. */
@@ -17,14 +20,13 @@ const COMPILER_OPTIONS = {
   noEmit: true,
   types: ["node"],
   typeRoots: [join(packageRoot(), "node_modules/@types")],
-  paths: { "@guest-forms/sdk": [SDK] },
+  paths: Object.fromEntries(Object.entries(SDK).map(([name, path]) => [name, [path]])),
 };
 
 /** Bundles a TypeScript program, with the SDK from its source, for Node.js. Returns the path of the bundle. */
 export async function bundleWithSdk(entry: string): Promise<string> {
   const outfile = entry.replace(/ts$/, "mjs");
-  const alias = { "@guest-forms/sdk": SDK };
-  await build({ entryPoints: [entry], outfile, alias, bundle: true, platform: "node", format: "esm" });
+  await build({ entryPoints: [entry], outfile, alias: SDK, bundle: true, platform: "node", format: "esm" });
   return outfile;
 }
 

@@ -1,0 +1,250 @@
+import type { FieldError } from "./errors.js";
+import { findFaults, isUuid, parseStay, type Stay } from "./fake-input.js";
+import { type Fetch, type FetchResponse, runtime } from "./runtime.js";
+import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
+
+/** An error response. */
+export interface FakeError {
+  /** HTTP status. */
+  status: number;
+  /** Code of the envelope. Default: the service's for this status, or `INTERNAL_ERROR`. */
+  code?: KnownErrorCode;
+  /** The rejected fields of a `VALIDATION_ERROR`. */
+  errors?: FieldError[];
+  /** Seconds, in `Retry-After`. Default: no such header. */
+  retryAfter?: number;
+}
+
+/** An error response, or a connection that breaks before or after the service has processed the request. */
+export type FakeFailure = FakeError | "lost request" | "lost response";
+
+/** A request as {@link FakeService} received it. */
+export interface FakeRequest {
+  /** `GET`, `POST` or `PUT`. */
+  method: string;
+  /** Path and query, such as `/v1/forms?limit=5`. */
+  path: string;
+  /** Headers by lower-case name, including the key. */
+  headers: Record<string, string>;
+  /** The parsed body; undefined if there is none. */
+  body: unknown;
+}
+
+const CODES: Record<number, KnownErrorCode> = {
+  400: "VALIDATION_ERROR",
+  401: "UNAUTHENTICATED",
+  403: "FORBIDDEN",
+  404: "RESOURCE_NOT_FOUND",
+  405: "RESOURCE_NOT_FOUND",
+  413: "PAYLOAD_TOO_LARGE",
+  422: "IDEMPOTENCY_KEY_REUSED",
+  429: "RATE_LIMITED",
+};
+
+class Rejection {
+  readonly error: FakeError;
+  constructor(error: FakeError) {
+    this.error = error;
+  }
+}
+
+function requireNone(errors: FieldError[]): void {
+  if (errors.length > 0) throw new Rejection({ status: 400, errors });
+}
+
+function find<Item extends { id: string }>(items: readonly Item[], id: string | undefined): Item {
+  const found = items.find((item) => item.id === id?.toLowerCase());
+  if (!found) throw new Rejection({ status: 404 });
+  return found;
+}
+
+function checkRules({ active, maxPeopleInListing }: Listing, { numberOfGuests }: Stay, isNewOnListing: boolean): void {
+  const max = maxPeopleInListing ?? Infinity;
+  requireNone([
+    ...(isNewOnListing && !active ? [{ field: "listingId", issue: "the listing is not active" }] : []),
+    ...(numberOfGuests > max ? [{ field: "numberOfGuests", issue: `must be at most ${max} on this listing` }] : []),
+  ]);
+}
+
+type Row = { id: string; listingId?: string };
+
+const ENDED = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+
+/**
+ * The service in memory, to test programs that use this SDK without a server. The six operations have the results and errors
+ * of the service, for one key holder and without rate limit. A key that begins with `grf_ro_` is read-only.
+ *
+ * @example
+ * ```ts
+ * const service = new FakeService();
+ * const { id } = service.addListing({ maxPeopleInListing: 4 });
+ * const fake = new GuestForms({ apiKey: "grf_rw_test", baseUrl: "https://fake.test", fetch: service.fetch });
+ * ```
+ */
+export class FakeService {
+  /** The listings in the key's scope, oldest first. Change them, or remove one from the scope. */
+  readonly listings: Listing[] = [];
+  /** All forms, oldest first. Change one as its host or guest would: `service.forms[0]!.status = "COMPLETED"`. */
+  readonly forms: FormV1[] = [];
+  /** All requests, oldest first. */
+  readonly requests: FakeRequest[] = [];
+  readonly #failures: FakeFailure[] = [];
+  /** What each form was last set to, by its id. */
+  readonly #stays = new Map<string, Stay>();
+  /** The original responses to replay, by body and by Idempotency-Key. */
+  readonly #byBody = new Map<string, FormV1>();
+  readonly #byKey = new Map<string, { body: string; original: FormV1 }>();
+  #ids = 0;
+
+  /** The `fetch` option of a client. */
+  readonly fetch: Fetch = async (url, { method, headers, body }) => {
+    const { pathname, search } = new runtime.URL(url);
+    const request = { method, path: pathname + search, headers, body: body === null ? undefined : JSON.parse(body) };
+    this.requests.push(request);
+    const failure = this.#failures.shift();
+    if (failure === "lost request") throw new TypeError("The connection was lost");
+    const response = typeof failure === "object" ? this.#fail(failure) : this.#respond(request, pathname, search);
+    if (failure === "lost response") throw new TypeError("The connection was lost");
+    return response;
+  };
+
+  /**
+   * Adds a listing to the key's scope. Absent fields have the values of a listing without limits.
+   *
+   * @example
+   * ```ts
+   * const listing = new FakeService().addListing({ title: "Loft", allowPets: false });
+   * ```
+   */
+  addListing(values: Partial<Listing> = {}): Listing {
+    const place = { address: "Teststr. 1", city: "Berlin", country: "DE", zipCode: "10115", district: null };
+    const limits = { active: true, maxPeopleInListing: null, maxVehicles: null, allowPets: null };
+    const listing = {
+      ...this.#identify(),
+      title: "Listing",
+      ...place,
+      timezone: "Europe/Berlin",
+      ...limits,
+      ...values,
+    };
+    this.listings.push(listing);
+    return listing;
+  }
+
+  /**
+   * Fails the next requests, one each.
+   *
+   * @example
+   * ```ts
+   * new FakeService().failNext({ status: 503, retryAfter: 1 }, "lost response");
+   * ```
+   */
+  failNext(...failures: FakeFailure[]): void {
+    this.#failures.push(...failures);
+  }
+
+  #identify() {
+    this.#ids += 1;
+    const id = `00000000-0000-4000-8000-${String(this.#ids).padStart(12, "0")}`;
+    return { id, publicId: id.slice(-21), createdAt: new Date().toISOString() };
+  }
+
+  #send(status: number, body: object, headers: Record<string, string> = {}): FetchResponse {
+    const { id: correlationId } = this.#identify();
+    const always = { "content-type": "application/json; charset=utf-8", "x-correlation-id": correlationId };
+    const text = JSON.stringify(status < 400 ? body : { ...body, correlationId });
+    return new runtime.Response(text, { status, headers: { ...always, ...headers } });
+  }
+
+  #fail({ status, code = CODES[status] ?? "INTERNAL_ERROR", errors, retryAfter }: FakeError): FetchResponse {
+    const envelope = { code, message: `${status} of FakeService`, ...(errors && { errors }) };
+    return this.#send(status, envelope, retryAfter === undefined ? {} : { "retry-after": String(retryAfter) });
+  }
+
+  #respond({ method, headers, body }: FakeRequest, pathname: string, search: string): FetchResponse {
+    const [, collection, id] = /\/v1\/(forms|listings)(?:\/([^/]+))?$/.exec(pathname) ?? [];
+    const forms = this.forms.filter(({ listingId }) => this.listings.some((listing) => listing.id === listingId));
+    const readStay = () => {
+      if (/^bearer grf_ro_/i.test(headers.authorization ?? "")) throw new Rejection({ status: 403 });
+      requireNone(findFaults(body));
+      return parseStay(body as Record<string, unknown>);
+    };
+    try {
+      switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
+        case "GET forms":
+          return this.#list("forms", this.forms, forms, search);
+        case "GET forms/id":
+          return this.#send(200, find(forms, id));
+        case "GET listings":
+          return this.#list("listings", this.listings, this.listings, search);
+        case "GET listings/id":
+          return this.#send(200, find(this.listings, id));
+        case "POST forms":
+          return this.#create(forms, readStay(), headers["idempotency-key"]);
+        case "PUT forms/id":
+          if (!isUuid(id)) throw new Rejection({ status: 404 });
+          return this.#update(forms, id, readStay());
+        default:
+          throw new Rejection({ status: collection ? 405 : 404 });
+      }
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+      return this.#fail(error.error);
+    }
+  }
+
+  #list(kind: "forms" | "listings", all: readonly Row[], inScope: readonly Row[], search: string): FetchResponse {
+    const { limit = "50", cursor, listingId } = Object.fromEntries(new runtime.URLSearchParams(search));
+    if (!/^-?\d+$/.test(limit)) requireNone([{ field: "limit", issue: "must be an integer" }]);
+    if (listingId !== undefined && !isUuid(listingId)) requireNone([{ field: "listingId", issue: "must be a UUID" }]);
+    const prefix = `${kind}-${listingId ?? ""}-`;
+    const start = cursor === undefined ? 0 : all.findIndex(({ id }) => prefix + id === cursor) + 1;
+    if (cursor !== undefined && start === 0) throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
+    const isOnListing = (row: Row) => listingId === undefined || row.listingId === listingId.toLowerCase();
+    const rest = all.slice(start).filter((row) => inScope.includes(row) && isOnListing(row));
+    const items = rest.slice(0, Math.min(Math.max(Number(limit), 1), 100));
+    const last = rest.length > items.length ? items.at(-1) : undefined;
+    return this.#send(200, { items, nextCursor: last ? prefix + last.id : null });
+  }
+
+  #create(forms: readonly FormV1[], stay: Stay, key: string | undefined): FetchResponse {
+    const listing = find(this.listings, stay.listingId);
+    const body = JSON.stringify(stay);
+    const byKey = key === undefined ? undefined : this.#byKey.get(key);
+    if (byKey && byKey.body !== body) throw new Rejection({ status: 422 });
+    const byBody = this.#byBody.get(body);
+    const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, body) ? undefined : byBody);
+    if (original) find(forms, original.id);
+    else checkRules(listing, stay, true);
+    const answer = original ?? this.#addForm(stay);
+    if (!byKey) this.#byBody.set(body, answer);
+    if (key !== undefined) this.#byKey.set(key, { body, original: answer });
+    return this.#send(201, answer, {
+      location: `/v1/forms/${answer.id}`,
+      ...(original && { "idempotent-replayed": "true" }),
+    });
+  }
+
+  /** Whether the form was updated or has ended since, so that a new key makes another one. */
+  #isReplaceable(original: FormV1 | undefined, body: string): boolean {
+    const form = this.forms.find(({ id }) => id === original?.id);
+    return form !== undefined && (ENDED.includes(form.status) || JSON.stringify(this.#stays.get(form.id)) !== body);
+  }
+
+  /** Returns a copy, the original response. */
+  #addForm(stay: Stay): FormV1 {
+    const { guestEmail: _, ...fields } = stay;
+    const form = { ...this.#identify(), status: "SENT", ...fields, numberOfVehicles: null, numberOfPets: null };
+    this.forms.push(form);
+    this.#stays.set(form.id, stay);
+    return { ...form };
+  }
+
+  #update(forms: readonly FormV1[], id: string | undefined, stay: Stay): FetchResponse {
+    const form = find(forms, id);
+    checkRules(find(this.listings, stay.listingId), stay, form.listingId !== stay.listingId);
+    const { guestEmail, ...fields } = stay;
+    this.#stays.set(form.id, { ...stay, guestEmail: guestEmail ?? this.#stays.get(form.id)?.guestEmail ?? null });
+    return this.#send(200, Object.assign(form, fields));
+  }
+}

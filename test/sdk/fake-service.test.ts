@@ -1,0 +1,281 @@
+import { describe, expect, test } from "vitest";
+import {
+  ApiError,
+  type ApiPromise,
+  ConnectionError,
+  type FormInput,
+  type FormV1,
+  GuestForms,
+  type Listing,
+  type Page,
+  RateLimitedError,
+  ValidationError,
+} from "../../sdk/src/index.js";
+import { FakeService } from "../../sdk/src/testing.js";
+import { asOperator, makeListing, setRole } from "../support/factories.js";
+import { UUID } from "../support/public-fields.js";
+import { useGateway } from "./setup.js";
+
+const context = await useGateway();
+
+/** What a scenario may do, on the service or on the fake. */
+interface World {
+  client: GuestForms;
+  readOnly: GuestForms;
+  addListing(values: { maxPeopleInListing?: number; active?: boolean }): Promise<Listing>;
+  setStatus(form: FormV1, status: string): Promise<unknown>;
+  removeFromScope(listing: Listing): Promise<unknown>;
+}
+
+const LOFT = { title: "Loft", address: "Kanalweg 7", city: "Berlin", country: "Germany", zipCode: "10997" };
+
+async function realWorld(): Promise<World> {
+  const { gateway, proxy } = context;
+  const services = await gateway.services();
+  const { userId, key, readOnlyKey } = await gateway.addKeyHolder();
+  const connect = (apiKey: string) => new GuestForms({ apiKey, baseUrl: proxy.url, maxRetries: 0 });
+  return {
+    client: connect(key),
+    readOnly: connect(readOnlyKey),
+    addListing: (values) => makeListing(services, userId, { ...LOFT, ...values }),
+    setStatus: ({ id }, status) => asOperator(services).forms.setStatus({ id, status }),
+    removeFromScope: ({ id }) => setRole(services, id, userId, "READER"),
+  };
+}
+
+async function fakeWorld(): Promise<World> {
+  const service = new FakeService();
+  const connect = (apiKey: string) =>
+    new GuestForms({ apiKey, baseUrl: "https://fake.test", maxRetries: 0, fetch: service.fetch });
+  return {
+    client: connect("grf_rw_test"),
+    readOnly: connect("grf_ro_test"),
+    addListing: async (values) => service.addListing({ ...LOFT, ...values }),
+    setStatus: async ({ id }, status) => Object.assign(service.forms.find((form) => form.id === id) ?? {}, { status }),
+    removeFromScope: async (listing) => service.listings.splice(service.listings.indexOf(listing), 1),
+  };
+}
+
+const stay = (listing: Listing, changes: Partial<FormInput> = {}): FormInput => ({
+  listingId: listing.id,
+  checkInDate: "2030-07-01T15:00:00+02:00",
+  checkOutDate: "2030-07-08T09:00:00Z",
+  numberOfGuests: 2,
+  guestEmail: "Ana@Example.com",
+  ...changes,
+});
+
+/** What a program can see of a call: its result or error, without texts for humans. */
+async function outcome<T>(call: ApiPromise<T>): Promise<Record<string, unknown>> {
+  try {
+    const { data, replayed, response } = await call.withResponse();
+    const { location } = response.headers;
+    const items = (data as Partial<Page<unknown>>).items;
+    return { status: response.status, replayed, location, data: items ?? data };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const fields = error instanceof ValidationError ? error.errors.map(({ field }) => field) : undefined;
+    return { status: error.status, code: error.code, name: error.name, fields };
+  }
+}
+
+/** Bodies that differ from a valid one, and must be rejected or accepted alike. */
+const BODIES: Record<string, unknown>[] = [
+  { listingId: "none" },
+  { listingId: undefined, checkInDate: undefined, numberOfGuests: undefined },
+  { listingId: "00000000-0000-0000-0000-0000000000ff" },
+  { checkInDate: "2030-07-01" },
+  { checkInDate: "2030-02-31T15:00:00Z" },
+  { checkInDate: "2030-07-01T24:00:00Z" },
+  { checkInDate: "1969-12-31T23:59:59Z" },
+  { checkInDate: 5 },
+  { checkInDate: "2030-07-08T09:00:00Z" },
+  { checkInDate: "2030-07-08T10:00:00+02:00" },
+  { checkOutDate: "2030-07-08T09:00:00.123456789-00:00" },
+  { checkOutDate: null, numberOfGuests: "3" },
+  { numberOfGuests: 0 },
+  { numberOfGuests: 2.5 },
+  { numberOfGuests: 2 ** 31 },
+  { numberOfGuests: 2 ** 31 - 1 },
+  { guestEmail: "ana" },
+  { guestEmail: "ana@localhost" },
+  { guestEmail: "a b@example.com" },
+  { guestEmail: ` ${"x".repeat(64)}@example.com ` },
+  { guestEmail: `${"x".repeat(65)}@example.com` },
+  { guestEmail: null },
+  { guestEmail: 5 },
+  { guestMail: "ana@example.com" },
+  { status: "COMPLETED", numberOfGuests: null },
+];
+
+/** Notes the outcome of a call. */
+type See = (call: ApiPromise<unknown>) => Promise<void>;
+
+const SCENARIOS: Record<string, (world: World, see: See) => Promise<void>> = {
+  async "create, fetch and update"({ client, addListing }, see) {
+    const [loft, flat] = [await addListing({}), await addListing({})];
+    await see(client.forms.create(stay(loft)));
+    const [form] = (await client.forms.list()).items;
+    const id = form?.id ?? "";
+    await see(client.forms.retrieve(id.toUpperCase()));
+    await see(client.forms.update(id, stay(loft, { numberOfGuests: 3, guestEmail: null })));
+    await see(client.forms.update(id, stay(flat)));
+    await see(client.forms.retrieve(id));
+    await see(client.listings.retrieve("none"));
+    await see(client.forms.retrieve("00000000-0000-0000-0000-0000000000ff"));
+    await see(client.forms.update("none", stay(loft, { numberOfGuests: 0 })));
+    await see(client.forms.update("00000000-0000-0000-0000-0000000000ff", stay(loft, { numberOfGuests: 0 })));
+    await see(client.request("DELETE", `/v1/forms/${id}`));
+    await see(client.request("GET", "/v1/guests"));
+    await see(client.request("POST", "/v1/forms", { body: [] }));
+  },
+  async "equal creates are one form"({ client, addListing }, see) {
+    const loft = await addListing({});
+    for (const idempotencyKey of [undefined, "a", "b", "a"]) {
+      await see(client.forms.create(stay(loft, { guestEmail: "Ana@EXAMPLE.com" }), { idempotencyKey }));
+    }
+    await see(
+      client.forms.create(stay(loft, { checkInDate: new Date("2030-07-01T13:00:00Z") }), { idempotencyKey: "c" }),
+    );
+    await see(client.forms.create(stay(loft, { numberOfGuests: 3 }), { idempotencyKey: "a" }));
+    await see(client.forms.list());
+  },
+  async "a new key creates a new form after an update or the end of the first"({ client, addListing, setStatus }, see) {
+    const loft = await addListing({});
+    const create = (idempotencyKey?: string) => client.forms.create(stay(loft), { idempotencyKey });
+    const first = await create("a");
+    await client.forms.update(first.id, stay(loft, { numberOfGuests: 3 }));
+    await see(create());
+    await see(create("a"));
+    const second = await create("b");
+    await see(create("b"));
+    await see(create());
+    await see(create("c"));
+    await see(client.forms.update(second.id, stay(loft, { guestEmail: null })));
+    await see(create("d"));
+    await setStatus(second, "REJECTED");
+    await see(create("c"));
+    await see(create("e"));
+    await see(client.forms.create(stay(loft, { numberOfGuests: 3 })));
+    await see(client.forms.list());
+  },
+  async "bodies that are not valid"({ client, addListing }, see) {
+    const loft = await addListing({});
+    for (const body of BODIES) await see(client.forms.create({ ...stay(loft), ...body }));
+  },
+  async "the rules of listings"({ client, readOnly, addListing }, see) {
+    const [small, closed] = [await addListing({ maxPeopleInListing: 2 }), await addListing({ active: false })];
+    await see(client.forms.create(stay(small, { numberOfGuests: 3 })));
+    await see(client.forms.create(stay(closed)));
+    const { id } = await client.forms.create(stay(small));
+    await see(client.forms.update(id, stay(small, { numberOfGuests: 3 })));
+    await see(client.forms.update(id, stay(closed, { numberOfGuests: 3 })));
+    await see(readOnly.forms.create(stay(small, { numberOfGuests: 0 })));
+    await see(readOnly.forms.update(id, stay(small)));
+    await see(readOnly.forms.retrieve(id));
+  },
+  async pages({ client, addListing }, see) {
+    const [loft, flat] = [await addListing({}), await addListing({})];
+    for (const numberOfGuests of [1, 2, 3, 4, 5]) {
+      await client.forms.create(stay(numberOfGuests % 2 ? loft : flat, { numberOfGuests }));
+    }
+    for (const limit of [-7, 0, 2, 1e9]) await see(client.forms.list({ limit }));
+    await see(client.forms.list({ listingId: loft.id.toUpperCase(), limit: 2 }));
+    await see(client.forms.list({ listingId: "00000000-0000-0000-0000-0000000000ff" }));
+    const page = await client.forms.list({ listingId: loft.id, limit: 2 });
+    await see(page.nextPage());
+    await see(client.forms.list({ cursor: page.nextCursor ?? "" }));
+    await see(client.forms.list({ cursor: "" }));
+    await see(client.listings.list({ limit: 1 }));
+    await see((await client.listings.list({ limit: 1 })).nextPage());
+    await see(client.listings.list({ cursor: page.nextCursor ?? "" }));
+    await see(client.forms.list({ listingId: "" }));
+    await see(client.forms.list({ limit: 1.5 }));
+  },
+  async "a listing that leaves the scope"({ client, addListing, removeFromScope }, see) {
+    const [loft, flat] = [await addListing({}), await addListing({})];
+    const { id } = await client.forms.create(stay(loft), { idempotencyKey: "a" });
+    const moved = await client.forms.create(stay(flat));
+    await client.forms.update(moved.id, stay(loft, { numberOfGuests: 4 }));
+    await removeFromScope(loft);
+    await see(client.forms.retrieve(id));
+    await see(client.forms.create(stay(loft), { idempotencyKey: "a" }));
+    await see(client.forms.create(stay(flat)));
+    await see(client.forms.update(moved.id, stay(flat)));
+    await see(client.forms.list());
+    await see(client.forms.list({ listingId: loft.id }));
+    await see(client.listings.list());
+  },
+};
+
+const GENERATED_ID = new RegExp(UUID.source.replaceAll(/[\^$]/g, ""), "gi");
+
+/** A copy in which ids are numbered in the order of their appearance, and public ids and times of creation are shapes. */
+function anonymize(outcomes: unknown[]): unknown {
+  const ids: string[] = [];
+  const numberOf = (id: string) => (ids.includes(id) ? ids.indexOf(id) : ids.push(id) - 1);
+  return JSON.parse(JSON.stringify(outcomes), (name, value) => {
+    if (name === "publicId") return /^[\w-]{21}$/.test(value) ? "a public id" : value;
+    if (name === "createdAt") return new Date(value).toISOString() === value ? "a time" : value;
+    return typeof value === "string" ? value.replace(GENERATED_ID, (id) => `id ${numberOf(id)}`) : value;
+  });
+}
+
+async function play(scenario: (world: World, see: See) => Promise<void>, world: World) {
+  const outcomes: unknown[] = [];
+  await scenario(world, async (call) => void outcomes.push(await outcome(call)));
+  return outcomes;
+}
+
+describe("the fake has the results and errors of the service", () => {
+  test.each(Object.entries(SCENARIOS))("%s", async (_name, scenario) => {
+    const [real, fake] = [await play(scenario, await realWorld()), await play(scenario, await fakeWorld())];
+    expect(real.length).toBeGreaterThan(6);
+    expect(anonymize(fake)).toEqual(anonymize(real));
+  });
+});
+
+describe("a test of a program", () => {
+  const start = () => {
+    const service = new FakeService();
+    const listing = service.addListing();
+    const client = new GuestForms({ apiKey: "grf_rw_test", baseUrl: "https://fake.test", fetch: service.fetch });
+    return { service, listing, client };
+  };
+
+  test("sees the requests, and what they have stored", async () => {
+    const { service, listing, client } = start();
+    const form = await client.forms.create(stay(listing), { idempotencyKey: "booking-1" });
+    expect(service.requests).toMatchObject([
+      { method: "POST", path: "/v1/forms", headers: { "idempotency-key": "booking-1" }, body: stay(listing) },
+    ]);
+    expect(service.forms).toEqual([form]);
+  });
+
+  test("changes a form as its guest would, and the program sees it", async () => {
+    const { service, listing, client } = start();
+    const { id } = await client.forms.create(stay(listing));
+    Object.assign(service.forms[0] ?? {}, { status: "COMPLETED", numberOfPets: 1 });
+    expect(await client.forms.retrieve(id)).toMatchObject({ status: "COMPLETED", numberOfPets: 1 });
+    // A replay has the original response.
+    expect(await client.forms.create(stay(listing))).toMatchObject({ status: "SENT", numberOfPets: null });
+  });
+
+  test("fails requests, with any error, before or after they are processed", async () => {
+    const { service, listing, client } = start();
+    const once = client.withOptions({ maxRetries: 0 });
+    service.failNext("lost request", "lost response", { status: 429, retryAfter: 7 });
+    await expect(once.forms.create(stay(listing))).rejects.toThrow(ConnectionError);
+    expect(service.forms).toEqual([]);
+    await expect(once.forms.create(stay(listing))).rejects.toThrow(ConnectionError);
+    expect(service.forms).toHaveLength(1);
+    const limited = await once.forms.list().then(undefined, (error: unknown) => error);
+    expect(limited).toBeInstanceOf(RateLimitedError);
+    expect(limited).toMatchObject({ status: 429, retryAfter: 7, correlationId: expect.stringMatching(UUID) });
+    const errors = [{ field: "guestEmail", issue: "bounces" }];
+    service.failNext({ status: 400, errors }, { status: 503, code: "INTERNAL_ERROR" });
+    await expect(once.forms.list()).rejects.toMatchObject({ code: "VALIDATION_ERROR", errors });
+    // The SDK retries it.
+    expect((await client.forms.list()).items).toEqual(service.forms);
+  });
+});
