@@ -7,7 +7,7 @@ import { removeMembershipsOfUser } from "../memberships/store.js";
 import { ERASED_EMAIL, getUser } from "../users/store.js";
 import type { erasedUser, eraseUserInput } from "./schema.js";
 
-// Waits for transactions that give the user a key or a membership. Later ones find no user (`lockUser`).
+// Waits for transactions that give the user a key or a membership. Later ones find no user (`lockUsers`).
 const LOCK = "SELECT id FROM users WHERE id = $1::uuid FOR UPDATE";
 
 const ERASE = `

@@ -5,7 +5,7 @@ import { queryIn, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, selectOf, toSqlRow } from "../resources/resource.js";
-import { lockUser } from "../users/store.js";
+import { lockUsers } from "../users/store.js";
 import { uuidOrNull } from "../values.js";
 import { generateKey, hashKey, PREFIX_LENGTH } from "./authenticator.js";
 import type * as schema from "./schema.js";
@@ -19,7 +19,7 @@ export function issueKey({ ctx, input }: Call<typeof schema.issueInput>): Promis
     throw invalid([{ field: "expiresAt", issue: "must be in the future" }]);
   }
   return ctx.services.db.transaction(async (tx) => {
-    await lockUser(tx, userId, "userId");
+    await lockUsers(tx, [userId], "userId");
     const issued = await insert(tx, { userId, mode, label, expiresAt });
     await audit(tx, ctx, "key.issued", issued.id, { userId, mode });
     return issued;

@@ -5,7 +5,7 @@ import { audit } from "../audit.js";
 import { notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { containsSql, selectList, selectOf, toSqlRow } from "../resources/resource.js";
-import { lockUser } from "../users/store.js";
+import { lockUsers } from "../users/store.js";
 import { omitUndefined, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
 import { type Listing, listing, type OperatorListing, operatorListing } from "./schema.js";
@@ -107,7 +107,7 @@ export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>
 export const createListing = ({ ctx, input }: Call<typeof schema.createInput>): Promise<OperatorListing> =>
   ctx.services.db.transaction(async (tx) => {
     const { ownerId, ...fields } = input;
-    await lockUser(tx, ownerId, "ownerId");
+    await lockUsers(tx, [ownerId], "ownerId");
     const row = await tx.listing.create({ data: { publicId: nanoid(), ...omitUndefined(fields) }, select: SELECT });
     await tx.membership.create({
       data: { userId: ownerId, listingId: row.id, listingCreatedAt: row.createdAt, role: "OWNER" },

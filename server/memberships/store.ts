@@ -5,7 +5,7 @@ import { MAX_LIMIT } from "../constants.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { lockUser } from "../users/store.js";
+import { lockUsers } from "../users/store.js";
 import type * as schema from "./schema.js";
 import type { Member, Membership } from "./schema.js";
 
@@ -48,7 +48,7 @@ const REMOVE = `
 
 export const setMember = ({ ctx, input }: Call<typeof schema.setMemberInput>): Promise<Membership> =>
   ctx.services.db.longTransaction(async (tx) => {
-    await lockUser(tx, input.userId, "userId");
+    await lockUsers(tx, [input.userId], "userId");
     const [locked] = await lockListings(tx, [input.listingId]);
     if (!locked) throw invalid([{ field: "listingId", issue: "no listing has this id" }]);
     await setRoles(tx, ctx, [input]);

@@ -3,6 +3,7 @@ import type { Context } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import type { setMemberInput } from "../memberships/schema.js";
 import { lockListings, setRoles } from "../memberships/store.js";
+import { lockUsers } from "../users/store.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import type { Counts, MembershipRow, Outcome } from "./schema.js";
 import { findRows, LISTINGS, USERS } from "./upsert.js";
@@ -81,6 +82,8 @@ export async function writeMemberships(context: Context, rows: readonly Membersh
 const listingsOf = (members: readonly Member[]) => [...new Set(members.map(({ listingId }) => listingId))];
 
 async function setTogether(tx: Sql, context: Context, members: readonly Member[]): Promise<Outcome[]> {
+  const userIds = members.map(({ userId }) => userId);
+  await lockUsers(tx, userIds, "user");
   await lockListings(tx, listingsOf(members));
   // Again, because another import may have set them.
   const outcomes = await outcomesOf(tx, members);

@@ -7,7 +7,10 @@ import { externalId, isUuid, resourceId, text } from "../values.js";
 
 const { ownerId: _, ...newListing } = createInput.shape;
 
-/** The id in the service, which an export writes. An import does not use it: it finds rows by `externalId`. */
+/**
+ * The id in the service, which an export writes. The row that has it, and no external id yet, gets the row's. It may be of
+ * another database: then nothing has it.
+ */
 const id = resourceId.nullish();
 
 /** A listing. `active` is unchanged if absent, and true for a new listing. */

@@ -67,6 +67,7 @@ export async function findRows<Row>(
   const byEmail = new Map(found.map((row) => [String(row.email).toLowerCase(), row]));
   return {
     byName: (name: string) => byExternalId.get(name) ?? byId.get(name.toLowerCase()),
+    byId: (id: string) => byId.get(id),
     byEmail: (email: string) => byEmail.get(email.toLowerCase()),
   };
 }
@@ -83,21 +84,27 @@ interface Upsert<Row> {
   issues: FieldError[];
 }
 
+interface NamedRow {
+  externalId: string;
+  id?: string | null | undefined;
+}
+
 /**
- * Plans the write of these rows. A user without external id who has the row's address is the same user, and gets the row's
- * external id.
+ * Plans the write of these rows. A listing or user without external id who has the row's id, or the row's address, is the same
+ * one, and gets the row's external id.
  */
-export async function plan<Row extends { externalId: string }>(
+export async function plan<Row extends NamedRow>(
   sql: Sql,
   table: Table<Row>,
   rows: readonly Row[],
 ): Promise<Upsert<Row>[]> {
-  const names = rows.map(({ externalId }) => externalId);
+  const names = rows.flatMap(({ externalId, id }) => [externalId, ...(id ? [id] : [])]);
   const index = await findRows(sql, table, names, table.emailOf && rows.map(table.emailOf));
   return rows.map((row) => {
     const named = index.byName(row.externalId);
     const holder = table.emailOf && index.byEmail(table.emailOf(row));
-    const stored = named ?? (holder?.externalId === null ? holder : undefined);
+    const withId = row.id ? index.byId(row.id) : undefined;
+    const stored = named ?? [withId, holder].find((candidate) => candidate?.externalId === null);
     const given = omitUndefined({ ...table.fieldsOf(row), externalId: named ? undefined : row.externalId });
     const changed = Object.entries(given).filter(([field, value]) => value !== stored?.[field]);
     return {
@@ -105,10 +112,14 @@ export async function plan<Row extends { externalId: string }>(
       id: stored?.id,
       change: Object.fromEntries(changed),
       outcome: !stored ? "created" : changed.length > 0 ? "updated" : "unchanged",
-      issues:
-        holder && holder.id !== stored?.id
+      issues: [
+        ...(withId && withId.id !== stored?.id
+          ? [{ field: "id", issue: `belongs to another ${table.noun}: ${withId.externalId ?? "without externalId"}` }]
+          : []),
+        ...(holder && holder.id !== stored?.id
           ? [{ field: "email", issue: `another user has this address: ${holder.id}` }]
-          : [],
+          : []),
+      ],
     };
   });
 }
@@ -126,7 +137,7 @@ const update = (table: string, columns: string[]) => `
   FROM unnest($1::uuid[], $2::jsonb[]) AS changed (id, fields) WHERE ${table}.id = changed.id`;
 
 /** Creates and updates the rows in one transaction. VALIDATION_ERROR if one cannot be written. */
-export const upsert = <Row extends { externalId: string }>(
+export const upsert = <Row extends NamedRow>(
   context: Context,
   table: Table<Row>,
   rows: readonly Row[],

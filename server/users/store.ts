@@ -103,10 +103,12 @@ export async function actAs({ db }: Services, userId: string): Promise<UserPrinc
 export const ERASED_EMAIL = "id || '@erased.invalid'";
 
 // Waits for an erasure of the user, and keeps another one waiting: see server/erasure/erase-user.ts.
-const LOCK = `SELECT id FROM users WHERE id = $1::uuid AND email <> ${ERASED_EMAIL} FOR KEY SHARE`;
+const LOCK = `
+  SELECT id FROM users WHERE id = ANY ($1::uuid[]) AND email <> ${ERASED_EMAIL} ORDER BY id FOR KEY SHARE`;
 
-/** Throws VALIDATION_ERROR about `field` unless the user exists and is not erased, until the end of the transaction. */
-export async function lockUser(tx: Sql | Transaction, id: string, field: string): Promise<void> {
-  const [found] = await queryIn<{ id: string }>(tx, "lock-user", LOCK, [id]);
-  if (!found) throw invalid([{ field, issue: "no user has this id" }]);
+/** Throws VALIDATION_ERROR about `field` unless the users exist and are not erased, until the end of the transaction. */
+export async function lockUsers(tx: Sql | Transaction, ids: readonly string[], field: string): Promise<void> {
+  const wanted = [...new Set(ids)];
+  const found = await queryIn<{ id: string }>(tx, "lock-users", LOCK, [wanted]);
+  if (found.length < wanted.length) throw invalid([{ field, issue: "no user has this id" }]);
 }

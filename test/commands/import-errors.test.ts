@@ -25,6 +25,18 @@ describe("an invalid file", () => {
     return lines.slice(0, -1);
   }
 
+  test("an id of a listing or user that has another external id is an error", async () => {
+    const { ana, ben, loft } = makeRows();
+    await importRows(ana, ben, loft);
+    const { id } = await commandsWith(env).json("listings", "show", loft.externalId);
+    const { id: userId } = await commandsWith(env).json("users", "show", ana.externalId);
+    const other = { ...loft, externalId: `${loft.externalId}-2`, id };
+    expect(await errorsOf(write("taken-ids.ndjson", [other, { ...ben, id: userId }]))).toEqual([
+      `line 1: id: belongs to another listing: ${loft.externalId}`,
+      `line 2: id: belongs to another user: ${ana.externalId}`,
+    ]);
+  });
+
   test("writes nothing and reports every error of every line with its field", async () => {
     const { ana, ben, loft, owns, id } = makeRows();
     const { title: _, ...untitled } = loft;

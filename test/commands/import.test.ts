@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -79,6 +80,23 @@ describe("guest-forms import", () => {
     const renamed = { ...ana, email: `new.${ana.email}` };
     expect((await importRows(renamed)).users).toEqual({ ...none, updated: 1 });
     expect(await findUser(renamed.email)).toMatchObject({ id });
+  });
+
+  test("a listing or user without external id that has the row's id gets the row's external id, and is not created again", async () => {
+    const { ana, ben, loft } = makeRows();
+    const { id: userId } = await makeUser(services);
+    const { id } = await makeListing(services, userId);
+    const rows = [
+      { ...loft, id: id.toUpperCase() },
+      { ...ana, id: userId },
+    ];
+    const one = { ...none, updated: 1 };
+    expect(await importRows(...rows)).toMatchObject({ users: one, listings: one });
+    expect(await importRows(...rows)).toMatchObject({ users: unchanged(1), listings: unchanged(1) });
+    expect(await listings.find({ listing: loft.externalId })).toMatchObject({ id });
+    expect(await findUser(ana.externalId)).toMatchObject({ id: userId, email: ana.email });
+    // The id of another database.
+    expect((await importRows({ ...ben, id: randomUUID() })).users).toEqual(created(1));
   });
 
   test("rows refer to users and listings of the database by id", async () => {

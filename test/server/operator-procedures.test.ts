@@ -153,15 +153,17 @@ describe("people.eraseUser, at the same time as others", () => {
     const erasing = operator.people.eraseUser({ id: userId });
     await waitForBlocked(1);
     const place = { title: "t", address: "a", city: "c", country: "c", zipCode: "z", timezone: "UTC" };
+    const membership = { type: "membership", listing: listingId, user: userId, role: "WRITER" } as const;
     const waiting = Promise.all([
       catchRejectedFields(operator.keys.issue({ userId, mode: "READ_WRITE" })),
       catchRejectedFields(operator.members.set({ listingId, userId, role: "WRITER" })),
       catchRejectedFields(operator.listings.create({ ownerId: userId, ...place })),
+      catchRejectedFields(operator.onboarding.write({ rows: [membership] })),
     ]);
-    await waitForBlocked(4);
+    await waitForBlocked(5);
     await lock.commit();
     expect(await erasing).toMatchObject({ revokedKeys: 1 });
-    expect(await waiting).toEqual([["userId"], ["userId"], ["ownerId"]]);
+    expect(await waiting).toEqual([["userId"], ["userId"], ["ownerId"], ["user"]]);
     expect((await operator.keys.list({ userId })).items).toHaveLength(1);
   });
 
