@@ -75,7 +75,7 @@ export class Turns {
       this.#queues.delete(key);
       if (queue.length > 0) this.#queues.set(key, queue);
       if (!next) continue;
-      this.#begin(next, false);
+      this.#begin(next, isLate(next));
       if (performance.now() - now > TURN_MS) break;
     }
     if (this.#queues.size > 0) setImmediate(this.#nextTurn);

@@ -77,6 +77,16 @@ test("those that have waited too long are rejected, 16 per turn at most, while t
   }
 });
 
+test("if all have waited too long, none begins", async () => {
+  const { arrive, read, wait } = recordTurns();
+  arrive(...Array<string>(20).fill("a"));
+  expect(read()).toEqual(["a"]);
+  wait(MAX_WAIT_MS + 1);
+  await nextTurn();
+  await nextTurn();
+  expect(read()).toEqual(Array<string>(19).fill("late a"));
+});
+
 test("requests that wait keep their own async context, and so their own trace", async () => {
   const { turns } = recordTurns();
   const context = new AsyncLocalStorage<number>();
