@@ -23,7 +23,8 @@ export const ERRORS = {
   UNAUTHENTICATED: {
     status: 401,
     trpc: "UNAUTHORIZED",
-    message: "The API key is missing, malformed, unknown, revoked or expired. Send a valid key.",
+    // The same for all three, so that nobody learns which keys exist.
+    message: "The API key is unknown, revoked or expired. Ask the operator of the service for a new one.",
     condition:
       "The key is missing, malformed, unknown, revoked, expired or sent twice. With `WWW-Authenticate: Bearer`.",
     retry: "no",

@@ -31,7 +31,7 @@ export function authenticate(services: Services, store: Store, onLookUp?: (cache
       return;
     }
     if (!isWellFormed(key)) throw unauthenticated(MALFORMED);
-    await countBadKey(req, res, (error?: unknown) => next(error ?? unauthenticated(NOT_VALID)));
+    await countBadKey(req, res, (error?: unknown) => next(error ?? new ServiceError("UNAUTHENTICATED")));
   };
 }
 
@@ -41,8 +41,6 @@ const MISSING = "No API key was sent. Send it as `Authorization: Bearer <key>`."
 const SENT_WRONGLY =
   "The API key was sent twice, or not as a bearer token. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`.";
 const MALFORMED = "The API key is incomplete or mistyped: copy all of it, without quotes.";
-/** The same for all three, so that nobody learns which keys exist. */
-const NOT_VALID = "The API key is unknown, revoked or expired. Ask the operator of the service for a new one.";
 
 const hasKeyHeader = ({ headers }: Request) => "authorization" in headers || "x-api-key" in headers;
 

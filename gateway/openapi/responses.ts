@@ -30,14 +30,21 @@ function errorsOf(operation: Operation): ErrorResponse[] {
   return [...responses.values()];
 }
 
-/** The error responses of an operation, each a reference to a component. */
+/** The error responses of an operation, each a reference to a component, with the operation's own description if it has one. */
 export const errorResponses = (operation: Operation): Record<string, Json> =>
   Object.fromEntries(
-    errorsOf(operation).map((response) => [
-      String(response.status),
-      { $ref: `#/components/responses/${nameOf(response)}` },
-    ]),
+    errorsOf(operation).map((response) => {
+      const description = ownDescription(operation, response);
+      const $ref = `#/components/responses/${nameOf(response)}`;
+      return [String(response.status), description ? { $ref, description } : { $ref }];
+    }),
   );
+
+const ownDescription = ({ when }: Operation, { status, codes }: ErrorResponse) =>
+  codes
+    .filter((code) => when[code] !== undefined && status === ERRORS[code].status)
+    .map((code) => `\`${code}\`: ${when[code]}`)
+    .join(" ");
 
 /** The components that `errorResponses` refers to, sorted by status. */
 export function responseComponents(): Record<string, Json> {
@@ -68,6 +75,8 @@ function describe(response: ErrorResponse): Json {
   const { status, codes } = response;
   const messageOf = (code: ErrorCode) =>
     status === 503 ? "The service is briefly unavailable." : ERRORS[code].message;
+  // The message of a 401 says which of these it is.
+  const descriptionOf = (code: ErrorCode) => (code === "UNAUTHENTICATED" ? ERRORS[code].condition : messageOf(code));
   const example = (code: ErrorCode): Json => ({
     code,
     message: messageOf(code),
@@ -75,7 +84,7 @@ function describe(response: ErrorResponse): Json {
     ...(code === "VALIDATION_ERROR" && { errors: [exampleFieldError(response)] }),
   });
   return {
-    description: codes.map((code) => `\`${code}\`: ${messageOf(code)}`).join(" Or "),
+    description: codes.map((code) => `\`${code}\`: ${descriptionOf(code)}`).join(" Or "),
     headers: headerRefs(["X-Correlation-Id", ...headersOf(status)]),
     content: {
       "application/json": {
