@@ -1,12 +1,12 @@
 import { checkSameCreates, checkSameReads } from "./check-equivalence.js";
 import { prepareUndo } from "./database.js";
-import { type Figures, measure, type Result, runTurn } from "./measure.js";
+import { type Figures, measure, medianResult, type Result, runTurn } from "./measure.js";
 import type { Operation } from "./operations.js";
 import type { Options } from "./options.js";
 import { markdownTable, progress } from "./report.js";
 import { SERVERS, type Server, type ServerName } from "./servers.js";
 import { findOperation, type Session, withSession } from "./session.js";
-import { missedTargets } from "./targets.js";
+import { missedTargets, missesTarget } from "./targets.js";
 
 /**
  * Checks that the service and its peers return the same bytes, then measures every operation in interleaved rounds. Returns
@@ -17,22 +17,46 @@ export function compareServers(options: Options): Promise<boolean> {
     const servers = await startEquivalentServers(session, SERVERS);
     if (options.quick) await warmUp(session, servers, options);
     const results: Result[] = [];
-    for (const operation of session.operations.filter((operation) => isSelected(operation, options))) {
+    const measureOperation = (operation: Operation) => {
       progress(`Measuring: ${operation.title} …`);
-      results.push(await measure(session.database, servers, operation, options));
-    }
-    process.stdout.write(`${resultTable(results)}\n`);
-    return reportTargets(results, options);
+      return measure(session.database, servers, operation, options);
+    };
+    for (const operation of session.operations.filter((operation) => isSelected(operation, options)))
+      results.push(await measureOperation(operation));
+    const judged = isShort(options)
+      ? results
+      : await repeatMissed(results, (id) => measureOperation(findOperation(session, id)));
+    process.stdout.write(`${resultTable(judged)}\n`);
+    return reportTargets(judged, options);
   });
 }
 
-/** Returns false if a target is missed. A short run only reports it: the targets are for a million forms and many rounds. */
-export function reportTargets(results: readonly Result[], { forms, quick }: Pick<Options, "forms" | "quick">): boolean {
+type RunLength = Pick<Options, "forms" | "quick">;
+
+/** The targets are for a million forms and many rounds. */
+const isShort = ({ forms, quick }: RunLength) => quick || forms < 1_000_000;
+
+/** Measurements of an operation that misses a target in the first: other load on the machine can lower a ratio, for a while. */
+const MEASUREMENTS = 3;
+
+/** Replaces each result that misses a target by the medians of three measurements, one after the others. */
+export async function repeatMissed(
+  results: readonly Result[],
+  measureAgain: (id: string) => Promise<Result>,
+): Promise<Result[]> {
+  const missed = new Map(
+    results.filter(missesTarget).map((result): [string, [Result, ...Result[]]] => [result.id, [result]]),
+  );
+  for (let n = 1; n < MEASUREMENTS; n++) for (const [id, all] of missed) all.push(await measureAgain(id));
+  return results.map((result) => medianResult(missed.get(result.id) ?? [result]));
+}
+
+/** Returns false if a target is missed. A short run only reports it. */
+export function reportTargets(results: readonly Result[], length: RunLength): boolean {
   const missed = missedTargets(results);
   process.stdout.write(missed ? `\n${missed}\n` : "\nAll targets are met.\n");
-  const isShort = quick || forms < 1_000_000;
-  if (isShort) progress("The targets are for a million forms.");
-  return isShort || !missed;
+  if (isShort(length)) progress("The targets are for a million forms.");
+  return isShort(length) || !missed;
 }
 
 /** Starts the servers, and checks that they return the same bytes and write equivalent rows. */

@@ -35,6 +35,15 @@ export const medians = (rounds: Figures[]): Figures =>
 export const ratios = (own: Figures[], peer: Figures[]): Figures =>
   figuresOf((name) => median(own.map((figures, round) => figures[name] / (peer[round]?.[name] ?? Number.NaN))));
 
+/** The medians of several measurements of one operation. */
+export function medianResult(all: readonly [Result, ...Result[]]): Result {
+  const of = (part: "servers" | "relativeTo") => {
+    const names = Object.keys(all[0][part]) as ServerName[];
+    return Object.fromEntries(names.map((name) => [name, medians(all.flatMap((result) => result[part][name] ?? []))]));
+  };
+  return { ...all[0], servers: of("servers"), relativeTo: of("relativeTo") };
+}
+
 export interface LoadSettings {
   rounds: number;
   seconds: number;
