@@ -60,11 +60,14 @@ const script = (listingId: string | undefined, year: number) => `
   ${ALL_OPERATIONS}`;
 const typescript = (year: number) => `
 import { GuestForms, ResourceNotFoundError, isKnownStatus, type FormV1, type FormStatus, type Page } from "@guest-forms/sdk";
+import { FakeService } from "@guest-forms/sdk/testing";
 async function main(): Promise<unknown> {
   ${script(use.gateway.listings[0]?.id, year).replace("ids = []", "ids: string[] = []")}
   const status: FormStatus = form.status;
   const page: Page<FormV1> = await client.forms.list();
-  return isKnownStatus(status) && page.items.length > 0 && result;
+  const fake = client.withOptions({ fetch: new FakeService().fetch });
+  const isEmpty = (await fake.forms.list()).items.length === 0;
+  return isEmpty && isKnownStatus(status) && page.items.length > 0 && result;
 }
 const { console } = globalThis as unknown as { console: { log(text: string): void } };
 void main().then((result) => console.log(JSON.stringify(result)));
@@ -145,7 +148,7 @@ test("the README's install command installs the SDK that the service serves", { 
     "tsconfig.json": { compilerOptions: { ...STRICT, module: "nodenext" }, files: ["use.ts"] },
     "use.ts": typescript(2045),
   });
-  await use.succeed(project, "sh", "-euc", line.replace(/http:\/\/[^/]+/, use.gateway.proxy.url));
+  await use.succeed(project, "sh", "-euc", line.replace(/http:\/\/[^/]+/, use.gateway.gateway.url));
   await use.succeed(project, process.execPath, TSC, "-p", ".");
   const ran = await use.node(project, "use.js");
   expect(JSON.parse(ran.stdout), ran.output).toEqual(EXPECTED_RESULT);
