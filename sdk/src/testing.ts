@@ -117,7 +117,7 @@ export class FakeService {
    * ```
    */
   addListing(values: Partial<Listing> = {}): Listing {
-    const place = { address: "Teststr. 1", city: "Berlin", country: "DE", zipCode: "10115", district: null };
+    const place = { address: "Kanalweg 7", city: "Berlin", country: "Germany", zipCode: "10997", district: null };
     const limits = { active: true, maxPeopleInListing: null, maxVehicles: null, allowPets: null };
     const listing = {
       ...this.#identify(),

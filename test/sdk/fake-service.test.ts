@@ -27,8 +27,6 @@ interface World {
   removeFromScope(listing: Listing): Promise<unknown>;
 }
 
-const LOFT = { title: "Loft", address: "Kanalweg 7", city: "Berlin", country: "Germany", zipCode: "10997" };
-
 async function realWorld(): Promise<World> {
   const { gateway, proxy } = context;
   const services = await gateway.services();
@@ -37,7 +35,7 @@ async function realWorld(): Promise<World> {
   return {
     client: connect(key),
     readOnly: connect(readOnlyKey),
-    addListing: (values) => makeListing(services, userId, { ...LOFT, ...values }),
+    addListing: (values) => makeListing(services, userId, { title: "Listing", ...values }),
     setStatus: ({ id }, status) => asOperator(services).forms.setStatus({ id, status }),
     removeFromScope: ({ id }) => setRole(services, id, userId, "READER"),
   };
@@ -50,7 +48,7 @@ async function fakeWorld(): Promise<World> {
   return {
     client: connect("grf_rw_test"),
     readOnly: connect("grf_ro_test"),
-    addListing: async (values) => service.addListing({ ...LOFT, ...values }),
+    addListing: async (values) => service.addListing(values),
     setStatus: async ({ id }, status) => Object.assign(service.forms.find((form) => form.id === id) ?? {}, { status }),
     removeFromScope: async (listing) => service.listings.splice(service.listings.indexOf(listing), 1),
   };
