@@ -29,6 +29,10 @@ const words = (command: string) => command.split(" ");
 
 describe("commands that read", () => {
   const owns = { listingId: loft.id, userId: ana.id, role: "owner", listingTitle: "Loft", userEmail: ana.email };
+  // Swedish dates are ISO 8601.
+  const checkInDay = new Intl.DateTimeFormat("sv", { timeZone: hut.timezone }).format(
+    new Date(third.checkInDate ?? ""),
+  );
   test.each<[string, unknown]>([
     ["users list", page(ben, ana)],
     ["users find Ana@EXAMPLE.com", ana],
@@ -44,7 +48,7 @@ describe("commands that read", () => {
     [`forms list --listing ${hut.id}`, page(third)],
     [`forms list --user ${ana.email}`, page(second, first)],
     [`forms list --user ${ana.email} --listing ${hut.id}`, page()],
-    [`forms list --status SENT --listing ${hut.id} --check-in ${third.checkInDate?.slice(0, 10)}`, page(third)],
+    [`forms list --status SENT --listing ${hut.id} --check-in ${checkInDay}`, page(third)],
     ["forms list --check-in 2020-01-01", page()],
     ["forms list --status ACCEPTED", page()],
     ["notifications --state sent", page()],
