@@ -172,11 +172,11 @@ export class FakeService {
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
         case "GET forms":
-          return this.#list("forms", this.forms, forms, search);
+          return this.#list("forms", this.forms, new Set(forms), search);
         case "GET forms/id":
           return this.#send(200, find(forms, id));
         case "GET listings":
-          return this.#list("listings", this.listings, this.listings, search);
+          return this.#list("listings", this.listings, new Set(this.listings), search);
         case "GET listings/id":
           return this.#send(200, find(this.listings, id));
         case "POST forms":
@@ -193,7 +193,7 @@ export class FakeService {
     }
   }
 
-  #list(kind: "forms" | "listings", all: readonly Row[], inScope: readonly Row[], search: string): FetchResponse {
+  #list(kind: "forms" | "listings", all: readonly Row[], inScope: ReadonlySet<Row>, search: string): FetchResponse {
     const { limit = "50", cursor, listingId } = Object.fromEntries(new runtime.URLSearchParams(search));
     if (!/^-?\d+$/.test(limit)) requireNone([{ field: "limit", issue: "must be an integer" }]);
     if (listingId !== undefined && !isUuid(listingId)) requireNone([{ field: "listingId", issue: "must be a UUID" }]);
@@ -201,7 +201,7 @@ export class FakeService {
     const start = cursor === undefined ? 0 : all.findIndex(({ id }) => prefix + id === cursor) + 1;
     if (cursor !== undefined && start === 0) throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
     const isOnListing = (row: Row) => listingId === undefined || row.listingId === listingId.toLowerCase();
-    const rest = all.slice(start).filter((row) => inScope.includes(row) && isOnListing(row));
+    const rest = all.slice(start).filter((row) => inScope.has(row) && isOnListing(row));
     const items = rest.slice(0, Math.min(Math.max(Number(limit), 1), 100));
     const last = rest.length > items.length ? items.at(-1) : undefined;
     return this.#send(200, { items, nextCursor: last ? prefix + last.id : null });

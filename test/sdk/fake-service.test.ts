@@ -3,6 +3,7 @@ import {
   ApiError,
   type ApiPromise,
   ConnectionError,
+  FORM_STATUSES,
   type FormInput,
   type FormV1,
   GuestForms,
@@ -156,6 +157,12 @@ const SCENARIOS: Record<string, (world: World, see: See) => Promise<void>> = {
     await see(create("e"));
     await see(client.forms.create(stay(loft, { numberOfGuests: 3 })));
     await see(client.forms.list());
+    for (const [index, status] of FORM_STATUSES.entries()) {
+      const numberOfGuests = 10 + index;
+      const form = await client.forms.create(stay(loft, { numberOfGuests }));
+      if (status !== "UNKNOWN") await setStatus(form, status);
+      await see(client.forms.create(stay(loft, { numberOfGuests }), { idempotencyKey: `after ${status}` }));
+    }
   },
   async "bodies that are not valid"({ client, addListing }, see) {
     const loft = await addListing({});
