@@ -30,8 +30,8 @@ type, which decides its other fields:
   membership  listing (externalId or id), user (externalId, id or email
               address), role (OWNER, WRITER or READER, in any case)
 
-The field id, which an export has, is not used. If any row is invalid, nothing is written and every error is printed
-with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.
+The field id, which an export has, finds a user or listing that has no externalId yet. It is an error if the one with
+this id has another externalId. If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.
 
 Examples:
   guest-forms import hosts.csv --dry-run

@@ -19,7 +19,7 @@ interface Arrival {
  * quarter of its work. With several per turn, their statements and responses travel together.
  */
 const TURN_MS = 0.25;
-/** Requests that are rejected in one turn of the event loop: those that arrived together are also late together. */
+/** Requests that one turn of the event loop rejects first: those that arrived together are also late together. */
 const LATE_PER_TURN = 16;
 /** The part of the timeout that a request may wait before it begins, so that it can then still wait for the database. */
 const WAIT_SHARE = 1 / 3;
@@ -70,7 +70,7 @@ export class Turns {
     }
     // A key with more requests moves to the end, so this loop reaches it again.
     for (const [key, queue] of this.#queues) {
-      // The newest if late ones are left: otherwise all would be late, and none served.
+      // The newest if late ones are left, because it may be in time: otherwise all would be late, and none served.
       const next = isLate(queue[0]) ? queue.pop() : queue.shift();
       this.#queues.delete(key);
       if (queue.length > 0) this.#queues.set(key, queue);

@@ -2,7 +2,8 @@ import type { FieldError } from "./errors.js";
 import { isObject } from "./transport.js";
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
-const EMAIL = /^(?=.{3,254}$)[^\s@]{1,64}@([a-z\d-]+\.)+[a-z][a-z\d-]*$/i;
+const EMAIL =
+  /^(?=.{3,254}$)(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z]([a-z\d-]{0,61}[a-z\d])$/i;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 export const isUuid = (value: unknown) => typeof value === "string" && UUID.test(value);
@@ -12,10 +13,11 @@ function parseInstant(value: unknown): number {
   const [text = "", day = ""] = INSTANT.exec(typeof value === "string" ? value : "") ?? [];
   const midnight = Date.parse(`${day}T00:00Z`);
   // Date.parse turns 31 February into 3 March.
-  return midnight >= 0 && new Date(midnight).toISOString().startsWith(day) ? Date.parse(text) : Number.NaN;
+  const isDay = !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(day);
+  return isDay ? Date.parse(text) : Number.NaN;
 }
 
-const isInstant = (value: unknown) => parseInstant(value) >= 0;
+const isInstant = (value: unknown) => parseInstant(value) >= 0 && parseInstant(value) < Date.UTC(10_000, 0);
 
 /** The fields of a body in order, and what each must be. */
 const FIELDS: Record<string, [isValid: (value: unknown) => boolean, expected: string]> = {

@@ -11,7 +11,7 @@ export interface FakeError {
   code?: KnownErrorCode;
   /** The rejected fields of a `VALIDATION_ERROR`. */
   errors?: FieldError[];
-  /** Seconds, in `Retry-After`. Default: no such header. */
+  /** Seconds, in `Retry-After`. Default: 1 for 429 and 503, the service's minimum; otherwise no such header. */
   retryAfter?: number;
 }
 
@@ -31,7 +31,6 @@ export interface FakeRequest {
 }
 
 const CODES: Record<number, KnownErrorCode> = {
-  400: "VALIDATION_ERROR",
   401: "UNAUTHENTICATED",
   403: "FORBIDDEN",
   404: "RESOURCE_NOT_FOUND",
@@ -40,6 +39,7 @@ const CODES: Record<number, KnownErrorCode> = {
   422: "IDEMPOTENCY_KEY_REUSED",
   429: "RATE_LIMITED",
 };
+const codeOf = (status: number) => CODES[status] ?? (status < 500 ? "VALIDATION_ERROR" : "INTERNAL_ERROR");
 
 class Rejection {
   readonly error: FakeError;
@@ -58,21 +58,33 @@ function find<Item extends { id: string }>(items: readonly Item[], id: string | 
   return found;
 }
 
-function checkRules({ active, maxPeopleInListing }: Listing, { numberOfGuests }: Stay, isNewOnListing: boolean): void {
-  const max = maxPeopleInListing ?? Infinity;
-  requireNone([
-    ...(isNewOnListing && !active ? [{ field: "listingId", issue: "the listing is not active" }] : []),
-    ...(numberOfGuests > max ? [{ field: "numberOfGuests", issue: `must be at most ${max} on this listing` }] : []),
-  ]);
+/** `form`: the form before an update. */
+function checkRules(listing: Listing, { numberOfGuests }: Stay, form?: FormV1): void {
+  const { active, maxPeopleInListing, maxVehicles, allowPets } = listing;
+  const { numberOfVehicles, numberOfPets, listingId } = form ?? {};
+  const isNew = listingId !== listing.id;
+  const maxGuests = maxPeopleInListing ?? Infinity;
+  const breaksParty = (numberOfVehicles ?? 0) > (maxVehicles ?? Infinity) || (allowPets === false && numberOfPets);
+  const faults: FieldError[] = [];
+  if (isNew && !active) faults.push({ field: "listingId", issue: "the listing is not active" });
+  if (numberOfGuests > maxGuests)
+    faults.push({ field: "numberOfGuests", issue: `must be at most ${maxGuests} on this listing` });
+  if (isNew && breaksParty)
+    faults.push({ field: "listingId", issue: "the listing does not allow the form's vehicles or pets" });
+  requireNone(faults);
 }
 
-type Row = { id: string; listingId?: string };
+type Row = { id: string; createdAt: string; listingId?: string };
+
+/** Lists are sorted by it. */
+const positionOf = ({ id, createdAt }: Row) => `${createdAt}_${id}`;
 
 const ENDED = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
 
 /**
  * The service in memory, to test programs that use this SDK without a server. The six operations have the results and errors
- * of the service, for one key holder and without rate limit. A key that begins with `grf_ro_` is read-only.
+ * of the service, for one key holder who may use any key. One that begins with `grf_ro_` is read-only. There is no rate limit,
+ * no limit on the size of bodies, and Idempotency-Keys are kept forever.
  *
  * @example
  * ```ts
@@ -89,8 +101,8 @@ export class FakeService {
   /** All requests, oldest first. */
   readonly requests: FakeRequest[] = [];
   readonly #failures: FakeFailure[] = [];
-  /** What each form was last set to, by its id. */
-  readonly #stays = new Map<string, Stay>();
+  /** The guest's address of each form, by its id. */
+  readonly #emails = new Map<string, string | null>();
   /** The original responses to replay, by body and by Idempotency-Key. */
   readonly #byBody = new Map<string, FormV1>();
   readonly #byKey = new Map<string, { body: string; original: FormV1 }>();
@@ -156,9 +168,10 @@ export class FakeService {
     return new runtime.Response(text, { status, headers: { ...always, ...headers } });
   }
 
-  #fail({ status, code = CODES[status] ?? "INTERNAL_ERROR", errors, retryAfter }: FakeError): FetchResponse {
+  #fail({ status, code = codeOf(status), errors, retryAfter }: FakeError): FetchResponse {
     const envelope = { code, message: `${status} of FakeService`, ...(errors && { errors }) };
-    return this.#send(status, envelope, retryAfter === undefined ? {} : { "retry-after": String(retryAfter) });
+    const seconds = retryAfter ?? (status === 429 || status === 503 ? 1 : undefined);
+    return this.#send(status, envelope, seconds === undefined ? {} : { "retry-after": String(seconds) });
   }
 
   #respond({ method, headers, body }: FakeRequest, pathname: string, search: string): FetchResponse {
@@ -172,11 +185,11 @@ export class FakeService {
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
         case "GET forms":
-          return this.#list("forms", this.forms, new Set(forms), search);
+          return this.#list("forms", forms, search);
         case "GET forms/id":
           return this.#send(200, find(forms, id));
         case "GET listings":
-          return this.#list("listings", this.listings, new Set(this.listings), search);
+          return this.#list("listings", this.listings, search);
         case "GET listings/id":
           return this.#send(200, find(this.listings, id));
         case "POST forms":
@@ -193,18 +206,25 @@ export class FakeService {
     }
   }
 
-  #list(kind: "forms" | "listings", all: readonly Row[], inScope: ReadonlySet<Row>, search: string): FetchResponse {
-    const { limit = "50", cursor, listingId } = Object.fromEntries(new runtime.URLSearchParams(search));
-    if (!/^-?\d+$/.test(limit)) requireNone([{ field: "limit", issue: "must be an integer" }]);
-    if (listingId !== undefined && !isUuid(listingId)) requireNone([{ field: "listingId", issue: "must be a UUID" }]);
-    const prefix = `${kind}-${listingId ?? ""}-`;
-    const start = cursor === undefined ? 0 : all.findIndex(({ id }) => prefix + id === cursor) + 1;
-    if (cursor !== undefined && start === 0) throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
-    const isOnListing = (row: Row) => listingId === undefined || row.listingId === listingId.toLowerCase();
-    const rest = all.slice(start).filter((row) => inScope.has(row) && isOnListing(row));
+  #list(kind: "forms" | "listings", inScope: readonly Row[], search: string): FetchResponse {
+    const { limit = "50", cursor, ...filters } = Object.fromEntries(new runtime.URLSearchParams(search));
+    const faults: FieldError[] = [];
+    if (!/^-?\d+$/.test(limit)) faults.push({ field: "limit", issue: "must be an integer" });
+    const listingId = kind === "forms" ? filters.listingId?.toLowerCase() : undefined;
+    if (listingId !== undefined && !isUuid(listingId)) faults.push({ field: "listingId", issue: "must be a UUID" });
+    const unknown = Object.keys(filters).filter((field) => kind !== "forms" || field !== "listingId");
+    requireNone([...faults, ...unknown.map((field) => ({ field, issue: "is not a known parameter" }))]);
+    const prefix = `${kind}_${listingId ?? ""}_`;
+    if (cursor !== undefined && !cursor.startsWith(`${prefix}2`)) {
+      throw new Rejection({ status: 400, code: "INVALID_CURSOR" });
+    }
+    const after = cursor?.slice(prefix.length) ?? "";
+    const rest = inScope
+      .filter((row) => (listingId === undefined || row.listingId === listingId) && positionOf(row) > after)
+      .sort((a, b) => (positionOf(a) < positionOf(b) ? -1 : 1));
     const items = rest.slice(0, Math.min(Math.max(Number(limit), 1), 100));
     const last = rest.length > items.length ? items.at(-1) : undefined;
-    return this.#send(200, { items, nextCursor: last ? prefix + last.id : null });
+    return this.#send(200, { items, nextCursor: last ? prefix + positionOf(last) : null });
   }
 
   #create(forms: readonly FormV1[], stay: Stay, key: string | undefined): FetchResponse {
@@ -215,7 +235,7 @@ export class FakeService {
     const byBody = this.#byBody.get(body);
     const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, body) ? undefined : byBody);
     if (original) find(forms, original.id);
-    else checkRules(listing, stay, true);
+    else checkRules(listing, stay);
     const answer = original ?? this.#addForm(stay);
     if (!byKey) this.#byBody.set(body, answer);
     if (key !== undefined) this.#byKey.set(key, { body, original: answer });
@@ -228,23 +248,25 @@ export class FakeService {
   /** Whether the form was updated or has ended since, so that a new key makes another one. */
   #isReplaceable(original: FormV1 | undefined, body: string): boolean {
     const form = this.forms.find(({ id }) => id === original?.id);
-    return form !== undefined && (ENDED.includes(form.status) || JSON.stringify(this.#stays.get(form.id)) !== body);
+    if (!form) return false;
+    const { listingId, checkInDate, checkOutDate, numberOfGuests } = form;
+    const stay = { listingId, checkInDate, checkOutDate, numberOfGuests, guestEmail: this.#emails.get(form.id) };
+    return ENDED.includes(form.status) || JSON.stringify(stay) !== body;
   }
 
   /** Returns a copy, the original response. */
-  #addForm(stay: Stay): FormV1 {
-    const { guestEmail: _, ...fields } = stay;
-    const form = { ...this.#identify(), status: "SENT", ...fields, numberOfVehicles: null, numberOfPets: null };
+  #addForm({ guestEmail, ...stay }: Stay): FormV1 {
+    const form = { ...this.#identify(), status: "SENT", ...stay, numberOfVehicles: null, numberOfPets: null };
     this.forms.push(form);
-    this.#stays.set(form.id, stay);
+    this.#emails.set(form.id, guestEmail);
     return { ...form };
   }
 
   #update(forms: readonly FormV1[], id: string | undefined, stay: Stay): FetchResponse {
     const form = find(forms, id);
-    checkRules(find(this.listings, stay.listingId), stay, form.listingId !== stay.listingId);
+    checkRules(find(this.listings, stay.listingId), stay, form);
     const { guestEmail, ...fields } = stay;
-    this.#stays.set(form.id, { ...stay, guestEmail: guestEmail ?? this.#stays.get(form.id)?.guestEmail ?? null });
+    if (guestEmail !== null) this.#emails.set(form.id, guestEmail);
     return this.#send(200, Object.assign(form, fields));
   }
 }

@@ -7,7 +7,7 @@ import { checkKnownStatus } from "./rules.js";
 import * as schema from "./schema.js";
 import { changeForm, createForm, updateFormStay } from "./write-form.js";
 
-const BREAKS_RULE = "A property or header is wrong, or the stay breaks a rule of the listing.";
+const BREAKS_RULE = "the stay breaks a rule of the listing.";
 
 export const formsRouter = router({
   /**
@@ -35,8 +35,9 @@ export const formsRouter = router({
       location: "/v1/forms/{id}",
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE", "IDEMPOTENCY_KEY_REUSED"],
       when: {
-        VALIDATION_ERROR: BREAKS_RULE,
-        RESOURCE_NOT_FOUND: "The listing does not exist or is out of the key's scope.",
+        VALIDATION_ERROR: `A property or header is wrong, or ${BREAKS_RULE}`,
+        RESOURCE_NOT_FOUND:
+          "The listing does not exist or is out of the key's scope. Or the request is a replay, and its form has left the scope.",
         IDEMPOTENCY_KEY_REUSED: "The `Idempotency-Key` was already used with a different body.",
       },
     })
@@ -68,7 +69,7 @@ export const formsRouter = router({
       status: 200,
       codes: ["VALIDATION_ERROR", "FORBIDDEN", "RESOURCE_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
       when: {
-        VALIDATION_ERROR: BREAKS_RULE,
+        VALIDATION_ERROR: `A property is wrong, or ${BREAKS_RULE}`,
         RESOURCE_NOT_FOUND: "The form or the listing does not exist or is out of the key's scope.",
       },
       example: {

@@ -3,7 +3,7 @@ import { expected } from "../errors.js";
 import { createInput, updateInput } from "../listings/schema.js";
 import { setMemberInput } from "../memberships/schema.js";
 import { createUserInput } from "../users/schema.js";
-import { externalId, isUuid, resourceId, text } from "../values.js";
+import { externalId, isUuid, text, uuid } from "../values.js";
 
 const { ownerId: _, ...newListing } = createInput.shape;
 
@@ -11,7 +11,11 @@ const { ownerId: _, ...newListing } = createInput.shape;
  * The id in the service, which an export writes. The row that has it, and no external id yet, gets the row's. It may be of
  * another database: then nothing has it.
  */
-const id = resourceId.nullish();
+const id = z
+  .string({ error: expected("a UUID") })
+  .trim()
+  .pipe(uuid)
+  .nullish();
 
 /** A listing. `active` is unchanged if absent, and true for a new listing. */
 const listingRow = z.strictObject({

@@ -5,6 +5,7 @@ import type { Sql } from "../database/db.js";
 import { Conflict } from "../database/failures.js";
 import type { FieldError } from "../errors.js";
 import { columnsOf, snakeCase, toColumns } from "../resources/resource.js";
+import { ERASED_EMAIL } from "../users/store.js";
 import { canonicalEmail, isUuid, omitUndefined } from "../values.js";
 import { assertNoIssues, countOutcomes } from "./outcomes.js";
 import { type ListingRow, type Outcome, ROW_SHAPES, type UserRow, type Written } from "./schema.js";
@@ -44,13 +45,15 @@ export interface Stored extends Record<string, unknown> {
   externalId: string | null;
 }
 
-const find = (noun: "user" | "listing", orByEmail: string) => `
-  SELECT t.id, t.external_id AS "externalId", ${columnsOf(fieldNames(noun), "t")} FROM ${noun}s t
-  WHERE t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[]) ${orByEmail}`;
+const IS_NAMED = "t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[])";
+
+const find = (noun: "user" | "listing", condition: string) => `
+  SELECT t.id, t.external_id AS "externalId", ${columnsOf(fieldNames(noun), "t")} FROM ${noun}s t WHERE ${condition}`;
 
 const FIND = {
-  listing: find("listing", ""),
-  user: find("user", `OR lower(t.email COLLATE "C") = ANY ($3::text[])`),
+  listing: find("listing", IS_NAMED),
+  // Not erased users: an import would bring them back.
+  user: find("user", `(${IS_NAMED} OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.${ERASED_EMAIL}`),
 };
 
 /** Loads the rows with these names (external ids or ids) or, for users, email addresses. */

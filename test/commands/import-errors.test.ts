@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { makeUser } from "../support/factories.js";
+import { asOperator, makeUser } from "../support/factories.js";
 import { runCli } from "../support/processes.js";
 import { commandsWith, runInProcess } from "../support/run-in-process.js";
 import { makeRows, openImporter, toNdjson } from "./importer.js";
@@ -25,15 +25,21 @@ describe("an invalid file", () => {
     return lines.slice(0, -1);
   }
 
-  test("an id of a listing or user that has another external id is an error", async () => {
+  test("an id of a listing or user that has another external id, of an erased user, or that is no UUID, is an error", async () => {
     const { ana, ben, loft } = makeRows();
     await importRows(ana, ben, loft);
     const { id } = await commandsWith(env).json("listings", "show", loft.externalId);
     const { id: userId } = await commandsWith(env).json("users", "show", ana.externalId);
     const other = { ...loft, externalId: `${loft.externalId}-2`, id };
-    expect(await errorsOf(write("taken-ids.ndjson", [other, { ...ben, id: userId }]))).toEqual([
+    const gone = await makeUser(services);
+    await asOperator(services).people.eraseUser({ id: gone.id });
+    const unknown = { type: "membership", listing: loft.externalId, user: gone.id, role: "OWNER" };
+    const cut = { ...makeRows().loft, id: id.slice(0, 30) };
+    expect(await errorsOf(write("taken-ids.ndjson", [other, { ...ben, id: userId }, unknown, cut]))).toEqual([
       `line 1: id: belongs to another listing: ${loft.externalId}`,
       `line 2: id: belongs to another user: ${ana.externalId}`,
+      "line 3: user: names no user of the file or the database: give an externalId, an id or an email address",
+      "line 4: id: must be a UUID",
     ]);
   });
 

@@ -99,6 +99,14 @@ describe("guest-forms import", () => {
     expect((await importRows({ ...ben, id: randomUUID() })).users).toEqual(created(1));
   });
 
+  test("an erased user is not brought back: a row with the id is a new user", async () => {
+    const { ana } = makeRows();
+    const { id } = await makeUser(services);
+    await asOperator(services).people.eraseUser({ id });
+    expect((await importRows({ ...ana, id })).users).toEqual(created(1));
+    expect((await users.get({ id })).email).toBe(`${id}@erased.invalid`);
+  });
+
   test("rows refer to users and listings of the database by id", async () => {
     const { ben } = makeRows();
     const host = await makeUser(services);
