@@ -1,5 +1,19 @@
 // Runs in the browser: checks how a page looks.
 
+/** Visible texts and placeholders whose contrast to their background is below 4.5. */
+globalThis.lowContrast = () => {
+  const faults = [];
+  const judge = (element, color, text) => {
+    const ratio = contrast(parse(color), backgroundOf(element));
+    if (ratio < 4.5) faults.push(`${ratio.toFixed(2)} ${element.tagName}.${element.className} "${text.slice(0, 40)}"`);
+  };
+  for (const { element, text } of visibleTexts()) judge(element, getComputedStyle(element).color, text);
+  for (const input of document.querySelectorAll("input[placeholder]")) {
+    judge(input, getComputedStyle(input, "::placeholder").color, input.placeholder);
+  }
+  return faults;
+};
+
 /** Visible texts and values of fields that do not fit into the window or into their field. */
 globalThis.cutTexts = () => {
   const faults = [];
@@ -30,4 +44,32 @@ function visibleTexts() {
     if (text !== "" && element.checkVisibility({ visibilityProperty: true })) found.push({ element, node, text });
   }
   return found;
+}
+
+function backgroundOf(element) {
+  for (let at = element; at; at = at.parentElement) {
+    const color = parse(getComputedStyle(at).backgroundColor);
+    if (color.alpha === 1) return color;
+    if (color.alpha > 0) throw new Error(`${at.tagName}.${at.className} has a translucent background`);
+  }
+  throw new Error("the page has no background");
+}
+
+function parse(color) {
+  const [, red, green, blue, alpha = 1] = /^rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)$/.exec(color);
+  return { channels: [red, green, blue].map(Number), alpha: Number(alpha) };
+}
+
+/** WCAG 2.2, contrast ratio. */
+function contrast(one, other) {
+  const [dark, light] = [one, other].map(luminance).sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance({ channels }) {
+  const [red, green, blue] = channels.map((channel) => {
+    const value = channel / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
