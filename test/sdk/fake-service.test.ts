@@ -104,7 +104,7 @@ const BODIES: Record<string, unknown>[] = [
   { guestEmail: "ana" },
   { guestEmail: "ana@localhost" },
   { guestEmail: "a b@example.com" },
-  { guestEmail: "josé@example.com" },
+  { guestEmail: "á@example.com" },
   { guestEmail: "a..b@example.com" },
   { guestEmail: "ana@-example.com" },
   { checkInDate: "1969-12-31T23:30:00-01:00" },
