@@ -52,6 +52,7 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     expect(html).toContain("<h2>Loft &#38; &#60;Garden&#62;</h2>");
     // 13:00 and 09:00 UTC. Auckland is 12 hours ahead in July.
     expect(html).toMatch(/Check-in: Friday, July 2, 2055 at 1:00\sAM<br>Check-out: Thursday, July 8, 2055 at 9:00\sPM/);
+    expect(html).toContain("Times are in Pacific/Auckland.");
     expect(html).toContain(`Guests: ${form.numberOfGuests}`);
     expect(html).toContain('name="numberOfVehicles" value="" min="0" max="2"');
     expect(html).toContain('name="numberOfPets"');
@@ -76,8 +77,18 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     const { status, html } = await submit(form.publicId, { numberOfVehicles: "3", id: other.id });
     expect(status).toBe(400);
     expect(html).toContain("numberOfVehicles must be at most 2 on this listing");
+    for (const numberOfPets of ["abc", "1.5", "-1"])
+      expect((await submit(form.publicId, { numberOfPets })).html).toContain("numberOfPets must be an integer");
     for (const unchanged of [form, other])
       expect(await operator.forms.getAny.query({ id: unchanged.id })).toEqual(unchanged);
+  });
+
+  test("says that the registration is closed if the stay is over", async () => {
+    const over = { checkInDate: "2020-07-01T15:00:00Z", checkOutDate: "2020-07-08T10:00:00Z" };
+    const { form } = await owner.create(fixedStay(listing.id, over));
+    for (const { html } of [await open(form.publicId), await submit(form.publicId, {})])
+      expect(html).toContain("<h1>This registration is closed</h1>");
+    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(form);
   });
 
   test("says that the registration is closed if the host has ended it", async () => {
