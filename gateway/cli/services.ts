@@ -73,7 +73,7 @@ function publicIdsIn(link: string): Set<string> {
   return new Set(words.toReversed().flatMap((word) => [word.slice(0, 21), word.slice(-21)]));
 }
 
-export function ignoreNotFound(error: unknown): undefined {
+function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.serviceCode !== "RESOURCE_NOT_FOUND") throw error;
 }
 
@@ -84,8 +84,13 @@ const findBy =
     try {
       return (await find(given)).id;
     } catch (error) {
-      const code = error instanceof ServiceError ? error.serviceCode : undefined;
-      if (code !== "RESOURCE_NOT_FOUND" && code !== "VALIDATION_ERROR") throw error;
-      throw CommandFailure.ofFields([{ field: option, issue }]);
+      throw CommandFailure.ofFields([{ field: option, issue: issueOfReference(error, issue) }]);
     }
   };
+
+/** Why a reference is rejected: it finds nothing (`notFound`), finds two, or is malformed. Throws any other error. */
+export function issueOfReference(error: unknown, notFound: string): string {
+  if (error instanceof ServiceError && error.serviceCode === "RESOURCE_NOT_FOUND") return notFound;
+  if (error instanceof ServiceError && error.errors?.[0]) return error.errors[0].issue;
+  throw error;
+}

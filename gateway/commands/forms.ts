@@ -8,6 +8,12 @@ import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "../cli/va
 
 export const NO_FORM = "There is no form with this id, public id or link.";
 
+const NO_EMAIL = `There are no emails about this form: its stay was over when it was created, an update added the address, or they are
+past their retention. \`guest-forms notifications send\` sends the invitation.`;
+
+const NO_ADDRESS = `There are no emails about this form, and no address: it was created without one, or it was erased, which
+\`guest-forms forms trail\` shows.`;
+
 interface ListOptions {
   listing?: string;
   user?: string;
@@ -51,7 +57,7 @@ Example:
     optionNames: { checkInDay: "--check-in" },
   });
   addDataCommand(forms, "show <form>", {
-    description: "show a form and the emails about it, without the guest's email address",
+    description: "show a form, the emails about it, and whether the guest's address is stored, but not the address",
     help: `${FORM_HELP}
 
 Example:
@@ -68,21 +74,27 @@ Example:
       `${formatRecord(form)}\n\n${formatTable(
         notifications,
         ["id", "state", "attempts", "runAt", "sentAt", "lastError"],
-        "There are no emails about this form: it was created without an address or for a stay that was over, the address was erased, or they are past their retention.",
+        form.hasGuestEmail ? NO_EMAIL : NO_ADDRESS,
       )}`,
     notFound: NO_FORM,
   });
   addDataCommand(forms, "set-status <form> <status>", {
     description: "set a form's status; any change is allowed, and one out of order is audited as a correction",
-    options: [new Option("--force", "allow an unknown status; clients see it as UNKNOWN")],
+    options: [
+      new Option("--from <status>", "only if this is the form's status now"),
+      new Option("--force", "allow an unknown status; clients see it as UNKNOWN"),
+    ],
     help: `${FORM_HELP}
 STATUS is one of ${KNOWN_STATUSES.join(", ")};
 with --force, any 1 to 32 of the characters A-Z and _.
 
 Example:
   guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`,
-    call: async (core, { form, ...change }: { form: string; status: string; force?: true }, { findForm }) =>
-      core.forms.setStatus({ id: await findForm(form), ...change }),
+    call: async (
+      core,
+      { form, ...change }: { form: string; status: string; from?: string; force?: true },
+      { findForm },
+    ) => core.forms.setStatus({ id: await findForm(form), ...change }),
     optionNames: { status: "STATUS" },
     notFound: NO_FORM,
   });

@@ -7,7 +7,8 @@ import { formatOfFile, formatOption } from "../rows/format-option.js";
 
 const MODES = { "read-write": "READ_WRITE", "read-only": "READ_ONLY" } as const;
 
-const NO_KEY = "There is no key with this id or prefix, and this is no key.";
+const NO_KEY =
+  "There is no key with this id, with these first 12 characters, or equal to this. Of a part of a key, give the first 12.";
 
 const KEY_HELP =
   "KEY is the key's id, its first 12 characters, or the whole key: only for one that has\nleaked, because your shell keeps it in its history.";
@@ -33,7 +34,8 @@ export function addKeys(program: Command): void {
     ],
     help: `
 Uses the rows of type user. Users who have a valid key with this mode and label get no other one. So after an
-interruption, a run with another --output issues the missing keys.
+interruption, a run with another --output issues the missing keys. If it was killed, one key may be in no file:
+\`keys list\` shows it as never used. Revoke it, and run this again.
 
 Example:
   guest-forms keys issue-all hosts.csv --mode read-write --output keys.csv`,
@@ -45,6 +47,7 @@ Example:
     },
     text: ({ issued, skipped }, { output }) =>
       `Keys written to ${output}: ${issued}. Users who had one already: ${skipped}.`,
+    optionNames: { userId: "FILE" },
   });
   addListCommand(keys, "list", {
     description: "list keys, oldest first, including revoked and expired ones, without their secrets",
@@ -61,17 +64,24 @@ Example:
       ),
   });
   addDataCommand(keys, "show <key>", {
-    description: "show a key, without its secret",
+    description: "show a key and its holder, without its secret",
     help: `${KEY_HELP}\n\nExample:\n  guest-forms keys show grf_rw_QapX4`,
-    call: async (core, { key }: { key: string }) => withReadableMode(await core.keys.find({ key })),
+    call: async (core, given: { key: string }) => {
+      const key = withReadableMode(await core.keys.find(given));
+      const { email, name, externalId } = await core.users.get({ id: key.userId });
+      return { ...key, user: { email, name, externalId } };
+    },
     optionNames: { key: "KEY" },
     notFound: NO_KEY,
   });
   addDataCommand(keys, "revoke <key>", {
     description: "revoke a key permanently; takes effect on every process within a second",
     help: KEY_HELP,
-    call: async (core, { key }: { key: string }, { findKey }) =>
-      withReadableMode(await core.keys.revoke({ id: await findKey(key) })),
+    call: async (core, given: { key: string }) => {
+      const { id, revokedAt } = await core.keys.find(given);
+      return { ...withReadableMode(await core.keys.revoke({ id })), wasRevoked: revokedAt !== null };
+    },
+    text: ({ wasRevoked, ...key }) => `${formatRecord(key)}${wasRevoked ? "\n\nIt was already revoked." : ""}`,
     optionNames: { key: "KEY" },
     notFound: NO_KEY,
   });

@@ -1,8 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { addDataCommand, addListCommand, required, searchOption, USER_REFERENCE } from "../cli/data-command.js";
-import { formatTable } from "../cli/print.js";
+import { formatRecord, formatTable } from "../cli/print.js";
 
 const NO_USER = "There is no user with this id, external id or email address.";
+
+const GIVE_OWNERS = `
+These listings have no owner now. Give each one with
+guest-forms members set --listing LISTING --user USER --role owner`;
 
 interface UpdateOptions {
   user: string;
@@ -40,12 +44,15 @@ export function addUsers(program: Command): void {
     description: "erase a user's personal data, revoke the keys and remove the memberships",
     help: `
 USER is the ${USER_REFERENCE}. Removes the address, the name, the external id and the labels of the keys. The user's id,
-listings and forms stay: give each listing another owner. The erasure is audited. If the command fails, run it again.
+listings and forms stay, and those without another owner are printed. The erasure is audited. If the command fails, run
+it again, by the id if the address is already removed: \`users show\` prints the id.
 After a restore of the database, erase the users again who were erased since the backup: \`people reapply\` is about guests.
 
 Example:
   guest-forms users erase host@example.com`,
     call: async (core, given: { user: string }) => core.people.eraseUser({ id: (await core.users.find(given)).id }),
+    text: ({ listingsWithoutOwner: listings, ...erased }) =>
+      [formatRecord(erased), ...(listings.length > 0 ? [GIVE_OWNERS, ...listings] : [])].join("\n"),
     optionNames: { user: "USER" },
     notFound: NO_USER,
   });

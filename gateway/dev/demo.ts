@@ -12,7 +12,7 @@ export interface SavedDemo {
 }
 
 export interface Demo extends SavedDemo {
-  /** The active listings of the demo key holder. */
+  /** The listings of the demo key holder. */
   listings: Listing[];
 }
 
@@ -94,7 +94,7 @@ export async function prepareDemo(
   save(keys);
   const holder = createCaller(services, { kind: "user", userId: holderId });
   const listings = await prepareListings(operator, holder, holderId);
-  return { ...keys, listings: listings.filter(({ active }) => active) };
+  return { ...keys, listings };
 }
 
 /** Returns the demo key holder; creates one at the first start. */

@@ -61,7 +61,7 @@ ${page.path === REFERENCE && html`<script type="module" src="${site.files}/try-i
 <button class="menu" popovertarget="pages" aria-label="Menu">☰</button>
 <a class="brand" href="/docs"><img src="${ICON}" alt="" width="22" height="22"> ${site.title}</a>
 <search><input id="search" type="search" placeholder="Search" aria-label="Search the documentation" autocomplete="off"
-data-index="${site.files}/search.json"><div id="results" hidden></div></search>
+data-index="${site.files}/search.json"><p id="found" role="status"></p><div id="results" hidden></div></search>
 <a class="document" href="/openapi.json">OpenAPI</a>
 <span class="version">v${site.version}</span>
 </header>

@@ -40,7 +40,8 @@ export function createMarkdown(links: ReadonlyMap<string, string>) {
         const cells = (row: typeof token.header, tag: "th" | "td") =>
           `<tr>${row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>`;
         const body = token.rows.map((row) => cells(row, "td")).join("");
-        return `<div class="table" tabindex="0"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
+        const label = `Table: ${token.header.map(({ text }) => plain(text)).join(", ")}`;
+        return `<div class="table" role="region" aria-label="${escapeHtml(label)}" tabindex="0"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
       },
     },
   });

@@ -144,7 +144,7 @@ const CURL = "curl -sS -w '\\n'";
 
 /** What --json prints. `curl` holds commands to paste into a shell. */
 function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo) {
-  const [first, second = first] = listings;
+  const [first, second = first] = listings.filter(({ active }) => active);
   if (!first || !second) throw new Error("The demo key holder has no active listing.");
   const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
   return {
@@ -152,7 +152,7 @@ function describeService(url: string, { readWriteKey, readOnlyKey, listings }: D
     docs: `${url}/docs`,
     readWriteKey,
     readOnlyKey,
-    listings: listings.map(({ id, title }) => ({ id, title })),
+    listings: listings.map(({ id, title, active }) => ({ id, title, active })),
     curl: {
       create: [
         `${CURL} -X POST ${url}/v1/forms`,
@@ -166,13 +166,16 @@ function describeService(url: string, { readWriteKey, readOnlyKey, listings }: D
   };
 }
 
+const describeListing = ({ id, title, active }: Pick<Demo["listings"][number], "id" | "title" | "active">) =>
+  `${id}  ${title}${active ? "" : " (inactive: rejects new forms)"}`;
+
 const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: ReturnType<typeof describeService>) => `
 Guest forms is running.
 
   URL              ${url}
   Read-write key   ${readWriteKey}
   Read-only key    ${readOnlyKey}
-  Listings         ${listings.map(({ id, title }) => `${id}  ${title}`).join("\n                   ")}
+  Listings         ${listings.map(describeListing).join("\n                   ")}
   API reference    ${docs}
 
 For the examples of the documentation:

@@ -61,7 +61,7 @@ export class GuestFormsError extends Error {
   }
 
   /**
-   * Returns the error as plain data: name, message and, if set, status, code, correlationId, retryAfter and errors.
+   * Returns the error as plain data: name, message and, if set, status, code, correlationId, retryAfter, errors and formId.
    *
    * @example
    * ```ts
@@ -165,7 +165,7 @@ export class RateLimitedError extends ApiError {
 
 /**
  * 422 `IDEMPOTENCY_KEY_REUSED`: this `Idempotency-Key` was already used with a different request body. If the booking
- * changed, update its form, which the message names if it is in scope. Another booking needs its own key.
+ * changed, update the form of the key, {@link IdempotencyKeyReusedError.formId}. Another booking needs its own key.
  */
 export class IdempotencyKeyReusedError extends ApiError {
   static {
@@ -173,6 +173,13 @@ export class IdempotencyKeyReusedError extends ApiError {
   }
 
   declare readonly code: "IDEMPOTENCY_KEY_REUSED";
+  /** Id of the form that the key belongs to, which the service's message names; undefined if it is out of scope. */
+  readonly formId: string | undefined;
+
+  constructor(message: string, details: ErrorDetails & { status: number }) {
+    super(message, details);
+    this.formId = /\bform ([\da-f-]{36})\b/.exec(message)?.[1];
+  }
 }
 
 /** 500 or 503 `INTERNAL_ERROR`: the service failed (500) or is unavailable (503, with {@link ApiError.retryAfter}). */

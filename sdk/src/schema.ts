@@ -52,9 +52,9 @@ export interface FormV1 {
   checkOutDate: string | null;
   /** Number of guests on the form. */
   numberOfGuests: number | null;
-  /** Number of vehicles. Set by the host in the operator's app; null until then. */
+  /** Number of vehicles. Set by the guest or the host in the operator's app; null until then. */
   numberOfVehicles: number | null;
-  /** Number of pets. Set by the host in the operator's app; null until then. */
+  /** Number of pets. Set by the guest or the host in the operator's app; null until then. */
   numberOfPets: number | null;
   /** Creation time, ISO 8601 in UTC. Lists are sorted by it. */
   createdAt: string;

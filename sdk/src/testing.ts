@@ -18,6 +18,9 @@ export interface FakeError {
 /** An error response, or a connection that breaks before or after the service has processed the request. */
 export type FakeFailure = FakeError | "lost request" | "lost response";
 
+/** A method of the six operations. */
+export type FakeMethod = "GET" | "POST" | "PUT";
+
 /** A request as {@link FakeService} received it. */
 export interface FakeRequest {
   /** `GET`, `POST` or `PUT`. */
@@ -43,8 +46,10 @@ const codeOf = (status: number) => CODES[status] ?? (status < 500 ? "VALIDATION_
 
 class Rejection {
   readonly error: FakeError;
-  constructor(error: FakeError) {
+  readonly message: string | undefined;
+  constructor(error: FakeError, message?: string) {
     this.error = error;
+    this.message = message;
   }
 }
 
@@ -74,6 +79,12 @@ function checkRules(listing: Listing, { numberOfGuests }: Stay, form?: FormV1): 
   requireNone(faults);
 }
 
+/** Names the form of an Idempotency-Key, if it is in scope. */
+const describeReuse = (forms: readonly FormV1[], { id }: FormV1) =>
+  forms.some((form) => form.id === id)
+    ? `This Idempotency-Key belongs to form ${id}, created with a different request body.`
+    : undefined;
+
 type Row = { id: string; createdAt: string; listingId?: string };
 
 /** Lists are sorted by it. */
@@ -100,7 +111,7 @@ export class FakeService {
   readonly forms: FormV1[] = [];
   /** All requests, oldest first. */
   readonly requests: FakeRequest[] = [];
-  readonly #failures: FakeFailure[] = [];
+  readonly #failures: Record<"any" | FakeMethod, FakeFailure[]> = { any: [], GET: [], POST: [], PUT: [] };
   /** The guest's address of each form, by its id. */
   readonly #emails = new Map<string, string | null>();
   /** The original responses to replay, by body and by Idempotency-Key. */
@@ -113,7 +124,7 @@ export class FakeService {
     const { pathname, search } = new runtime.URL(url);
     const request = { method, path: pathname + search, headers, body: body === null ? undefined : JSON.parse(body) };
     this.requests.push(request);
-    const failure = this.#failures.shift();
+    const failure = this.#failures[method as FakeMethod]?.shift() ?? this.#failures.any.shift();
     if (failure === "lost request") throw new TypeError("The connection was lost");
     const response = typeof failure === "object" ? this.#fail(failure) : this.#respond(request, pathname, search);
     if (failure === "lost response") throw new TypeError("The connection was lost");
@@ -152,7 +163,19 @@ export class FakeService {
    * ```
    */
   failNext(...failures: FakeFailure[]): void {
-    this.#failures.push(...failures);
+    this.#failures.any.push(...failures);
+  }
+
+  /**
+   * Fails the next requests with this method, one each, before those of {@link FakeService.failNext}.
+   *
+   * @example
+   * ```ts
+   * new FakeService().failNextOf("POST", "lost response");
+   * ```
+   */
+  failNextOf(method: FakeMethod, ...failures: FakeFailure[]): void {
+    this.#failures[method].push(...failures);
   }
 
   #identify() {
@@ -168,8 +191,11 @@ export class FakeService {
     return new runtime.Response(text, { status, headers: { ...always, ...headers } });
   }
 
-  #fail({ status, code = codeOf(status), errors, retryAfter }: FakeError): FetchResponse {
-    const envelope = { code, message: `${status} of FakeService`, ...(errors && { errors }) };
+  #fail(
+    { status, code = codeOf(status), errors, retryAfter }: FakeError,
+    message = `${status} of FakeService`,
+  ): FetchResponse {
+    const envelope = { code, message, ...(errors && { errors }) };
     const seconds = retryAfter ?? (status === 429 || status === 503 ? 1 : undefined);
     return this.#send(status, envelope, seconds === undefined ? {} : { "retry-after": String(seconds) });
   }
@@ -202,7 +228,7 @@ export class FakeService {
       }
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      return this.#fail(error.error);
+      return this.#fail(error.error, error.message);
     }
   }
 
@@ -231,7 +257,7 @@ export class FakeService {
     const listing = find(this.listings, stay.listingId);
     const body = JSON.stringify(stay);
     const byKey = key === undefined ? undefined : this.#byKey.get(key);
-    if (byKey && byKey.body !== body) throw new Rejection({ status: 422 });
+    if (byKey && byKey.body !== body) throw new Rejection({ status: 422 }, describeReuse(forms, byKey.original));
     const byBody = this.#byBody.get(body);
     const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, body) ? undefined : byBody);
     if (original) find(forms, original.id);

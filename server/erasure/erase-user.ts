@@ -3,7 +3,7 @@ import type { Call } from "../access/context.js";
 import { audit } from "../audit.js";
 import { queryIn } from "../database/db.js";
 import { revokeKeysOfUser } from "../keys/store.js";
-import { removeMembershipsOfUser } from "../memberships/store.js";
+import { findWithoutOwner, removeMembershipsOfUser } from "../memberships/store.js";
 import { ERASED_EMAIL, getUser } from "../users/store.js";
 import type { erasedUser, eraseUserInput } from "./schema.js";
 
@@ -13,7 +13,7 @@ const LOCK = "SELECT id FROM users WHERE id = $1::uuid FOR UPDATE";
 const ERASE = `
   UPDATE users SET email = ${ERASED_EMAIL}, name = NULL, external_id = NULL WHERE id = $1::uuid`;
 
-/** The keys and the address go last and together, so that after a failure the user can still be found by the address. */
+/** The keys and the address go together, after the memberships: until then a failure leaves a user whom the address finds. */
 export async function eraseUser({
   ctx,
   input: { id },
@@ -29,5 +29,7 @@ export async function eraseUser({
   });
   // Those that were set meanwhile.
   const added = await removeMembershipsOfUser(ctx, id);
-  return { id, revokedKeys, removedMemberships: removed + added };
+  const listingIds = [...removed, ...added];
+  const listingsWithoutOwner = await findWithoutOwner(ctx, listingIds);
+  return { id, revokedKeys, removedMemberships: listingIds.length, listingsWithoutOwner };
 }

@@ -17,7 +17,7 @@ export const peopleRouter = router({
   erase: operatorProcedure.input(schema.addressInput).output(schema.erased).mutation(erasePerson),
   /**
    * Erases a user's personal data: revokes the keys, removes the memberships, then the address, name and external id. The user's
-   * id, listings and forms stay. After a failure it can be repeated. Operator. Errors: RESOURCE_NOT_FOUND.
+   * id, listings and forms stay. After a failure it can be repeated by id. Operator. Errors: RESOURCE_NOT_FOUND.
    */
   eraseUser: operatorProcedure.input(schema.eraseUserInput).output(schema.erasedUser).mutation(eraseUser),
   /** All erasures on request, oldest first. Operator. Errors: VALIDATION_ERROR. */

@@ -23,7 +23,13 @@ export const foundPerson = z.object({ forms: z.array(formV1), unreadable: z.int(
 
 export const eraseUserInput = z.strictObject({ id: resourceId });
 
-export const erasedUser = z.object({ id: z.guid(), revokedKeys: z.int(), removedMemberships: z.int() });
+/** `listingsWithoutOwner`: ids of the user's listings that no other user owns. */
+export const erasedUser = z.object({
+  id: z.guid(),
+  revokedKeys: z.int(),
+  removedMemberships: z.int(),
+  listingsWithoutOwner: z.array(z.guid()),
+});
 
 export const listErasuresInput = z.strictObject({ since: instant.optional() });
 

@@ -8,7 +8,7 @@ import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
-import { FORM_STATUSES, type FormStatus } from "./status.js";
+import { projectStatus } from "./status.js";
 
 // The statements that lock and write forms, one function each, and the projection to the public form. Statements that lock a
 // form check scope, except the operator's. Updates and erasures require a form that the transaction has locked.
@@ -18,9 +18,6 @@ export const FORM_COLUMNS = selectList(formV1, "f");
 
 /** A form as stored. Its status may be one that this version does not know. */
 export type FormRow = SqlRow<Prisma.FormGetPayload<{ select: { [Field in keyof FormV1]: true } }>>;
-
-export const projectStatus = (status: string): FormStatus =>
-  (FORM_STATUSES as readonly string[]).includes(status) ? (status as FormStatus) : "UNKNOWN";
 
 export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectStatus(row.status) });
 

@@ -15,6 +15,7 @@ import {
   guestForm,
   type listAllInput,
   type listInput,
+  type OperatorForm,
 } from "./schema.js";
 
 const GET = `
@@ -84,7 +85,8 @@ export function listForms({ ctx, input }: Call<typeof listInput, ScopedContext>)
 
 type Filters = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
 
-const GET_ANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = $1::uuid`;
+const GET_ANY = `
+  SELECT ${FORM_COLUMNS}, f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid`;
 
 // A day in any time zone is between noon of the day before and noon of the day after, in UTC.
 const MATCHES = `coalesce(f.status = $4::text, true) AND ($5::date IS NULL
@@ -119,10 +121,10 @@ function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters): Prom
   return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, [...values, listingId, userId]);
 }
 
-export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<FormV1> {
-  const [row] = await ctx.services.db.query<FormRow>("any-form", GET_ANY, [input.id]);
+export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<OperatorForm> {
+  const [row] = await ctx.services.db.query<FormRow & { hasGuestEmail: boolean }>("any-form", GET_ANY, [input.id]);
   if (!row) throw notFound("form");
-  return projectForm(row);
+  return { ...projectForm(row), hasGuestEmail: row.hasGuestEmail };
 }
 
 const GET_MANY = `SELECT ${FORM_COLUMNS} FROM forms f WHERE f.id = ANY($1::uuid[]) ORDER BY f.created_at, f.id`;

@@ -133,7 +133,7 @@ export const formsRouter = router({
     .query(getForm),
 
   /** A form on any listing. Operator. Errors: RESOURCE_NOT_FOUND. */
-  getAny: operatorProcedure.input(schema.getInput).output(schema.formV1).query(getAnyForm),
+  getAny: operatorProcedure.input(schema.getInput).output(schema.operatorForm).query(getAnyForm),
 
   /**
    * The form with this public id, and the fields of its listing that the guest's page shows. Operator: the page's server calls it.
@@ -150,15 +150,15 @@ export const formsRouter = router({
 
   /**
    * Sets a form's status. A user may only move a form in scope to the next stage (gateway/docs/contract.md#status). The
-   * operator may set any status and, with `force`, an unknown one.
+   * operator may set any status and, with `force`, an unknown one. With `from`, it changes only a form in that status.
    * Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   setStatus: inAppProcedure
     .input(schema.setStatusInput)
     .output(schema.formV1)
-    .mutation(({ ctx, input: { id, status, force } }) => {
+    .mutation(({ ctx, input: { id, status, from, force } }) => {
       if (ctx.principal.kind === "operator" && !force) checkKnownStatus(status);
-      return changeForm(ctx, id, { status });
+      return changeForm(ctx, id, { status }, from);
     }),
 
   /**

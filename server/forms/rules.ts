@@ -1,5 +1,5 @@
 import { type FieldError, invalid } from "../errors.js";
-import { KNOWN_STATUSES, STAGES, STATUS_RULE } from "./status.js";
+import { KNOWN_STATUSES, projectStatus, STAGES, STATUS_RULE } from "./status.js";
 
 /** Limits of a listing; null means no limit. */
 export interface ListingRules {
@@ -69,12 +69,17 @@ function nextStatuses(status: string): readonly string[] {
 /** Whether a status change violates the order of the stages. */
 export const isCorrection = (from: string, to: string): boolean => from !== to && !nextStatuses(from).includes(to);
 
+/** Throws VALIDATION_ERROR if a form does not have the status that the caller expects. */
+export function checkExpectedStatus(status: string, expected: string | undefined): void {
+  if (expected === undefined || expected === status) return;
+  throw invalid([{ field: "from", issue: `the form is ${projectStatus(status)}` }]);
+}
+
 /** Throws VALIDATION_ERROR if a status change violates the order of the stages. */
 export function checkStatusOrder(from: string, to: string): void {
   if (!isCorrection(from, to)) return;
   const next = nextStatuses(from);
-  const publicStatus = KNOWN_STATUSES.includes(from) ? from : "UNKNOWN";
-  const issue = `a form that is ${publicStatus} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not change its status"}`;
+  const issue = `a form that is ${projectStatus(from)} can ${next.length > 0 ? `only become ${next.join(" or ")}` : "not change its status"}`;
   throw invalid([{ field: "status", issue }]);
 }
 

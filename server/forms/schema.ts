@@ -48,12 +48,12 @@ export const formV1 = z
       .meta({ description: "Check-out instant, ISO 8601 in UTC.", example: "2027-07-08T09:00:00.000Z" }),
     numberOfGuests: int32Out.nullable().meta({ description: "Number of guests on the form.", minimum: 1, example: 4 }),
     numberOfVehicles: int32Out.nullable().meta({
-      description: "Number of vehicles. Set by the host in the operator's app; null until then.",
+      description: "Number of vehicles. Set by the guest or the host in the operator's app; null until then.",
       minimum: 0,
       example: null,
     }),
     numberOfPets: int32Out.nullable().meta({
-      description: "Number of pets. Set by the host in the operator's app; null until then.",
+      description: "Number of pets. Set by the guest or the host in the operator's app; null until then.",
       minimum: 0,
       example: null,
     }),
@@ -142,6 +142,11 @@ export type ParsedBody = z.output<typeof createInput>;
 
 export const getInput = z.strictObject({ id: formId });
 
+/** A form as the operator sees it. `hasGuestEmail`: whether the guest's address is stored. */
+export const operatorForm = formV1.extend({ hasGuestEmail: z.boolean() });
+
+export type OperatorForm = z.infer<typeof operatorForm>;
+
 export const getByPublicIdInput = z.strictObject({ publicId });
 
 /** What the page behind a guest's link shows. */
@@ -226,9 +231,13 @@ export const setPartyInput = z
     error: "is required unless numberOfPets is sent",
   });
 
+const statusName = z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE);
+
 export const setStatusInput = z.strictObject({
   id: resourceId,
-  status: z.string({ error: expected("a string") }).regex(/^[A-Z_]{1,32}$/, STATUS_RULE),
+  status: statusName,
+  /** Change it only if this is the form's status now. */
+  from: statusName.optional(),
   /** Operator only: allows a status that this version does not know. */
   force: z.boolean({ error: expected("true or false") }).optional(),
 });

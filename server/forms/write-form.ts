@@ -14,7 +14,14 @@ import {
   replay,
 } from "./idempotency.js";
 import { insertForm, lockForm, lockListing, updateForm } from "./queries.js";
-import { checkListingRules, checkPartyRules, checkStatusOrder, isCorrection, type Party } from "./rules.js";
+import {
+  checkExpectedStatus,
+  checkListingRules,
+  checkPartyRules,
+  checkStatusOrder,
+  isCorrection,
+  type Party,
+} from "./rules.js";
 import type { FormV1, ParsedBody } from "./schema.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
@@ -110,13 +117,14 @@ export interface InAppChange extends Partial<Party> {
   status?: string;
 }
 
-/** Sets a form's status or party. */
-export function changeForm(context: InAppContext, id: string, change: InAppChange): Promise<FormV1> {
+/** Sets a form's status or party, only if its status is `from`. */
+export function changeForm(context: InAppContext, id: string, change: InAppChange, from?: string): Promise<FormV1> {
   const { principal, services, signal } = context;
   return services.db.sqlTransaction(async (tx) => {
     const stored = await lockForm(tx, principal, id);
     const listing = await lockListing(tx, principal, stored.listingId, "form");
 
+    checkExpectedStatus(stored.status, from);
     const { status = stored.status, ...party } = change;
     checkPartyRules(listing, party);
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);

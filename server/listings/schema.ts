@@ -89,10 +89,14 @@ export const listInput = z.strictObject({ limit, cursor });
 
 export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optional(), search });
 
+// Not `US/Eastern` or `EST`: Postgres may not know such old names, or give some of them another meaning.
+const TIMEZONE_NAME =
+  /^(UTC|GMT|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)\/.+)$/i;
+
 function isTimezone(name: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
-    return !/^[+-]/.test(name);
+    return TIMEZONE_NAME.test(name);
   } catch {
     return false;
   }
@@ -104,7 +108,7 @@ const required = {
   city: text(200),
   country: text(200),
   zipCode: text(20),
-  timezone: text(64).refine(isTimezone, "must be an IANA time zone, such as Europe/Berlin"),
+  timezone: text(64).refine(isTimezone, "must be an IANA time zone of an area and city, such as Europe/Berlin"),
 };
 
 const optional = {

@@ -102,14 +102,24 @@ export function listMembers({ ctx, input }: Call<typeof schema.listMembersInput>
   });
 }
 
-/** Removes the user from all listings, one by one, and returns from how many. */
-export async function removeMembershipsOfUser(ctx: Context, userId: string): Promise<number> {
-  let removed = 0;
+/** Removes the user from all listings, one by one, and returns their ids. */
+export async function removeMembershipsOfUser(ctx: Context, userId: string): Promise<string[]> {
+  const removed: string[] = [];
   for (;;) {
     const { items } = await listMembers({ ctx, input: { userId, limit: MAX_LIMIT } });
     if (items.length === 0) return removed;
     for (const { listingId } of items) {
-      if ((await removeRole(ctx, { listingId, userId })) !== undefined) removed++;
+      if ((await removeRole(ctx, { listingId, userId })) !== undefined) removed.push(listingId);
     }
   }
+}
+
+const WITHOUT_OWNER = `
+  SELECT l.id::text FROM unnest($1::uuid[]) AS l (id)
+  WHERE NOT EXISTS (SELECT FROM memberships m WHERE m.listing_id = l.id AND m.role = 'OWNER')`;
+
+/** Those of these listings that no user owns. */
+export async function findWithoutOwner({ services }: Context, listingIds: string[]): Promise<string[]> {
+  const rows = await services.db.query<{ id: string }>("listings-without-owner", WITHOUT_OWNER, [listingIds]);
+  return rows.map(({ id }) => id);
 }

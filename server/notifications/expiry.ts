@@ -4,8 +4,11 @@ import { auditBySystemSql } from "../audit.js";
 /** The invitation: the kind of notification that expires. */
 export const FORM_CREATED = "form.created";
 
-/** SQL: the guest of form `f` needs no invitation anymore. By the database's clock. */
-export const NEEDS_NO_INVITATION = "(coalesce(f.check_out_date <= now(), false) OR f.status <> 'SENT')";
+/** SQL: the stay of form `f` is over, by the database's clock. */
+export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
+
+/** SQL: the guest of form `f` needs no invitation anymore. */
+export const NEEDS_NO_INVITATION = `(${IS_OVER} OR f.status <> 'SENT')`;
 
 /** SQL that audits the notifications that `rows` names. */
 export const auditExpired = (rows: string) =>

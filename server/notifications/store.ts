@@ -5,7 +5,7 @@ import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { toSqlRow } from "../resources/resource.js";
-import { FORM_CREATED, NEEDS_NO_INVITATION } from "./expiry.js";
+import { FORM_CREATED, IS_OVER, NEEDS_NO_INVITATION } from "./expiry.js";
 import { enqueueFormCreated } from "./queue.js";
 import type * as schema from "./schema.js";
 import type { Notification } from "./schema.js";
@@ -114,8 +114,21 @@ export async function retryNotification({ ctx, input: { id } }: Call<typeof sche
 
 // Locks the form, so that two calls at the same time send one email.
 const LOCK_FORM = `
-  SELECT f.guest_email IS NOT NULL AS "hasAddress", ${NEEDS_NO_INVITATION} AS "isTooLate"
+  SELECT f.guest_email IS NOT NULL AS "hasAddress", ${IS_OVER} AS "isOver", f.status
   FROM forms f WHERE f.id = $1::uuid FOR NO KEY UPDATE`;
+
+interface FormToInvite {
+  hasAddress: boolean;
+  isOver: boolean;
+  status: string;
+}
+
+function whyNotInvited({ hasAddress, isOver, status }: FormToInvite): string | undefined {
+  if (!hasAddress) return "the form has no guest email address";
+  if (isOver) return "the stay is over: the invitation is not sent";
+  if (status !== "SENT") return "the form is no longer SENT: the invitation is not sent";
+  return undefined;
+}
 
 const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${FORM_CREATED}'`);
 
@@ -127,12 +140,10 @@ const ENQUEUE = `
 
 export const sendNotification = ({ ctx, input: { formId } }: Call<typeof schema.sendInput>): Promise<Notification> =>
   ctx.services.db.transaction(async (tx) => {
-    const [form] = await queryIn<{ hasAddress: boolean; isTooLate: boolean }>(tx, "form-to-invite", LOCK_FORM, [
-      formId,
-    ]);
+    const [form] = await queryIn<FormToInvite>(tx, "form-to-invite", LOCK_FORM, [formId]);
     if (!form) throw notFound("form");
-    if (!form.hasAddress) throw invalid([{ field: "formId", issue: "the form has no guest email address" }]);
-    if (form.isTooLate) throw invalid([{ field: "formId", issue: TOO_LATE }]);
+    const issue = whyNotInvited(form);
+    if (issue) throw invalid([{ field: "formId", issue }]);
     const [unsent] = await queryIn<StoredRow>(tx, "find-notification-of-form", FIND_OF_FORM, [formId]);
     // A worker may claim it at the same moment.
     if (unsent) return toSqlRow((await retry(tx, ctx, unsent.id)) ?? unsent);

@@ -50,10 +50,12 @@ const IS_NAMED = "t.external_id = ANY ($1::text[]) OR t.id = ANY ($2::uuid[])";
 const find = (noun: "user" | "listing", condition: string) => `
   SELECT t.id, t.external_id AS "externalId", ${columnsOf(fieldNames(noun), "t")} FROM ${noun}s t WHERE ${condition}`;
 
+// An import would bring erased users back.
+const IS_NOT_ERASED = `t.email <> t.${ERASED_EMAIL}`;
+
 const FIND = {
   listing: find("listing", IS_NAMED),
-  // Not erased users: an import would bring them back.
-  user: find("user", `(${IS_NAMED} OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND t.email <> t.${ERASED_EMAIL}`),
+  user: find("user", `(${IS_NAMED} OR lower(t.email COLLATE "C") = ANY ($3::text[])) AND ${IS_NOT_ERASED}`),
 };
 
 /** Loads the rows with these names (external ids or ids) or, for users, email addresses. */
@@ -133,11 +135,13 @@ const insertInto = (table: string, columns: string[]) => `
   ON CONFLICT DO NOTHING RETURNING id, external_id AS "externalId"`;
 
 // Populates from the current row, so that fields that do not change keep what another transaction has written.
-const update = (table: string, columns: string[]) => `
-  UPDATE ${table} SET (${columns}) = (
-    SELECT ${columns.map((column) => `p.${column}`)} FROM jsonb_populate_record(${table}, changed.fields) p
+const update = (noun: "user" | "listing", columns: string[]) => `
+  UPDATE ${noun}s t SET (${columns}) = (
+    SELECT ${columns.map((column) => `p.${column}`)} FROM jsonb_populate_record(t, changed.fields) p
   )
-  FROM unnest($1::uuid[], $2::jsonb[]) AS changed (id, fields) WHERE ${table}.id = changed.id`;
+  FROM unnest($1::uuid[], $2::jsonb[]) AS changed (id, fields)
+  WHERE t.id = changed.id${noun === "user" ? ` AND ${IS_NOT_ERASED}` : ""}
+  RETURNING t.id`;
 
 /** Creates and updates the rows in one transaction. VALIDATION_ERROR if one cannot be written. */
 export const upsert = <Row extends NamedRow>(
@@ -168,7 +172,8 @@ export const upsert = <Row extends NamedRow>(
     if (updated.length > 0) {
       const changes = updated.map(({ change }) => JSON.stringify(toColumns(change)));
       const ids = updated.map(({ id = "" }) => id);
-      await tx.query(`reimport-${name}`, update(name, columns), [ids, changes]);
+      const written = await tx.query(`reimport-${name}`, update(table.noun, columns), [ids, changes]);
+      if (written.length < ids.length) throw new Conflict(`others have erased ${name} of this batch`);
       const details = updated.map(({ change }) => detailsOf(change));
       await audit(tx, context, `${table.noun}.updated`, ids, details);
     }

@@ -10,6 +10,9 @@ import { type User, user } from "./schema.js";
 
 const SELECT = selectOf(user);
 
+/** What an erasure leaves of an address, which is unique and not null. No address ends with `.invalid` (RFC 2606). */
+export const ERASED_EMAIL = "id || '@erased.invalid'";
+
 export const createUser = ({ ctx, input }: Call<typeof schema.createUserInput>): Promise<User> =>
   ctx.services.db.transaction(async (tx) => {
     const [row] = await tx.user.createManyAndReturn({
@@ -65,10 +68,10 @@ export const listUsers = ({ ctx, input }: Call<typeof schema.listUsersInput>): P
 const emailTaken = (by: string | undefined) =>
   invalid([{ field: "email", issue: `a user with this address already exists: ${by}` }]);
 
-// Populates from the current row, so that fields that are not given keep their values.
+// Populates from the current row, so that fields that are not given keep their values. Never writes to an erased user.
 const UPDATE = `
   UPDATE users u SET (email, name) = (SELECT p.email, p.name FROM jsonb_populate_record(u, $2::jsonb) p)
-  WHERE u.id = $1::uuid
+  WHERE u.id = $1::uuid AND u.email <> u.${ERASED_EMAIL}
   RETURNING ${selectList(user, "u")}`;
 
 /** If another transaction takes the address meanwhile, the update fails and is retried. */
@@ -98,9 +101,6 @@ export async function actAs({ db }: Services, userId: string): Promise<UserPrinc
   if (!found) throw new ServiceError("UNAUTHENTICATED", { message: "There is no user with this id." });
   return { kind: "user", userId: found.id };
 }
-
-/** What an erasure leaves of an address, which is unique and not null. No address ends with `.invalid` (RFC 2606). */
-export const ERASED_EMAIL = "id || '@erased.invalid'";
 
 // Waits for an erasure of the user, and keeps another one waiting: see server/erasure/erase-user.ts.
 const LOCK = `

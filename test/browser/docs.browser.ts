@@ -163,6 +163,12 @@ it("samples show this server's address, and ids in the key's scope once a key is
     const filled = await samples();
     expect(filled).toContain(demo.listings[0]?.id);
     expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));
+    const field = article(page, "getListing").locator("[name=id]");
+    expect(await field.inputValue()).toBe(demo.listings[0]?.id);
+    await page.locator("#key").fill(`${demo.readOnlyKey.slice(0, -1)}x`);
+    await page.getByText("401 UNAUTHENTICATED").waitFor();
+    expect(await samples(), "nothing of the key before").not.toContain(demo.listings[0]?.id);
+    expect(await field.inputValue()).toBe("");
   });
   await visit("/docs/reference", {}, async (page) => {
     const responses = page.locator(".response pre");
@@ -221,6 +227,30 @@ it.each([
     await page.keyboard.press("Enter");
     await page.waitForURL(gateway.url + target);
     expect(await page.locator("h1").textContent()).not.toBe("");
+  });
+});
+
+it("the search says how many results there are and how many it shows, to screen readers too, and if its index does not load", async () => {
+  await visit("/docs", {}, async (page) => {
+    const search = page.getByLabel("Search the documentation");
+    const status = page.getByRole("status");
+    const indexes = "**/search.json";
+    await page.route(indexes, (route) => route.fulfill({ body: "<html>" }));
+    await search.fill("form");
+    await page.locator("#results").getByText("The search could not be loaded. Type again to retry.").waitFor();
+    await page.unroute(indexes);
+    await search.fill("forms");
+    await page
+      .locator("#results")
+      .getByText(/^The first 12 of \d+ results$/)
+      .waitFor();
+    expect(await page.locator("#results a").count()).toBe(12);
+    expect(await status.textContent()).toMatch(/^The first 12 of \d+ results$/);
+    await search.fill("xyzzy");
+    await page.locator("#results").getByText("No results").waitFor();
+    expect(await status.textContent()).toBe("No results");
+    await search.fill("");
+    expect(await status.textContent()).toBe("");
   });
 });
 

@@ -72,7 +72,7 @@ describe("an invalid file", () => {
       "line 1: email: must be an email address",
       "line 1: nickname: is not a known property",
       "line 2: title: is required",
-      "line 2: timezone: must be an IANA time zone, such as Europe/Berlin",
+      "line 2: timezone: must be an IANA time zone of an area and city, such as Europe/Berlin",
       "line 2: active: must be true or false",
       "line 2: maxPeopleInListing: must be an integer",
       "line 4: row: must be one JSON object",

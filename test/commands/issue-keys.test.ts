@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashKey } from "../../server/keys/authenticator.js";
 import { asOperator } from "../support/factories.js";
+import { runCli } from "../support/processes.js";
 import { commandsWith, runInProcess } from "../support/run-in-process.js";
 import { makeRows, openImporter } from "./importer.js";
 
@@ -61,6 +62,47 @@ test("the file that import --output writes names users too", async () => {
   const ids = join(folder, "ids.csv");
   await json("import", write("hosts.ndjson", [ana, loft]), "--output", ids);
   expect(await issueAll(ids, newOutput())).toEqual({ issued: 1, skipped: 0 });
+});
+
+test("a row names its user as an import does: with spaces around the external id, or by the id in capitals", async () => {
+  const { ana, ben } = makeRows();
+  const { id } = await asOperator(services).users.create({ email: ben.email });
+  await importRows(ana);
+  const rows = [
+    { ...ana, externalId: ` ${ana.externalId} ` },
+    { ...ben, externalId: id.toUpperCase() },
+  ];
+  expect(await issueAll(write("spaces.ndjson", rows), newOutput())).toEqual({ issued: 2, skipped: 0 });
+});
+
+test("an external id that is another user's address is an error with its line, which names both", async () => {
+  const { ana, ben } = makeRows();
+  await importRows(ana, { ...ben, externalId: ana.email });
+  const file = write("ambiguous.ndjson", [{ ...ben, externalId: ana.email }]);
+  const args = ["keys", "issue-all", file, "--mode", "read-only", "--output", newOutput()];
+  expect(await runInProcess(args, env)).toMatchObject({
+    code: 1,
+    message: expect.stringMatching(/^line 1: externalId: two users have .*\nNo keys were issued\.$/),
+  });
+});
+
+test("if the disk is full, the key that is not written is revoked, and a run with another file issues it again", async () => {
+  const rows = Array.from({ length: 20 }, () => makeRows().ana);
+  await importRows(...rows);
+  const [file, output] = [write("many.ndjson", rows), newOutput()];
+  const args = ["keys", "issue-all", file, "--mode", "read-only", "--label", "full", "--output", output];
+  // Files of at most one block of 1 kB.
+  const commandPrefix = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash"];
+  const { code, stderr } = await runCli(args, { env, commandPrefix });
+  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringMatching(/EFBIG/) });
+  const written = readKeys(output).filter(({ key }) => /^grf_ro_\w{49}$/.test(key));
+  expect(written.length).toBeGreaterThan(2);
+  const labelled = await services.db.prisma.apiKey.findMany({ where: { label: "full" } });
+  const revoked = labelled.filter(({ revokedAt }) => revokedAt !== null);
+  expect(revoked).toHaveLength(1);
+  expect(labelled).toHaveLength(written.length + 1);
+  const again = ["keys", "issue-all", file, "--mode", "read-only", "--label", "full", "--output", newOutput()];
+  expect(await json(...again)).toEqual({ issued: 20 - written.length, skipped: written.length });
 });
 
 test("if a row names no user, or the file cannot be written, no key is issued, and an existing file stays as it is", async () => {

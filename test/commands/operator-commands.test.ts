@@ -22,7 +22,7 @@ const second = await makeForm(services, ana.id, loft.id, guest);
 const third = await makeForm(services, ben.id, hut.id, guest);
 const [{ formId: _, ...notification } = { formId: "" }] = (await operator.notifications.list({ formId: third.id }))
   .items;
-const shown = { ...third, notifications: [notification] };
+const shown = { ...third, hasGuestEmail: true, notifications: [notification] };
 
 const page = <Item>(...items: Item[]) => ({ items, nextCursor: null });
 const words = (command: string) => command.split(" ");
@@ -89,8 +89,19 @@ describe("commands that read", () => {
       /^id: [\s\S]*\n\nID +STATE +ATTEMPTS +RUN AT +SENT AT +LAST ERROR\n\d+ +waiting +0 +\S+Z +- +-\n$/,
     );
     const bare = await makeForm(services, ana.id, (await makeListing(services, ana.id)).id);
-    expect(await text("forms", "show", bare.id)).toMatch(/\n\nThere are no emails about this form: /);
-    await services.db.pool.query("DELETE FROM forms WHERE id = $1", [bare.id]);
+    expect(await text("forms", "show", bare.id)).toMatch(
+      /^hasGuestEmail: +false\n\nThere are no emails about this form, and no address: /m,
+    );
+    const over = { checkInDate: "2020-07-01T15:00:00Z", checkOutDate: "2020-07-08T10:00:00Z", ...guest };
+    const past = await makeForm(services, ana.id, bare.listingId, over);
+    expect(await text("forms", "show", past.id)).toMatch(
+      /^hasGuestEmail: +true\n\nThere are no emails about this form: its stay was over/m,
+    );
+    expect(await failure("notifications", "send", past.id)).toEqual([
+      2,
+      "FORM: the stay is over: the invitation is not sent",
+    ]);
+    await services.db.pool.query("DELETE FROM forms WHERE id = ANY ($1)", [[bare.id, past.id]]);
   });
 
   test("lists are paged, a list with more results prints how to get them, and notifications filters by state", async () => {
@@ -186,6 +197,15 @@ test.each([
   }
 });
 
+test("--user that finds two users says so, and names both", async () => {
+  const [one, two] = [await makeUser(services), await makeUser(services)];
+  await services.db.pool.query("UPDATE users SET external_id = $1 WHERE id = $2", [one.email, two.id]);
+  expect(await failure("keys", "list", "--user", one.email)).toEqual([
+    2,
+    expect.stringMatching(new RegExp(`^--user: two users have .*(${one.id}|${two.id}), (${one.id}|${two.id})$`)),
+  ]);
+});
+
 describe("commands that write", () => {
   test("users create prints the user", async () => {
     const user = await json("users", "create", "--email", "Ada@Example.COM", "--name", "Ada");
@@ -201,8 +221,11 @@ describe("commands that write", () => {
       `--email: a user with this address already exists: ${ana.id}`,
     ]);
     await makeKey(services, id);
-    await makeListing(services, id);
-    expect(await text("users", "erase", "eve.host@example.com")).toMatch(/revokedKeys: +1\nremovedMemberships: 1\n$/);
+    const listing = await makeListing(services, id);
+    expect(await text("users", "erase", "eve.host@example.com")).toMatch(
+      new RegExp(`revokedKeys: +1\nremovedMemberships: 1\n\nThese listings have no owner now.*\n.*\n${listing.id}\n$`),
+    );
+    expect(await text("users", "erase", id)).toMatch(/removedMemberships: 0\n$/);
     expect(await json("users", "show", id)).toMatchObject({ email: `${id}@erased.invalid`, name: null });
     expect(await failure("users", "erase", "eve.host@example.com")).toEqual([1, NO_USER]);
   });
@@ -329,9 +352,14 @@ describe("commands that write", () => {
 
   test("keys show, rotate and revoke take a key's id, its prefix or the whole key", async () => {
     const { id, key, prefix } = await makeKey(services, ben.id, { label: "leaked" });
-    expect(await json("keys", "show", key)).toMatchObject({ id, prefix, label: "leaked", mode: "read-write" });
+    const user = { email: ben.email, name: null, externalId: null };
+    expect(await json("keys", "show", key)).toMatchObject({ id, prefix, label: "leaked", mode: "read-write", user });
     const { key: _, ...successor } = await json("keys", "rotate", prefix);
-    expect(await json("keys", "revoke", key)).toMatchObject({ id, revokedAt: AN_INSTANT });
+    const revoked = await json("keys", "revoke", key);
+    expect(revoked).toMatchObject({ id, revokedAt: AN_INSTANT, wasRevoked: false });
+    expect(await json("keys", "revoke", key)).toEqual({ ...revoked, wasRevoked: true });
+    expect(await text("keys", "revoke", key)).toMatch(/\n\nIt was already revoked\.\n$/);
+    expect(await text("keys", "revoke", successor.prefix)).not.toMatch(/already/);
     expect(await json("keys", "revoke", successor.prefix)).toMatchObject({ id: successor.id, revokedAt: AN_INSTANT });
   });
 
@@ -368,8 +396,14 @@ describe("commands that write", () => {
     await json("forms", "set-status", form.id, "COMPLETED");
     expect(await failure("notifications", "send", form.id)).toEqual([
       2,
-      expect.stringMatching(/^FORM: the stay is over/),
+      "FORM: the form is no longer SENT: the invitation is not sent",
     ]);
+  });
+
+  test("forms set-status --from changes only a form in that status", async () => {
+    const status = ["forms", "set-status", second.id, "ACCEPTED", "--from"];
+    expect(await failure(...status, "COMPLETED")).toEqual([2, "--from: the form is SENT"]);
+    expect(await json(...status, "SENT")).toMatchObject({ status: "ACCEPTED" });
   });
 
   test("forms set-status sets an unknown status with --force", async () => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { makeListingOwner } from "../support/listing-owner.js";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { spawnNode } from "../support/processes.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
@@ -10,7 +11,8 @@ import { createInternalClient, startInternalGateway, TOKEN } from "./internal-ga
 
 const { url, gateway } = await startInternalGateway();
 const operator = createInternalClient(url);
-const owner = await makeListingOwner(await gateway.services());
+const services = await gateway.services();
+const owner = await makeListingOwner(services);
 const listing = await owner.addListing({
   title: "Loft & <Garden>",
   timezone: "Pacific/Auckland",
@@ -39,6 +41,7 @@ const read = async (response: Response | Promise<Response>) => {
   const { status, headers } = await response;
   return { status, headers, html: await (await response).text() };
 };
+const readForm = ({ id }: { id: string }) => owner.forms.get({ id });
 /** Opens the link as a mail program may have changed it. */
 const open = (publicId: string | null) => read(fetch(`${address}${publicId}?utm_source=mail`));
 const submit = (publicId: string | null, answers: Record<string, string>) =>
@@ -67,20 +70,43 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     const done = await submit(form.publicId, { numberOfVehicles: "1", numberOfPets: "" });
     expect(done.html).toContain("<h1>Thank you</h1>");
     const completed = { ...form, status: "COMPLETED", numberOfVehicles: 1, numberOfPets: null };
-    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(completed);
+    expect(await readForm(form)).toEqual(completed);
     await submit(form.publicId, { numberOfVehicles: "2", numberOfPets: "2" });
-    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(completed);
+    expect(await readForm(form)).toEqual(completed);
+  });
+
+  test("asks for pets unless the listing forbids them, and keeps what the host has set and the guest was not asked", async () => {
+    const unsaid = await create((await owner.addListing({ maxVehicles: 0, allowPets: null })).id);
+    expect((await open(unsaid.publicId)).html).toContain('name="numberOfPets"');
+    await operator.forms.setParty.mutate({ id: unsaid.id, numberOfVehicles: 0, numberOfPets: 1 });
+    await submit(unsaid.publicId, { numberOfPets: "2" });
+    const answered = { ...unsaid, status: "COMPLETED", numberOfVehicles: 0, numberOfPets: 2 };
+    expect(await readForm(unsaid)).toEqual(answered);
+    const bare = await create((await owner.addListing({ maxVehicles: 0, allowPets: false })).id);
+    expect((await submit(bare.publicId, {})).html).toContain("<h1>Thank you</h1>");
+  });
+
+  test("does not complete a form that the host rejects while the guest answers", async () => {
+    const form = await create();
+    const rejection = await holdLock(services, "UPDATE forms SET status = 'REJECTED' WHERE id = $1", [form.id]);
+    const submitted = submit(form.publicId, { numberOfPets: "1" });
+    await waitForBlocked(services, 1);
+    await rejection.commit();
+    expect((await submitted).html).toContain("<h1>This registration is closed</h1>");
+    expect(await readForm(form)).toMatchObject({ status: "REJECTED" });
   });
 
   test("shows why an answer is rejected, and changes nothing, nor another form", async () => {
     const [form, other] = [await create(), await create()];
     const { status, html } = await submit(form.publicId, { numberOfVehicles: "3", id: other.id });
     expect(status).toBe(400);
-    expect(html).toContain("numberOfVehicles must be at most 2 on this listing");
-    for (const numberOfPets of ["abc", "1.5", "-1"])
-      expect((await submit(form.publicId, { numberOfPets })).html).toContain("numberOfPets must be an integer");
-    for (const unchanged of [form, other])
-      expect(await operator.forms.getAny.query({ id: unchanged.id })).toEqual(unchanged);
+    expect(html).toContain("Vehicles: must be at most 2 on this listing");
+    expect(html, "what the guest has typed").toContain('name="numberOfVehicles" value="3"');
+    for (const numberOfPets of ["abc", "1.5", "-1", "9".repeat(400)])
+      expect((await submit(form.publicId, { numberOfPets })).html).toContain("Pets: must be an integer");
+    const hostile = await submit(form.publicId, { numberOfPets: '"><script>' });
+    expect(hostile.html).toContain('value="&#34;&#62;&#60;script&#62;"');
+    for (const unchanged of [form, other]) expect(await readForm(unchanged)).toEqual(unchanged);
   });
 
   test("says that the registration is closed if the stay is over", async () => {
@@ -88,7 +114,7 @@ describe('the page of the guide "Build the guest\'s page"', () => {
     const { form } = await owner.create(fixedStay(listing.id, over));
     for (const { html } of [await open(form.publicId), await submit(form.publicId, {})])
       expect(html).toContain("<h1>This registration is closed</h1>");
-    expect(await operator.forms.getAny.query({ id: form.id })).toEqual(form);
+    expect(await readForm(form)).toEqual(form);
   });
 
   test("says that the registration is closed if the host has ended it", async () => {

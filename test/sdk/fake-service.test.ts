@@ -7,6 +7,7 @@ import {
   type FormInput,
   type FormV1,
   GuestForms,
+  IdempotencyKeyReusedError,
   type Listing,
   type Page,
   RateLimitedError,
@@ -79,7 +80,8 @@ async function outcome<T>(call: ApiPromise<T>): Promise<Record<string, unknown>>
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const fields = error instanceof ValidationError ? error.errors.map(({ field }) => field) : undefined;
-    return { status: error.status, code: error.code, name: error.name, fields };
+    const formId = error instanceof IdempotencyKeyReusedError ? error.formId : undefined;
+    return { status: error.status, code: error.code, name: error.name, fields, formId };
   }
 }
 
@@ -217,6 +219,7 @@ const SCENARIOS: Record<string, (world: World, see: See) => Promise<void>> = {
     await removeFromScope(loft);
     await see(client.forms.retrieve(id));
     await see(client.forms.create(stay(loft), { idempotencyKey: "a" }));
+    await see(client.forms.create(stay(flat, { numberOfGuests: 9 }), { idempotencyKey: "a" }));
     await see(client.forms.create(stay(flat)));
     await see(client.forms.update(moved.id, stay(flat)));
     await see(client.forms.list());
@@ -309,5 +312,17 @@ describe("a test of a program", () => {
     await expect(once.forms.list()).rejects.toMatchObject({ code: "VALIDATION_ERROR", errors });
     // The SDK retries it.
     expect((await client.forms.list()).items).toEqual(service.forms);
+  });
+
+  test("fails only requests with one method", async () => {
+    const { service, listing, client } = start();
+    const once = client.withOptions({ maxRetries: 0 });
+    service.failNextOf("POST", "lost response");
+    service.failNext({ status: 503 });
+    await expect(once.listings.list()).rejects.toMatchObject({ status: 503 });
+    expect((await once.listings.list()).items).toEqual([listing]);
+    await expect(once.forms.create(stay(listing))).rejects.toThrow(ConnectionError);
+    expect(service.forms).toHaveLength(1);
+    expect(await once.forms.create(stay(listing))).toEqual(service.forms[0]);
   });
 });

@@ -94,6 +94,18 @@ describe("the status of a form", () => {
     }
   });
 
+  test("with `from`, of two changes of the operator at the same time one wins, and a form in another status is not changed", async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id } = await owner.addForm();
+      const sets = ["COMPLETED", "REJECTED"].map((status) => operator.forms.setStatus({ id, status, from: "SENT" }));
+      const outcomes = await Promise.allSettled(sets);
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+      const { errors } = await catchServiceError(operator.forms.setStatus({ id, status: "SENT", from: "ON_HOLD" }));
+      expect(errors).toEqual([{ field: "from", issue: expect.stringMatching(/^the form is (COMPLETED|REJECTED)$/) }]);
+      expect(await readTrail(id)).toHaveLength(2);
+    }
+  });
+
   test("a reader and a user without a role get RESOURCE_NOT_FOUND for status, vehicles and pets", async () => {
     const { id } = await owner.addForm();
     const other = await makeUser();

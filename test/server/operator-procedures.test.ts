@@ -102,6 +102,7 @@ describe("users", () => {
       id: userId,
       revokedKeys: 1,
       removedMemberships: listings.length,
+      listingsWithoutOwner: [listingId],
     });
     expect(await operator.users.get({ id: userId })).toMatchObject({
       email: `${userId}@erased.invalid`,
@@ -112,12 +113,14 @@ describe("users", () => {
     const { items: keys } = await operator.keys.list({ userId });
     expect(keys.find(({ id }) => id === key.id)).toMatchObject({ label: null, revokedAt: expect.any(String) });
     expect(await catchErrorCode(owner.forms.get({ id: form.id }))).toBe("RESOURCE_NOT_FOUND");
-    expect(await operator.forms.getAny({ id: form.id })).toEqual(form);
+    expect(await operator.forms.getAny({ id: form.id })).toEqual({ ...form, hasGuestEmail: false });
     expect(await operator.people.eraseUser({ id: userId })).toEqual({
       id: userId,
       revokedKeys: 0,
       removedMemberships: 0,
+      listingsWithoutOwner: [],
     });
+    expect(await catchErrorCode(operator.users.update({ id: userId, name: "Ada" }))).toBe("RESOURCE_NOT_FOUND");
     const actions = async (subjectId: string) =>
       (await operator.audit.trail({ subjectId })).map(({ action }) => action);
     expect((await actions(userId)).slice(0, 2)).toEqual(["user.erased", "user.erased"]);
@@ -165,6 +168,27 @@ describe("people.eraseUser, at the same time as others", () => {
     expect(await erasing).toMatchObject({ revokedKeys: 1 });
     expect(await waiting).toEqual([["userId"], ["userId"], ["ownerId"], ["user"]]);
     expect((await operator.keys.list({ userId })).items).toHaveLength(1);
+  });
+
+  test("lets no change and no import that wait for it write to the user: the import creates another one", async () => {
+    const { id, email } = await makeUser();
+    const key = await operator.keys.issue({ userId: id, mode: "READ_WRITE" });
+    const lock = await holdLock("SELECT id FROM api_keys WHERE id = $1 FOR UPDATE", [key.id]);
+    const erasing = operator.people.eraseUser({ id });
+    await waitForBlocked(1);
+    const row = { type: "user", externalId: `imported-${id}`, email, name: "Ada" } as const;
+    const waiting = Promise.all([
+      catchErrorCode(operator.users.update({ id, name: "Ada" })),
+      operator.onboarding.write({ rows: [row] }),
+    ]);
+    await waitForBlocked(3);
+    await lock.commit();
+    await erasing;
+    const [update, written] = await waiting;
+    expect(update).toBe("RESOURCE_NOT_FOUND");
+    expect(written).toMatchObject({ created: 1, updated: 0 });
+    expect(written.ids).not.toContain(id);
+    expect(await operator.users.get({ id })).toMatchObject({ name: null, externalId: null });
   });
 
   test("removes a membership that is set meanwhile", async () => {
@@ -243,8 +267,11 @@ describe("listings", () => {
       expect(await catchRejectedFields(makeListing(services, ownerId))).toEqual(["ownerId"]);
     }
     const { id } = await makeUser();
-    for (const timezone of ["+02:00", "Berlin", ""]) {
-      expect(await catchRejectedFields(makeListing(services, id, { timezone }))).toEqual(["timezone"]);
+    for (const timezone of ["+02:00", "Berlin", "", "Europe/Atlantis", "MIT", "IST", "EST", "US/Pacific-New"]) {
+      expect(await catchRejectedFields(makeListing(services, id, { timezone })), timezone).toEqual(["timezone"]);
+    }
+    for (const timezone of ["UTC", "GMT", "Asia/Kolkata", "America/Argentina/Buenos_Aires", "Etc/GMT+5"]) {
+      expect(await makeListing(services, id, { timezone })).toMatchObject({ timezone });
     }
   });
 

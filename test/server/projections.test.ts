@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { projectStatus } from "../../server/forms/queries.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { FORM_STATUSES } from "../../server/forms/status.js";
+import { FORM_STATUSES, projectStatus } from "../../server/forms/status.js";
 import { openTestCore } from "../support/core.js";
 import { writeFixtures } from "../support/form-write-guard.js";
 import { FORM_FIELDS, LISTING_FIELDS, matches } from "../support/public-fields.js";

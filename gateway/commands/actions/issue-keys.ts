@@ -2,7 +2,7 @@ import { type FileHandle, rm } from "node:fs/promises";
 import type { Caller } from "../../../server/caller.js";
 import type { LineError } from "../../../server/onboarding/schema.js";
 import { CommandFailure } from "../../cli/failure.js";
-import { ignoreNotFound } from "../../cli/services.js";
+import { issueOfReference } from "../../cli/services.js";
 import { formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { readRows } from "../../rows/read-file.js";
@@ -27,11 +27,11 @@ export async function issueKeys(
   for (const user of users) if (!(await hasKey(core, user.id, fields))) lacking.push(user);
   let issued = 0;
   const write = async (file: FileHandle) => {
-    await file.write(toRecord(COLUMNS));
+    await file.appendFile(toRecord(COLUMNS));
     for (const { id: userId, externalId, email } of lacking) {
       const { id: keyId, key } = await core.keys.issue({ ...fields, userId });
       issued++;
-      await file.write(formatCsv([{ externalId, email, keyId, key }], COLUMNS)).catch(async (error) => {
+      await file.appendFile(formatCsv([{ externalId, email, keyId, key }], COLUMNS)).catch(async (error) => {
         // Nobody will ever have it.
         await core.keys.revoke({ id: keyId }).catch(() => process.stderr.write(`Revoke the key ${keyId}.\n`));
         throw error;
@@ -55,15 +55,18 @@ async function readUsers(core: Caller, path: string, format: Format): Promise<Us
   for (const { line, value } of lines) {
     const { type, externalId } = value as Record<string, unknown>;
     if (type !== "user") continue;
-    const user = String(externalId);
-    const found = await core.users.find({ user }).catch(ignoreNotFound);
-    if (found && [found.externalId, found.id].includes(user)) users.set(found.id, found);
-    else errors.push({ line, field: "externalId", issue: "no user has this external id or id: import the file first" });
+    const user = String(externalId).trim();
+    const found = await core.users.find({ user }).catch((error) => issueOfReference(error, UNKNOWN));
+    if (typeof found !== "string" && [found.externalId, found.id, found.id.toUpperCase()].includes(user))
+      users.set(found.id, found);
+    else errors.push({ line, field: "externalId", issue: typeof found === "string" ? found : UNKNOWN });
   }
   if (users.size === 0 && errors.length === 0) errors.push(NO_USERS);
   if (errors.length > 0) throw CommandFailure.ofLines(errors, "No keys were issued.");
   return [...users.values()];
 }
+
+const UNKNOWN = "no user has this external id or id: import the file first";
 
 const NO_USERS: LineError = { line: 1, field: "type", issue: "the file has no row of type user" };
 

@@ -3,7 +3,7 @@ import { fillSamples } from "./samples.js";
 import { startSearch } from "./search.js";
 
 fillSamples({});
-startSearch(document.querySelector("#search"), document.querySelector("#results"));
+startSearch(...["#search", "#found", "#results"].map((id) => document.querySelector(id)));
 
 // Browsers provide the clipboard only on HTTPS and localhost.
 for (const block of navigator.clipboard ? document.querySelectorAll("pre:has(code)") : []) {

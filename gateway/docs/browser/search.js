@@ -1,14 +1,18 @@
 const MAX_RESULTS = 12;
 
 /** Searches all pages; the index is fetched when the field is first used. */
-export function startSearch(field, results) {
+export function startSearch(field, status, results) {
   let index;
   field.addEventListener("input", async () => {
     index ??= fetchIndex(field.dataset.index);
     const searched = await index.catch(() => undefined);
     if (!searched) index = undefined;
     results.hidden = field.value.trim() === "";
-    show(results, searched?.search(field.value) ?? []);
+    const found = searched?.search(field.value) ?? [];
+    const count = results.hidden ? "" : describeCount(searched && found.length);
+    // Screen readers announce it, also while the results are hidden.
+    status.textContent = count;
+    show(results, count, found.slice(0, MAX_RESULTS));
   });
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea");
@@ -43,12 +47,19 @@ async function fetchIndex(url) {
   return index;
 }
 
-function show(results, found) {
-  const status = document.createElement("p");
-  status.setAttribute("role", "status");
-  status.textContent = found.length === 0 ? "No results" : `${found.length} results`;
-  if (found.length === 1) status.textContent = "1 result";
-  results.replaceChildren(status, ...found.slice(0, MAX_RESULTS).map(link));
+/** `count` is undefined if the index could not be loaded. */
+function describeCount(count) {
+  if (count === undefined) return "The search could not be loaded. Type again to retry.";
+  if (count === 0) return "No results";
+  if (count > MAX_RESULTS) return `The first ${MAX_RESULTS} of ${count} results`;
+  return count === 1 ? "1 result" : `${count} results`;
+}
+
+function show(results, count, found) {
+  const caption = document.createElement("p");
+  caption.setAttribute("aria-hidden", "true");
+  caption.textContent = count;
+  results.replaceChildren(caption, ...found.map(link));
 }
 
 function link({ url, title, page, text, terms }) {

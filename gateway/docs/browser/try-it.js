@@ -27,6 +27,8 @@ function useKey(typed) {
     if (field.value.trim() !== key) field.value = key;
   }
   status.textContent = "";
+  // What the key before may see is not for this one.
+  fillScope([], []);
   if (KEY.test(key)) loaded = loadScope(key);
 }
 
@@ -35,7 +37,7 @@ const get = async (path) => {
   return { response, body: await response.json() };
 };
 
-/** Reads the key's listings and forms, and fills them into the samples and fields. */
+/** Reads the listings and forms of the key, and fills them in. */
 async function loadScope(usedKey) {
   const results = await Promise.all([get("/v1/listings?limit=100"), get("/v1/forms?limit=100")]).catch(() => []);
   if (usedKey !== key) return;
@@ -48,6 +50,11 @@ async function loadScope(usedKey) {
   status.textContent = "Key accepted. The samples now use your listings and forms.";
   if (forms.length === 0) status.textContent = "Key accepted. There are no forms yet: create one first.";
   if (listings.length === 0) status.textContent = "Key accepted, but no listing is in its scope.";
+  fillScope(listings, forms);
+}
+
+/** Fills these listings and forms into the samples and fields; examples if there are none. */
+function fillScope(listings, forms) {
   setOptions(
     "listings",
     listings.map(({ id, title }) => [id, title]),
