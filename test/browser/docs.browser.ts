@@ -246,7 +246,7 @@ it("the search says how many results there are and how many it shows, to screen 
       .waitFor();
     expect(await page.locator("#results a").count()).toBe(12);
     expect(await status.textContent()).toMatch(/^The first 12 of \d+ results$/);
-    await search.fill("xyzzy");
+    await search.fill("unicorn");
     await page.locator("#results").getByText("No results").waitFor();
     expect(await status.textContent()).toBe("No results");
     await search.fill("");
