@@ -41,7 +41,7 @@ export function createMarkdown(links: ReadonlyMap<string, string>) {
           `<tr>${row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>`;
         const body = token.rows.map((row) => cells(row, "td")).join("");
         const label = `Table: ${token.header.map(({ text }) => plain(text)).join(", ")}`;
-        return `<div class="table" role="region" aria-label="${escapeHtml(label)}" tabindex="0"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
+        return `<div class="table" role="group" aria-label="${escapeHtml(label)}" tabindex="0"><table><thead>${cells(token.header, "th")}</thead><tbody>${body}</tbody></table></div>`;
       },
     },
   });

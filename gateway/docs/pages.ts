@@ -126,7 +126,7 @@ ${introduction}
   ({ path, title, summary }) => html`<li><a href="${path}">${title}</a><p>${summary}</p></li>`,
 )}</ul>
 <h2 id="operations"><a href="#operations">Operations</a></h2>
-<div class="table" role="region" aria-label="Operations" tabindex="0"><table><thead><tr><th>operation</th><th>request</th></tr></thead><tbody>${operationsOf(
+<div class="table" role="group" aria-label="Operations" tabindex="0"><table><thead><tr><th>operation</th><th>request</th></tr></thead><tbody>${operationsOf(
   document,
 ).map(
   ({ method, path, title, operation }) => html`

@@ -165,8 +165,7 @@ it("samples show this server's address, and ids in the key's scope once a key is
     expect(filled).not.toMatch(new RegExp(`${SHOWN_FORM}|${SHOWN_LISTING}|${demo.readOnlyKey}`));
     const field = article(page, "getListing").locator("[name=id]");
     expect(await field.inputValue()).toBe(demo.listings[0]?.id);
-    await page.locator("#key").fill(`${demo.readOnlyKey.slice(0, -1)}x`);
-    await page.getByText("401 UNAUTHENTICATED").waitFor();
+    await page.locator("#key").fill("grf_");
     expect(await samples(), "nothing of the key before").not.toContain(demo.listings[0]?.id);
     expect(await field.inputValue()).toBe("");
   });
