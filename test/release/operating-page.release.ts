@@ -190,8 +190,10 @@ describe("an operator who follows operating.md on an empty machine", () => {
 
   test("gives another user a role", async () => {
     const member = { LISTING: listingId, USER: "host@example.com" };
-    const output = await runInline("guest-forms members set", member);
-    expect(output).toMatch(/^role: +writer$/m);
+    for (const role of ["writer", "owner"]) {
+      const output = await runInline(`guest-forms members set --listing LISTING --user USER --role ${role}`, member);
+      expect(output).toMatch(new RegExp(`^role: +${role}$`, "m"));
+    }
   });
 
   test("checks the installation and the number of connections, and finds the help", async () => {
@@ -206,7 +208,8 @@ describe("an operator who follows operating.md on an empty machine", () => {
     replace["rotate ID"] = `rotate ${keyId}`;
     const rotated = readValue(await runBlock("guest-forms keys rotate"), "key");
     expect([await statusOf(key), await statusOf(rotated)]).toEqual([200, 200]);
-    await runInline("guest-forms keys revoke ID", { ID: keyId });
+    expect(await runInline("guest-forms keys show KEY", { KEY: key.slice(0, 12) })).toContain("host@example.com");
+    await runInline("guest-forms keys revoke KEY", { KEY: keyId });
     await expect.poll(() => statusOf(key), { timeout: 1_000 }).toBe(401);
     expect(await statusOf(rotated)).toBe(200);
   });
