@@ -17,6 +17,19 @@ export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as
 export type State = (typeof STATES)[number];
 export const ALL_STATES = [...STATES, "sent"] as const;
 
+/** Types of the events that webhooks deliver. */
+export const EVENT_TYPES = [
+  "form.created",
+  "form.updated",
+  "form.moved",
+  "form.status_changed",
+  "form.party_changed",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Type of the event that `webhooks.test` sends. */
+export const TEST_EVENT = "webhook.test";
+
 /** Ids in the examples of the documents. */
 export const EXAMPLE_FORM_ID = "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11";
 export const EXAMPLE_LISTING_ID = "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa";
