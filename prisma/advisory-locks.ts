@@ -11,3 +11,6 @@ export const RETENTION = 7_270_731_556;
 
 /** Held in shared mode by transactions that create a form, so that readers can find them. Two 32-bit keys. */
 export const CREATING_FORM = "727073, 1";
+
+/** Held while a webhook endpoint is created, with a hash of its owner as the second of two 32-bit keys. */
+export const CREATING_ENDPOINT = 727_074;

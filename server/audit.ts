@@ -1,9 +1,10 @@
 import type { Context } from "./access/context.js";
 import { queryIn, type Sql, type Transaction } from "./database/db.js";
 
-type Details = Record<string, string | number | boolean | null | string[]>;
+export type Details = Record<string, string | number | boolean | null | string[]>;
 
-const INSERT = `
+/** SQL that writes an entry per subject, with the values of `entryValues`. */
+export const INSERT_ENTRIES = `
   INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
   SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details
   FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)`;
@@ -20,14 +21,24 @@ export const auditBySystemSql = (action: string, rows: string) => `
  */
 export async function audit(
   tx: Sql | Transaction,
-  { principal, correlationId }: Pick<Context, "principal" | "correlationId">,
+  by: Pick<Context, "principal" | "correlationId">,
   action: string,
   subjects: string | readonly string[],
   details: Details | Details[] = {},
 ): Promise<void> {
+  await queryIn(tx, "audit", INSERT_ENTRIES, entryValues(by, action, subjects, details));
+}
+
+/** The parameters $1 to $6 of `INSERT_ENTRIES`. */
+export function entryValues(
+  { principal, correlationId }: Pick<Context, "principal" | "correlationId">,
+  action: string,
+  subjects: string | readonly string[],
+  details: Details | Details[],
+) {
   const actor = principal?.kind ?? "system";
   const actorId = principal?.kind === "key" ? principal.keyId : principal?.kind === "user" ? principal.userId : null;
   const ids = [subjects].flat();
   const texts = (Array.isArray(details) ? details : ids.map(() => details)).map((each) => JSON.stringify(each));
-  await queryIn(tx, "audit", INSERT, [actor, actorId, action, ids, correlationId, texts]);
+  return [actor, actorId, action, ids, correlationId, texts];
 }

@@ -127,6 +127,15 @@ export const settingsSchema = z.object({
       "first used after check-out, they count from then. 0: never.",
   ),
   WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z
+    .enum(["true", "false"])
+    .default("false")
+    .transform((text) => text === "true")
+    .meta({ allowed: "true or false" })
+    .describe(
+      "Whether webhooks may also use http, and addresses in your own network. For development only: owners of endpoints " +
+        "could reach your internal services. `dev` sets it.",
+    ),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
     "A page that has a next page and ends in forms younger than this waits for creates in flight, so that a cursor " +
       "never skips a form. " +

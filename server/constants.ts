@@ -17,6 +17,12 @@ export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as
 export type State = (typeof STATES)[number];
 export const ALL_STATES = [...STATES, "sent"] as const;
 
+/**
+ * States of a webhook delivery, the first three as above. `failed`: given up; `out_of_scope`: not sent, because the owner of the
+ * endpoint may no longer see the form.
+ */
+export const DELIVERY_STATES = ["waiting", "running", "retrying", "failed", "sent", "out_of_scope"] as const;
+
 /** Types of the events that webhooks deliver. */
 export const EVENT_TYPES = [
   "form.created",

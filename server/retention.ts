@@ -47,7 +47,7 @@ const RETENTIONS: Record<Table, Retention> = {
     batch: `
       SELECT n.ctid, ${LAST_ACTIVITY} AS position, true AS is_due FROM notifications n
       WHERE ${HAS_ENDED} AND ${NO_OTHER_BATCH} AND ${LAST_ACTIVITY} < ${LIMIT} AND ${LAST_ACTIVITY} >= $2::timestamptz
-        AND (n.state = 'sent'
+        AND (n.state = 'sent' OR n.event_id IS NOT NULL
           OR coalesce((SELECT f.check_out_date FROM forms f WHERE f.id = n.form_id), '-infinity') < ${LIMIT})
       ORDER BY ${LAST_ACTIVITY} LIMIT ${BATCH_ROWS} FOR UPDATE OF n SKIP LOCKED`,
   },

@@ -9,6 +9,7 @@ import { onboardingRouter } from "./onboarding/router.js";
 import { secretsRouter } from "./rotation/router.js";
 import { router } from "./trpc.js";
 import { usersRouter } from "./users/router.js";
+import { webhooksRouter } from "./webhooks/router.js";
 
 /**
  * Every procedure of the service. Those with `openapi` metadata are the public operations. The others are for the
@@ -25,6 +26,7 @@ export const appRouter = router({
   notifications: notificationsRouter,
   audit: auditRouter,
   secrets: secretsRouter,
+  webhooks: webhooksRouter,
 });
 
 export type AppRouter = typeof appRouter;

@@ -1,18 +1,28 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import type { Log, Services } from "./access/context.js";
 import { recordActivity } from "./background/activity.js";
 import { repeat } from "./background/repeat.js";
 import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
 import { eraseDueEmails } from "./erasure/erase.js";
+import { emailChannel } from "./notifications/emails.js";
+import { expireNotifications } from "./notifications/expiry.js";
 import { type Mailer, smtpMailer } from "./notifications/mailer.js";
-import { startSending } from "./notifications/worker.js";
+import { createQueue } from "./outbox/queue.js";
+import { startSending } from "./outbox/worker.js";
 import { deleteOldRows } from "./retention.js";
 import { waitAtMost } from "./timeout.js";
+import { deliveryChannel } from "./webhooks/channel.js";
+import { createPost } from "./webhooks/request.js";
 
-/** Connections of a worker for heartbeats, for the retention and for expiry, besides those for sending. */
+/** Connections of a worker for heartbeats and deliveries, for the retention and for expiry, besides those for emails. */
 export const WORKER_EXTRA_CONNECTIONS = 3;
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
+/** Only for invitations that wait: whatever is sent is checked then. */
+const EXPIRY_MS = 300_000;
+const EXPIRY_RETRY_MS = 5_000;
 /** A frozen Postgres must not block shutdown. */
 const CLOSE_TIMEOUT_SECONDS = 2;
 
@@ -27,8 +37,8 @@ export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined
   SMTP_URL ? undefined : "SMTP_URL is not set";
 
 /**
- * Starts the background work: sending notifications, erasing addresses that are due, and deleting rows past their retention.
- * Without a mailer, notifications wait. Rejects if the database cannot be reached at the start; later outages are retried.
+ * Starts the background work: sending emails and webhook deliveries, erasing addresses that are due, and deleting rows past their retention.
+ * Without a mailer, emails wait. Rejects if the database cannot be reached at the start; later outages are retried.
  */
 export async function startWorker(
   services: Services,
@@ -50,7 +60,11 @@ export async function startWorker(
     throw error;
   });
   const workerServices = { ...services, db };
-  const sending = startSending(workerServices, mailer, log);
+  const queue = createQueue(db, `${hostname()}:${process.pid}:${randomUUID()}`);
+  const emails = mailer ? [emailChannel(workerServices, mailer, queue, log)] : [];
+  const deliveries = deliveryChannel(services, createPost(settings), queue, log);
+  const activity = mailer ? "worker.sending" : "worker.waiting";
+  const sending = startSending(workerServices, { queue, channels: [...emails, deliveries], activity }, log);
   const stopping = new AbortController();
   const runRetention = async () => {
     if (settings.RETENTION_DAYS > 0) await eraseDueEmails(workerServices, log, stopping.signal);
@@ -63,10 +77,19 @@ export async function startWorker(
     retryMs: RETENTION_RETRY_MS,
     onFailure: (err) => log.error({ err }, "the retention failed"),
   });
+  const runExpiry = async () => {
+    await expireNotifications(workerServices, log, stopping.signal);
+    return EXPIRY_MS;
+  };
+  const expiry = repeat(runExpiry, {
+    signal: stopping.signal,
+    retryMs: EXPIRY_RETRY_MS,
+    onFailure: (err) => log.warn({ err }, "cannot expire notifications"),
+  });
   return {
     async stop() {
       stopping.abort();
-      const stopped = Promise.all([sending.stop(), retention]).then(() => db.close());
+      const stopped = Promise.all([sending.stop(), retention, expiry]).then(() => db.close());
       await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
     },
   };

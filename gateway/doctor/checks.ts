@@ -3,7 +3,7 @@ import { MIN_POSTGRES } from "../../prisma/session.js";
 import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
-import { readQueueFigures } from "../../server/notifications/figures.js";
+import { readQueueFigures } from "../../server/outbox/figures.js";
 import { openTransport } from "../../server/notifications/mailer.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";

@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
 import { classify } from "../../server/database/failures.js";
-import { readQueueFigures } from "../../server/notifications/figures.js";
+import { readQueueFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { metricsOf } from "./metrics.js";
 

@@ -83,6 +83,8 @@ type With<Caller extends Principal> = Omit<Context, "principal" | "services"> & 
 
 export type ScopedContext = With<ScopedPrincipal>;
 export type InAppContext = With<InAppPrincipal>;
+/** The operator's calls have all services. */
+export type OperatorContext = Context & { principal: OperatorPrincipal };
 
 /** What a procedure calls its function with: the context and its input, as the schema has parsed it. */
 export interface Call<Schema extends z.ZodType, Caller = Context> {

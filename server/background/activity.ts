@@ -10,6 +10,7 @@ export type Activity =
   | "worker.sending"
   | "worker.waiting"
   | `notification.${"sent" | "retrying" | "failed" | "crashed"}`
+  | `delivery.${"sent" | "retrying" | "failed" | "out_of_scope" | "crashed"}`
   | "retention.run"
   | `deleted.${(typeof RETENTION_TABLES)[number]}`;
 

@@ -1,10 +1,12 @@
 import type { z } from "zod";
-import type { Call } from "../access/context.js";
+import type { Call, OperatorContext } from "../access/context.js";
 import { audit } from "../audit.js";
+import { MAX_LIMIT } from "../constants.js";
 import { queryIn } from "../database/db.js";
 import { revokeKeysOfUser } from "../keys/store.js";
 import { findWithoutOwner, removeMembershipsOfUser } from "../memberships/store.js";
 import { ERASED_EMAIL, getUser } from "../users/store.js";
+import { deleteEndpoint, listEndpoints } from "../webhooks/endpoints.js";
 import type { erasedUser, eraseUserInput } from "./schema.js";
 
 // Waits for transactions that give the user a key or a membership. Later ones find no user (`lockUsers`).
@@ -17,7 +19,7 @@ const ERASE = `
 export async function eraseUser({
   ctx,
   input: { id },
-}: Call<typeof eraseUserInput>): Promise<z.output<typeof erasedUser>> {
+}: Call<typeof eraseUserInput, OperatorContext>): Promise<z.output<typeof erasedUser>> {
   await getUser({ ctx, input: { id } });
   const removed = await removeMembershipsOfUser(ctx, id);
   const revokedKeys = await ctx.services.db.transaction(async (tx) => {
@@ -29,7 +31,14 @@ export async function eraseUser({
   });
   // Those that were set meanwhile.
   const added = await removeMembershipsOfUser(ctx, id);
+  await deleteEndpointsOf(ctx, id);
   const listingIds = [...removed, ...added];
   const listingsWithoutOwner = await findWithoutOwner(ctx, listingIds);
   return { id, revokedKeys, removedMemberships: listingIds.length, listingsWithoutOwner };
+}
+
+/** Deletes the webhook endpoints of a user that is erased, who can create no other. */
+async function deleteEndpointsOf(ctx: OperatorContext, userId: string): Promise<void> {
+  const { items } = await listEndpoints({ ctx, input: { userId, limit: MAX_LIMIT } });
+  for (const { id } of items) await deleteEndpoint({ ctx, input: { id } });
 }

@@ -5,7 +5,7 @@ import type { Db, Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { unavailable } from "../errors.js";
 import { eraseGuestEmails } from "../forms/queries.js";
-import { cancelNotifications } from "../notifications/queue.js";
+import { cancelInvitations } from "../outbox/enqueue.js";
 import { tryOpen } from "../secrets/secrets.js";
 import { inGroups, NIL_UUID } from "../values.js";
 import type { ErasureCounts } from "./schema.js";
@@ -32,7 +32,7 @@ async function eraseAddresses(
   if (ids.length === 0) return 0;
   await eraseGuestEmails(tx, ids);
   await audit(tx, by, "form.email_erased", ids, { reason });
-  return cancelNotifications(tx, ids);
+  return cancelInvitations(tx, ids);
 }
 
 const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;

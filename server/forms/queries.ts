@@ -4,7 +4,7 @@ import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { MARK_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
-import { enqueueFormCreated, moveNotifications } from "../notifications/queue.js";
+import { enqueueInvitations, moveInvitations } from "../outbox/enqueue.js";
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
@@ -121,7 +121,7 @@ const INSERT = `
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
     VALUES ($1::uuid, $3::uuid, ${NEW.fingerprint}, ${NEW.fingerprint}, $4::jsonb, $5::text)
   ), notification AS (
-    ${enqueueFormCreated(`SELECT $1::uuid, ${NEW.checkInDate}, $6::uuid
+    ${enqueueInvitations(`SELECT $1::uuid, ${NEW.checkInDate}, $6::uuid
       WHERE ${NEW.guestEmail} IS NOT NULL AND ${NEW.checkOutDate} > now()`)}
   )
   SELECT * FROM form`;
@@ -163,7 +163,7 @@ export async function insertForm(
 const CHANGED = stateParameters(2);
 
 const UPDATE = `
-  WITH moved AS (${moveNotifications("$1::uuid", CHANGED.checkInDate)})
+  WITH moved AS (${moveInvitations("$1::uuid", CHANGED.checkInDate)})
   UPDATE forms f
   SET ${STATE_FIELDS.map((field) => `${snakeCase(field)} = ${CHANGED[field]}`)}
   WHERE id = $1::uuid

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import type { InAppContext, ScopedContext } from "../access/context.js";
-import { audit } from "../audit.js";
+import { recordEvent } from "../outbox/events.js";
 import { seal, tryOpen } from "../secrets/secrets.js";
 import { canonicalBody, stayOf } from "./body.js";
 import {
@@ -74,7 +74,13 @@ export function createForm(
       byBody && releaseFingerprint(tx, byBody),
       insertForm(tx, { ...answer, guestEmail, fingerprint }, creation),
       bindKey(tx, request, id),
-      audit(tx, context, "form.created", id, { listingId: listing.id }),
+      recordEvent(tx, context, {
+        type: "form.created",
+        action: "form.created",
+        formId: id,
+        listingIds: [listing.id],
+        details: { listingId: listing.id },
+      }),
     );
     return { form, replayed: false };
   }, signal);
@@ -92,25 +98,37 @@ export function updateFormStay(context: ScopedContext, id: string, input: Parsed
 
     checkListingRules(listing, body, { isNewOnListing, party: stored });
 
-    const guestEmail =
-      body.guestEmail ?? (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
+    const stay = stayOf(body);
+    const storedEmail = (stored.guestEmail && tryOpen(keyring.email, stored.guestEmail, id)?.text) ?? null;
+    const guestEmail = body.guestEmail ?? storedEmail;
     const [fingerprint] = fingerprints(keyring.fingerprint, { ...body, guestEmail });
     const [form] = await tx.commit(
       updateForm(tx, id, {
         ...stored,
-        ...stayOf(body),
+        ...stay,
         // Encrypt with the newest secret. An address that cannot be decrypted is kept as it is.
         guestEmail: guestEmail ? seal(keyring.email, guestEmail, id) : stored.guestEmail,
         fingerprint,
       }),
-      audit(tx, context, "form.updated", id, {
-        listingId: listing.id,
-        ...(isNewOnListing && { movedFrom: origin.id }),
+      recordEvent(tx, context, {
+        type: isNewOnListing ? "form.moved" : "form.updated",
+        action: "form.updated",
+        formId: id,
+        listingIds: isNewOnListing ? [listing.id, origin.id] : [listing.id],
+        details: {
+          listingId: listing.id,
+          ...(isNewOnListing && { movedFrom: origin.id }),
+          fields: changedFields({ ...stored, guestEmail: storedEmail }, { ...stay, guestEmail }),
+        },
       }),
     );
     return form;
   }, signal);
 }
+
+/** The names of the fields that an update has changed. */
+const changedFields = <Fields extends object>(before: Fields, after: Fields) =>
+  Object.keys(after).filter((field) => before[field as keyof Fields] !== after[field as keyof Fields]);
 
 /** Fields that the public API cannot set. Absent fields are unchanged; null unsets. */
 export interface InAppChange extends Partial<Party> {
@@ -129,16 +147,24 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     checkPartyRules(listing, party);
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
-    const fields = Object.keys(party);
+    const fields = changedFields<Partial<Party>>(stored, party);
+    const subject = { formId: id, listingIds: [listing.id] };
     const [form] = await tx.commit(
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&
-        audit(tx, context, "form.status_set", id, {
-          from: stored.status,
-          to: status,
-          correction: isCorrection(stored.status, status),
+        recordEvent(tx, context, {
+          type: "form.status_changed",
+          action: "form.status_set",
+          ...subject,
+          details: { from: stored.status, to: status, correction: isCorrection(stored.status, status) },
         }),
-      fields.length > 0 && audit(tx, context, "form.party_set", id, { fields }),
+      fields.length > 0 &&
+        recordEvent(tx, context, {
+          type: "form.party_changed",
+          action: "form.party_set",
+          ...subject,
+          details: { fields },
+        }),
     );
     return form;
   }, signal);

@@ -16,7 +16,7 @@ export interface Notice {
 }
 
 /** Composes the email that asks a guest to fill in the form. Times are in the listing's time zone. */
-export function compose(notice: Notice): SendMailOptions {
+export function composeInvitation(notice: Notice): SendMailOptions {
   const title = notice.listing.title;
   const link = notice.formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(notice.publicId));
   const details = stayDetails(notice);
@@ -87,6 +87,41 @@ ${rows.join("\n")}
 `;
 }
 
+export interface DisabledEndpoint {
+  url: string;
+  /** Null: it was enabled again. */
+  disabledAt: string | null;
+  /** "gone": it answered 410. "failing": all attempts of three days have failed. */
+  reason: string;
+  /** The address of its owner. */
+  to: string;
+}
+
+/** Composes the email that tells the owner of a webhook endpoint that it was disabled. */
+export function composeEndpointDisabled(
+  notice: DisabledEndpoint & { notificationId: string; from: string },
+): SendMailOptions {
+  const { origin, pathname, host } = new URL(notice.url);
+  const reason = notice.reason === "gone" ? "it answered 410 Gone" : "all attempts of three days have failed";
+  return {
+    messageId: `<endpoint-${notice.notificationId}@guest-forms>`,
+    from: notice.from,
+    to: { name: "", address: notice.to },
+    subject: `Your webhook endpoint at ${host} was disabled`,
+    text: [
+      "Hello,",
+      "",
+      // The query may hold a secret.
+      `your webhook endpoint ${origin}${pathname} was disabled at ${notice.disabledAt}, because ${reason}.`,
+      "",
+      "It receives no more events. To receive them again, fix the receiver, enable the endpoint, and have the failed",
+      "deliveries sent again. Events from while it was disabled are not sent: read the list of forms to catch up.",
+      "",
+    ].join("\n"),
+    headers: { "Auto-Submitted": "auto-generated" },
+  };
+}
+
 /** Masks an address for logs: `a***@e***.com`. */
 export function maskEmail(address: string): string {
   const [local = "", domain = ""] = address.split("@");
@@ -94,9 +129,12 @@ export function maskEmail(address: string): string {
   return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${ending}`;
 }
 
+/** Masks everything that looks like an address. */
+export const maskEmails = (text: string) => text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
+
 /** Masks the address in a mail server's reply, which may quote all or part of it. */
 export function redactEmail(text: string, address: string): string {
-  const masked = text.replace(/[^\s<>()[\]"':;,]+@[^\s<>()[\]"':;,]+/g, maskEmail);
+  const masked = maskEmails(text);
   const parts = address.split("@").map((part) => part.replace(/[^\w]/g, "\\$&"));
   return masked.replace(new RegExp(`(?<![\\w.-])(?:${parts.join("|")})(?![\\w-])`, "gi"), "***");
 }

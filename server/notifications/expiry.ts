@@ -1,8 +1,6 @@
 import type { Log, Services } from "../access/context.js";
 import { auditBySystemSql } from "../audit.js";
-
-/** The invitation: the kind of notification that expires. */
-export const FORM_CREATED = "form.created";
+import { INVITATION } from "../outbox/enqueue.js";
 
 /** SQL: the stay of form `f` is over, by the database's clock. */
 export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
@@ -24,12 +22,12 @@ const BATCH = 500;
 const EXPIRE = `
   WITH examined AS MATERIALIZED (
     SELECT id, form_id, check_in_date FROM notifications
-    WHERE next_attempt_at IS NOT NULL AND (check_in_date, id) > ($1::timestamptz, $2::bigint)
+    WHERE next_attempt_at IS NOT NULL AND event_id IS NULL AND (check_in_date, id) > ($1::timestamptz, $2::bigint)
     ORDER BY check_in_date, id LIMIT ${BATCH}
   ), due AS MATERIALIZED (
     SELECT n.id
     FROM examined e JOIN forms f ON f.id = e.form_id JOIN notifications n ON n.id = e.id
-    WHERE n.state IN ('waiting', 'retrying') AND n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION}
+    WHERE n.state IN ('waiting', 'retrying') AND n.kind = '${INVITATION}' AND ${NEEDS_NO_INVITATION}
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
     UPDATE notifications SET state = 'expired', next_attempt_at = NULL

@@ -1,5 +1,6 @@
 import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
+import { SendingFailed } from "../outbox/attempt.js";
 import { redactEmail } from "./compose.js";
 
 export interface Mailer {
@@ -12,16 +13,11 @@ export interface Mailer {
   send(message: SendMailOptions, to: string): Promise<void>;
 }
 
-/** The message was not accepted. The reason is one line and never contains the address. */
-export class MailRejected extends Error {
-  /** The address or message was rejected permanently (a 5yz reply, RFC 5321). */
-  readonly isFinal: boolean;
-
-  constructor(reason: string, isFinal: boolean) {
-    super(reason);
-    this.isFinal = isFinal;
-  }
-}
+/**
+ * The message was not accepted. Final: the address or message was rejected permanently (a 5yz reply, RFC 5321). The reason never
+ * contains the address.
+ */
+export class MailRejected extends SendingFailed {}
 
 /** The mail server of SMTP_URL; undefined if that is not set. */
 export async function smtpMailer(settings: Settings): Promise<Mailer | undefined> {

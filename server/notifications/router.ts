@@ -1,5 +1,5 @@
+import { readQueueFigures } from "../outbox/figures.js";
 import { operatorProcedure, router } from "../trpc.js";
-import { readQueueFigures } from "./figures.js";
 import * as schema from "./schema.js";
 import { listNotifications, retryNotification, sendNotification } from "./store.js";
 

@@ -6,7 +6,9 @@ import { instantOut, resourceId } from "../values.js";
 
 export const notification = z.object({
   id: z.string(),
-  formId: z.string(),
+  /** Null: it is about `endpointId`, a webhook endpoint that was disabled. */
+  formId: z.string().nullable(),
+  endpointId: z.string().nullable(),
   state: z.enum(ALL_STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),

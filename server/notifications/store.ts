@@ -3,17 +3,17 @@ import type { Call, Context } from "../access/context.js";
 import { audit } from "../audit.js";
 import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
+import { enqueueInvitations, INVITATION } from "../outbox/enqueue.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { toSqlRow } from "../resources/resource.js";
-import { FORM_CREATED, IS_OVER, NEEDS_NO_INVITATION } from "./expiry.js";
-import { enqueueFormCreated } from "./queue.js";
+import { IS_OVER, NEEDS_NO_INVITATION } from "./expiry.js";
 import type * as schema from "./schema.js";
 import type { Notification } from "./schema.js";
 
 // A literal instead of a parameter, so that generic plans can use the partial index.
-const IS_UNSENT = "n.state <> 'sent'";
+const IS_UNSENT = "n.state <> 'sent' AND n.event_id IS NULL";
 
-const COLUMNS = `n.form_id::text AS "formId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt",
+const COLUMNS = `n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt",
   n.sent_at AS "sentAt"`;
 
 // By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
@@ -26,18 +26,19 @@ const oldest = (condition: string) => `
 
 const OLDEST = oldest(IS_UNSENT);
 const OLDEST_IN_STATE = oldest(`${IS_UNSENT} AND n.state::text = $4`);
-// As in notifications_ended_idx.
+// As in notifications_sent_emails_idx.
 const ENDED_AT = "greatest(n.created_at, n.heartbeat_at, n.sent_at)";
 
 const NEWEST_SENT = `
   SELECT n.id::text AS "notificationId", ${ENDED_AT} AS "createdAt", ${COLUMNS}
   FROM notifications n
-  WHERE n.state NOT IN ('waiting', 'running', 'retrying') AND n.state = 'sent'
-    AND (${ENDED_AT}, n.id) < ($1::timestamptz, $2::bigint)
+  WHERE n.state = 'sent' AND n.event_id IS NULL AND (${ENDED_AT}, n.id) < ($1::timestamptz, $2::bigint)
   ORDER BY ${ENDED_AT} DESC, n.id DESC
   LIMIT $3::int`;
 
-const OLDEST_OF_FORM = oldest("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
+const OLDEST_OF_FORM = oldest(
+  "n.form_id = $4::uuid AND n.event_id IS NULL AND n.state::text = coalesce($5, n.state::text)",
+);
 
 const MAX_BIGINT = 2n ** 63n - 1n;
 
@@ -78,9 +79,9 @@ const ID = /^[1-9]\d{0,17}$/;
 
 const RETRY = `
   UPDATE notifications n SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
-  FROM forms f
-  WHERE f.id = n.form_id AND n.id = $1::bigint AND n.state IN ('waiting', 'retrying', 'failed', 'expired')
-    AND NOT (n.kind = '${FORM_CREATED}' AND ${NEEDS_NO_INVITATION})
+  WHERE n.id = $1::bigint AND n.event_id IS NULL AND n.state IN ('waiting', 'retrying', 'failed', 'expired')
+    AND NOT (n.kind = '${INVITATION}'
+      AND (SELECT ${NEEDS_NO_INVITATION} FROM forms f WHERE f.id = n.form_id))
   RETURNING n.id::text, ${COLUMNS}`;
 
 const findUnsent = (condition: string) =>
@@ -96,7 +97,8 @@ type StoredRow = Omit<Notification, "runAt" | "sentAt"> & { runAt: Date | null; 
 /** Returns undefined if the notification cannot be retried. */
 async function retry(tx: Transaction, ctx: Context, id: string): Promise<StoredRow | undefined> {
   const [row] = await queryIn<StoredRow>(tx, "retry-notification", RETRY, [id]);
-  if (row) await audit(tx, ctx, "notification.retried", row.formId, { notificationId: id });
+  const subjectId = row?.formId ?? row?.endpointId;
+  if (subjectId) await audit(tx, ctx, "notification.retried", subjectId, { notificationId: id });
   return row;
 }
 
@@ -130,11 +132,11 @@ function whyNotInvited({ hasAddress, isOver, status }: FormToInvite): string | u
   return undefined;
 }
 
-const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${FORM_CREATED}'`);
+const FIND_OF_FORM = findUnsent(`n.form_id = $1::uuid AND n.kind = '${INVITATION}'`);
 
 const ENQUEUE = `
   WITH n AS (
-    ${enqueueFormCreated("SELECT id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid")}
+    ${enqueueInvitations("SELECT id, coalesce(check_in_date, now()), $2::uuid FROM forms WHERE id = $1::uuid")}
     RETURNING *)
   SELECT n.id::text, ${COLUMNS} FROM n`;
 

@@ -56,7 +56,17 @@ export interface Position {
 
 /** The list and filters that a cursor belongs to. */
 export interface ListIdentity {
-  list: "forms" | "listings" | "all forms" | "all listings" | "users" | "members" | "keys" | "notifications";
+  list:
+    | "forms"
+    | "listings"
+    | "all forms"
+    | "all listings"
+    | "users"
+    | "members"
+    | "keys"
+    | "notifications"
+    | "webhooks"
+    | "deliveries";
   listingId?: string | undefined;
   /** Filters of an operator's list. */
   filters?: Record<string, string | undefined>;

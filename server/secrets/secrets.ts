@@ -14,6 +14,7 @@ export interface Keyring {
   fingerprint: Keys;
   email: Keys;
   erasure: Keys;
+  webhook: Keys;
 }
 
 type Purpose = Exclude<keyof Keyring, "ids"> | "check";
@@ -52,6 +53,7 @@ export function deriveKeyring([newest, ...others]: readonly string[] = []): Keyr
     fingerprint: derive("fingerprint"),
     email: derive("email"),
     erasure: derive("erasure"),
+    webhook: derive("webhook"),
   };
 }
 

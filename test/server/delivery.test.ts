@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Sql } from "../../server/database/db.js";
-import { deliver, type Send } from "../../server/notifications/deliver.js";
 import { MailRejected } from "../../server/notifications/mailer.js";
-import { createQueue, isLastAttempt } from "../../server/notifications/queue.js";
+import { attempt, type Channel } from "../../server/outbox/attempt.js";
 import { openTestCore } from "../support/core.js";
+import { emailQueue } from "../support/email-queue.js";
 import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";
@@ -41,7 +40,8 @@ test.each([
     const unsent = await firstUnsent();
     const runAt = state === "failed" ? null : expect.any(String);
     const lastError = expect.stringContaining("mailbox busy");
-    expect(unsent).toEqual({ id: expect.any(String), formId, state, attempts, lastError, runAt, sentAt: null });
+    const id = expect.any(String);
+    expect(unsent).toEqual({ id, formId, endpointId: null, state, attempts, lastError, runAt, sentAt: null });
     const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
     const facts = { notificationId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
     const [level, message] =
@@ -178,26 +178,31 @@ describe("an outcome", () => {
   const UNRECORDED = "the outcome could not be recorded";
   const GIVEN_UP = "cannot record the outcome of a notification";
 
-  const sent: Send = async () => "sent";
+  type Send = (record: (name: string) => Promise<unknown>) => ReturnType<Channel["send"]>;
+  const sent: Send = async (record) => () => record("sent");
   const failed = (error: Error) => () => Promise.reject(error);
 
-  /** Delivers with a queue whose first statements fail with `failures`. Returns the statements and the logged errors. */
-  async function deliverWith(send: Send, failures: Error[]) {
-    const statements: unknown[][] = [];
+  /** Makes an attempt whose first records fail with `failures`. Returns the records and the logged errors. */
+  async function attemptWith(send: Send, failures: Error[]) {
+    const records: unknown[][] = [];
     const errors: string[] = [];
-    const db: Sql = {
-      async query(name, _text, values) {
-        statements.push([name, ...values.slice(0, 4)]);
-        const failure = failures.shift();
-        if (failure) throw failure;
-        return [];
-      },
+    const record = async (...values: unknown[]) => {
+      records.push(values);
+      const failure = failures.shift();
+      if (failure) throw failure;
+    };
+    const channel: Channel = {
+      name: "notification",
+      concurrency: 1,
+      maxAttempts: 25,
+      claim: async () => [],
+      send: () => send(record),
+      recordFailure: (_row, { reason, isFinal }) => record("failed", reason, isFinal),
     };
     const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void errors.push(message) };
     const claimed = { notificationId: "7", formId: "form", correlationId: "3", attempts: 1 };
-    const { signal } = new AbortController();
-    await deliver(claimed, { queue: createQueue(db, "worker"), send, log, signal });
-    return { statements, errors };
+    await attempt(channel, claimed, { log, signal: new AbortController().signal });
+    return { records, errors };
   }
 
   test.each([
@@ -205,26 +210,23 @@ describe("an outcome", () => {
     ["permanently", true],
   ])("of a message rejected %s that the database rejects is recorded with a fixed reason", async (_, isFinal) => {
     const rejected = failed(new MailRejected("bad \0 reply", isFinal));
-    const { statements, errors } = await deliverWith(rejected, [FAULT]);
-    expect(statements).toEqual([
-      ["mark-notification-failed", "7", "worker", "bad \0 reply", isFinal],
-      ["mark-notification-failed", "7", "worker", UNRECORDED, isFinal],
+    const { records, errors } = await attemptWith(rejected, [FAULT]);
+    expect(records).toEqual([
+      ["failed", "bad \0 reply", isFinal],
+      ["failed", UNRECORDED, isFinal],
     ]);
     expect(errors).toEqual([...(isFinal ? ["notification given up"] : []), GIVEN_UP]);
   });
 
   test("of a message that was sent and cannot be recorded makes no second message", async () => {
-    const { statements, errors } = await deliverWith(sent, [FAULT]);
-    expect(statements).toEqual([
-      ["mark-notification-sent", "7"],
-      ["mark-notification-failed", "7", "worker", UNRECORDED, true],
-    ]);
+    const { records, errors } = await attemptWith(sent, [FAULT]);
+    expect(records).toEqual([["sent"], ["failed", UNRECORDED, true]]);
     expect(errors).toEqual([GIVEN_UP]);
   });
 
   test("is recorded after a database outage", async () => {
-    const { statements, errors } = await deliverWith(sent, [OUTAGE, OUTAGE]);
-    expect(statements.map(([name]) => name)).toEqual(Array(3).fill("mark-notification-sent"));
+    const { records, errors } = await attemptWith(sent, [OUTAGE, OUTAGE]);
+    expect(records).toEqual(Array(3).fill(["sent"]));
     expect(errors).toEqual([`${GIVEN_UP} yet`]);
   });
 });
@@ -232,8 +234,8 @@ describe("an outcome", () => {
 describe("the queue", () => {
   const MAX_CRASHES = 5;
   /** The queues of a worker that crashes and of one that keeps running. */
-  const crashing = createQueue(services.db, "crashing");
-  const surviving = createQueue(services.db, "surviving");
+  const crashing = emailQueue(services, "crashing");
+  const surviving = emailQueue(services, "surviving");
 
   beforeEach(() => owner.create(owner.body));
 
@@ -268,9 +270,9 @@ describe("the queue", () => {
       for (let crashes = 1; crashes < MAX_CRASHES; crashes++)
         expect(await crashOnce()).toMatchObject({ givenUp: null });
       await makeDue();
-      const claimed = await surviving.claim();
-      expect(claimed?.attempts).toBe(round);
-      await surviving.markFailed(claimed?.notificationId ?? "", "busy", false);
+      const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
+      expect(claimed.attempts).toBe(round);
+      await surviving.markFailed(claimed, "busy", false);
       expect(await firstUnsent()).toMatchObject({ state: "retrying", attempts: round, lastError: "busy" });
     }
   });
@@ -281,8 +283,8 @@ describe("the queue", () => {
     for (let isLast = false; !isLast; ) {
       await makeDue();
       const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
-      isLast = isLastAttempt(claimed);
-      await surviving.markFailed(claimed.notificationId, "busy", isLast);
+      isLast = surviving.isLastAttempt(claimed);
+      await surviving.markFailed(claimed, "busy", isLast);
       seconds += (await sql(PAUSE))[0].seconds ?? 0;
     }
     expect(seconds / 86_400).toBeCloseTo(4, 1);

@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { deliver, makeSender } from "../../server/notifications/deliver.js";
 import { expireNotifications } from "../../server/notifications/expiry.js";
 import { smtpMailer } from "../../server/notifications/mailer.js";
-import { createQueue } from "../../server/notifications/queue.js";
 import { openTestCore } from "../support/core.js";
+import { emailQueue } from "../support/email-queue.js";
 import { catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { uniqueStay } from "../support/stays.js";
@@ -65,12 +64,10 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     const mailServer = await openMailServer();
     const mailServices = await openServicesWithMail(services, mailServer.url);
     const form = await create();
-    const queue = createQueue(services.db, "worker");
+    const queue = emailQueue(services, "worker", await smtpMailer(mailServices.settings));
     const claimed = (await queue.claim()) ?? expect.fail("nothing to claim");
     await end(form);
-    const mailer = (await smtpMailer(mailServices.settings)) ?? expect.fail("there is no mailer");
-    const send = makeSender(services, mailer, SILENT);
-    await deliver(claimed, { queue, send, log: SILENT, signal: new AbortController().signal });
+    await queue.attempt(claimed);
     expect(await listUnsent()).toMatchObject([{ state: "expired", attempts: 0, runAt: null }]);
     expect((await trace()).map(({ action }) => action)).toContain("notification.expired");
     expect(mailServer.rcptCount).toBe(0);
@@ -98,7 +95,7 @@ test("a create for a stay that is over enqueues no notification", async () => {
 test("the nearest stay is claimed first, also after updates that move stays", async () => {
   const [later, far, near] = [await create(stayIn(60)), await create(stayIn(90)), await create(stayIn(30))];
   await owner.forms.update({ ...bodyOf(stayIn(10)), id: far.id });
-  const queue = createQueue(services.db, "worker");
+  const queue = emailQueue(services, "worker");
   const claimed = [];
   for (let next = await queue.claim(); next; next = await queue.claim()) claimed.push(next.formId);
   expect(claimed).toEqual([far, near, later].map(({ id }) => id));

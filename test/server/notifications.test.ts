@@ -33,6 +33,7 @@ test("a notification is enqueued for a new form with an address, and not for rep
     {
       id: expect.stringMatching(/^\d+$/),
       formId: form.id,
+      endpointId: null,
       state: "waiting",
       attempts: 0,
       lastError: null,

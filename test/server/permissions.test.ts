@@ -19,6 +19,8 @@ const REQUIRED_ACCESS: Record<string, Access> = {
   "listings.get": "reading",
 };
 const procedures = Object.keys(appRouter._def.procedures);
+/** A user's own, the operator's and any user's. */
+for (const path of procedures) if (path.startsWith("webhooks.")) REQUIRED_ACCESS[path] = "inApp";
 
 const { services, owner, makeKey } = await openTestCore();
 const { userId } = owner;

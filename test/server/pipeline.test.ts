@@ -111,10 +111,11 @@ describe("the audit trail", () => {
       return [actor, actorId, action, correlationId, details];
     });
     const change = expect.objectContaining({ from: "SENT", to: "ACCEPTED" });
+    const moved = { listingId: second.id };
     expect(found).toEqual([
       ["key", key.id, "form.created", ids[0], { listingId: owner.listingId }],
-      ["key", key.id, "form.updated", ids[1], { listingId: second.id, movedFrom: owner.listingId }],
-      ["user", owner.userId, "form.updated", ids[2], { listingId: second.id }],
+      ["key", key.id, "form.updated", ids[1], { ...moved, movedFrom: owner.listingId, fields: ["listingId"] }],
+      ["user", owner.userId, "form.updated", ids[2], { ...moved, fields: [] }],
       ["operator", null, "form.status_set", ids[3], change],
     ]);
     expect((await operator.audit.trace(withoutEntry)).entries).toEqual([]);

@@ -152,7 +152,7 @@ export async function captureOutput(env: Record<string, string> = {}) {
 
   const states = async () => {
     const notifications = await core.listUnsent();
-    return Object.fromEntries(notifications.map(({ formId, state }) => [formIds.indexOf(formId), state]));
+    return Object.fromEntries(notifications.map(({ formId, state }) => [formIds.indexOf(formId ?? ""), state]));
   };
   await vi.waitFor(async () => expect(await states()).toEqual({ 1: "failed", 2: "retrying" }), {
     timeout: 60_000,

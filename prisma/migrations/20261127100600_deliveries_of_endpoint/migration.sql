@@ -1,2 +1,2 @@
 -- Locks: notifications SHARE UPDATE EXCLUSIVE and reads it
-CREATE INDEX CONCURRENTLY "notifications_deliveries_idx" ON "notifications"("endpoint_id", "created_at", "id") WHERE (event_id IS NOT NULL);
+CREATE INDEX CONCURRENTLY "notifications_deliveries_idx" ON "notifications"("endpoint_id", "created_at", "event_id") WHERE (endpoint_id IS NOT NULL);

@@ -1,0 +1,153 @@
+import type { Log, Services } from "../access/context.js";
+import { countSql } from "../background/activity.js";
+import type { Channel, RecordOutcome } from "../outbox/attempt.js";
+import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
+import {
+  type Claimed,
+  FACTS,
+  IS_DUE,
+  IS_OWN_ATTEMPT,
+  nextAttemptAfter,
+  type Queue,
+  startAttempts,
+} from "../outbox/queue.js";
+import { open } from "../secrets/secrets.js";
+import {
+  composeEndpointDisabled,
+  composeInvitation,
+  type DisabledEndpoint,
+  maskEmail,
+  type Notice,
+} from "./compose.js";
+import { auditExpired, NEEDS_NO_INVITATION } from "./expiry.js";
+import type { Mailer } from "./mailer.js";
+
+interface ClaimedEmail extends Claimed {
+  kind: string;
+}
+
+/** With the backoff this takes four days, as RFC 5321 (4.5.4.1) recommends. */
+const MAX_ATTEMPTS = 25;
+
+/** The emails in the outbox. */
+export function emailChannel(services: Services, mailer: Mailer, queue: Queue, log: Log): Channel<ClaimedEmail> {
+  const { db, workerId } = queue;
+  return {
+    name: "notification",
+    concurrency: services.settings.WORKER_CONCURRENCY,
+    maxAttempts: MAX_ATTEMPTS,
+    claim: (free) => db.query<ClaimedEmail>("claim-notifications", CLAIM, [workerId, free]),
+    send: (row) =>
+      row.kind === INVITATION
+        ? sendInvitation(services, mailer, queue, log, row)
+        : tellOwner(services, mailer, queue, log, row),
+    recordFailure: ({ notificationId }, { reason, isFinal }) =>
+      db.query("mark-notification-failed", MARK_FAILED, [notificationId, workerId, reason, isFinal]),
+  };
+}
+
+// Reads notifications_due_emails_idx in order until enough are due, that of the nearest stay first.
+const CLAIM = startAttempts(
+  `SELECT n.id FROM notifications n
+   WHERE ${IS_DUE} AND n.event_id IS NULL AND n.kind IN ('${INVITATION}', '${ENDPOINT_DISABLED}')
+   ORDER BY n.check_in_date, n.id LIMIT $2::int FOR UPDATE SKIP LOCKED`,
+  `${FACTS}, n.endpoint_id::text AS "endpointId", n.kind, n.attempts`,
+);
+
+/** Also counts the outcome, in the same statement. */
+const withOutcome = (update: string) =>
+  `WITH ended AS (${update} RETURNING state) ${countSql("'notification.' || state", "ended")}`;
+
+// Also applies if another worker has taken over: the message must not be sent again.
+const MARK_SENT = withOutcome(`
+  UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL
+  WHERE id = $1::bigint AND state <> 'sent'`);
+
+// The attempt does not count. Has no effect if another worker has taken over: it expires it, too.
+const MARK_EXPIRED = `
+  WITH expired AS (
+    UPDATE notifications n SET state = 'expired', attempts = attempts - 1, next_attempt_at = NULL
+    WHERE ${IS_OWN_ATTEMPT}
+    RETURNING id, form_id, correlation_id)
+  ${auditExpired("expired")}`;
+
+// Has no effect if another worker has taken over.
+const MARK_FAILED = withOutcome(`
+  UPDATE notifications n
+  SET last_error = $3, crashes = 0, state = CASE WHEN $4::boolean THEN 'failed' ELSE 'retrying' END::"NotificationState",
+    next_attempt_at = CASE WHEN $4::boolean THEN NULL ELSE ${nextAttemptAfter("attempts")} END
+  WHERE ${IS_OWN_ATTEMPT}`);
+
+const markSent =
+  ({ db }: Queue, id: string): RecordOutcome =>
+  () =>
+    db.query("mark-notification-sent", MARK_SENT, [id]);
+
+/** Removes a notification that no longer has a recipient. */
+const remove =
+  ({ db }: Queue, id: string): RecordOutcome =>
+  () =>
+    db.query("remove-notification", "DELETE FROM notifications WHERE id = $1::bigint", [id]);
+
+/** Sends the email about a form, unless it is too late. */
+async function sendInvitation(
+  services: Services,
+  mailer: Mailer,
+  queue: Queue,
+  log: Log,
+  { notificationId, formId }: ClaimedEmail,
+): Promise<RecordOutcome> {
+  const { db, workerId } = queue;
+  const [stored] = await db.query<StoredForm>("form-to-notify", READ_FORM, [formId, notificationId]);
+  if (!formId || !stored?.guestEmail) {
+    log.info({ formId }, "notification dropped: the form or its address no longer exists");
+    return remove(queue, notificationId);
+  }
+  const { guestEmail, isExpired, ...form } = stored;
+  if (isExpired) {
+    log.info({ formId }, "notification expired: the stay is over or the form is past SENT");
+    return () => db.query("mark-notification-expired", MARK_EXPIRED, [notificationId, workerId]);
+  }
+  const { from, formUrlTemplate } = mailer;
+  const to = open(services.keyring.email, guestEmail, formId);
+  await mailer.send(composeInvitation({ ...form, formId, to, from, formUrlTemplate }), to);
+  log.info({ formId, to: maskEmail(to) }, sentMessage(mailer));
+  return markSent(queue, notificationId);
+}
+
+const READ_FORM = `
+  SELECT f.public_id AS "publicId", f.guest_email AS "guestEmail", f.check_in_date AS "checkInDate",
+    f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", ${NEEDS_NO_INVITATION} AS "isExpired",
+    (SELECT n.id::text FROM notifications n WHERE n.id = $2::bigint AND n.created_at > f.created_at) AS "repeatId",
+    json_build_object('title', l.title, 'address', l.address, 'city', l.city, 'country', l.country,
+      'timezone', l.timezone) AS listing
+  FROM forms f JOIN listings l ON l.id = f.listing_id
+  WHERE f.id = $1::uuid`;
+
+type StoredForm = Omit<Notice, "formId" | "to" | "from" | "formUrlTemplate"> & {
+  guestEmail: Uint8Array | null;
+  isExpired: boolean;
+};
+
+/** Tells the owner of a webhook endpoint that it was disabled. */
+async function tellOwner(
+  { db }: Services,
+  mailer: Mailer,
+  queue: Queue,
+  log: Log,
+  { notificationId, endpointId }: ClaimedEmail,
+): Promise<RecordOutcome> {
+  const [endpoint] = await db.query<DisabledEndpoint>("endpoint-to-notify", READ_ENDPOINT, [endpointId]);
+  // Enabled again, or its owner is erased.
+  if (!endpoint?.disabledAt || endpoint.to.endsWith(".invalid")) return remove(queue, notificationId);
+  await mailer.send(composeEndpointDisabled({ ...endpoint, notificationId, from: mailer.from }), endpoint.to);
+  log.info({ endpointId, to: maskEmail(endpoint.to) }, sentMessage(mailer));
+  return markSent(queue, notificationId);
+}
+
+const READ_ENDPOINT = `
+  SELECT w.url, w.disabled_at AS "disabledAt", w.disabled_reason AS reason, u.email AS "to"
+  FROM webhook_endpoints w JOIN users u ON u.id = w.user_id
+  WHERE w.id = $1::uuid`;
+
+const sentMessage = ({ isPrinter }: Mailer) => (isPrinter ? "notification printed" : "notification sent");

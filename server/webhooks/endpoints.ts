@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import { CREATING_ENDPOINT } from "../../prisma/advisory-locks.js";
+import type { Call, InAppContext } from "../access/context.js";
+import { membershipInScope } from "../access/scope.js";
+import { audit } from "../audit.js";
+import type { Sql } from "../database/db.js";
+import { invalid, notFound } from "../errors.js";
+import { type Page, readPage } from "../resources/paging.js";
+import { selectList, snakeCase } from "../resources/resource.js";
+import { seal } from "../secrets/secrets.js";
+import { lockUsers } from "../users/store.js";
+import { omitUndefined } from "../values.js";
+import { whyUrlIsRefused } from "./request.js";
+import type * as schema from "./schema.js";
+import { type Endpoint, endpoint } from "./schema.js";
+import { newSecret } from "./sign.js";
+
+const MAX_ENDPOINTS_PER_OWNER = 20;
+/** Both secrets sign for so long after a rotation. */
+const ROTATION_HOURS = 24;
+
+type Row = Omit<Endpoint, "enabled">;
+
+const COLUMNS = selectList(endpoint, "w");
+
+const project = (row: Row): Endpoint => ({ ...row, enabled: row.disabledAt === null });
+
+/** The user whose endpoints the caller may see; null for the operator, who may see all. */
+const ownerInScope = ({ principal }: InAppContext): string | null =>
+  principal.kind === "user" ? principal.userId : null;
+
+/** SQL: the endpoint is in the scope of the caller; `owner` is the parameter with `ownerInScope`. */
+export const endpointInScope = (owner: string) => `(${owner}::uuid IS NULL OR w.user_id = ${owner}::uuid)`;
+
+const LOCK = `
+  SELECT ${COLUMNS} FROM webhook_endpoints w WHERE w.id = $1::uuid AND ${endpointInScope("$2")} FOR NO KEY UPDATE`;
+
+async function lockEndpoint(tx: Sql, ctx: InAppContext, id: string): Promise<Row> {
+  const [row] = await tx.query<Row>("lock-endpoint", LOCK, [id, ownerInScope(ctx)]);
+  if (!row) throw notFound();
+  return row;
+}
+
+const GET = `SELECT ${COLUMNS} FROM webhook_endpoints w WHERE w.id = $1::uuid AND ${endpointInScope("$2")}`;
+
+export async function getEndpoint({
+  ctx,
+  input: { id },
+}: Call<typeof schema.getInput, InAppContext>): Promise<Endpoint> {
+  const [row] = await ctx.services.db.query<Row>("endpoint", GET, [id, ownerInScope(ctx)]);
+  if (!row) throw notFound();
+  return project(row);
+}
+
+const oldest = (condition: string) => `
+  SELECT ${COLUMNS} FROM webhook_endpoints w
+  WHERE ${condition} (w.created_at, w.id) > ($1::timestamptz, $2::uuid)
+  ORDER BY w.created_at, w.id
+  LIMIT $3::int`;
+
+const OLDEST = oldest("");
+const OLDEST_OF_USER = oldest("w.user_id = $4::uuid AND");
+
+export function listEndpoints({ ctx, input }: Call<typeof schema.listInput, InAppContext>): Promise<Page<Endpoint>> {
+  const { db } = ctx.services;
+  const userId = checkOwner(ctx, input.userId) ?? undefined;
+  return readPage(ctx, input, {
+    identity: { list: "webhooks", filters: { userId } },
+    order: "oldest first",
+    read: (page) =>
+      userId === undefined
+        ? db.query<Row>("oldest-endpoints", OLDEST, page)
+        : db.query<Row>("oldest-endpoints-of-user", OLDEST_OF_USER, [...page, userId]),
+    project,
+  });
+}
+
+/** The owner that the caller has named. A user may only name itself, and need not. */
+function checkOwner({ principal }: InAppContext, userId: string | null | undefined): string | null {
+  if (principal.kind === "operator") return userId ?? null;
+  if (userId !== undefined && userId !== principal.userId)
+    throw invalid([{ field: "userId", issue: "must be your own id" }]);
+  return principal.userId;
+}
+
+function checkUrl({ services }: InAppContext, url: string): void {
+  const issue = whyUrlIsRefused(url, services.settings);
+  if (issue) throw invalid([{ field: "url", issue }]);
+}
+
+const LISTINGS_OF_OWNER = `
+  SELECT m.listing_id AS id FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = ANY($2::uuid[])`;
+const ANY_LISTINGS = "SELECT l.id FROM listings l WHERE l.id = ANY($1::uuid[])";
+
+async function checkListings(tx: Sql, owner: string | null, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const found =
+    owner === null
+      ? await tx.query<{ id: string }>("listings-of-endpoint", ANY_LISTINGS, [ids])
+      : await tx.query<{ id: string }>("listings-of-owner", LISTINGS_OF_OWNER, [owner, ids]);
+  const missing = ids.find((id) => !found.some((listing) => listing.id === id));
+  if (missing === undefined) return;
+  const issue = `there is no listing ${missing}, or it is not in the scope of the endpoint's owner`;
+  throw invalid([{ field: "listingIds", issue }]);
+}
+
+// Creates for one owner wait for each other, so that none exceeds the limit.
+const LOCK_OWNER = `SELECT pg_advisory_xact_lock(${CREATING_ENDPOINT}, hashtext($1::text))`;
+
+const COUNT = `
+  SELECT count(*)::int AS count FROM webhook_endpoints w WHERE w.user_id IS NOT DISTINCT FROM $1::uuid`;
+
+const INSERT = `
+  INSERT INTO webhook_endpoints AS w (id, user_id, url, events, listing_ids, secret)
+  VALUES ($1::uuid, $2::uuid, $3, $4::text[], $5::uuid[], $6::bytea)
+  RETURNING ${COLUMNS}`;
+
+export function createEndpoint({ ctx, input }: Call<typeof schema.createInput, InAppContext>) {
+  const { db, keyring } = ctx.services;
+  const owner = checkOwner(ctx, input.userId);
+  checkUrl(ctx, input.url);
+  const secret = newSecret();
+  return db.sqlTransaction(async (tx) => {
+    await tx.query("lock-endpoint-owner", LOCK_OWNER, [owner ?? "operator"]);
+    if (owner) await lockUsers(tx, [owner], "userId");
+    await checkListings(tx, owner, input.listingIds);
+    const [counted] = await tx.query<{ count: number }>("count-endpoints", COUNT, [owner]);
+    if ((counted?.count ?? 0) >= MAX_ENDPOINTS_PER_OWNER)
+      throw invalid([{ field: "url", issue: `an owner has at most ${MAX_ENDPOINTS_PER_OWNER} endpoints: delete one` }]);
+    const id = randomUUID();
+    const sealed = seal(keyring.webhook, secret, id);
+    const values = [id, owner, input.url, input.events, input.listingIds, sealed];
+    const [row] = await tx.query<Row>("insert-endpoint", INSERT, values);
+    if (!row) throw new Error("the statement wrote no endpoint");
+    await audit(tx, ctx, "webhook.created", id, owner ? { userId: owner } : {});
+    return { ...project(row), secret };
+  });
+}
+
+const UPDATE = `
+  UPDATE webhook_endpoints w
+  SET (url, events, listing_ids) =
+    (SELECT p.url, p.events, p.listing_ids FROM jsonb_populate_record(w, $2::jsonb) p)
+  WHERE w.id = $1::uuid
+  RETURNING ${COLUMNS}`;
+
+export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, InAppContext>): Promise<Endpoint> {
+  const { id, ...given } = input;
+  const change = omitUndefined(given);
+  if (change.url !== undefined) checkUrl(ctx, change.url);
+  return ctx.services.db.sqlTransaction(async (tx) => {
+    const { userId } = await lockEndpoint(tx, ctx, id);
+    await checkListings(tx, userId, change.listingIds ?? []);
+    const columns = Object.fromEntries(Object.entries(change).map(([field, value]) => [snakeCase(field), value]));
+    const [row] = await tx.query<Row>("update-endpoint", UPDATE, [id, JSON.stringify(columns)]);
+    if (!row) throw notFound();
+    const fields = Object.keys(change);
+    if (fields.length > 0) await audit(tx, ctx, "webhook.updated", id, { fields });
+    return project(row);
+  });
+}
+
+const ENABLE = `
+  UPDATE webhook_endpoints w SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL
+  WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
+
+const DISABLE = `
+  UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
+  WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
+
+/** Has no effect on an endpoint that is enabled, or disabled, already. */
+const setEnabled = (ctx: InAppContext, id: string, enabled: boolean): Promise<Endpoint> =>
+  ctx.services.db.sqlTransaction(async (tx) => {
+    const stored = await lockEndpoint(tx, ctx, id);
+    if ((stored.disabledAt === null) === enabled) return project(stored);
+    const [row] = enabled
+      ? await tx.query<Row>("enable-endpoint", ENABLE, [id])
+      : await tx.query<Row>("disable-endpoint", DISABLE, [id]);
+    if (!row) throw notFound();
+    await audit(tx, ctx, enabled ? "webhook.enabled" : "webhook.disabled", id);
+    return project(row);
+  });
+
+export const enableEndpoint = ({ ctx, input }: Call<typeof schema.getInput, InAppContext>) =>
+  setEnabled(ctx, input.id, true);
+
+export const disableEndpoint = ({ ctx, input }: Call<typeof schema.getInput, InAppContext>) =>
+  setEnabled(ctx, input.id, false);
+
+const ROTATE = `
+  UPDATE webhook_endpoints w
+  SET previous_secret = secret, previous_secret_until = now() + interval '${ROTATION_HOURS} hours', secret = $2::bytea
+  WHERE w.id = $1::uuid RETURNING previous_secret_until AS until`;
+
+export function rotateSecret({ ctx, input: { id } }: Call<typeof schema.getInput, InAppContext>) {
+  const { db, keyring } = ctx.services;
+  const secret = newSecret();
+  return db.sqlTransaction(async (tx) => {
+    await lockEndpoint(tx, ctx, id);
+    const sealed = seal(keyring.webhook, secret, id);
+    const [row] = await tx.query<{ until: string }>("rotate-endpoint-secret", ROTATE, [id, sealed]);
+    if (!row) throw notFound();
+    await audit(tx, ctx, "webhook.secret_rotated", id);
+    return { id, secret, previousSecretUntil: row.until };
+  });
+}
+
+// In batches, because a statement of a request has little time.
+const DELETE_DELIVERIES = `
+  DELETE FROM notifications WHERE id = ANY(ARRAY(SELECT id FROM notifications WHERE endpoint_id = $1::uuid LIMIT 1000))
+  RETURNING id`;
+
+const DELETE = "DELETE FROM webhook_endpoints w WHERE w.id = $1::uuid";
+
+/** Deletes an endpoint with its deliveries. */
+export async function deleteEndpoint({ ctx, input }: Call<typeof schema.getInput, InAppContext>): Promise<Endpoint> {
+  const { db } = ctx.services;
+  const { id } = await getEndpoint({ ctx, input });
+  while ((await db.query("delete-deliveries", DELETE_DELIVERIES, [id])).length > 0);
+  return db.sqlTransaction(async (tx) => {
+    const stored = await lockEndpoint(tx, ctx, id);
+    await tx.query("delete-endpoint", DELETE, [id]);
+    await audit(tx, ctx, "webhook.deleted", id);
+    return project(stored);
+  });
+}

@@ -1,0 +1,43 @@
+import { TEST_EVENT } from "../constants.js";
+import type { FormV1 } from "../forms/schema.js";
+import { projectStatus } from "../forms/status.js";
+import { SendingFailed } from "../outbox/attempt.js";
+import type { WebhookEvent } from "./event-schema.js";
+
+/** What a delivery reads besides the form. */
+export interface EventRow {
+  eventType: string;
+  /** When the change was committed. */
+  timestamp: string;
+  /** Of the audit entry; null if that is past its retention. */
+  details: { from?: string; to?: string; fields?: string[] } | null;
+  /** Null if the owner of the endpoint may not see it. */
+  previousListingId: string | null;
+}
+
+/** The body of a delivery. Throws if what has changed is no longer known. */
+export function eventOf(
+  { eventType: type, timestamp, details, previousListingId }: EventRow,
+  form: FormV1,
+): WebhookEvent {
+  const fields = details?.fields ?? [];
+  switch (type) {
+    case "form.created":
+      return { type, timestamp, data: { form } };
+    case "form.updated":
+    case "form.party_changed":
+      return { type, timestamp, data: { form, fields } };
+    case "form.moved":
+      return { type, timestamp, data: { form, previousListingId, fields } };
+    case "form.status_changed": {
+      const { from, to } = details ?? {};
+      if (from === undefined || to === undefined)
+        throw new SendingFailed("what has changed is past its retention", true);
+      return { type, timestamp, data: { form, from: projectStatus(from), to: projectStatus(to) } };
+    }
+    default:
+      throw new SendingFailed("this version does not know the event", true);
+  }
+}
+
+export const testEvent = (timestamp: string): WebhookEvent => ({ type: TEST_EVENT, timestamp, data: {} });
