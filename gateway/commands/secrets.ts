@@ -13,7 +13,7 @@ export function addSecrets(program: Command): void {
     description: "count what needs each secret in APP_SECRETS, and until when",
     help: `
 Prints an id per secret, never the secret. POSITION is its place in APP_SECRETS: 1 is the newest. ADDRESSES are those
-encrypted with it. CREATES are those whose retries it recognizes and whose stay is not over; UNTIL is the end of the
+encrypted with it, WEBHOOKS the endpoints whose secrets are. CREATES are those whose retries it recognizes and whose stay is not over; UNTIL is the end of the
 last of these stays. Secrets that APP_SECRETS does not list are shown if creates need them.
 
 \`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.
@@ -27,7 +27,7 @@ Example:
   addDataCommand(secrets, "reencrypt", {
     description: "renew what older secrets encrypted and fingerprinted, with the newest one",
     help: `
-Encrypts all addresses, and fingerprints all creates whose body is known, with the first secret in APP_SECRETS. Run it
+Encrypts all addresses and secrets of webhook endpoints, and fingerprints all creates whose body is known, with the first secret in APP_SECRETS. Run it
 when all processes use that secret as their first. They may keep running. Works in small batches: if it is interrupted,
 or if processes still used an older secret, run it again.
 
@@ -38,19 +38,20 @@ Example:
   guest-forms secrets reencrypt`,
     call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
-      `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
+      `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}, webhooks: ${renewed.webhooks}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
     optionNames,
   });
 }
 
 /** Renews everything, batch by batch. */
 async function reencryptAll(core: Caller) {
-  const renewed = { addresses: 0, creates: 0 };
+  const renewed = { addresses: 0, creates: 0, webhooks: 0 };
   const progress = new Progress(100, "%");
   for (let after: string | undefined, isDone = false; !isDone; ) {
-    const { next, addresses, creates } = await core.secrets.reencrypt({ after });
+    const { next, addresses, creates, webhooks } = await core.secrets.reencrypt({ after });
     renewed.addresses += addresses;
     renewed.creates += creates;
+    renewed.webhooks += webhooks;
     // Ids are random, and read in order.
     progress.add((next ? Math.floor((100 * Number.parseInt(next.slice(0, 4), 16)) / 0x10000) : 100) - progress.done);
     after = next ?? undefined;
@@ -61,29 +62,31 @@ async function reencryptAll(core: Caller) {
 }
 
 /** `ofCreates`: what to say about creates that need an older secret. */
-function formatStatus({ secrets, unreadable }: SecretsStatus, ofCreates: string): string {
+function formatStatus({ secrets, unreadable, unreadableWebhooks }: SecretsStatus, ofCreates: string): string {
   const rows = secrets.map((use) => ({ ...use, secret: use.id }));
   const [, ...older] = secrets.filter(({ position }) => position !== null);
   const others = secrets.filter(({ position }) => position === null);
   return [
-    formatTable(rows, ["secret", "position", "addresses", "creates", "until"], ""),
+    formatTable(rows, ["secret", "position", "addresses", "webhooks", "creates", "until"], ""),
     "",
     ...older.map((use) => describeListed(use, ofCreates)),
     ...others.map(
       ({ id, creates, until }) => `${creates} creates until ${until} need secret ${id}, which APP_SECRETS lacks.`,
     ),
-    ...(unreadable > 0
-      ? [
-          `${unreadable} addresses need a secret that APP_SECRETS lacks: add it, and run \`guest-forms secrets reencrypt\`.`,
-        ]
-      : []),
+    ...describeUnreadable(unreadable, "addresses"),
+    ...describeUnreadable(unreadableWebhooks, "webhook endpoints"),
   ]
     .join("\n")
     .trimEnd();
 }
 
-function describeListed({ id, addresses, creates, until }: SecretUse, ofCreates: string): string {
-  if (addresses > 0) return `Secret ${id} is needed: run \`guest-forms secrets reencrypt\`.`;
+const describeUnreadable = (count: number, what: string): string[] =>
+  count > 0
+    ? [`${count} ${what} need a secret that APP_SECRETS lacks: add it, and run \`guest-forms secrets reencrypt\`.`]
+    : [];
+
+function describeListed({ id, addresses, webhooks, creates, until }: SecretUse, ofCreates: string): string {
+  if (addresses + webhooks > 0) return `Secret ${id} is needed: run \`guest-forms secrets reencrypt\`.`;
   if (creates > 0) return `Secret ${id} is needed until ${until}: ${ofCreates}.`;
   return `Secret ${id} is no longer needed.`;
 }

@@ -5,6 +5,7 @@ import { FORM_COLUMNS, type FormRow, renewForms, type StoredAnswer } from "../fo
 import { assertNewestInUse } from "../secrets/checks.js";
 import { type Keyring, seal, tryOpen } from "../secrets/secrets.js";
 import { NIL_UUID } from "../values.js";
+import { renewEndpoints } from "./endpoints.js";
 import type { Renewed, reencryptInput } from "./schema.js";
 
 /** Forms per transaction. Updates of these forms wait for it. */
@@ -38,10 +39,11 @@ const LOCK = `${ROWS} WHERE f.id = ANY($1::uuid[]) ORDER BY f.id FOR NO KEY UPDA
 export async function reencryptBatch({ ctx, input }: Call<typeof reencryptInput>): Promise<Renewed> {
   const { db, keyring } = ctx.services;
   await assertNewestInUse(db, keyring.ids);
+  const webhooks = input.after === undefined ? await renewEndpoints(db, keyring) : 0;
   const rows = await db.query<Row>("forms-to-renew", READ, [input.after ?? NIL_UUID]);
   const ids = rows.filter((row) => renew(row, keyring).isChanged).map(({ id }) => id);
   const next = rows.length === BATCH ? (rows.at(-1)?.id ?? null) : null;
-  if (ids.length === 0) return { addresses: 0, creates: 0, next };
+  if (ids.length === 0) return { addresses: 0, creates: 0, webhooks, next };
   return db.sqlTransaction(async (tx) => {
     // Reads them again: others may have changed since.
     const locked = await tx.query<Row>("lock-forms-to-renew", LOCK, [ids]);
@@ -52,7 +54,7 @@ export async function reencryptBatch({ ctx, input }: Call<typeof reencryptInput>
     const forms = renewed.map(({ form }) => form);
     await tx.commit(renewForms(tx, forms), ...creates.map((create) => renewCreation(tx, create)));
     const addresses = renewed.filter(({ hasNewAddress }) => hasNewAddress).length;
-    return { addresses, creates: creates.length, next };
+    return { addresses, creates: creates.length, webhooks, next };
   });
 }
 

@@ -10,6 +10,8 @@ const secretUse = z.object({
   position: z.int().nullable(),
   /** Addresses encrypted with it. */
   addresses: z.int(),
+  /** Webhook endpoints whose secrets are encrypted with it. */
+  webhooks: z.int(),
   /** Creates whose retries are recognized with it, and whose stay is not over. */
   creates: z.int(),
   /** End of the last of these stays. */
@@ -18,15 +20,19 @@ const secretUse = z.object({
 
 export type SecretUse = z.infer<typeof secretUse>;
 
-/** `unreadable`: addresses that no listed secret can decrypt. */
-export const secretsStatus = z.object({ secrets: z.array(secretUse), unreadable: z.int() });
+/** `unreadable`: addresses that no listed secret can decrypt; `unreadableWebhooks`: endpoints with such secrets. */
+export const secretsStatus = z.object({
+  secrets: z.array(secretUse),
+  unreadable: z.int(),
+  unreadableWebhooks: z.int(),
+});
 
 export type SecretsStatus = z.infer<typeof secretsStatus>;
 
-/** `after`: the last form of the batch before. */
+/** `after`: the last form of the batch before. Without it, the secrets of webhook endpoints are renewed too. */
 export const reencryptInput = z.strictObject({ after: uuid.optional() });
 
 /** `next`: `after` of the next batch, null after the last one. The others count what was renewed. */
-export const renewed = z.object({ addresses: z.int(), creates: z.int(), next: z.guid().nullable() });
+export const renewed = z.object({ addresses: z.int(), creates: z.int(), webhooks: z.int(), next: z.guid().nullable() });
 
 export type Renewed = z.infer<typeof renewed>;

@@ -3,6 +3,7 @@ import type { Db } from "../database/db.js";
 import { readStoredAddresses } from "../erasure/erase.js";
 import { assertNewestInUse } from "../secrets/checks.js";
 import { secretId, tryOpen } from "../secrets/secrets.js";
+import { countEndpoints } from "./endpoints.js";
 import type { SecretsStatus, SecretUse, statusInput } from "./schema.js";
 
 // A create can be sent again until its own stay ends, also if an update has moved the form's.
@@ -26,6 +27,7 @@ export async function countUses({ ctx }: Call<typeof statusInput>): Promise<Secr
       else unreadable++;
     }
   }
+  const endpoints = await countEndpoints(db, keyring);
   const creates = await db.longTransaction((tx) =>
     tx.query<Pick<SecretUse, "id" | "creates" | "until">>("creates-by-secret", COUNT_CREATES, []),
   );
@@ -35,29 +37,35 @@ export async function countUses({ ctx }: Call<typeof statusInput>): Promise<Secr
       ...ofSecret(id),
       position: index + 1,
       addresses: addresses[index] ?? 0,
+      webhooks: endpoints.needed[index] ?? 0,
     })),
-    ...creates.filter(({ id }) => !keyring.ids.includes(id)).map((use) => ({ ...use, position: null, addresses: 0 })),
+    ...creates
+      .filter(({ id }) => !keyring.ids.includes(id))
+      .map((use) => ({ ...use, position: null, addresses: 0, webhooks: 0 })),
   ];
-  await storeNeeds(db, { secrets, unreadable });
-  return { secrets, unreadable };
+  const status = { secrets, unreadable, unreadableWebhooks: endpoints.unreadable };
+  await storeNeeds(db, status);
+  return status;
 }
 
 const READ = "SELECT encode(value, 'hex') AS value FROM secret_checks WHERE newest_since IS NOT NULL";
 
 // A secret that was never the newest has made nothing yet.
 const STORE = `
-  UPDATE secret_checks s SET needed_until = CASE WHEN NOT has_addresses THEN coalesce(until, now()) END
-  FROM unnest($1::text[], $2::boolean[], $3::timestamptz[]) AS use(value, has_addresses, until)
+  UPDATE secret_checks s SET needed_until = CASE WHEN NOT has_data THEN coalesce(until, now()) END
+  FROM unnest($1::text[], $2::boolean[], $3::timestamptz[]) AS use(value, has_data, until)
   WHERE s.value = decode(use.value, 'hex')`;
 
 /** Stores until when the older secrets are needed, so that `doctor` knows it without them. */
-async function storeNeeds(db: Db, { secrets, unreadable }: SecretsStatus): Promise<void> {
+async function storeNeeds(db: Db, { secrets, unreadable, unreadableWebhooks }: SecretsStatus): Promise<void> {
   const [newest] = secrets;
   const registered = await db.query<{ value: string }>("registered-secrets", READ, []);
   const older = registered.map(({ value }) => value).filter((value) => secretId(value) !== newest?.id);
   const uses = older.map((value) => secrets.find(({ id }) => id === secretId(value)));
-  // An address that cannot be read may be of any secret that is not listed.
-  const hasAddresses = uses.map((use) => (use?.position ? use.addresses > 0 : unreadable > 0));
+  // What cannot be read may be of any secret that is not listed.
+  const hasData = uses.map((use) =>
+    use?.position ? use.addresses + use.webhooks > 0 : unreadable + unreadableWebhooks > 0,
+  );
   const until = uses.map((use) => use?.until ?? null);
-  await db.query("store-needs", STORE, [older, hasAddresses, until]);
+  await db.query("store-needs", STORE, [older, hasData, until]);
 }

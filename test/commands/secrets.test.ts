@@ -34,11 +34,14 @@ test("secrets status and reencrypt: a rotation is finished without a lost replay
       { id, position: 2, addresses: 2, creates: 2, until },
     ],
     unreadable: 0,
+    unreadableWebhooks: 0,
   });
   expect(await run(NEW, "secrets", "status")).toContain("2 addresses need a secret that APP_SECRETS lacks");
 
   const printed = await run(`${NEW},${OLD}`, "secrets", "reencrypt");
-  expect(printed).toMatch(/^Renewed addresses: 2, creates: 1\.\n\nSECRET +POSITION +ADDRESSES +CREATES +UNTIL\n/);
+  expect(printed).toMatch(
+    /^Renewed addresses: 2, creates: 1, webhooks: 0\.\n\nSECRET +POSITION +ADDRESSES +WEBHOOKS +CREATES +UNTIL\n/,
+  );
   expect(printed).toContain(`\nSecret ${id} is needed until ${until}: these creates cannot be renewed.`);
   expect(await commandsWith(envWith(`${OLD},${NEW}`)).failure("secrets", "reencrypt")).toEqual([
     2,

@@ -3,7 +3,7 @@ import { DATABASE_CHECKS } from "../../gateway/doctor/checks.js";
 import type { Caller } from "../../server/caller.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { registerMigratedSecrets } from "../../server/secrets/checks.js";
-import { seal } from "../../server/secrets/secrets.js";
+import { open, seal } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, asUser, catchErrorCode } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
@@ -18,7 +18,7 @@ const rotating = await openProcess({ APP_SECRETS: `${NEW},${OLD}` });
 const rotated = await openProcess({ APP_SECRETS: NEW });
 
 beforeEach(async () => {
-  await sql("TRUNCATE forms, erasures CASCADE");
+  await sql("TRUNCATE forms, erasures, webhook_endpoints CASCADE");
   await sql("UPDATE secret_checks SET needed_until = NULL");
 });
 
@@ -40,11 +40,12 @@ const update = ({ form: { id } }: Create, body: FormBody) => owner.forms.update(
 /** Runs `reencrypt` to the end. Returns its counts. */
 async function reencrypt(on = rotating) {
   const { secrets } = asOperator(on);
-  const counts = { addresses: 0, creates: 0 };
+  const counts = { addresses: 0, creates: 0, webhooks: 0 };
   for (let after: string | null | undefined; after !== null; ) {
     const batch: Awaited<ReturnType<Caller["secrets"]["reencrypt"]>> = await secrets.reencrypt({ after });
     counts.addresses += batch.addresses;
     counts.creates += batch.creates;
+    counts.webhooks += batch.webhooks;
     after = batch.next;
   }
   return counts;
@@ -89,7 +90,7 @@ describe("secrets.reencrypt", () => {
     await update(changedBack, changedBack.body);
     const later = await create(stay(), rotating);
 
-    expect(await reencrypt()).toEqual({ addresses: 3, creates: 4 });
+    expect(await reencrypt()).toMatchObject({ addresses: 3, creates: 4 });
     expect((await statusOn()).secrets[1]).toMatchObject({ addresses: 0, creates: 0, until: null });
     expect(await countReadableWithNew()).toBe(4);
     await expectReplays([plain, bare, moved, changedBack, later]);
@@ -120,7 +121,7 @@ describe("secrets.reencrypt", () => {
       over.form.id,
     );
     await sql("UPDATE forms SET check_out_date = '2056-01-01' WHERE id = $1", changed.form.id);
-    expect(await reencrypt()).toEqual({ addresses: 3, creates: 0 });
+    expect(await reencrypt()).toMatchObject({ addresses: 3, creates: 0 });
     expect((await statusOn()).secrets[1], "the stay of the create counts, also if the form's is over").toMatchObject({
       addresses: 0,
       creates: 3,
@@ -137,10 +138,10 @@ describe("secrets.reencrypt", () => {
     for (let n = 0; n < 250; n++) creates.push(await create());
     const first = await asOperator(rotating).secrets.reencrypt({});
     expect(first).toMatchObject({ addresses: 100, creates: 100, next: expect.any(String) });
-    expect(await reencrypt()).toEqual({ addresses: 150, creates: 150 });
+    expect(await reencrypt()).toMatchObject({ addresses: 150, creates: 150 });
     const read = () => sql("SELECT forms.xmin::text, * FROM forms JOIN creations ON form_id = id");
     const before = await read();
-    expect(await reencrypt()).toEqual({ addresses: 0, creates: 0 });
+    expect(await reencrypt()).toMatchObject({ addresses: 0, creates: 0 });
     expect(await read()).toEqual(before);
     await expectReplays(creates.slice(0, 20));
     expect(await countReadableWithNew()).toBe(250);
@@ -180,7 +181,7 @@ describe("secrets.reencrypt", () => {
     const address = seal(rotated.keyring.email, "other@example.com", changed.form.id);
     await lock.client.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [changed.form.id, address]);
     await lock.commit();
-    expect(await renewing).toEqual({ addresses: 0, creates: 0 });
+    expect(await renewing).toMatchObject({ addresses: 0, creates: 0 });
     expect(await sql("SELECT id, guest_email FROM forms ORDER BY guest_email")).toEqual([
       { id: changed.form.id, guest_email: address },
       { id: erased.form.id, guest_email: null },
@@ -212,6 +213,24 @@ describe("secrets.reencrypt", () => {
   });
 });
 
+test("secrets.reencrypt renews the secrets of webhook endpoints, also the previous ones, and secrets.status counts them until then", async () => {
+  const { webhooks } = asUser(services, owner.userId);
+  const url = "https://example.com/hooks";
+  const { id } = await webhooks.create({ url });
+  await webhooks.rotateSecret({ id });
+  await asUser(rotating, owner.userId).webhooks.create({ url });
+  const sealed = async () => (await sql("SELECT secret, previous_secret FROM webhook_endpoints WHERE id = $1", id))[0];
+  const before = await sealed();
+  expect((await statusOn()).secrets).toMatchObject([{ webhooks: 1 }, { webhooks: 1 }]);
+  expect(await statusOn(rotated)).toMatchObject({ unreadableWebhooks: 1 });
+  expect(await reencrypt()).toEqual({ addresses: 0, creates: 0, webhooks: 1 });
+  expect((await statusOn()).secrets).toMatchObject([{ webhooks: 2 }, { webhooks: 0 }]);
+  expect(await statusOn(rotated)).toMatchObject({ unreadableWebhooks: 0 });
+  const after = await sealed();
+  for (const column of ["secret", "previous_secret"])
+    expect(open(rotated.keyring.webhook, after[column], id)).toBe(open(services.keyring.webhook, before[column], id));
+});
+
 test("secrets.status counts what needs each secret, also one that is not listed, and never prints one", async () => {
   const first = await create();
   await create();
@@ -221,17 +240,19 @@ test("secrets.status counts what needs each secret, also one that is not listed,
   const status = await statusOn();
   expect(status).toEqual({
     secrets: [
-      { id: newId, position: 1, addresses: 1, creates: 1, until },
-      { id: oldId, position: 2, addresses: 2, creates: 2, until },
+      { id: newId, position: 1, addresses: 1, webhooks: 0, creates: 1, until },
+      { id: oldId, position: 2, addresses: 2, webhooks: 0, creates: 2, until },
     ],
     unreadable: 0,
+    unreadableWebhooks: 0,
   });
   expect(await statusOn(rotated)).toEqual({
     secrets: [
-      { id: newId, position: 1, addresses: 1, creates: 1, until },
-      { id: oldId, position: null, addresses: 0, creates: 2, until },
+      { id: newId, position: 1, addresses: 1, webhooks: 0, creates: 1, until },
+      { id: oldId, position: null, addresses: 0, webhooks: 0, creates: 2, until },
     ],
     unreadable: 2,
+    unreadableWebhooks: 0,
   });
   for (const secret of [OLD, NEW]) {
     expect(secret).not.toContain(oldId);

@@ -1,0 +1,160 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { createCaller } from "../../server/caller.js";
+import { openTestCore } from "../support/core.js";
+import { catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
+
+const { owner, operator, sql, makeOwner, makeUser, asUser, openProcess } = await openTestCore();
+
+beforeEach(() => sql("TRUNCATE webhook_endpoints CASCADE"));
+
+const URL = "https://example.com/hooks?tenant=7";
+const mine = asUser(owner.userId).webhooks;
+const actionsOf = async (subjectId: string) => (await operator.audit.trail({ subjectId })).map(({ action }) => action);
+
+test("an endpoint is created with a secret that is shown once and stored encrypted", async () => {
+  const { secret, ...endpoint } = await mine.create({ url: URL, events: ["form.created", "form.created"] });
+  expect(endpoint).toEqual({
+    id: expect.any(String),
+    userId: owner.userId,
+    url: URL,
+    events: ["form.created"],
+    listingIds: [],
+    enabled: true,
+    disabledAt: null,
+    disabledReason: null,
+    failingSince: null,
+    createdAt: expect.stringMatching(/Z$/),
+  });
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(await mine.get({ id: endpoint.id })).toEqual(endpoint);
+  expect((await mine.list({})).items).toEqual([endpoint]);
+  const [stored] = await sql("SELECT * FROM webhook_endpoints");
+  const bytes = Buffer.from(secret.slice(6), "base64");
+  for (const text of [secret.slice(6), secret.slice(6, 20)])
+    expect(stored.secret.toString("latin1")).not.toContain(text);
+  expect(stored.secret.includes(bytes)).toBe(false);
+  expect(await actionsOf(endpoint.id)).toEqual(["webhook.created"]);
+});
+
+test("an endpoint is changed, disabled, enabled and deleted, and each change is audited", async () => {
+  const { secret: _, ...created } = await mine.create({ url: URL });
+  const { id } = created;
+  expect(await mine.update({ id })).toEqual(created);
+  const listingIds = [owner.listingId];
+  const changed = { ...created, url: "https://example.com/other", events: ["form.moved"], listingIds };
+  expect(await mine.update({ id, url: changed.url, events: ["form.moved"], listingIds })).toEqual(changed);
+  expect(await mine.update({ id, listingIds: [] })).toEqual({ ...changed, listingIds: [] });
+  const disabled = await mine.disable({ id });
+  expect(disabled).toMatchObject({ enabled: false, disabledReason: "manual", disabledAt: expect.any(String) });
+  expect(await mine.disable({ id })).toEqual(disabled);
+  expect(await catchRejectedFields(mine.test({ id }))).toEqual(["id"]);
+  expect(await catchRejectedFields(mine.redeliver({ endpointId: id, failed: true }))).toEqual(["endpointId"]);
+  expect(await mine.enable({ id })).toMatchObject({ enabled: true, disabledAt: null, disabledReason: null });
+  await mine.test({ id });
+  expect(await mine.delete({ id })).toMatchObject({ id });
+  expect(await catchErrorCode(mine.get({ id }))).toBe("RESOURCE_NOT_FOUND");
+  expect(await sql("SELECT FROM notifications WHERE endpoint_id = $1", id)).toEqual([]);
+  expect(await actionsOf(id)).toEqual(
+    ["created", "updated", "updated", "disabled", "enabled", "deleted"].map((action) => `webhook.${action}`).reverse(),
+  );
+});
+
+describe("scope", () => {
+  test("a user sees and changes only its own endpoints, the operator any", async () => {
+    const other = asUser((await makeOwner()).userId).webhooks;
+    const { id } = await mine.create({ url: URL });
+    const operators = await operator.webhooks.create({ url: URL });
+    expect(operators.userId).toBeNull();
+    for (const webhooks of [other, mine]) {
+      const unseen = webhooks === mine ? operators.id : id;
+      const calls = [
+        () => webhooks.get({ id: unseen }),
+        () => webhooks.update({ id: unseen, url: URL }),
+        () => webhooks.enable({ id: unseen }),
+        () => webhooks.disable({ id: unseen }),
+        () => webhooks.rotateSecret({ id: unseen }),
+        () => webhooks.test({ id: unseen }),
+        () => webhooks.delete({ id: unseen }),
+        () => webhooks.deliveries({ endpointId: unseen }),
+        () => webhooks.redeliver({ endpointId: unseen, failed: true }),
+      ];
+      for (const call of calls) expect(await catchErrorCode(call())).toBe("RESOURCE_NOT_FOUND");
+    }
+    expect((await other.list({})).items).toEqual([]);
+    expect((await operator.webhooks.list({})).items.map((endpoint) => endpoint.id)).toEqual([id, operators.id]);
+    expect((await operator.webhooks.list({ userId: owner.userId })).items.map((endpoint) => endpoint.id)).toEqual([id]);
+    expect(await operator.webhooks.disable({ id })).toMatchObject({ id, userId: owner.userId, enabled: false });
+  });
+
+  test("a user creates and lists none for others, and filters by no listing out of its scope", async () => {
+    const other = await makeOwner();
+    expect(await catchRejectedFields(mine.create({ url: URL, userId: other.userId }))).toEqual(["userId"]);
+    expect(await catchRejectedFields(mine.create({ url: URL, userId: null }))).toEqual(["userId"]);
+    expect(await catchRejectedFields(mine.list({ userId: other.userId }))).toEqual(["userId"]);
+    const foreign = { url: URL, listingIds: [owner.listingId, other.listingId] };
+    expect(await catchRejectedFields(mine.create(foreign))).toEqual(["listingIds"]);
+    const forUser = operator.webhooks.create({ ...foreign, userId: owner.userId });
+    expect(await catchRejectedFields(forUser)).toEqual(["listingIds"]);
+    await operator.webhooks.create(foreign);
+    const { id } = await mine.create({ url: URL, userId: owner.userId });
+    expect(await catchRejectedFields(mine.update({ id, listingIds: [other.listingId] }))).toEqual(["listingIds"]);
+    const unknown = { url: URL, userId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
+    expect(await catchRejectedFields(operator.webhooks.create(unknown))).toEqual(["userId"]);
+  });
+});
+
+test.each([
+  [{}, "url"],
+  [{ url: 7 }, "url"],
+  [{ url: "" }, "url"],
+  [{ url: "example.com" }, "url"],
+  [{ url: "http://example.com" }, "url"],
+  [{ url: "ftp://example.com" }, "url"],
+  [{ url: "https://user:password@example.com" }, "url"],
+  [{ url: "https://93.184.216.34/" }, "url"],
+  [{ url: "https://[2606:4700::1111]/" }, "url"],
+  [{ url: "https://0x7f.1/" }, "url"],
+  [{ url: `https://example.com/${"x".repeat(2000)}` }, "url"],
+  [{ url: URL, events: ["form.deleted"] }, "events.0"],
+  [{ url: URL, events: "form.created" }, "events"],
+  [{ url: URL, listingIds: ["x"] }, "listingIds.0"],
+  [{ url: URL, secret: "whsec_mine" }, "secret"],
+])("an endpoint %j is rejected, naming %s", async (input, field) => {
+  expect(await catchRejectedFields(mine.create(input as { url: string }))).toEqual([field]);
+  const { id } = await mine.create({ url: URL });
+  if (Object.keys(input).length > 0)
+    expect(await catchRejectedFields(mine.update({ id, ...(input as object) }))).toEqual([field]);
+  expect(await sql("SELECT FROM webhook_endpoints")).toHaveLength(1);
+});
+
+test("an owner has at most 20 endpoints, also if they are created at once", async () => {
+  const create = () =>
+    mine.create({ url: URL }).then(
+      () => "created",
+      () => "rejected",
+    );
+  const outcomes = await Promise.all(Array.from({ length: 25 }, create));
+  expect(outcomes.filter((outcome) => outcome === "created")).toHaveLength(20);
+  const { errors } = await catchServiceError(mine.create({ url: URL }));
+  expect(errors).toEqual([{ field: "url", issue: "an owner has at most 20 endpoints: delete one" }]);
+  await operator.webhooks.create({ url: URL });
+  await asUser((await makeOwner()).userId).webhooks.create({ url: URL });
+});
+
+test("a user that is erased loses its endpoints and their deliveries, and can create no other", async () => {
+  const { id: userId } = await makeUser();
+  const { webhooks } = asUser(userId);
+  const endpoint = await webhooks.create({ url: URL });
+  await webhooks.test({ id: endpoint.id });
+  await operator.people.eraseUser({ id: userId });
+  expect(await catchErrorCode(operator.webhooks.get({ id: endpoint.id }))).toBe("RESOURCE_NOT_FOUND");
+  expect(await catchRejectedFields(webhooks.create({ url: URL }))).toEqual(["userId"]);
+});
+
+test("with WEBHOOK_ALLOW_PRIVATE_ADDRESSES, http and addresses are accepted", async () => {
+  const process = await openProcess({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
+  const { webhooks } = createCaller(process, { kind: "operator" });
+  for (const url of ["http://localhost:3000/", "https://127.0.0.1", "http://[::1]:80/"])
+    expect((await webhooks.create({ url })).url).toBe(url);
+  expect(await catchRejectedFields(webhooks.create({ url: "file:///etc/passwd" }))).toEqual(["url"]);
+});
