@@ -2,12 +2,15 @@ import { ERRORS } from "../../server/errors.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
 import { wrap } from "../cli/help.js";
 import {
+  eventsOf,
   type Field,
   fieldsOf,
   isPage,
+  nameOf,
   type OpenApiDocument,
   operationsOf,
   refOf,
+  type Schema,
   typesOf,
   valuesOf,
 } from "../openapi/read.js";
@@ -36,15 +39,35 @@ ${Object.keys(ERRORS)
 ${resources(document).join("\n\n")}
 `;
 
+/** Returns `sdk/src/events.ts`: the types of the events that webhooks send. */
+export const sdkEvents = (document: OpenApiDocument): string => `\
+// Written by \`npm run generate\`.
+import type { FormStatus, FormV1 } from "./schema.js";
+
+${eventsOf(document)
+  .map(({ name, schema }) => declareInterface(name, schema, outputField))
+  .join("\n\n")}
+
+/** The events that this version of the SDK knows, discriminated by \`type\`. Later versions of the service may send others. */
+export type WebhookEvent =
+${eventsOf(document)
+  .map(({ name }) => `  | ${name}`)
+  .join("\n")};
+`;
+
 /** The objects that operations take and return, except pages and errors, which the SDK has classes for. */
 function resources(document: OpenApiDocument): string[] {
   const bodies = operationsOf(document).map(({ operation }) => refOf(operation.requestBody?.content));
+  const events = eventsOf(document).map(({ name }) => name);
   return Object.entries(document.components.schemas).flatMap(([name, schema]) => {
-    if (/Error$/.test(name) || isPage(schema)) return [];
-    const declareField = bodies.includes(name) ? inputField : outputField;
-    const comment = schema.description?.replace(/New fields may be added: .*/, KEPT);
-    return [`/** ${comment} */\nexport interface ${name} {\n${fieldsOf(schema).map(declareField).join("\n")}\n}`];
+    if (/Error$/.test(name) || isPage(schema) || events.includes(name)) return [];
+    return [declareInterface(name, schema, bodies.includes(name) ? inputField : outputField)];
   });
+}
+
+function declareInterface(name: string, schema: Schema, declareField: (field: Field) => string): string {
+  const comment = schema.description?.replace(/New fields may be added: .*/, KEPT);
+  return `/** ${comment} */\nexport interface ${name} {\n${fieldsOf(schema).map(declareField).join("\n")}\n}`;
 }
 
 const KEPT = "Fields that later versions of the service add are kept.";
@@ -72,9 +95,18 @@ const isNullable = ({ schema }: Field) => typesOf(schema).includes("null");
 
 function typeOf({ name, schema }: Field): string {
   const [type = ""] = typesOf(schema);
+  if (schema.$ref) return nameOf(schema.$ref);
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.items) return `${typeOf({ name, schema: schema.items })}[]`;
+  if (schema.properties) return declareObject(schema);
   const known = valuesOf(schema).length > 0 ? "FormStatus" : TYPES[type];
   if (!known) throw new Error(`${name} has the type ${type}, which the SDK has no type for`);
   return known;
+}
+
+function declareObject(schema: Schema): string {
+  const fields = fieldsOf(schema).map(outputField);
+  return fields.length > 0 ? `{\n${fields.join("\n")}\n}` : "Record<string, never>";
 }
 
 const MAX_WIDTH = 110;

@@ -1,16 +1,18 @@
 import { generateOpenApiDocument } from "trpc-to-openapi";
 import { appRouter } from "../../server/router.js";
 import { OPERATIONS, type Operation } from "../operations/operations.js";
+import { exampleOf } from "./examples.js";
 import { components, PROSE, SUMMARY } from "./parts.js";
-import { nameOf, type Parameter, type Response, type Schema } from "./read.js";
+import type { Parameter, Response, Schema } from "./read.js";
 import { errorResponses, headerComponents, responseComponents, successResponse } from "./responses.js";
 import { codeSamples, sampleOf } from "./samples.js";
 import type { Json } from "./tidy.js";
 import { tidyRequest, tidyResponse } from "./tidy.js";
+import { eventSchemas, WEBHOOKS_TAG, webhookHeaders, webhooks } from "./webhooks.js";
 
 /**
  * The OpenAPI 3.1 document. trpc-to-openapi generates paths, parameters and schemas from the router. Responses, headers and
- * samples come from the procedures' meta and the error table.
+ * samples come from the procedures' meta and the error table, webhooks from the schemas of the events.
  */
 export function buildDocument(version: string): Json {
   const generated = generateOpenApiDocument(appRouter, { title: "", version: "", baseUrl: "/" });
@@ -25,6 +27,7 @@ export function buildDocument(version: string): Json {
     if (!target) throw new Error(`${operation.name} is missing from the generated document`);
     complete(target, operation, schemas);
   }
+  Object.assign(schemas, eventSchemas(schemas));
   return {
     openapi: "3.1.0",
     info: {
@@ -46,9 +49,15 @@ export function buildDocument(version: string): Json {
     tags: [
       { name: "Forms", description: "Create, update, list and fetch guest-registration forms." },
       { name: "Listings", description: "List and fetch the listings in the key's scope." },
+      WEBHOOKS_TAG,
     ],
     paths,
-    components: { ...components(schemas, headerComponents), responses: responseComponents() },
+    webhooks: webhooks(schemas),
+    components: {
+      ...components(schemas, headerComponents),
+      parameters: webhookHeaders,
+      responses: responseComponents(),
+    },
   };
 }
 
@@ -82,30 +91,9 @@ function complete(generated: GeneratedOperation, operation: Operation, schemas: 
 /** Adds an example response that matches the request of the code samples. */
 function addExample(success: Json, operation: Operation, schemas: Record<string, Schema>): void {
   const { "application/json": json } = success.content as NonNullable<Response["content"]>;
-  const example = json && responseExample(json.schema, schemas, sampleOf(operation).fields);
+  const example = json && exampleOf(json.schema, schemas, sampleOf(operation).fields);
   if (json && example !== undefined) json.example = example;
 }
-
-/**
- * An example of a response body: the values that the request sends, and the examples of all other fields. Undefined if a
- * field has no example.
- */
-function responseExample(schema: Schema, schemas: Record<string, Schema>, sent: Json): unknown {
-  const { $ref, example, items, properties } = schema;
-  if ($ref) return responseExample(schemas[nameOf($ref)] ?? {}, schemas, sent);
-  if (example !== undefined) return example;
-  if (items) return list(responseExample(items, schemas, sent));
-  if (!properties) return undefined;
-  const fields = Object.entries(properties).map(([name, property]) => {
-    const value = sent[name] ?? responseExample(property, schemas, sent);
-    return [name, property.format === "date-time" ? inUtc(value) : value] as const;
-  });
-  return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
-}
-
-const list = (item: unknown) => (item === undefined ? undefined : [item]);
-
-const inUtc = (value: unknown) => (typeof value === "string" ? new Date(value).toISOString() : value);
 
 function completeParameter(parameter: Parameter, { fields }: Operation): void {
   const { description, default: fallback } = fields.get(parameter.name) ?? {};

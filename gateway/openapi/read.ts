@@ -9,6 +9,7 @@ export interface Schema {
   default?: unknown;
   example?: unknown;
   enum?: string[];
+  const?: string;
   anyOf?: Schema[];
   items?: Schema;
   properties?: Record<string, Schema>;
@@ -46,11 +47,20 @@ interface Operation {
   "x-codeSamples": { lang: string; label: string; source: string }[];
 }
 
+interface Webhook {
+  description: string;
+  tags: string[];
+  requestBody: { content: Record<string, { schema: Schema; example?: unknown }> };
+  responses: Record<string, Response>;
+}
+
 export interface OpenApiDocument {
   info: { title: string; version: string; summary: string };
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: Webhook }>;
   components: {
+    parameters: Record<string, Parameter>;
     schemas: Record<string, Schema>;
     responses: Record<string, Response>;
     headers: Record<string, { description?: string; schema?: Schema }>;
@@ -105,3 +115,12 @@ export const operationsOf = ({ paths }: OpenApiDocument) =>
   );
 
 export type Endpoint = ReturnType<typeof operationsOf>[number];
+
+/** All events that webhooks send. */
+export const eventsOf = ({ webhooks, components }: OpenApiDocument) =>
+  Object.entries(webhooks).map(([type, { post }]) => {
+    const name = refOf(post.requestBody.content);
+    const schema = components.schemas[name];
+    if (!schema) throw new Error(`the document has no schema ${name}`);
+    return { type, name, schema, webhook: post };
+  });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type EventType, EXAMPLE_LISTING_ID, TEST_EVENT } from "../constants.js";
+import { type EventType, TEST_EVENT } from "../constants.js";
 import { formV1 } from "../forms/schema.js";
 import { instantOut, uuidOut } from "../values.js";
 
@@ -12,11 +12,12 @@ const timestamp = instantOut.meta({
 
 const form = formV1.meta({ description: "The form as it was when this request was sent." });
 
-const fields = z.array(z.string().meta({ maxLength: 64, pattern: "^[A-Za-z]+$" })).meta({
-  description: "Names of the changed fields. `guestEmail` stands for the address, which is never sent.",
-  example: ["checkOutDate", "numberOfGuests"],
-  maxItems: 32,
-});
+const fields = (...example: string[]) =>
+  z.array(z.string().meta({ maxLength: 64, pattern: "^[A-Za-z]+$" })).meta({
+    description: "Names of the changed fields. `guestEmail` stands for the address, which is never sent.",
+    example,
+    maxItems: 32,
+  });
 
 const status = (description: string, example: string) => formV1.shape.status.meta({ description, example });
 
@@ -28,26 +29,37 @@ const eventOf = <Type extends EventType | typeof TEST_EVENT, Data extends z.ZodR
   type: Type,
   description: string,
   data: Data,
-) => z.object({ type: z.literal(type), timestamp, data: z.object(data) }).meta({ id: schemaName(type), description });
+) => {
+  const literal = z.literal(type).meta({ description: "Type of the event.", example: type });
+  const contents = type === TEST_EVENT ? "Empty." : "The form, and what changed.";
+  const facts = z.object(data).meta({ description: contents });
+  return z.object({ type: literal, timestamp, data: facts }).meta({ id: schemaName(type), description });
+};
 
 /** Every event. */
 export const EVENTS = [
   eventOf("form.created", "A form was created. Replays of a create send no event.", { form }),
-  eventOf("form.updated", "The stay of a form was updated, on the same listing.", { form, fields }),
+  eventOf("form.updated", "The stay of a form was updated, on the same listing.", {
+    form,
+    fields: fields("checkOutDate", "numberOfGuests"),
+  }),
   eventOf("form.moved", "A form was updated with another listing. Other fields may have changed too.", {
     form,
     previousListingId: uuidOut.nullable().meta({
       description: "Listing the form was on before; null if it is not in the scope of the endpoint's owner.",
-      example: EXAMPLE_LISTING_ID,
+      example: "b0c7d9e2-94d3-4d3a-8f04-1f6f0f0a4c52",
     }),
-    fields,
+    fields: fields("checkInDate", "checkOutDate"),
   }),
   eventOf("form.status_changed", "The status of a form was changed.", {
     form,
     from: status("Status before the change.", "SENT"),
     to: status("Status after the change. `form.status` may be newer.", "COMPLETED"),
   }),
-  eventOf("form.party_changed", "The number of vehicles or pets of a form was changed.", { form, fields }),
+  eventOf("form.party_changed", "The number of vehicles or pets of a form was changed.", {
+    form,
+    fields: fields("numberOfPets"),
+  }),
   eventOf(TEST_EVENT, "Sent on request, to test an endpoint.", {}),
 ] as const;
 

@@ -29,6 +29,7 @@ const move = (object: Doc, from: string, to: string) => {
   object[to] = object[from];
   delete object[from];
 };
+const dataOf = (doc: Doc, event: string) => doc.components.schemas[event].properties.data;
 const codesOf = (doc: Doc) => doc.components.responses.InvalidQuery.content["application/json"].examples;
 
 it.each<[string, Edit]>([
@@ -61,6 +62,10 @@ it.each<[string, Edit]>([
   ["another default", ({ list }) => Object.assign(list.parameters[0].schema, { default: 20 })],
   ["another content type", ({ create }) => move(create.requestBody.content, "application/json", "application/xml")],
   ["a removed authentication scheme", ({ doc }) => doc.security.pop()],
+  ["a removed event", ({ doc }) => delete doc.webhooks["form.moved"]],
+  ["a removed field of an event", ({ doc }) => delete dataOf(doc, "FormMovedEvent").properties.previousListingId],
+  ["a field of an event that may now be absent", ({ doc }) => dataOf(doc, "FormMovedEvent").required.pop()],
+  ["a removed header of webhook requests", ({ doc }) => doc.webhooks["form.moved"].post.parameters.pop()],
   ["another key header", ({ doc }) => Object.assign(doc.components.securitySchemes.apiKey, { name: "Key" })],
 ])("%s is a breaking change", (_, edit) => expect(compareAfter(edit)).not.toBe(""));
 
@@ -75,5 +80,10 @@ it.each<[string, Edit]>([
   ["a new response header", ({ create }) => Object.assign(create.responses["201"].headers, { Sunset: { schema: {} } })],
   ["a request field that is no longer required", ({ input }) => input.required.pop()],
   ["a higher maximum", ({ input }) => Object.assign(input.properties.guestEmail, { maxLength: 320 })],
+  ["a new event", ({ doc }) => Object.assign(doc.webhooks, { "form.archived": doc.webhooks["form.moved"] })],
+  [
+    "a new field of an event",
+    ({ doc }) => Object.assign(dataOf(doc, "FormMovedEvent").properties, { reason: { type: "string" } }),
+  ],
   ["a changed description", ({ create }) => Object.assign(create, { description: "Creates." })],
 ])("%s is not a breaking change", (_, edit) => expect(compareAfter(edit)).toBe(""));

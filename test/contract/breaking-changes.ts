@@ -8,7 +8,7 @@ const RESTRICTION = /^(m(in|ax)\w+|pattern|format|enum|const|required|additional
 const KEPT = { request: /^(enum|type)$/, response: /^(enum|required)$/ };
 
 /**
- * Returns the changes of a newer OpenAPI document that break clients of an older one. Operations, optional parameters and
+ * Returns the changes of a newer OpenAPI document that break clients of an older one. Operations, events, optional parameters and
  * request fields, response fields and headers, error statuses and codes, and values of enumerations may be added; restrictions
  * of requests may become weaker, promises of responses stronger.
  */
@@ -45,6 +45,8 @@ export function breakingChanges(older: Json, newer: Json): string[] {
   const schemes = (document: Json) => resolve(document, { $ref: "#/components/securitySchemes" });
   compare("security schemes", schemes(older), schemes(newer), "request");
   compareEach("", older.paths as Json, newer.paths as Json, "request");
+  // The receiver of a webhook request reads it, as a client reads a response.
+  compareEach("webhooks", (older.webhooks ?? {}) as Json, (newer.webhooks ?? {}) as Json, "response");
   return found;
 }
 

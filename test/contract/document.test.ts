@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { OPERATIONS } from "../../gateway/operations/operations.js";
-import { validateResponse } from "../support/validate-response.js";
+import { EVENT_TYPES, TEST_EVENT } from "../../server/constants.js";
+import { validateEvent, validateResponse } from "../support/validate-response.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 const committed: Document = JSON.parse(read("../../gateway/openapi/openapi.json"));
-const { paths, components } = committed;
+const { paths, webhooks, components } = committed;
 
 const LABELS = ["curl", "JavaScript", "TypeScript SDK", "Python", "PHP"];
 
@@ -42,12 +43,15 @@ it("every property, parameter and header has an example, and every error respons
   const check = (name: string, schema: Described) => {
     if (!["example", "examples"].some((key) => key in schema)) missing.push(name);
   };
-  for (const [schema, { properties }] of Object.entries(components.schemas)) {
+  const checkProperties = (schema: string, properties: Record<string, Described>) => {
     for (const [name, property] of Object.entries(properties)) {
-      // The items are a schema of their own.
-      if (property.type !== "array") check(`${schema}.${name}`, property);
+      if (property.properties) checkProperties(`${schema}.${name}`, property.properties);
+      // The items, and what a reference leads to, are schemas of their own.
+      else if (property.type !== "array" && !property.$ref) check(`${schema}.${name}`, property);
     }
-  }
+  };
+  for (const [name, { properties }] of Object.entries(components.schemas)) checkProperties(name, properties);
+  for (const [name, parameter] of Object.entries(components.parameters)) check(`parameter ${name}`, parameter);
   for (const [name, header] of Object.entries(components.headers)) check(`header ${name}`, header);
   for (const [name, { content }] of Object.entries(components.responses)) check(name, content["application/json"]);
   for (const { operationId, parameters = [] } of Object.values(paths).flatMap((item) => Object.values(item))) {
@@ -58,10 +62,25 @@ it("every property, parameter and header has an example, and every error respons
   expect(missing).toEqual([]);
 });
 
-it("no response has an email address", () => {
-  const { FormInput, ...responseSchemas } = components.schemas;
-  expect(JSON.stringify(FormInput)).toMatch(/mail/i);
-  expect(JSON.stringify(responseSchemas)).not.toMatch(/mail/i);
+it("no response and no event has an email address", () => {
+  const { FormInput, ...sentSchemas } = components.schemas;
+  const withoutDescriptions = (schema: unknown) =>
+    JSON.stringify(schema, (key, value) => (key === "description" && typeof value === "string" ? undefined : value));
+  expect(withoutDescriptions(FormInput)).toMatch(/mail/i);
+  expect(withoutDescriptions(sentSchemas)).not.toMatch(/mail/i);
+});
+
+it("every type of event is documented, with an example that matches its schema", () => {
+  expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES, TEST_EVENT]);
+  for (const [type, { post }] of Object.entries(webhooks)) {
+    const { example } = post.requestBody.content["application/json"];
+    expect(example).toMatchObject({ type });
+    validateEvent(type, example);
+  }
+  expect(() => validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: "yesterday", data: {} })).toThrow("timestamp");
+  expect(() =>
+    validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: "2027-07-01T13:00:00Z", data: { a: 1 } }),
+  ).toThrow("/data");
 });
 
 it("the document, the package and the changelog have the same version", () => {
@@ -76,13 +95,21 @@ const SAMPLE_HEADERS = {
   "x-correlation-id": "0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f",
 };
 
-type Described = { type?: unknown; example?: unknown; examples?: unknown };
+interface Described {
+  $ref?: string;
+  type?: unknown;
+  properties?: Record<string, Described>;
+  example?: unknown;
+  examples?: unknown;
+}
 
 interface Document {
   info: { version: string };
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: { requestBody: { content: { "application/json": Described } } } }>;
   components: {
     schemas: Record<string, { properties: Record<string, Described> }>;
+    parameters: Record<string, Described>;
     headers: Record<string, Described>;
     responses: Record<string, { content: { "application/json": Described } }>;
   };

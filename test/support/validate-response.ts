@@ -17,14 +17,23 @@ interface Ref {
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 interface Document {
   paths: Record<string, Record<string, { responses: Record<string, Ref | Described> }>>;
-  components: { schemas: Record<string, Record<string, unknown>> };
+  webhooks: Record<string, unknown>;
+  components: { schemas: Record<string, Schema> };
+}
+interface Schema {
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean;
 }
 
 const document = committed as unknown as Document;
 
 // Clients must ignore unknown fields, but the server must not send any.
 const strictDocument = structuredClone(document);
-for (const schema of Object.values(strictDocument.components.schemas)) schema.additionalProperties = false;
+for (const schema of Object.values(strictDocument.components.schemas)) {
+  schema.additionalProperties = false;
+  // The `data` of an event.
+  for (const inner of Object.values(schema.properties ?? {})) if (inner.properties) inner.additionalProperties = false;
+}
 
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
@@ -85,6 +94,14 @@ export function validateResponse(method: string, path: string, status: number, h
     if (content.examples && !Object.keys(content.examples).includes(String(code))) faults.push(`code ${code}`);
   }
   throwIfAny(faults);
+}
+
+/** Throws unless the document describes this body of a webhook request, with every field. */
+export function validateEvent(type: string, body: unknown): void {
+  if (!(type in document.webhooks)) throw new Error(`The event ${type} is not documented`);
+  const at = `#/webhooks/${escapePointer(type)}/post/requestBody/content/${escapePointer("application/json")}/schema`;
+  const faults = findFaults(at, body);
+  if (faults.length > 0) throw new Error(`${type} is not as documented: ${faults.join("; ")}`);
 }
 
 function findFaults(pointer: string, value: unknown): string[] {

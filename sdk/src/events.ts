@@ -1,0 +1,98 @@
+// Written by `npm run generate`.
+import type { FormStatus, FormV1 } from "./schema.js";
+
+/** A form was created. Replays of a create send no event. */
+export interface FormCreatedEvent {
+  /** Type of the event. */
+  type: "form.created";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+  };
+}
+
+/** The stay of a form was updated, on the same listing. */
+export interface FormUpdatedEvent {
+  /** Type of the event. */
+  type: "form.updated";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+    /** Names of the changed fields. `guestEmail` stands for the address, which is never sent. */
+    fields: string[];
+  };
+}
+
+/** A form was updated with another listing. Other fields may have changed too. */
+export interface FormMovedEvent {
+  /** Type of the event. */
+  type: "form.moved";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+    /** Listing the form was on before; null if it is not in the scope of the endpoint's owner. */
+    previousListingId: string | null;
+    /** Names of the changed fields. `guestEmail` stands for the address, which is never sent. */
+    fields: string[];
+  };
+}
+
+/** The status of a form was changed. */
+export interface FormStatusChangedEvent {
+  /** Type of the event. */
+  type: "form.status_changed";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+    /** Status before the change. */
+    from: FormStatus;
+    /** Status after the change. `form.status` may be newer. */
+    to: FormStatus;
+  };
+}
+
+/** The number of vehicles or pets of a form was changed. */
+export interface FormPartyChangedEvent {
+  /** Type of the event. */
+  type: "form.party_changed";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** The form, and what changed. */
+  data: {
+    /** The form as it was when this request was sent. */
+    form: FormV1;
+    /** Names of the changed fields. `guestEmail` stands for the address, which is never sent. */
+    fields: string[];
+  };
+}
+
+/** Sent on request, to test an endpoint. */
+export interface WebhookTestEvent {
+  /** Type of the event. */
+  type: "webhook.test";
+  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  timestamp: string;
+  /** Empty. */
+  data: Record<string, never>;
+}
+
+/** The events that this version of the SDK knows, discriminated by `type`. Later versions of the service may send others. */
+export type WebhookEvent =
+  | FormCreatedEvent
+  | FormUpdatedEvent
+  | FormMovedEvent
+  | FormStatusChangedEvent
+  | FormPartyChangedEvent
+  | WebhookTestEvent;
