@@ -86,6 +86,19 @@ export type PlatformResponse = typeof globalThis extends { Response: { prototype
 /** The platform's `fetch`, or a compatible function. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
+/** The part of `SubtleCrypto` that the SDK uses. */
+interface Subtle {
+  importKey(
+    format: "raw",
+    key: Uint8Array,
+    algorithm: { name: string; hash: string },
+    extractable: false,
+    usages: readonly string[],
+  ): Promise<unknown>;
+  sign(algorithm: "HMAC", key: unknown, content: Uint8Array): Promise<ArrayBuffer>;
+  verify(algorithm: "HMAC", key: unknown, signature: Uint8Array, content: Uint8Array): Promise<boolean>;
+}
+
 interface Runtime {
   fetch: Fetch;
   process?: { env?: Record<string, string | undefined> };
@@ -106,6 +119,12 @@ interface Runtime {
   URLSearchParams: new (query: string) => Iterable<readonly [string, string]>;
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;
+  /** Without `subtle` on pages over http. */
+  crypto?: { readonly subtle: Subtle; randomUUID(): string };
+  TextEncoder: new () => { encode(text: string): Uint8Array };
+  TextDecoder: new () => { decode(bytes: Uint8Array): string };
+  atob(base64: string): string;
+  btoa(binary: string): string;
 }
 
 /** `globalThis`, read at each use so that later changes (polyfills, test stubs) take effect. */

@@ -44,6 +44,31 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
       assert.deepEqual(service.requests.map(({ path }) => path), ["/v1/forms", "/v1/forms", "/v1/forms"]);
       await assert.rejects(client.forms.retrieve(form.id), { status: 404 });`,
   },
+  "Webhooks 1": {
+    before: `const secret = "whsec_c2VjcmV0IG9mIHRoZSBzYW1wbGU=";
+      const processed = new Set<string>();
+      const database = {
+        has: async (id: string) => processed.has(id),
+        save: async (id: string, form?: FormV1) => { processed.add(id); if (form) printed.push(form.status); },
+      };`,
+    after: `const form = { ...(await client.forms.create(input)), status: "COMPLETED" };
+      const data = { form, from: "SENT", to: "COMPLETED" };
+      const event: WebhookEvent = { type: "form.status_changed", timestamp: form.createdAt, data };
+      const send = async (signer: string, id: string) =>
+        (await receive(new Request("http://a.test", { method: "POST", ...(await signWebhook(event, signer, { id })) }))).status;
+      assert.deepEqual([await send(secret, "1"), await send(secret, "1"), await send(secret, "2")], [204, 204, 204]);
+      assert.equal(await send("whsec_b3RoZXI=", "3"), 400);
+      assert.deepEqual(printed, ["COMPLETED", "COMPLETED"]);`,
+  },
+  "Webhooks 2": {
+    before: `const secret = "whsec_c2VjcmV0IG9mIHRoZSBzYW1wbGU=";
+      const form = await client.forms.create(input);
+      const receive = async (request: Request) => {
+        const { type } = await unwrapWebhook(await request.arrayBuffer(), request.headers, secret);
+        return Response.json({ type });
+      };`,
+    after: 'assert.deepEqual(await response.json(), { type: "form.created" });',
+  },
   "Response metadata 1": { after: "assert.deepEqual([replayed, response.status], [false, 201]);" },
   "Other requests 1": {
     before: "await client.forms.create(input);",
@@ -77,6 +102,7 @@ const PROGRAM = `import assert from "node:assert/strict";
   import { inspect } from "node:util";
   import { GuestForms, ValidationError, instantIn, isKnownStatus, type FormInput, type FormV1, type KnownFormStatus } from "@guest-forms/sdk";
   import { FakeService } from "@guest-forms/sdk/testing";
+  import { signWebhook, unwrapWebhook, WebhookVerificationError, type WebhookEvent } from "@guest-forms/sdk/webhooks";
   interface Context {
     client: GuestForms;
     listingId: string;
@@ -101,7 +127,8 @@ const EXAMPLES = `import {
     GuestForms, instantIn, isKnownStatus, type AbortSignalLike, type FetchResponse, type FormInput, type FormV1,
   } from "@guest-forms/sdk";
   import { FakeService } from "@guest-forms/sdk/testing";
-  declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string;
+  import { signWebhook, unwrapWebhook, type WebhookEvent } from "@guest-forms/sdk/webhooks";
+  declare const client: GuestForms, input: FormInput, form: FormV1, id: string, listingId: string, secret: string;
   declare const booking: { id: number }, host: { apiKey: string }, response: FetchResponse;
   declare const signal: AbortSignalLike, listener: () => void;
   ${examples.map((body, n) => `async function example${n}() { ${body} }`).join("\n")}`;

@@ -1,10 +1,11 @@
 // What must work on every runtime. Bundled and run there, so it uses only the SDK and platform globals.
 import { AbortError, GuestForms, ResourceNotFoundError, TimeoutError, ValidationError } from "../../sdk/src/index.js";
+import { signWebhook, unwrapWebhook, WebhookVerificationError } from "../../sdk/src/webhooks.js";
 
 /** `checkInDate` is unique per run, because equal creates are replayed. */
 type SmokeOptions = Record<"apiKey" | "baseUrl" | "checkInDate", string>;
 
-/** Runs all operations and the common errors. Returns checks by name; true means passed. */
+/** Runs all operations and the common errors, and verifies webhooks. Returns checks by name; true means passed. */
 export async function smoke(options: SmokeOptions): Promise<Record<string, boolean>> {
   const { apiKey, baseUrl } = options;
   const client = new GuestForms({ apiKey, baseUrl, timeout: 20_000 });
@@ -34,6 +35,14 @@ export async function smoke(options: SmokeOptions): Promise<Record<string, boole
   const aborted = await rejected(client.forms.retrieve(form.id, { signal: controller.signal }));
   const raw = await client.forms.retrieve(form.id).asResponse();
 
+  const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+  const event = { type: "form.created", timestamp: form.createdAt, data: { form } } as const;
+  const { body, headers } = await signWebhook(event, secret);
+  const { headers: sentHeaders } = new Request(baseUrl, { headers });
+  const bytes = new TextEncoder().encode(body);
+  const unwrapped = await Promise.all([body, bytes].map((raw) => unwrapWebhook(raw, sentHeaders, secret)));
+  const forged = await rejected(unwrapWebhook(body.replace("SENT", "COMPLETED"), sentHeaders, secret));
+
   return {
     "creates a form": response.status === 201 && form.status === "SENT",
     "adds the correlation id to the result": form._correlationId === response.headers["x-correlation-id"],
@@ -47,6 +56,8 @@ export async function smoke(options: SmokeOptions): Promise<Record<string, boole
     "rejects with ResourceNotFoundError": missing instanceof ResourceNotFoundError,
     "rejects with TimeoutError": timedOut instanceof TimeoutError,
     "rejects with AbortError": aborted instanceof AbortError && (aborted.cause as Error).message === "enough",
+    "unwraps webhooks": unwrapped.every((one) => one.type === event.type && one.data.form.id === form.id),
+    "rejects forged webhooks": forged instanceof WebhookVerificationError && forged.reason === "bad_signature",
     "hides the key": !JSON.stringify(client).includes(apiKey),
   };
 }

@@ -14,8 +14,10 @@ import type {
   Page,
   WithCorrelationId,
 } from "../../sdk/src/index.js";
+import { signWebhook, unwrapWebhook, type WebhookEvent } from "../../sdk/src/webhooks.js";
 import type { ErrorCode as ServiceErrorCode } from "../../server/errors.js";
 import type { AppRouter } from "../../server/router.js";
+import type { WebhookEvent as ServiceEvent } from "../../server/webhooks/event-schema.js";
 
 type Forms = { in: inferRouterInputs<AppRouter>["forms"]; out: inferRouterOutputs<AppRouter>["forms"] };
 type Listings = { in: inferRouterInputs<AppRouter>["listings"]; out: inferRouterOutputs<AppRouter>["listings"] };
@@ -61,3 +63,52 @@ client.withOptions({ fetchOptions: { redirect: "follow" } });
 client.withOptions({ apiKey: undefined });
 
 expectTypeOf<KnownErrorCode>().toEqualTypeOf<ServiceErrorCode>();
+
+/** An event with the known statuses only, as the service declares it. */
+type KnownEvent<E extends WebhookEvent> = E extends WebhookEvent
+  ? { type: E["type"]; timestamp: string; data: KnownData<E["data"]> }
+  : never;
+type KnownData<Data> = {
+  [Key in keyof Data]: [Data[Key]] extends [never]
+    ? never
+    : Data[Key] extends FormV1
+      ? Flat<KnownStatusOnly<FormV1>>
+      : [Data[Key]] extends [FormStatus]
+        ? KnownFormStatus
+        : Data[Key];
+};
+expectTypeOf<KnownEvent<WebhookEvent>>().toEqualTypeOf<ServiceEvent>();
+
+declare const request: Request;
+const event = await unwrapWebhook("{}", request.headers, ["whsec_a", "whsec_b"]);
+expectTypeOf(event).toEqualTypeOf<WebhookEvent>();
+switch (event.type) {
+  case "form.created":
+    expectTypeOf(event.data.form).toEqualTypeOf<FormV1>();
+    // @ts-expect-error: a created form has no changed fields
+    event.data.fields;
+    break;
+  case "form.updated":
+  case "form.party_changed":
+    expectTypeOf(event.data.fields).toEqualTypeOf<string[]>();
+    break;
+  case "form.moved":
+    expectTypeOf(event.data.previousListingId).toEqualTypeOf<string | null>();
+    break;
+  case "form.status_changed":
+    expectTypeOf(event.data.from).toEqualTypeOf<FormStatus>();
+    expectTypeOf(event.data.to).toEqualTypeOf<FormStatus>();
+    break;
+  case "webhook.test":
+    // @ts-expect-error: a test has no form
+    event.data.form.id;
+    break;
+  default:
+    expectTypeOf(event).toEqualTypeOf<never>();
+}
+// @ts-expect-error: the body of `express.json()` is already parsed
+unwrapWebhook({ type: "form.created" }, {}, "whsec_a");
+// @ts-expect-error: an environment variable may be missing
+unwrapWebhook("{}", {}, process.env.WEBHOOK_SECRET);
+// @ts-expect-error: the event has no data
+signWebhook({ type: "form.created", timestamp: "" }, "whsec_a");

@@ -6,6 +6,7 @@ import { runTool } from "./run-tool.js";
 
 const SDK = {
   "@guest-forms/sdk/testing": join(packageRoot(), "sdk/src/testing.ts"),
+  "@guest-forms/sdk/webhooks": join(packageRoot(), "sdk/src/webhooks.ts"),
   "@guest-forms/sdk": join(packageRoot(), "sdk/src/index.ts"),
 };
 const TSC = join(packageRoot(), "node_modules/typescript/bin/tsc");

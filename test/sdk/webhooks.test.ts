@@ -1,0 +1,318 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { runInNewContext } from "node:vm";
+import { Webhook } from "standardwebhooks";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import document from "../../gateway/openapi/openapi.json" with { type: "json" };
+import { GuestFormsError } from "../../sdk/src/index.js";
+import {
+  type FormStatusChangedEvent,
+  signWebhook,
+  unwrapWebhook,
+  type WebhookHeaders,
+  WebhookVerificationError,
+} from "../../sdk/src/webhooks.js";
+import { rejection } from "./setup.js";
+
+const makeSecret = (bytes = 32) => `whsec_${randomBytes(bytes).toString("base64")}`;
+
+const SECRET = makeSecret();
+const EVENT = document.webhooks["form.status_changed"].post.requestBody.content["application/json"]
+  .example as FormStatusChangedEvent;
+const ID = "5f0d0a3c-7b1e-4f0e-9a61-0d3c0b8e2a17";
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000);
+
+/** The error of a request that must be rejected. */
+async function rejected(...[body, headers, secrets, options]: Parameters<typeof unwrapWebhook>) {
+  const error = await rejection(unwrapWebhook(body, headers, secrets, options));
+  expect(error).toBeInstanceOf(GuestFormsError);
+  const { name, message } = error as Error;
+  const reason = error instanceof WebhookVerificationError ? error.reason : undefined;
+  for (const secret of [secrets].flat()) {
+    if (secret?.length > 8) expect(JSON.stringify(error) + message, "the secret").not.toContain(secret.slice(8));
+  }
+  expect(message, "the body").not.toContain("8a0e2f3c");
+  return { name, message, reason };
+}
+
+describe("a request that the service has signed", () => {
+  test("a webhook request that signWebhook has signed is unwrapped to its event", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    expect(headers["webhook-id"]).toMatch(/^[\da-f-]{36}$/);
+    expect(Math.abs(Number(headers["webhook-timestamp"]) - Date.now() / 1000)).toBeLessThan(5);
+    expect(await unwrapWebhook(body, headers, SECRET)).toEqual(EVENT);
+  });
+
+  test("the signature is the HMAC-SHA-256 of id, timestamp and body, as the contract says", async () => {
+    const timestamp = new Date("2027-07-01T13:00:00.999Z");
+    const { body, headers } = await signWebhook(EVENT, SECRET, { id: ID, timestamp });
+    const key = Buffer.from(SECRET.slice("whsec_".length), "base64");
+    const signature = createHmac("sha256", key).update(`${ID}.1814446800.${body}`).digest("base64");
+    expect(headers).toEqual({
+      "content-type": "application/json",
+      "webhook-id": ID,
+      "webhook-timestamp": "1814446800",
+      "webhook-signature": `v1,${signature}`,
+    });
+  });
+
+  test("the body of a webhook request can be a string, a Buffer, other bytes, or bytes of another realm", async () => {
+    const { body, headers } = await signWebhook(JSON.stringify({ ...EVENT, note: "Čajovna ✓" }), SECRET);
+    const bytes = Buffer.from(body);
+    const padded = new Uint8Array([0, ...bytes, 0]);
+    const foreign = runInNewContext("Uint8Array.from(bytes)", { bytes: [...bytes] });
+    expect(foreign instanceof Uint8Array).toBe(false);
+    const bodies = [body, bytes, new Uint8Array(bytes), padded.subarray(1, -1), new Uint8Array(bytes).buffer];
+    for (const raw of [...bodies, foreign, foreign.buffer]) {
+      expect(await unwrapWebhook(raw, headers, SECRET)).toMatchObject({ type: EVENT.type, note: "Čajovna ✓" });
+    }
+  });
+
+  test("the headers of a webhook request can be Headers, Node's, or any object, in any case", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const ofNode: IncomingHttpHeaders = { host: "example.com", "set-cookie": [], ...headers };
+    const inCapitals = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]));
+    const inArrays = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+    const { headers: ofRequest } = new Request("http://127.0.0.1", { headers });
+    for (const sent of [new Headers(headers), ofRequest, ofNode, inCapitals, inArrays]) {
+      expect(await unwrapWebhook(body, sent, SECRET)).toEqual(EVENT);
+    }
+  });
+
+  test("while a secret is rotated, requests signed with the old one, the new one or both are accepted", async () => {
+    const [before, after] = [makeSecret(), makeSecret(24)];
+    for (const signers of [before, after, [before, after]]) {
+      const { body, headers } = await signWebhook(EVENT, signers);
+      expect(headers["webhook-signature"].split(" ")).toHaveLength([signers].flat().length);
+      for (const secrets of [
+        [before, after],
+        [after, before],
+      ]) {
+        expect(await unwrapWebhook(body, headers, secrets)).toEqual(EVENT);
+      }
+    }
+    const { body, headers } = await signWebhook(EVENT, [before, after]);
+    for (const secret of [before, after]) expect(await unwrapWebhook(body, headers, secret)).toEqual(EVENT);
+    expect(await rejected(body, headers, makeSecret())).toMatchObject({ reason: "bad_signature" });
+  });
+
+  test("signatures of other versions, and malformed ones, are ignored beside a right one", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const right = headers["webhook-signature"];
+    const others = `v1a,${randomBytes(64).toString("base64")} v1,%%% v1, v2,AAAA`;
+    for (const signature of [`${others} ${right}`, `${right} ${others}`, ` ${right}  `]) {
+      expect(await unwrapWebhook(body, { ...headers, "webhook-signature": signature }, SECRET)).toEqual(EVENT);
+    }
+  });
+
+  test("an event of a type that this version does not know is returned as it is", async () => {
+    const event = { type: "listing.archived", timestamp: EVENT.timestamp, data: { listing: { id: ID } } };
+    const { body, headers } = await signWebhook(JSON.stringify(event), SECRET);
+    expect(await unwrapWebhook(body, headers, SECRET)).toEqual(event);
+  });
+
+  test("a secret that ends in a line break, as read from a file, is accepted", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    expect(await unwrapWebhook(body, headers, `${SECRET}\n`)).toEqual(EVENT);
+  });
+});
+
+describe("a request that is rejected", () => {
+  test("a body, id or timestamp that was changed after signing is a bad signature", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const timestamp = String(Number(headers["webhook-timestamp"]) + 1);
+    const changed: [string, WebhookHeaders][] = [
+      [body.replace("SENT", "ACCEPTED"), headers],
+      [`${body} `, headers],
+      [JSON.stringify(JSON.parse(body), null, 2), headers],
+      ["", headers],
+      [body, { ...headers, "webhook-id": ID }],
+      [body, { ...headers, "webhook-timestamp": timestamp }],
+    ];
+    for (const [sent, sentHeaders] of changed) {
+      const error = await rejected(sent, sentHeaders, SECRET);
+      expect(error).toMatchObject({ name: "WebhookVerificationError", reason: "bad_signature" });
+      expect(error.message).toMatch(
+        /^No signature of the webhook request matches\. Check that the secret .* reject it\.$/,
+      );
+    }
+  });
+
+  test("a request with another signature, or with none of version 1, is a bad signature", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const right = headers["webhook-signature"];
+    const wrong = [
+      `v1,${randomBytes(32).toString("base64")}`,
+      right.slice(0, -8),
+      right.replace("v1", "v2"),
+      right.slice("v1,".length),
+      "v1,",
+      ",",
+    ];
+    for (const signature of wrong) {
+      const error = await rejected(body, { ...headers, "webhook-signature": signature }, SECRET);
+      expect(error.reason, signature).toBe("bad_signature");
+    }
+  });
+
+  test("of a request with many signatures, at most eight are verified", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const wrong = (count: number) => `v1,${randomBytes(32).toString("base64")} `.repeat(count);
+    const withWrong = (count: number) => ({
+      ...headers,
+      "webhook-signature": wrong(count) + headers["webhook-signature"],
+    });
+    expect(await unwrapWebhook(body, withWrong(7), SECRET)).toEqual(EVENT);
+    expect((await rejected(body, withWrong(8), SECRET)).reason).toBe("bad_signature");
+  });
+
+  test("a request without one of the three headers names those that are missing", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    for (const name of ["webhook-id", "webhook-timestamp", "webhook-signature"]) {
+      for (const value of [undefined, ""]) {
+        const error = await rejected(body, { ...headers, [name]: value }, SECRET);
+        expect(error.reason).toBe("missing_header");
+        expect(error.message).toMatch(new RegExp(`^The webhook request has no ${name}\\. Check that your proxy`));
+      }
+    }
+    const none = await rejected(body, new Headers(), SECRET);
+    expect(none.message).toContain("no webhook-id, webhook-timestamp, webhook-signature.");
+  });
+
+  test("a timestamp that is not a number of seconds is a malformed header", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    for (const timestamp of ["2027-07-01T13:00:00Z", "-5", "1e9", "17 17", "NaN", "1814446800.5"]) {
+      const error = await rejected(body, { ...headers, "webhook-timestamp": timestamp }, SECRET);
+      expect(error.reason, timestamp).toBe("malformed_header");
+    }
+  });
+
+  test("a request is accepted up to 300 s after and before it was sent, unless toleranceSeconds is set", async () => {
+    vi.useFakeTimers({ now: new Date("2027-07-01T13:00:00.000Z"), toFake: ["Date"] });
+    const reasonOf = async (age: number, toleranceSeconds?: number) => {
+      const { body, headers } = await signWebhook(EVENT, SECRET, { timestamp: secondsAgo(age) });
+      const call = unwrapWebhook(body, headers, SECRET, { toleranceSeconds });
+      return call.then(
+        () => "accepted",
+        (error: WebhookVerificationError) => [error.reason, error.message.split(".")[0]],
+      );
+    };
+    const sent = (when: string, limit = 300) =>
+      `The webhook request was sent ${when}, and at most ${limit} s are tolerated`;
+    expect(await reasonOf(300)).toBe("accepted");
+    expect(await reasonOf(301)).toEqual(["too_old", sent("301 s ago")]);
+    expect(await reasonOf(-300)).toBe("accepted");
+    expect(await reasonOf(-301)).toEqual(["too_new", sent("301 s in the future")]);
+    expect(await reasonOf(11, 10)).toEqual(["too_old", sent("11 s ago", 10)]);
+    expect(await reasonOf(1, 0)).toEqual(["too_old", sent("1 s ago", 0)]);
+    expect(await reasonOf(1_000_000, Number.POSITIVE_INFINITY)).toBe("accepted");
+  });
+
+  test("an old request with a wrong signature is a bad signature, so `too_old` proves that the service sent it", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET, { timestamp: secondsAgo(1000) });
+    expect((await rejected(body, headers, makeSecret())).reason).toBe("bad_signature");
+  });
+
+  test("a signed body that is not JSON of an object with a type is malformed", async () => {
+    for (const text of ["", "8a0e2f3c", "null", "[]", '"form.created"', "{}", '{"type":5}', '{"type":"form.created"']) {
+      const { body, headers } = await signWebhook(text, SECRET);
+      const error = await rejected(body, headers, SECRET);
+      expect(error.reason, text).toBe("malformed_body");
+    }
+  });
+
+  test("the error as JSON has its name, message and reason", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const error = await rejection(unwrapWebhook(body, headers, makeSecret()));
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: "WebhookVerificationError",
+      message: expect.stringContaining("No signature"),
+      reason: "bad_signature",
+    });
+  });
+});
+
+describe("an invalid call", () => {
+  test("a body that is already parsed is an error of the call, which says to pass the raw body", async () => {
+    const { headers } = await signWebhook(EVENT, SECRET);
+    for (const body of [EVENT, {}, undefined, null, [1, 2]]) {
+      const error = await rejected(body as unknown as string, headers, SECRET);
+      expect(error).toMatchObject({ name: "GuestFormsError", reason: undefined });
+      expect(error.message).toMatch(/^The body of a webhook request must be raw: a string or bytes.*express\.raw/);
+    }
+  });
+
+  test("a secret that is missing or malformed is an error of the call, which does not show it", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    const malformed = ["grf_rw_0123456789abcdef", SECRET.slice(6), "whsec_", "whsec_%%%%%%%%%%%", "whsec_AAAAA"];
+    for (const secret of [...malformed, [SECRET, "whsec_?????????"]]) {
+      const error = await rejected(body, headers, secret);
+      expect(error).toMatchObject({ name: "GuestFormsError", reason: undefined });
+      expect(error.message).toMatch(
+        /^The webhook secret is malformed\. Pass the secret that the endpoint was created with/,
+      );
+      expect(await rejection(signWebhook(EVENT, secret))).toMatchObject({ message: error.message });
+    }
+    for (const secrets of [undefined, "", [""], [], [undefined]] as string[]) {
+      expect((await rejected(body, headers, secrets)).message).toMatch(
+        /^(No webhook secret|The webhook secret is missing)\./,
+      );
+    }
+  });
+
+  test("an invalid tolerance or timestamp is an error of the call", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    for (const toleranceSeconds of [Number.NaN, -1]) {
+      const error = await rejected(body, headers, SECRET, { toleranceSeconds });
+      expect(error).toMatchObject({
+        name: "GuestFormsError",
+        message: "toleranceSeconds must be a number, at least 0",
+      });
+    }
+    const signed = signWebhook(EVENT, SECRET, { timestamp: new Date(Number.NaN) });
+    expect(await rejection(signed)).toMatchObject({ message: "timestamp must be a Date since 1970" });
+  });
+
+  test("a runtime without Web Crypto is an error of the call", async () => {
+    const { body, headers } = await signWebhook(EVENT, SECRET);
+    for (const crypto of [undefined, { randomUUID: () => ID }]) {
+      vi.stubGlobal("crypto", crypto);
+      expect((await rejected(body, headers, SECRET)).message).toMatch(/^This runtime has no Web Crypto/);
+    }
+  });
+});
+
+describe("the standardwebhooks package", () => {
+  test("standardwebhooks verifies what signWebhook signs, with one secret and with two", async () => {
+    for (const secrets of [SECRET, [makeSecret(), SECRET]]) {
+      const { body, headers } = await signWebhook(EVENT, secrets);
+      expect(new Webhook(SECRET).verify(body, headers)).toEqual(EVENT);
+      expect(() => new Webhook(SECRET).verify(`${body} `, headers)).toThrow("No matching signature");
+    }
+  });
+
+  test("unwrapWebhook verifies what standardwebhooks signs, for secrets of 24 to 64 bytes and bodies of any characters", async () => {
+    for (const [bytes, note] of [
+      [24, "plain"],
+      [32, "Čajovna ✓ 𝄞"],
+      [64, "\u0000\u2028\ud800"],
+    ] as const) {
+      const secret = makeSecret(bytes);
+      const body = JSON.stringify({ ...EVENT, note });
+      const timestamp = new Date();
+      const headers = {
+        "webhook-id": `msg_${bytes}`,
+        "webhook-timestamp": String(Math.floor(timestamp.getTime() / 1000)),
+        "webhook-signature": new Webhook(secret).sign(`msg_${bytes}`, timestamp, body),
+      };
+      expect(await unwrapWebhook(body, headers, secret)).toEqual({ ...EVENT, note });
+      expect((await signWebhook(body, secret, { id: `msg_${bytes}`, timestamp })).headers).toMatchObject(headers);
+    }
+  });
+});
