@@ -1,6 +1,8 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import {
   type Endpoint,
+  type Event,
+  eventsOf,
   type Field,
   fieldsOf,
   nameOf,
@@ -16,7 +18,7 @@ import { fieldList, keyField, tryForm } from "./fields.js";
 import { type Html, html } from "./html.js";
 import { codeBlock, type Markdown, type Section } from "./markdown.js";
 
-/** The operations and objects of the API, as HTML and as sections for the navigation and the search. */
+/** The operations, objects and events of the API, as HTML and as sections for the navigation and the search. */
 export function buildReference(document: OpenApiDocument, markdown: Markdown): { content: Html; sections: Section[] } {
   const groups = groupsOf(document);
   const content = html`<h1>API reference</h1>
@@ -29,15 +31,19 @@ requests from this page. The key stays in the memory of this page until you relo
 <form class="key">${keyField("key")}<p role="status" class="status"></p></form>
 <datalist id="listings"></datalist><datalist id="forms"></datalist>
 ${groups.map(
-  ({ name, description, endpoints, objects }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
+  ({ name, description, endpoints, objects, events }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
 <p>${description}</p>
 ${endpoints.map((endpoint) => endpointArticle(document, markdown, endpoint))}
-${objects.map(([object, schema]) => objectArticle(markdown, object, schema))}`,
+${objects.map(([object, schema]) => objectArticle(markdown, object, schema))}
+${events.length > 0 && webhookArticle(document, markdown)}
+${events.map((event) => eventArticle(markdown, event))}`,
 )}`;
-  const sections = groups.flatMap(({ name, description, endpoints, objects }) => [
+  const sections = groups.flatMap(({ name, description, endpoints, objects, events }) => [
     { id: name, title: name, level: 2, text: description },
     ...endpoints.map((endpoint) => endpointSection(document, endpoint)),
     ...objects.map(([object, schema]) => objectSection(object, schema)),
+    ...(events.length > 0 ? [webhookSection(document)] : []),
+    ...events.map(eventSection),
   ]);
   return { content, sections: [...INTRODUCTION, ...sections] };
 }
@@ -52,14 +58,15 @@ const INTRODUCTION: Section[] = [
   },
 ];
 
-/** The operations by tag, each group with the objects that its operations return. */
+/** The operations and events by tag, each group with the objects that its operations return. */
 function groupsOf(document: OpenApiDocument) {
   const all = operationsOf(document);
   const untagged = all.filter(({ tag }) => document.tags.every(({ name }) => name !== tag));
   const others = untagged.length > 0 ? [{ name: OTHER_TAG, description: "" }] : [];
   return [...document.tags, ...others].map(({ name, description }) => {
     const endpoints = all.filter(({ tag }) => tag === name);
-    return { name, description, endpoints, objects: objectsOf(document, endpoints) };
+    const events = eventsOf(document).filter(({ webhook }) => webhook.tags.includes(name));
+    return { name, description, endpoints, objects: objectsOf(document, endpoints), events };
   });
 }
 
@@ -161,6 +168,49 @@ const objectArticle = (markdown: Markdown, name: string, schema: Schema): Html =
 ${fieldList(markdown, "Fields", fieldsOf(schema), false)}
 </article>`;
 
+/** What all webhook requests have in common, and how to respond. */
+const webhookArticle = (document: OpenApiDocument, markdown: Markdown): Html => html`<article class="object">
+<h3 id="${WEBHOOK.id}"><a href="#${WEBHOOK.id}">${WEBHOOK.title}</a></h3>
+<p>${WEBHOOK.text}</p>
+${fieldList(markdown, "Headers", Object.values(document.components.parameters), false)}
+<h4>Your response</h4>
+<dl class="fields">${webhookResponses(document).map(
+  ([status, { description }]) => html`
+<div><dt>${status === "default" ? "Any other, or none" : html`<code>${status}</code>`}</dt><dd>${markdown.inline(description)}</dd></div>`,
+)}
+</dl>
+</article>`;
+
+const WEBHOOK = {
+  id: "webhook-requests",
+  title: "Webhook requests",
+  level: 3,
+  text: "Every request has these headers, and a JSON body with the type of the event.",
+};
+
+const webhookResponses = (document: OpenApiDocument): [status: string, response: Response][] =>
+  Object.entries(eventsOf(document)[0]?.webhook.responses ?? {}).sort(([a], [b]) => a.localeCompare(b));
+
+const eventArticle = (markdown: Markdown, { type, schema, webhook }: Event): Html => html`<article class="operation">
+<div>
+<h3 id="${type}"><a href="#${type}">${type}</a></h3>
+<p>${markdown.inline(webhook.description)}</p>
+${fieldList(markdown, "Body", eventFields(schema), false)}
+</div>
+<div class="samples">
+<div class="sample response"><p class="caption">Example body</p>
+${codeBlock(JSON.stringify(webhook.requestBody.content["application/json"]?.example, null, 2), "json")}</div>
+</div>
+</article>`;
+
+/** The fields of an event, with those of its `data` as `data.form`. */
+const eventFields = (schema: Schema): Field[] =>
+  fieldsOf(schema).flatMap((field) =>
+    field.schema.properties
+      ? fieldsOf(field.schema).map((inner) => ({ ...inner, name: `${field.name}.${inner.name}` }))
+      : [field],
+  );
+
 const words = (fields: readonly Field[]) =>
   fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
 
@@ -181,4 +231,16 @@ const objectSection = (name: string, schema: Schema): Section => ({
   title: name,
   level: 3,
   text: `${schema.description} ${words(fieldsOf(schema))}`,
+});
+
+const webhookSection = (document: OpenApiDocument): Section => ({
+  ...WEBHOOK,
+  text: [WEBHOOK.text, words(Object.values(document.components.parameters))].join(" "),
+});
+
+const eventSection = ({ type, schema, webhook }: Event): Section => ({
+  id: type,
+  title: type,
+  level: 3,
+  text: `Webhook event. ${webhook.description} ${words(eventFields(schema))}`,
 });

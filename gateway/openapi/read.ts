@@ -87,8 +87,8 @@ export function componentFields({ components }: OpenApiDocument, name: string): 
 export const typesOf = ({ type, anyOf }: Schema): string[] => [type ?? anyOf?.[0]?.type ?? "object"].flat();
 
 /** The enumerated values of a schema. */
-export const valuesOf = ({ enum: values, anyOf = [] }: Schema): string[] =>
-  values ?? anyOf.flatMap(({ enum: inner = [] }) => inner);
+export const valuesOf = ({ enum: values, const: only, anyOf = [] }: Schema): string[] =>
+  values ?? (only === undefined ? anyOf.flatMap(({ enum: inner = [] }) => inner) : [only]);
 
 /** Whether it is a page of results. */
 export const isPage = ({ properties = {} }: Schema): boolean => "nextCursor" in properties;
@@ -124,3 +124,5 @@ export const eventsOf = ({ webhooks, components }: OpenApiDocument) =>
     if (!schema) throw new Error(`the document has no schema ${name}`);
     return { type, name, schema, webhook: post };
   });
+
+export type Event = ReturnType<typeof eventsOf>[number];

@@ -7,7 +7,7 @@ import { type Json, tidyResponse } from "./tidy.js";
 export const WEBHOOKS_TAG = {
   name: "Webhooks",
   description:
-    "Requests that this service sends to your endpoint when a form changes: one `POST` per event, signed as in Standard Webhooks. " +
+    "Requests that this service sends to your endpoint when a form changes: one POST per event, signed as in Standard Webhooks. " +
     "An event can arrive more than once, and in any order.",
 };
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
+import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { startTestGateway } from "../support/gateway.js";
 import { MARKDOWN_PAGES, DOCS_PAGES as PAGES } from "./docs-pages.js";
 
@@ -99,6 +100,25 @@ describe("the pages", () => {
       const conditions = [...errors.matchAll(/<dd>(.*?)<\/dd>/g)].map(([, condition]) => condition);
       expect(conditions.length).toBeGreaterThan(7);
       for (const condition of conditions) expect(condition).toMatch(/^[A-Z].{15,}\.$/);
+    }
+  });
+
+  it("the reference has each event of webhooks with its fields and an example body, and the search finds it", async () => {
+    const reference = await text("/docs/reference");
+    const [search = ""] = /\/docs\/[0-9a-f]{16}\/search\.json/.exec(reference) ?? [];
+    const sections: { url: string }[] = JSON.parse(await text(search));
+    const articles = reference.split("<article");
+    for (const event of EVENTS) {
+      const type = event.shape.type.value;
+      const article = articles.find((one) => one.includes(`<h3 id="${type}"`)) ?? "";
+      const fields = [...article.matchAll(/<dt><code>([\w.]+)</g)].map(([, name]) => name);
+      const inData = Object.keys(event.shape.data.shape).map((name) => `data.${name}`);
+      expect(fields, type).toEqual(["type", "timestamp", ...inData]);
+      expect(article).toContain(`&quot;type&quot;</span>: <span class="string">&quot;${type}&quot;`);
+      expect(sections.map(({ url }) => url)).toContain(`/docs/reference#${type}`);
+    }
+    for (const header of ["webhook-id", "webhook-timestamp", "webhook-signature"]) {
+      expect(reference).toContain(`<dt><code>${header}</code>`);
     }
   });
 
