@@ -82,7 +82,7 @@ export interface FormPartyChangedEvent {
 export interface WebhookTestEvent {
   /** Type of the event. */
   type: "webhook.test";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /** When the test was requested, ISO 8601 in UTC. */
   timestamp: string;
   /** Empty. */
   data: Record<string, never>;

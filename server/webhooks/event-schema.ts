@@ -31,9 +31,13 @@ const eventOf = <Type extends EventType | typeof TEST_EVENT, Data extends z.ZodR
   data: Data,
 ) => {
   const literal = z.literal(type).meta({ description: "Type of the event.", example: type });
-  const contents = type === TEST_EVENT ? "Empty." : "The form, and what changed.";
-  const facts = z.object(data).meta({ description: contents });
-  return z.object({ type: literal, timestamp, data: facts }).meta({ id: schemaName(type), description });
+  const isTest = type === TEST_EVENT;
+  const shape = {
+    type: literal,
+    timestamp: isTest ? timestamp.meta({ description: "When the test was requested, ISO 8601 in UTC." }) : timestamp,
+    data: z.object(data).meta({ description: isTest ? "Empty." : "The form, and what changed." }),
+  };
+  return z.object(shape).meta({ id: schemaName(type), description });
 };
 
 /** Every event. */
@@ -49,7 +53,7 @@ export const EVENTS = [
       description: "Listing the form was on before; null if it is not in the scope of the endpoint's owner.",
       example: "b0c7d9e2-94d3-4d3a-8f04-1f6f0f0a4c52",
     }),
-    fields: fields("checkInDate", "checkOutDate"),
+    fields: fields("listingId", "checkOutDate"),
   }),
   eventOf("form.status_changed", "The status of a form was changed.", {
     form,

@@ -12,6 +12,7 @@ import {
   type WebhookHeaders,
   WebhookVerificationError,
 } from "../../sdk/src/webhooks.js";
+import { newSecret, sign } from "../../server/webhooks/sign.js";
 import { rejection } from "./setup.js";
 
 const makeSecret = (bytes = 32) => `whsec_${randomBytes(bytes).toString("base64")}`;
@@ -60,6 +61,17 @@ describe("a request that the service has signed", () => {
       "webhook-timestamp": "1814446800",
       "webhook-signature": `v1,${signature}`,
     });
+  });
+
+  test("what the service signs is unwrapped, also while it rotates a secret", async () => {
+    const [secret, previous] = [newSecret(), newSecret()];
+    const body = JSON.stringify(EVENT);
+    const timestamp = Math.floor(Date.now() / 1000);
+    const common = { "webhook-id": ID, "webhook-timestamp": String(timestamp) };
+    const headers = { ...common, "webhook-signature": sign([secret, previous], ID, timestamp, body) };
+    for (const known of [secret, previous]) expect(await unwrapWebhook(body, headers, known)).toEqual(EVENT);
+    const signed = await signWebhook(EVENT, [secret, previous], { id: ID, timestamp: new Date(timestamp * 1000) });
+    expect(signed).toEqual({ body, headers: { "content-type": "application/json", ...headers } });
   });
 
   test("the body of a webhook request can be a string, a Buffer, other bytes, or bytes of another realm", async () => {
