@@ -60,18 +60,30 @@ export function whyUrlIsRefused(
   return undefined;
 }
 
+interface PostOptions {
+  resolver?: Resolver;
+  /** Counted as public. */
+  allowedAddresses?: string[];
+}
+
 export type Post = (url: string, headers: Record<string, string>, body: string) => Promise<Answer>;
 
 /** Returns the function that sends a delivery. It resolves to the answer if that is 2xx, and otherwise rejects with DeliveryFailed. */
 export function createPost(
   settings: Pick<Settings, "WEBHOOK_ALLOW_PRIVATE_ADDRESSES">,
-  resolver: Resolver = new dns.Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: 2 }),
+  { resolver = new dns.Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: 2 }), allowedAddresses = [] }: PostOptions = {},
 ): Post {
   // No keep-alive: a receiver may close an idle connection just when it is used again. `dns.lookup` would occupy one of the four
   // threads of the process while a name server does not answer.
   const options = settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES
     ? {}
-    : { agent: new RequestFilteringHttpsAgent({ denyIPAddressList: [AZURE_METADATA] }), lookup: lookupWith(resolver) };
+    : {
+        agent: new RequestFilteringHttpsAgent({
+          denyIPAddressList: [AZURE_METADATA],
+          allowIPAddressList: allowedAddresses,
+        }),
+        lookup: lookupWith(resolver),
+      };
   return async (url, headers, body) => {
     if (whyUrlIsRefused(url, settings)) throw new DeliveryFailed(UNUSABLE_ADDRESS);
     const answer = await send(new URL(url), { ...options, headers }, body);
@@ -109,6 +121,8 @@ function send(url: URL, options: https.RequestOptions, body: string): Promise<An
     const sending = request(url, { ...options, method: "POST", signal: AbortSignal.timeout(TIMEOUT_MS) });
     sending.on("error", (error) => reject(toFailure(error, elapsed())));
     sending.on("response", (response) => {
+      // From here on the status decides, even if the body does not end.
+      sending.removeAllListeners("error").on("error", () => {});
       const { statusCode: status = 0, headers } = response;
       const durationMs = elapsed();
       const chunks: Buffer[] = [];
@@ -118,7 +132,6 @@ function send(url: URL, options: https.RequestOptions, body: string): Promise<An
         bytes += chunk.length;
         if (bytes >= MAX_BODY_BYTES) response.destroy();
       });
-      // The status decides, even if the body does not end.
       response.on("error", () => {});
       response.on("close", () => {
         const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);

@@ -1,0 +1,368 @@
+import { readFileSync } from "node:fs";
+import { createServer as createHttpsServer } from "node:https";
+import { createServer as createTcpServer } from "node:net";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import type { Delivery } from "../../server/webhooks/schema.js";
+import { openTestCore } from "../support/core.js";
+import { catchErrorCode } from "../support/factories.js";
+import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { freePort, listenLocally } from "../support/network.js";
+import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.js";
+
+const { services, owner, operator, sql, makeOwner } = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
+const { webhooks } = operator;
+
+beforeEach(() => sql("TRUNCATE webhook_endpoints, forms, audit_entries CASCADE"));
+
+/** Adds an endpoint of the owner. */
+async function addEndpoint(url: string, receiver?: WebhookReceiver) {
+  const endpoint = await webhooks.create({ userId: owner.userId, url });
+  receiver?.secrets.push(endpoint.secret);
+  return endpoint;
+}
+
+const deliveriesOf = async (endpointId: string): Promise<Delivery[]> =>
+  (await webhooks.deliveries({ endpointId, limit: 100 })).items.reverse();
+
+/** Waits until the first delivery has this state. */
+async function waitFor(endpointId: string, state: Delivery["state"], timeout = 5_000): Promise<Delivery> {
+  const first = async () => (await deliveriesOf(endpointId))[0];
+  await expect.poll(async () => (await first())?.state, { timeout }).toBe(state);
+  return (await first()) ?? expect.fail("there is no delivery");
+}
+
+const makeDue = () => sql("UPDATE notifications SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL");
+
+const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
+
+test("a delivery that fails is retried with growing pauses and the same webhook-id until it succeeds", async () => {
+  const receiver = await openReceiver((response) => response.writeHead(503).end("maintenance of ana@example.com\0"));
+  const { id } = await addEndpoint(receiver.url, receiver);
+  await owner.addForm();
+  const lines = await startTestWorker(services);
+  const failed = await waitFor(id, "retrying");
+  expect(failed).toMatchObject({
+    id: receiver.received[0]?.id,
+    event: "form.created",
+    attempts: 1,
+    responseStatus: 503,
+    responseBody: "maintenance of a***@e***.com ",
+    durationMs: expect.any(Number),
+    lastError: "answered 503",
+    sentAt: null,
+  });
+  expect(await webhooks.get({ id })).toMatchObject({ failingSince: expect.any(String) });
+  for (let attempt = 2; attempt <= 5; attempt++) {
+    await makeDue();
+    await expect.poll(async () => (await deliveriesOf(id))[0]).toMatchObject({ state: "retrying", attempts: attempt });
+    expect(secondsUntil((await waitFor(id, "retrying")) as Delivery) / Math.exp(attempt)).toBeCloseTo(1, 0);
+  }
+  receiver.respond = (response) => response.writeHead(200).end("thanks");
+  await makeDue();
+  const sent = { state: "sent", attempts: 6, responseStatus: 200, responseBody: "thanks", lastError: null };
+  expect(await waitFor(id, "sent")).toMatchObject({ ...sent, nextAttemptAt: null, sentAt: expect.any(String) });
+  expect(new Set(receiver.received.map((request) => request.id)).size).toBe(1);
+  expect(receiver.received).toHaveLength(6);
+  expect(await webhooks.get({ id })).toMatchObject({ failingSince: null, enabled: true });
+  expect(JSON.stringify(lines)).not.toMatch(/whsec_|127\.0\.0|example/);
+  expect(new Set(lines.map(({ level }) => level))).toEqual(new Set(["info"]));
+});
+
+test("deliveries are retried for three days, then given up", async () => {
+  const receiver = await openReceiver((response) => response.writeHead(500).end());
+  const { id } = await addEndpoint(receiver.url);
+  await owner.addForm();
+  await startTestWorker(services);
+  let seconds = 0;
+  for (let attempts = 1; ; attempts++) {
+    await expect.poll(async () => (await deliveriesOf(id))[0]?.attempts, { interval: 20 }).toBe(attempts);
+    await expect.poll(async () => (await deliveriesOf(id))[0]?.state, { interval: 20 }).not.toBe("running");
+    const [delivery] = await deliveriesOf(id);
+    if (delivery?.state === "failed") break;
+    seconds += secondsUntil(delivery as Delivery);
+    await makeDue();
+  }
+  expect(seconds / 86_400).toBeGreaterThan(3);
+  expect(seconds / 86_400).toBeLessThan(3.3);
+}, 60_000);
+
+describe("an answer", () => {
+  const HOUR = 3600;
+
+  test.each([
+    ["301", 301, {}, "answered 301: redirects are not followed", 2],
+    ["404", 404, {}, "answered 404", 2],
+    ["100 seconds", 429, { "Retry-After": "100" }, "answered 429", 100],
+    ["a date", 503, { "Retry-After": "in an hour" }, "answered 503", HOUR],
+    ["a year", 503, { "Retry-After": "31536000" }, "answered 503", 6 * HOUR],
+    ["nonsense", 503, { "Retry-After": "soon" }, "answered 503", 2],
+  ])("of %s is a failure, and the next attempt honors Retry-After", async (_, status, headers, lastError, pause) => {
+    const other = await openReceiver();
+    const { "Retry-After": retryAfter }: { "Retry-After"?: string } = headers;
+    const inAnHour = new Date(Date.now() + HOUR * 1000).toUTCString();
+    const receiver = await openReceiver((response) => {
+      if (retryAfter) response.setHeader("Retry-After", retryAfter === "in an hour" ? inAnHour : retryAfter);
+      response.writeHead(status, { location: other.url }).end();
+    });
+    const { id } = await addEndpoint(receiver.url);
+    await owner.addForm();
+    await startTestWorker(services);
+    const delivery = await waitFor(id, "retrying");
+    expect(delivery).toMatchObject({ lastError, responseStatus: status });
+    expect(secondsUntil(delivery)).toBeGreaterThan(pause - 10);
+    expect(secondsUntil(delivery)).toBeLessThan(pause + 10);
+    expect(other.received).toEqual([]);
+  });
+
+  test("of 410 disables the endpoint at once, and its owner is told by email", async () => {
+    const mailServer = await openMailServer();
+    const receiver = await openReceiver((response) => response.writeHead(410).end());
+    const { id } = await addEndpoint(`${receiver.url}?token=hidden`);
+    await owner.addForm();
+    const env = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
+    await startTestWorker(await openServicesWithMail(services, mailServer.url, env));
+    expect(await waitFor(id, "failed")).toMatchObject({ attempts: 1, lastError: "answered 410", nextAttemptAt: null });
+    expect(await webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "gone" });
+    await expect.poll(() => mailServer.received.length).toBe(1);
+    const { email } = await operator.users.get({ id: owner.userId });
+    const [{ to, mail } = expect.fail("no mail")] = mailServer.received;
+    expect(to).toEqual([email]);
+    expect(mail.subject).toMatch(/^Your webhook endpoint at 127\.0\.0\.1:\d+ was disabled$/);
+    expect(mail.text).toMatch(/\/hook was disabled at .*, because it answered 410 Gone\./);
+    expect(mail.text).not.toContain("hidden");
+    expect((await operator.audit.trail({ subjectId: id }))[0]).toMatchObject({
+      action: "webhook.disabled",
+      actor: "system",
+      details: { reason: "gone" },
+    });
+    await owner.addForm();
+    expect(await deliveriesOf(id)).toHaveLength(1);
+  });
+
+  test("without an end is read up to 64 kB, and its first 1 kB is kept", async () => {
+    let written = 0;
+    let isClosed = false;
+    const receiver = await openReceiver((response) => {
+      response.writeHead(200);
+      const write = () => {
+        while (!isClosed && response.write("x".repeat(16_384))) written += 16_384;
+      };
+      response.on("drain", write).on("close", () => {
+        isClosed = true;
+      });
+      write();
+    });
+    const { id } = await addEndpoint(receiver.url);
+    await owner.addForm();
+    await startTestWorker(services);
+    expect(await waitFor(id, "sent")).toMatchObject({ responseStatus: 200, responseBody: "x".repeat(1000) });
+    await expect.poll(() => isClosed).toBe(true);
+    expect(written).toBeLessThan(8_000_000);
+  });
+});
+
+describe("a receiver", () => {
+  const pem = readFileSync(join(packageRoot(), "test/server/localhost.pem"));
+
+  /** A server that handles its connections with `serve`. */
+  async function openTcp(greeting: string): Promise<string> {
+    const server = createTcpServer((socket) => socket.on("error", () => {}).end(greeting));
+    onTestFinished(() => void server.close());
+    return `http://127.0.0.1:${await listenLocally(server)}`;
+  }
+
+  async function openTls(): Promise<string> {
+    const server = createHttpsServer({ key: pem, cert: pem }, (_, response) => response.end());
+    onTestFinished(() => void server.close());
+    return `https://localhost:${await listenLocally(server)}`;
+  }
+
+  test.each([
+    ["that does not listen", async () => `http://127.0.0.1:${await freePort()}`, "connection refused"],
+    ["that closes the connection", () => openTcp(""), "the connection was closed without an answer"],
+    [
+      "that does not speak HTTP",
+      () => openTcp("220 mail.example.com ESMTP\r\n"),
+      "the request failed: HPE_INVALID_CONSTANT",
+    ],
+    ["whose certificate is not trusted", openTls, "the request failed: DEPTH_ZERO_SELF_SIGNED_CERT"],
+    ["that has no name", async () => "http://receiver.invalid", "the request failed: ENOTFOUND"],
+  ])("%s is retried", async (_, open, lastError) => {
+    const { id } = await addEndpoint(await open());
+    await owner.addForm();
+    await startTestWorker(services);
+    const delivery = await waitFor(id, "retrying");
+    expect(delivery).toMatchObject({ lastError, responseStatus: null, responseBody: null, attempts: 1 });
+  });
+
+  test("has 10 s to answer; of an answer that begins in time the status counts", async () => {
+    const silent = await openReceiver(() => {});
+    const slow = await openReceiver((response) => {
+      response.writeHead(200).write("begun");
+    });
+    const [never, begun] = [await addEndpoint(silent.url), await addEndpoint(slow.url)];
+    await owner.addForm();
+    const start = performance.now();
+    await startTestWorker(services);
+    expect(await waitFor(begun.id, "sent", 15_000)).toMatchObject({ responseStatus: 200, responseBody: "begun" });
+    const failed = await waitFor(never.id, "retrying", 15_000);
+    expect(failed).toMatchObject({ lastError: "no answer within 10 s", responseStatus: null });
+    expect(performance.now() - start).toBeGreaterThan(9_500);
+    expect(performance.now() - start).toBeLessThan(14_000);
+  }, 30_000);
+});
+
+test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {
+  const mailServer = await openMailServer();
+  const receiver = await openReceiver((response) => response.writeHead(500).end());
+  const { id } = await addEndpoint(receiver.url, receiver);
+  const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
+  await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 minute'");
+  const env = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
+  await startTestWorker(await openServicesWithMail(services, mailServer.url, env));
+  await expect.poll(() => webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "failing" });
+  await expect.poll(() => mailServer.received.length).toBe(1);
+  expect(mailServer.received[0]?.mail.text).toContain("because all attempts of three days have failed");
+  await makeDue();
+  const states = async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]);
+  await expect.poll(states).toEqual(Array(3).fill(["failed", "the endpoint is disabled"]));
+  const ids = (await deliveriesOf(id)).map((delivery) => delivery.id);
+  receiver.respond = (response) => response.writeHead(204).end();
+  receiver.received.length = 0;
+  await webhooks.enable({ id });
+  expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 3 });
+  await expect.poll(() => receiver.received.map((request) => request.id).sort()).toEqual(ids.sort());
+  const sent = receiver.received.flatMap(({ event: { data } }) => ("form" in data ? [data.form.id] : []));
+  expect(sent.sort()).toEqual(forms.map((form) => form.id).sort());
+  expect(mailServer.received).toHaveLength(1);
+});
+
+test("a secret that was rotated signs too for 24 hours, also what waited before", async () => {
+  const receiver = await openReceiver();
+  const { id, secret: old } = await addEndpoint(receiver.url, receiver);
+  await owner.addForm();
+  const rotated = await webhooks.rotateSecret({ id });
+  expect((Date.parse(rotated.previousSecretUntil) - Date.now()) / 3_600_000).toBeCloseTo(24, 1);
+  receiver.secrets.push(rotated.secret);
+  await startTestWorker(services);
+  await expect.poll(() => receiver.received.map(({ signedBy }) => signedBy)).toEqual([[old, rotated.secret]]);
+  await sql("UPDATE webhook_endpoints SET previous_secret_until = now()");
+  await owner.addForm();
+  await expect.poll(() => receiver.received[1]?.signedBy).toEqual([rotated.secret]);
+});
+
+describe("a slow receiver", () => {
+  test("gets at most four deliveries at a time and delays no other; one that fails gets one at a time", async () => {
+    const releases: (() => void)[] = [];
+    let status = 204;
+    const slow = await openReceiver((response) => void releases.push(() => response.writeHead(status).end()));
+    const fast = await openReceiver();
+    const { id } = await addEndpoint(slow.url, slow);
+    await addEndpoint(fast.url, fast);
+    for (let count = 0; count < 20; count++) await owner.addForm();
+    await startTestWorker(services);
+    await expect.poll(() => fast.received.length).toBe(20);
+    expect(releases).toHaveLength(4);
+    const release = (count: number) => {
+      for (const answer of releases.splice(0, count)) answer();
+    };
+    status = 500;
+    release(1);
+    await expect.poll(async () => (await webhooks.get({ id })).failingSince).not.toBeNull();
+    release(2);
+    await expect.poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "retrying").length).toBe(3);
+    await owner.addForm();
+    await expect.poll(() => fast.received.length).toBe(21);
+    expect(releases).toHaveLength(1);
+    status = 204;
+    release(1);
+    await expect.poll(() => releases.length).toBe(4);
+    expect(slow.errors).toEqual([]);
+  });
+});
+
+test("a delivery whose worker was killed before the outcome was recorded is sent again with the same webhook-id", async () => {
+  const receiver = await openReceiver();
+  const { id } = await addEndpoint(receiver.url, receiver);
+  await owner.addForm();
+  await startTestWorker(services);
+  await waitFor(id, "sent");
+  await sql(
+    "UPDATE notifications SET state = 'running', worker_id = 'killed', heartbeat_at = now() - interval '1 minute', next_attempt_at = now()",
+  );
+  await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(2);
+  expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id);
+  expect(receiver.received[1]?.event).toEqual(receiver.received[0]?.event);
+}, 40_000);
+
+describe("webhooks.redeliver", () => {
+  test("sends one delivery, or those of a time range, once more with the same webhook-id and the current form", async () => {
+    const receiver = await openReceiver();
+    const { id } = await addEndpoint(receiver.url, receiver);
+    const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
+    await startTestWorker(services);
+    await expect.poll(async () => (await deliveriesOf(id)).map(({ state }) => state)).toEqual(Array(3).fill("sent"));
+    const [first, second, third] = (await deliveriesOf(id)) as [Delivery, Delivery, Delivery];
+    await operator.forms.setParty({ id: forms[0]?.id ?? "", numberOfPets: 2 });
+    await expect.poll(() => receiver.received.length).toBe(4);
+    expect(await webhooks.redeliver({ endpointId: id, id: first.id })).toEqual({ redelivered: 1 });
+    await expect.poll(() => receiver.received.length).toBe(5);
+    const last = receiver.received[4];
+    expect(last?.id).toBe(first.id);
+    expect(last?.event).toMatchObject({ type: "form.created", data: { form: { numberOfPets: 2 } } });
+    const range = { endpointId: id, since: second.createdAt, until: third.createdAt };
+    expect(await webhooks.redeliver(range)).toEqual({ redelivered: 1 });
+    await expect.poll(() => receiver.received[5]?.id).toBe(second.id);
+    expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 0 });
+    const unknown = { endpointId: id, id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
+    expect(await catchErrorCode(webhooks.redeliver(unknown))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchErrorCode(webhooks.redeliver({ endpointId: id }))).toBe("VALIDATION_ERROR");
+  });
+});
+
+test("webhooks.test sends an event without a form, and lists it", async () => {
+  const receiver = await openReceiver();
+  const { id, secret } = await addEndpoint(receiver.url, receiver);
+  await startTestWorker(services);
+  const queued = await webhooks.test({ id });
+  expect(queued).toMatchObject({ endpointId: id, event: "webhook.test", formId: null, state: "waiting" });
+  expect(await waitFor(id, "sent")).toMatchObject({ id: queued.id, responseStatus: 204 });
+  const event = { type: "webhook.test", timestamp: queued.createdAt, data: {} };
+  expect(receiver.received).toMatchObject([{ id: queued.id, event, signedBy: [secret] }]);
+});
+
+test("a status that was changed longer ago than the audit trail is kept is not redelivered with a wrong change", async () => {
+  const receiver = await openReceiver();
+  const { id } = await addEndpoint(receiver.url);
+  const form = await owner.addForm();
+  await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
+  await sql("DELETE FROM audit_entries");
+  await startTestWorker(services);
+  await expect
+    .poll(async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]))
+    .toEqual([
+      ["sent", null],
+      ["failed", "what has changed is past its retention"],
+    ]);
+  expect(receiver.types()).toEqual(["form.created"]);
+});
+
+test("a worker that stops waits for the answers of receivers, and records them", async () => {
+  const other = await makeOwner();
+  const receiver = await openReceiver();
+  const { id } = await webhooks.create({ userId: other.userId, url: receiver.url });
+  let answer = () => {};
+  receiver.respond = (response) => {
+    answer = () => void response.writeHead(204).end();
+  };
+  const { startWorker } = await import("../../server/worker.js");
+  const worker = await startWorker(services, { info() {}, warn() {}, error() {} });
+  await other.addForm();
+  await expect.poll(() => receiver.received.length).toBe(1);
+  const stopped = worker.stop();
+  answer();
+  await stopped;
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "sent" }]);
+});
