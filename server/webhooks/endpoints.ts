@@ -30,7 +30,7 @@ const ownerInScope = ({ principal }: InAppContext): string | null =>
   principal.kind === "user" ? principal.userId : null;
 
 /** SQL: the endpoint is in the scope of the caller; `owner` is the parameter with `ownerInScope`. */
-export const endpointInScope = (owner: string) => `(${owner}::uuid IS NULL OR w.user_id = ${owner}::uuid)`;
+const endpointInScope = (owner: string) => `(${owner}::uuid IS NULL OR w.user_id = ${owner}::uuid)`;
 
 const LOCK = `
   SELECT ${COLUMNS} FROM webhook_endpoints w WHERE w.id = $1::uuid AND ${endpointInScope("$2")} FOR NO KEY UPDATE`;

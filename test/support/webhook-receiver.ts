@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { EVENTS, type WebhookEvent } from "../../server/webhooks/event-schema.js";
 import { listenLocally } from "./network.js";
 
-export interface ReceivedWebhook {
+interface ReceivedWebhook {
   /** The `webhook-id`. */
   id: string;
   event: WebhookEvent;
