@@ -5,7 +5,10 @@ import type { FormStatus, FormV1 } from "./schema.js";
 export interface FormCreatedEvent {
   /** Type of the event. */
   type: "form.created";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /**
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
+   * timestamp. `data.form` may be newer.
+   */
   timestamp: string;
   /** The form, and what changed. */
   data: {
@@ -18,7 +21,10 @@ export interface FormCreatedEvent {
 export interface FormUpdatedEvent {
   /** Type of the event. */
   type: "form.updated";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /**
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
+   * timestamp. `data.form` may be newer.
+   */
   timestamp: string;
   /** The form, and what changed. */
   data: {
@@ -33,7 +39,10 @@ export interface FormUpdatedEvent {
 export interface FormMovedEvent {
   /** Type of the event. */
   type: "form.moved";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /**
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
+   * timestamp. `data.form` may be newer.
+   */
   timestamp: string;
   /** The form, and what changed. */
   data: {
@@ -50,7 +59,10 @@ export interface FormMovedEvent {
 export interface FormStatusChangedEvent {
   /** Type of the event. */
   type: "form.status_changed";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /**
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
+   * timestamp. `data.form` may be newer.
+   */
   timestamp: string;
   /** The form, and what changed. */
   data: {
@@ -67,7 +79,10 @@ export interface FormStatusChangedEvent {
 export interface FormPartyChangedEvent {
   /** Type of the event. */
   type: "form.party_changed";
-  /** When the change was committed, ISO 8601 in UTC. `data.form` may be newer. */
+  /**
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
+   * timestamp. `data.form` may be newer.
+   */
   timestamp: string;
   /** The form, and what changed. */
   data: {

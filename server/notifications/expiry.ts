@@ -21,13 +21,13 @@ const BATCH = 500;
 // Locks only the rows that expire. Those that a worker is claiming are left to it: it checks again before it sends.
 const EXPIRE = `
   WITH examined AS MATERIALIZED (
-    SELECT id, form_id, check_in_date FROM notifications
+    SELECT id, check_in_date FROM notifications
     WHERE next_attempt_at IS NOT NULL AND event_id IS NULL AND (check_in_date, id) > ($1::timestamptz, $2::bigint)
     ORDER BY check_in_date, id LIMIT ${BATCH}
   ), due AS MATERIALIZED (
     SELECT n.id
-    FROM examined e JOIN forms f ON f.id = e.form_id JOIN notifications n ON n.id = e.id
-    WHERE n.state IN ('waiting', 'retrying') AND n.kind = '${INVITATION}' AND ${NEEDS_NO_INVITATION}
+    FROM notifications n JOIN forms f ON f.id = n.form_id
+    WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.state::text IN ('waiting', 'retrying') AND n.kind = '${INVITATION}' AND ${NEEDS_NO_INVITATION}
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
     UPDATE notifications SET state = 'expired', next_attempt_at = NULL

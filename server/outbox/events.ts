@@ -18,7 +18,8 @@ interface FormEvent {
 }
 
 // The endpoints of the users with the form in scope, and the operator's: two index scans if there are none. Every endpoint
-// gets the same event id.
+// gets the same event id. The time is that of the statement, which holds the lock of the form: a later change of a form has a
+// later one, also if its transaction began earlier.
 const RECORD = `
   WITH entry AS (
     ${INSERT_ENTRIES}
@@ -30,8 +31,10 @@ const RECORD = `
     UNION ALL
     SELECT w.* FROM webhook_endpoints w WHERE w.user_id IS NULL
   )
-  INSERT INTO notifications (kind, form_id, endpoint_id, event_id, event_type, audit_entry_id, correlation_id)
-  SELECT '${DELIVERY}', entry.subject_id, endpoint.id, entry.event_id, $8::text, entry.id, entry.correlation_id
+  INSERT INTO notifications
+    (kind, form_id, endpoint_id, event_id, event_type, audit_entry_id, correlation_id, created_at)
+  SELECT '${DELIVERY}', entry.subject_id, endpoint.id, entry.event_id, $8::text, entry.id, entry.correlation_id,
+    clock_timestamp()
   FROM entry, endpoint
   WHERE endpoint.disabled_at IS NULL
     AND (endpoint.events = '{}' OR $8::text = ANY(endpoint.events))

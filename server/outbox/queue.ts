@@ -48,7 +48,7 @@ export type Queue = ReturnType<typeof createQueue>;
 /** The facts of `notifications n`. */
 export const FACTS = `n.id::text AS "notificationId", n.form_id::text AS "formId", n.correlation_id::text AS "correlationId"`;
 
-/** SQL: `n` waits for an attempt that is due. As text, so that the planner uses an index on what is due. */
+/** SQL: `n` waits for an attempt that is due. As text, so that the planner does not read an index on states instead. */
 export const IS_DUE = "n.state::text IN ('waiting', 'retrying') AND n.next_attempt_at <= now()";
 
 /** SQL that makes the rows with the ids in `due` running, by the worker $1. */
@@ -58,12 +58,12 @@ export const startAttempts = (due: string, returning: string) => `
   WHERE n.id = ANY(ARRAY(SELECT id FROM (${due}) AS due))
   RETURNING ${returning}`;
 
-/** SQL: this worker's attempt ($1 the row, $2 the worker) is still the current one. */
-export const IS_OWN_ATTEMPT = "n.id = $1::bigint AND n.state = 'running' AND n.worker_id = $2";
+/** SQL: this worker's attempt ($1 the row, $2 the worker) is still the current one. As text, as above. */
+export const IS_OWN_ATTEMPT = "n.id = $1::bigint AND n.state::text = 'running' AND n.worker_id = $2";
 
 const HEARTBEAT = `
   UPDATE notifications SET heartbeat_at = now()
-  WHERE id = ANY($2::bigint[]) AND state = 'running' AND worker_id = $1`;
+  WHERE id = ANY($2::bigint[]) AND state::text = 'running' AND worker_id = $1`;
 
 /** SQL: the time of the next attempt. Exponential backoff (factor e), up to six hours. */
 export const nextAttemptAfter = (failures: string) => `now() + interval '1 second' * exp(least(10, ${failures}))`;

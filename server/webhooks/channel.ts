@@ -171,7 +171,7 @@ const CLAIM = `
     FROM pending p WHERE p.endpoint_id IS NOT NULL
   ), endpoint AS (
     SELECT w.*, coalesce(busy.running, 0) AS running
-    FROM pending p JOIN webhook_endpoints w ON w.id = p.endpoint_id
+    FROM pending p CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.endpoint_id LIMIT 1) w
       LEFT JOIN unnest($3::uuid[], $4::int[]) AS busy (endpoint_id, running) ON busy.endpoint_id = w.id
   ), due AS MATERIALIZED (
     SELECT d.id
@@ -192,7 +192,7 @@ const CLAIM = `
     CASE WHEN w.previous_secret_until > now() THEN w.previous_secret END AS "previousSecret", e.details,
     CASE WHEN ${IS_IN_SCOPE("(e.details ->> 'movedFrom')::uuid")} THEN e.details ->> 'movedFrom' END AS "previousListingId",
     ${FORM_COLUMNS}
-  FROM claimed n JOIN webhook_endpoints w ON w.id = n.endpoint_id
+  FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.endpoint_id LIMIT 1) w
     LEFT JOIN audit_entries e ON e.id = n.audit_entry_id
     LEFT JOIN forms f ON f.id = n.form_id AND ${IS_IN_SCOPE("f.listing_id")}`;
 

@@ -108,7 +108,8 @@ async function checkListings(tx: Sql, owner: string | null, ids: readonly string
 const LOCK_OWNER = `SELECT pg_advisory_xact_lock(${CREATING_ENDPOINT}, hashtext($1::text))`;
 
 const COUNT = `
-  SELECT count(*)::int AS count FROM webhook_endpoints w WHERE w.user_id IS NOT DISTINCT FROM $1::uuid`;
+  SELECT count(*)::int AS count FROM webhook_endpoints w
+  WHERE w.user_id = $1::uuid OR ($1::uuid IS NULL AND w.user_id IS NULL)`;
 
 const INSERT = `
   INSERT INTO webhook_endpoints AS w (id, user_id, url, events, listing_ids, secret)

@@ -6,7 +6,9 @@ import { instantOut, uuidOut } from "../values.js";
 // The bodies of webhook requests. They are public like FormV1: the OpenAPI document, the reference and the SDK follow them.
 
 const timestamp = instantOut.meta({
-  description: "When the change was committed, ISO 8601 in UTC. `data.form` may be newer.",
+  description:
+    "When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later timestamp. " +
+    "`data.form` may be newer.",
   example: "2026-11-21T10:15:30.123Z",
 });
 

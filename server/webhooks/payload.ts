@@ -7,7 +7,7 @@ import type { WebhookEvent } from "./event-schema.js";
 /** What a delivery reads besides the form. */
 export interface EventRow {
   eventType: string;
-  /** When the change was committed. */
+  /** When the change was made. */
   timestamp: string;
   /** Of the audit entry; null if that is past its retention. */
   details: { from?: string; to?: string; fields?: string[] } | null;

@@ -92,7 +92,7 @@ export const delivery = z.object({
   lastError: z.string().nullable(),
   /** Null once it has ended. */
   nextAttemptAt: instantOut.nullable(),
-  /** When the change was committed. */
+  /** The event's timestamp. */
   createdAt: instantOut,
   sentAt: instantOut.nullable(),
 });

@@ -7,9 +7,11 @@ import { readActivity } from "../../server/background/activity.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { createQueue } from "../../server/outbox/queue.js";
 import { deleteOldRows } from "../../server/retention.js";
 import { appRouter } from "../../server/router.js";
 import { actAs } from "../../server/users/store.js";
+import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { startWorker } from "../../server/worker.js";
 import { insertListingsWithForms, listingIdsInScope, makeUserWithForms, readAllPages } from "../support/bulk.js";
 import { emailQueue } from "../support/email-queue.js";
@@ -44,7 +46,7 @@ async function fillTables(plain: Services): Promise<void> {
   await plain.db.pool.query(
     `INSERT INTO users (email) SELECT 'bulk' || n || '@example.com' FROM generate_series(1, 5000) n;
      INSERT INTO api_keys (user_id, hash, prefix, mode, created_at)
-       SELECT id, decode(md5(id::text), 'hex'), 'prefix', 'READ_WRITE', now() - random() * interval '1 year' FROM users;
+       SELECT id, decode(md5(id::text), 'hex'), left(id::text, 12), 'READ_WRITE', now() - random() * interval '1 year' FROM users;
      INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
        SELECT f.id, u.id, decode(md5(f.id::text), 'hex'), decode(md5(f.id::text), 'hex'), '{}', 'secret'
        FROM forms f, (SELECT id FROM users LIMIT 1) u;
@@ -56,6 +58,15 @@ async function fillTables(plain: Services): Promise<void> {
        SELECT 'form.created', id, now(), gen_random_uuid(), 'sent', now(), NULL FROM forms;
      INSERT INTO notifications (kind, form_id, check_in_date, correlation_id, state, next_attempt_at)
        SELECT 'form.created', id, now(), gen_random_uuid(), 'failed', NULL FROM forms LIMIT 3000;
+     INSERT INTO webhook_endpoints (user_id, url, events, listing_ids, secret)
+       SELECT id, 'https://example.com', '{}', '{}', '\\x00' FROM users WHERE email LIKE 'bulk%';
+     INSERT INTO notifications (kind, form_id, correlation_id, state, sent_at, next_attempt_at, endpoint_id, event_id, event_type)
+       SELECT 'webhook', f.id, gen_random_uuid(), 'sent', now(), NULL, w.id, gen_random_uuid(), 'form.created'
+       FROM (SELECT id, row_number() OVER () AS n FROM forms) f
+         JOIN (SELECT id, row_number() OVER () AS n FROM webhook_endpoints) w ON w.n = f.n % 100 + 1;
+     INSERT INTO notifications (kind, form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
+       SELECT kind, form_id, correlation_id, 'retrying', now() + interval '1 day', endpoint_id, gen_random_uuid(), event_type
+       FROM notifications WHERE kind = 'webhook' LIMIT 3000;
      INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
      UPDATE audit_entries SET at = '2020-01-01' WHERE id < 1000;
@@ -140,6 +151,14 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.keys.revoke({ id: key.id });
   await operator.people.eraseUser({ id: memberId });
 
+  await callWebhooks(user.webhooks, listingId);
+  const { id: endpointId } = await operator.webhooks.create({ url: "https://example.com", listingIds: [listingId] });
+  for (const filter of [{}, { userId }]) await operator.webhooks.list(filter);
+  await operator.webhooks.get({ id: endpointId });
+  const erased = await operator.users.create({ email: "erased@example.com" });
+  await operator.webhooks.create({ userId: erased.id, url: "https://example.com" });
+  await operator.people.eraseUser({ id: erased.id });
+
   const { items: unsent } = await operator.notifications.list({ limit: 100 });
   for (const state of ["waiting", "sent"] as const) await operator.notifications.list({ state });
   await operator.notifications.count();
@@ -155,6 +174,8 @@ async function callProcedures(services: Services): Promise<string[]> {
   const rotated = await rotateSecrets(services);
   const after = `${form.id.slice(0, 8)}-0000-0000-0000-000000000000`;
   await recordCalls(asOperator(rotated)).secrets.reencrypt({ after });
+  await asOperator(rotated).secrets.reencrypt({});
+  await operator.webhooks.delete({ id: endpointId });
   await operator.people.find({ email: "guest@example.com" });
   const { erasedAt, addressHash } = await operator.people.erase({ email: "guest@example.com" });
   await operator.people.erasures({ since: erasedAt });
@@ -198,6 +219,18 @@ async function runBackgroundWork(services: Services): Promise<void> {
   await queue.attempt(withoutAddress);
   await queue.heartbeat([(await claim()).notificationId]);
   await queue.releaseStale();
+  const { webhooks } = asUser(services, userId);
+  const { id: endpointId } = await webhooks.create({ url: "https://example.com" });
+  for (let count = 0; count < 4; count++) await forms.create(uniqueStay(listingId));
+  await sendDeliveries(services);
+  await db.pool.query(
+    `INSERT INTO notifications (kind, endpoint_id, check_in_date, correlation_id)
+     VALUES ('webhook.disabled', $1, '-infinity', gen_random_uuid())`,
+    [endpointId],
+  );
+  await webhooks.disable({ id: endpointId });
+  await queue.attempt(await claim());
+  await webhooks.delete({ id: endpointId });
   await readQueueFigures(db);
   await readDeliveryFigures(db);
   const log = { info() {}, warn() {}, error() {} };
@@ -206,7 +239,9 @@ async function runBackgroundWork(services: Services): Promise<void> {
   const mailer = { from: "a@example.com", formUrlTemplate: "https://example.com/{publicId}", send };
   const worker = await startWorker(services, log, { mailer });
   await vi.waitFor(() => expect(sent).not.toEqual([]), WORKER_TIMEOUT);
-  await vi.waitFor(async () => expect(await readActivity(db)).toHaveProperty("size", 4), WORKER_TIMEOUT);
+  const happened = async () => [...(await readActivity(db)).keys()];
+  const expected = expect.arrayContaining(["worker.sending", "retention.run"]);
+  await vi.waitFor(async () => expect(await happened()).toEqual(expected), WORKER_TIMEOUT);
   await worker.stop();
   const { id: due } = await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
   await db.pool.query(
@@ -216,6 +251,34 @@ async function runBackgroundWork(services: Services): Promise<void> {
   );
   await eraseDueEmails(services, log);
   await deleteOldRows(services, log, new AbortController().signal);
+}
+
+/** Calls every procedure of webhooks as a user. */
+async function callWebhooks(webhooks: ReturnType<typeof asUser>["webhooks"], listingId: string): Promise<void> {
+  const { id } = await webhooks.create({ url: "https://example.com", listingIds: [listingId] });
+  await webhooks.update({ id, url: "https://example.com/", listingIds: [] });
+  await webhooks.list({});
+  await webhooks.get({ id });
+  await webhooks.disable({ id });
+  await webhooks.enable({ id });
+  await webhooks.rotateSecret({ id });
+  await webhooks.test({ id });
+  for (const filter of [{}, { state: "waiting" as const }]) await webhooks.deliveries({ endpointId: id, ...filter });
+  await webhooks.redeliver({ endpointId: id, failed: true });
+  await webhooks.redeliver({ endpointId: id, since: "2026-01-01T00:00:00Z" });
+  await webhooks.delete({ id });
+}
+
+/** Claims deliveries, and records every outcome. */
+async function sendDeliveries(services: Services): Promise<void> {
+  const answer = { status: 204, body: "", durationMs: 1, retryAfterSeconds: null };
+  const log = { info() {}, warn() {}, error() {} };
+  const channel = deliveryChannel(services, async () => answer, createQueue(services.db, "worker"), log);
+  const claim = async () => (await channel.claim(1, []))[0] ?? expect.fail("no delivery is due");
+  await (await channel.send(await claim()))();
+  await channel.recordFailure(await claim(), { reason: "reason", isFinal: false });
+  await (await channel.send({ ...(await claim()), isDisabled: true }))();
+  await (await channel.send({ ...(await claim()), form: null }))();
 }
 
 /** Names of the prepared statements in `server/`. */
@@ -235,8 +298,6 @@ const ALLOWED = [
   // A page of everything, for the operator. An index would cost every create more than these rare reads.
   "newest-listings: Seq Scan on listings",
   "newest-users: Seq Scan on users",
-  // Prefixes have no index: keys are few compared to forms.
-  "find-key: Seq Scan on api_keys",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.
@@ -245,10 +306,14 @@ const ALLOWED = [
   "creates-by-secret: Seq Scan on creations",
   "creates-by-secret: Seq Scan on forms",
   // Read all unsent notifications, which are few compared to those sent.
-  "list-notifications: notifications_unsent_idx",
-  "list-notifications-in-state: notifications_unsent_idx",
-  "queue-figures: notifications_unsent_idx",
-  "release-stale-notifications: notifications_unsent_idx",
+  "list-notifications: notifications_unsent_emails_idx",
+  "list-notifications-in-state: notifications_unsent_emails_idx",
+  "queue-figures: notifications_unsent_emails_idx",
+  // Reads one entry per endpoint for which something waits.
+  "claim-deliveries: notifications_due_deliveries_idx",
+  // Read all endpoints, and what waits for them.
+  "delivery-figures: Seq Scan on webhook_endpoints",
+  "delivery-figures: notifications_due_deliveries_idx",
 ];
 
 const describeScan = (node: PlanNode) => node["Index Name"] ?? `${node["Node Type"]} on ${node["Relation Name"]}`;
@@ -276,10 +341,10 @@ test("no statement reads a whole table that grows, except those listed", () => {
 
 // With another index, each claim would sort everything that is due.
 test("a claim reads what is queued in the order of the stays", () => {
-  const claims = plans.filter(({ statement }) => statement === "claim-notification");
+  const claims = plans.filter(({ statement }) => statement === "claim-notifications");
   expect(claims).not.toEqual([]);
   const nodes = claims.flatMap(({ plan }) => planNodes(plan));
   expect(nodes.map((node) => node["Node Type"])).not.toContain("Sort");
-  expect(nodes.map((node) => node["Index Name"])).toContain("notifications_due_idx");
-  expect(nodes.map((node) => node["Index Name"])).not.toContain("notifications_unsent_idx");
+  expect(nodes.map((node) => node["Index Name"])).toContain("notifications_due_emails_idx");
+  expect(nodes.map((node) => node["Index Name"])).not.toContain("notifications_unsent_emails_idx");
 });
