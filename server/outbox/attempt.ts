@@ -46,9 +46,9 @@ export async function attempt<Row extends Claimed>(channel: Channel<Row>, row: R
   const facts = factsOf(row);
   /** `isFinal`: make no further attempt, even if the outcome cannot be recorded. */
   const record = async (outcome: RecordOutcome, isFinal: boolean) => {
-    if (await retryUntilRecorded(outcome, channel.name, facts, deps)) return;
+    if (await retryUntilRecorded(outcome, facts, deps)) return;
     const failure = { reason: "the outcome could not be recorded", isFinal };
-    await retryUntilRecorded(() => channel.recordFailure(row, failure), channel.name, facts, deps);
+    await retryUntilRecorded(() => channel.recordFailure(row, failure), facts, deps);
   };
   try {
     await record(await channel.send(row), true);
@@ -59,8 +59,8 @@ export async function attempt<Row extends Claimed>(channel: Channel<Row>, row: R
     const isFault = !(error instanceof SendingFailed) && classify(error) === "fault";
     const logFields = { ...facts, attempts: row.attempts, reason, ...(isFault && { err: error }) };
     if (channel.isQuiet && !isFault) log.info(logFields, `${channel.name} not sent`);
-    else if (isFinal) log.error(logFields, `${channel.name} given up`);
-    else log.warn(logFields, `${channel.name} not sent`);
+    else if (isFinal) log.error(logFields, "notification given up");
+    else log.warn(logFields, "notification not sent");
     await record(() => channel.recordFailure(row, { reason, isFinal, error }), isFinal);
   }
 }
@@ -84,26 +84,22 @@ const MAX_PAUSE_MS = 5_000;
  * Records an outcome. Retries during a database outage, because a message whose outcome is not recorded is sent again.
  * Resolves to true once it is recorded or `signal` has aborted, and to false after a failure that is not an outage.
  */
-async function retryUntilRecorded(
-  record: RecordOutcome,
-  name: string,
-  facts: Facts,
-  { log, signal }: Deps,
-): Promise<boolean> {
+async function retryUntilRecorded(record: RecordOutcome, facts: Facts, { log, signal }: Deps): Promise<boolean> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       await record();
       return true;
     } catch (error) {
       if (classify(error) === "fault") {
-        log.error({ ...facts, err: error }, `cannot record the outcome of a ${name}`);
+        log.error({ ...facts, err: error }, "cannot record the outcome of a notification");
         return false;
       }
       if (signal.aborted) {
-        log.error({ ...facts, err: error }, `stopped before the outcome of a ${name} was recorded`);
+        log.error({ ...facts, err: error }, "stopped before the outcome of a notification was recorded");
         return true;
       }
-      if (pauseMs === FIRST_PAUSE_MS) log.error({ ...facts, err: error }, `cannot record the outcome of a ${name} yet`);
+      if (pauseMs === FIRST_PAUSE_MS)
+        log.error({ ...facts, err: error }, "cannot record the outcome of a notification yet");
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }

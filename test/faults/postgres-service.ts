@@ -36,7 +36,7 @@ export async function startPostgresService(url: string, { gateways: count = 2, s
       return mailServer;
     },
 
-    /** Waits until workers have sent all emails. */
+    /** Waits until workers have sent all emails and webhooks. */
     async waitForEmails(timeout = 60_000): Promise<void> {
       const unsent = () => runSql(url, "SELECT id FROM notifications WHERE state <> 'sent'");
       await expect.poll(unsent, { timeout }).toEqual([]);

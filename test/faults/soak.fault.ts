@@ -4,12 +4,13 @@ import { expect, it } from "vitest";
 import { afterFile } from "../support/after-file.js";
 import { findCommand } from "../support/describe-with-binary.js";
 import { createRedis } from "../support/external-server.js";
-import { makeListing } from "../support/factories.js";
+import { asOperator, makeListing, openTestServices } from "../support/factories.js";
 import { mailEnv, openMailServer } from "../support/mail-server.js";
 import { restartablePort } from "../support/network.js";
 import { PostgresCluster } from "../support/postgres-cluster.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { countValues, quantile, seededRandom } from "../support/statistics.js";
+import { openReceiver } from "../support/webhook-receiver.js";
 import { findViolations } from "./postgres-invariants.js";
 import { firstSuccess, startPostgresService } from "./postgres-service.js";
 import { countStatuses, Traffic } from "./postgres-traffic.js";
@@ -18,6 +19,7 @@ import { checkEmails } from "./soak-emails.js";
 import { startInjector } from "./soak-fault-injector.js";
 import { judgeMemory, MIN_SOAK_MINUTES, memoryProbeEnv, readSamples } from "./soak-memory.js";
 import { createProcess } from "./soak-process.js";
+import { checkWebhooks } from "./soak-webhooks.js";
 
 // `npm run soak` runs this test only. SOAK_SEED repeats the order of requests and faults.
 const MINUTES = readNumber("SOAK_MINUTES", scaleRounds(10, MIN_SOAK_MINUTES));
@@ -38,7 +40,7 @@ function readNumber(name: string, otherwise: number): number {
 }
 
 it(
-  "under mixed load with random faults, every response matches the contract, the database matches every acknowledged response, every guest gets an email, every gateway recovers within 2 s of a restart of Postgres, and no process leaks memory",
+  "under mixed load with random faults, every response matches the contract, the database matches every acknowledged response, every guest gets an email, every create is heard by a webhook, every gateway recovers within 2 s of a restart of Postgres, and no process leaks memory",
   async () => {
     const folder = await makeTempFolder("soak");
     // Redis is used if it is installed.
@@ -46,6 +48,7 @@ it(
     const redis = redisBinary ? createRedis(redisBinary, await restartablePort()) : undefined;
     await redis?.start();
     const mailServer = await openMailServer();
+    const receiver = await openReceiver();
     const cluster = await PostgresCluster.create();
     afterFile(() => cluster.remove());
     const { fixture, waitForEmails } = await startPostgresService(cluster.url, {
@@ -53,9 +56,12 @@ it(
       settings: {
         LOG_LEVEL: "warn",
         ...mailEnv(mailServer.url),
+        WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true",
         ...(redis && { REDIS_URL: `redis://127.0.0.1:${redis.port}` }),
       },
     });
+    const { webhooks } = asOperator(await openTestServices(fixture.env));
+    receiver.secrets.push((await webhooks.create({ url: receiver.url })).secret);
     const listingIds = [fixture.listing.id];
     while (listingIds.length < LISTINGS) listingIds.push((await makeListing(fixture.services, fixture.userId)).id);
 
@@ -104,6 +110,7 @@ it(
 
     const database = await findViolations(cluster.url, traffic.creates);
     const emails = checkEmails(mailServer.received, traffic.creates, injected);
+    const webhookViolations = checkWebhooks(receiver.received, traffic.creates);
     const recoveriesMs = injected
       .flatMap(({ acceptingAt }) => acceptingAt ?? [])
       .flatMap((at) => ports.map((_, gateway) => firstSuccess(traffic, gateway, at) - at));
@@ -119,12 +126,15 @@ it(
       forms: database.forms,
       emails: mailServer.received.length,
       emailsRepeatedByKills: emails.repeatedByKills,
+      webhooks: receiver.received.length,
     });
     console.info("Minimum memory in MB per quarter:", JSON.stringify(memory));
     expect([
       ...traffic.violations,
       ...database.violations,
       ...emails.violations,
+      ...webhookViolations,
+      ...receiver.errors,
       ...processes.flatMap(({ unexpectedExits }) => unexpectedExits),
     ]).toEqual([]);
     expect(memory.map(({ name, verdict }) => `${name}: ${verdict}`)).toEqual(

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { EVENTS, type WebhookEvent } from "../../server/webhooks/event-schema.js";
 import { listenLocally } from "./network.js";
 
-interface ReceivedWebhook {
+export interface ReceivedWebhook {
   /** The `webhook-id`. */
   id: string;
   event: WebhookEvent;
