@@ -17,8 +17,8 @@ const withAddress = (command: Command): Command =>
 
 export function addServe(program: Command): void {
   withAddress(withJson(program.command("serve")))
-    .description("run the service: the gateway and the notification worker")
-    .option("--no-worker", "run only the gateway; `guest-forms worker` sends notifications")
+    .description("run the service: the gateway, and the worker that sends emails and webhooks")
+    .option("--no-worker", "run only the gateway; `guest-forms worker` sends emails and webhooks")
     .addHelpText(
       "after",
       notes(`
@@ -39,11 +39,11 @@ Example:
 
 export function addWorker(program: Command): void {
   withJson(program.command("worker"))
-    .description("run only the notification worker, next to `serve --no-worker`")
+    .description("run only the worker, which sends emails and webhooks, next to `serve --no-worker`")
     .addHelpText(
       "after",
       notes(`
-Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: notifications being sent are finished (at
+Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: what is being sent is finished (at
 most DRAIN_SECONDS).`),
     )
     .addHelpText("after", settingsNotes)

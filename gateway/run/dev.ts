@@ -123,7 +123,7 @@ const MAX_PORTS_TO_TRY = 100;
 
 /** Listens on PORT or, unless `isPortFixed`, on the next free port. */
 async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean) {
-  progress("Starting the gateway and the notification worker …");
+  progress("Starting the gateway and the worker …");
   const { PORT, INTERNAL_TOKEN, INTERNAL_PORT, FORM_URL_TEMPLATE: formUrlTemplate } = settings;
   const mailer = settings.SMTP_URL ? undefined : { ...terminalMailer, ...(formUrlTemplate && { formUrlTemplate }) };
   for (let port = PORT; ; ) {

@@ -39,7 +39,7 @@ export const trailInput = z.strictObject({
 export const traceInput = z.strictObject({ correlationId: uuid });
 
 /** A webhook delivery that a request has caused. */
-export const tracedDelivery = delivery.pick({
+const tracedDelivery = delivery.pick({
   id: true,
   endpointId: true,
   event: true,
