@@ -57,7 +57,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
   /** Runs from the second test to the third. */
   let dev: RunningProcess;
 
-  it("the first start shows its steps and curl commands that work when pasted, and stops cleanly", async () => {
+  it("the first start shows its steps, curl commands that work when pasted and the webhooks of what they do, and stops cleanly", async () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env: ownEnv, cwd: folder, commandPrefix: within });
@@ -87,6 +87,12 @@ describe("dev with its own Postgres", TIMEOUT, () => {
       expect(dev.stdout).toMatch(/^ +To: g\*\*\*@e\*\*\*\.com$/m);
       const logged = dev.stdout.split("\n").filter((line) => line.startsWith("{"));
       expect(logged.filter((line) => line.includes(form.publicId))).toEqual([]);
+      // The first line is about this form: the demo forms are older than the endpoint.
+      const webhook = `Webhook: form.created, form ${form.id}, status SENT`;
+      await dev.waitForLine(/^Webhook: .*/);
+      await runCli(["forms", "set-status", form.id, "COMPLETED"], { env: ownEnv, cwd: folder });
+      await dev.waitForLine(/^Webhook: form\.status_changed, form .*, from SENT to COMPLETED$/);
+      expect(dev.stdout.match(/^Webhook: .*$/m)?.[0]).toBe(webhook);
     }
 
     const listings = await get(`${address}/v1/listings`, readKey);
@@ -104,12 +110,18 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     firstRun = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
   });
 
-  it("the second start keeps the keys and the data, and so does the start after SIGKILL", async () => {
+  it("the second start keeps the keys and the data, and so does the start after SIGKILL, which still prints webhooks", async () => {
     const second = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(second));
     await second.stop("SIGKILL");
     dev = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(dev));
+    const { stdout } = await runCli(["webhooks", "list", "--json"], { env: ownEnv, cwd: folder });
+    const { items } = JSON.parse(stdout);
+    expect(items).toMatchObject([{ userId: null, url: expect.stringMatching(/\/guest-forms-demo$/), enabled: true }]);
+    const tested = await runCli(["webhooks", "test", items[0].id], { env: ownEnv, cwd: folder });
+    expect(tested.stdout).toMatch(/^Delivered: status 204 /);
+    expect(dev.stderr).toMatch(/^Webhook: webhook\.test$/m);
   });
 
   it("dev rejects a database in use or migrated by another version, a closed terminal (SIGHUP) stops it cleanly, and dev --fresh replaces it", async () => {
