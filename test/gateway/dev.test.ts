@@ -157,7 +157,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
 });
 
 it(
-  "dev with DATABASE_URL replaces a revoked demo key, creates no demo data twice, uses the next free port if the default is in use, and fails if a port set with --port is in use",
+  "dev with DATABASE_URL replaces a revoked demo key, creates no demo data twice, starts without an endpoint if the operator has too many, uses the next free port if the default is in use, and fails if a port set with --port is in use",
   TIMEOUT,
   async () => {
     const { url: DATABASE_URL } = await createTestDatabase();
@@ -165,10 +165,12 @@ it(
     await mkdir(cwd);
     const start = (more: Record<string, string> = {}) =>
       spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
-    const first = start(env);
+    const first = start({ ...env, WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "false" });
     const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
-    const { keys } = asOperator(await openTestServices({ DATABASE_URL }));
+    const { keys, webhooks } = asOperator(await openTestServices({ DATABASE_URL }));
+    expect((await webhooks.list({})).items).toEqual([]);
+    for (let n = 0; n < 20; n++) await webhooks.create({ url: "https://example.com" });
     const readOnly = (await keys.list({})).items.find(({ mode }) => mode === "READ_ONLY");
     await keys.revoke({ id: String(readOnly?.id) });
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
@@ -180,6 +182,7 @@ it(
     const port = Number(new URL(after.url).port);
     expect(port).toBeGreaterThan(3003);
     expect(second.stderr).toContain("Port 3000 is in use: trying 3001.\nPort 3001 is in use: trying 3003.\n");
+    expect(second.stderr).toContain("Webhooks are not printed: an owner has at most 20 endpoints: delete one\n");
     const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
     expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is in use[^\\n]*\\n$`));
