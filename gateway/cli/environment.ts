@@ -8,7 +8,10 @@ export type SettingsWithDatabase = Settings & { DATABASE_URL: string; APP_SECRET
 /** The settings of a command that requires DATABASE_URL and APP_SECRETS. */
 export const readSettingsWithDatabase = (): SettingsWithDatabase => requireDatabase(readSettings());
 
-/** Outside production, DATABASE_URL and APP_SECRETS default to those of a `dev` running in this folder. */
+/**
+ * Outside production, DATABASE_URL and APP_SECRETS default to those of a `dev` running in this folder. With its database,
+ * WEBHOOK_ALLOW_PRIVATE_ADDRESSES also defaults to what it is there.
+ */
 export function readSettingsWithDatabaseOrDev(): SettingsWithDatabase {
   const settings = readSettingsOrDev();
   return requireDatabase(settings, isProduction(settings) ? "" : ", or run `guest-forms dev` in this folder");
@@ -20,8 +23,17 @@ export function readSettingsOrDev(): Settings {
   if (isProduction(settings)) return settings;
   const { DATABASE_URL = readDatabaseUrl(), APP_SECRETS } = settings;
   const secret = readAppSecret();
-  return { ...settings, DATABASE_URL, APP_SECRETS: APP_SECRETS ?? (secret ? [secret] : undefined) };
+  const isOfDev = DATABASE_URL !== undefined && settings.DATABASE_URL === undefined;
+  return {
+    ...(isOfDev ? allowPrivateAddresses(settings) : settings),
+    DATABASE_URL,
+    APP_SECRETS: APP_SECRETS ?? (secret ? [secret] : undefined),
+  };
 }
+
+/** The settings with WEBHOOK_ALLOW_PRIVATE_ADDRESSES, unless it is set. */
+export const allowPrivateAddresses = <S extends Settings>(settings: S): S =>
+  process.env.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ? settings : { ...settings, WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true };
 
 const isProduction = ({ NODE_ENV }: Settings) => NODE_ENV === "production";
 

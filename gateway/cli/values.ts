@@ -34,5 +34,14 @@ export function parseDuration(text: string): number {
   return Number(amount) * seconds;
 }
 
+/** Returns a parser of an option that can be repeated, if given with one of these values each time. */
+export const listOf =
+  (choices?: readonly string[]) =>
+  (text: string, before: string[] = []): string[] => {
+    if (choices && !choices.includes(text))
+      throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
+    return [...before, text];
+  };
+
 /** `READ_WRITE` to `read-write`. */
 export const toKebabCase = (constant: string) => constant.toLowerCase().replaceAll("_", "-");

@@ -14,6 +14,7 @@ import { addSecrets } from "./secrets.js";
 import { addDev, addServe, addWorker } from "./serve.js";
 import { addTrace } from "./trace.js";
 import { addUsers } from "./users.js";
+import { addWebhooks } from "./webhooks.js";
 
 /** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
@@ -47,6 +48,7 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addKeys(program);
   addForms(program);
   addNotifications(program);
+  addWebhooks(program);
   addPeople(program);
   addSecrets(program);
   addTrace(program);

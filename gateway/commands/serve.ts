@@ -17,8 +17,8 @@ const withAddress = (command: Command): Command =>
 
 export function addServe(program: Command): void {
   withAddress(withJson(program.command("serve")))
-    .description("run the service: the gateway and the notification worker")
-    .option("--no-worker", "run only the gateway; `guest-forms worker` sends notifications")
+    .description("run the service: the gateway, and the worker that sends emails and webhooks")
+    .option("--no-worker", "run only the gateway; `guest-forms worker` sends emails and webhooks")
     .addHelpText(
       "after",
       notes(`
@@ -39,11 +39,11 @@ Example:
 
 export function addWorker(program: Command): void {
   withJson(program.command("worker"))
-    .description("run only the notification worker, next to `serve --no-worker`")
+    .description("run only the worker, which sends emails and webhooks, next to `serve --no-worker`")
     .addHelpText(
       "after",
       notes(`
-Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: notifications being sent are finished (at
+Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: what is being sent is finished (at
 most DRAIN_SECONDS).`),
     )
     .addHelpText("after", settingsNotes)
@@ -62,7 +62,8 @@ export function addDev(program: Command): void {
       notes(`
 Keeps its data in .data/ in the current folder for the next start: the database (unless DATABASE_URL is set), and two
 demo keys in .data/demo.json. While it runs, other commands started in this folder use its database. Without SMTP_URL,
-notifications are printed to standard error. If port 3000 is in use, and neither PORT nor --port is set, it uses the
+notifications are printed to standard error. A receiver of its own prints a line per webhook there, and endpoints may use
+http and private addresses, unless WEBHOOK_ALLOW_PRIVATE_ADDRESSES=false. If port 3000 is in use, and neither PORT nor --port is set, it uses the
 next free port. Ctrl-C stops it gracefully; a second Ctrl-C stops it immediately.
 
 Example:

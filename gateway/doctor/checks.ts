@@ -4,7 +4,7 @@ import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
 import { openTransport } from "../../server/notifications/mailer.js";
-import { readQueueFigures } from "../../server/outbox/figures.js";
+import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
 import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
@@ -25,7 +25,7 @@ export interface CheckContext {
   env: Record<string, string | undefined>;
   /** Gateway processes that share the database. */
   processes: number;
-  /** Whether each of them also sends notifications. */
+  /** Whether each of them also runs a worker. */
   worker: boolean;
 }
 
@@ -155,6 +155,22 @@ export const DATABASE_CHECKS = {
     return problems.length > 0
       ? warning(problems.join(" "))
       : ok(`${counts.waiting + counts.retrying} waiting, none overdue or failed.`);
+  },
+
+  async webhooks({ settings: { NODE_ENV, WEBHOOK_ALLOW_PRIVATE_ADDRESSES } }, db) {
+    const { endpoints, failing, disabled, waiting, overdue } = await readDeliveryFigures(db);
+    const problems = [
+      NODE_ENV === "production" &&
+        WEBHOOK_ALLOW_PRIVATE_ADDRESSES &&
+        "WEBHOOK_ALLOW_PRIVATE_ADDRESSES lets owners of endpoints reach your internal services: unset it.",
+      overdue > 0 &&
+        `Deliveries overdue by more than a minute: ${overdue}. Check that a worker is running (\`serve\` or \`worker\`).`,
+      disabled > 0 &&
+        `Endpoints disabled because they failed: ${disabled}. Run \`guest-forms webhooks list\`, then enable or delete them.`,
+    ].filter((problem) => problem !== false);
+    return problems.length > 0
+      ? warning(problems.join(" "))
+      : ok(`Endpoints enabled: ${endpoints}, of which fail: ${failing}. Deliveries waiting: ${waiting}, none overdue.`);
   },
 } satisfies Record<string, DatabaseCheck>;
 

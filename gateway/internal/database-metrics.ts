@@ -2,11 +2,12 @@ import { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
 import { classify } from "../../server/database/failures.js";
-import { readQueueFigures } from "../../server/outbox/figures.js";
+import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { metricsOf } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
+const DELIVERY_OUTCOMES = [...OUTCOMES, "out_of_scope"] as const;
 const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
 /** Less than the 10 s after which Prometheus ends a scrape by default. */
 const TIMEOUT_SECONDS = 5;
@@ -36,11 +37,17 @@ export async function readDatabaseMetrics(services: Services): Promise<Registry>
 type Facts = Awaited<ReturnType<typeof readFacts>>;
 
 async function readFacts(services: Services) {
-  const [queue, activity] = await Promise.all([readQueueFigures(services.db), readActivity(services.db)]);
-  return { ...queue, activity };
+  const { db } = services;
+  const [queue, deliveries, activity] = await Promise.all([
+    readQueueFigures(db),
+    readDeliveryFigures(db),
+    readActivity(db),
+  ]);
+  return { ...queue, deliveries, activity };
 }
 
-function report({ counts, longestWait, activity }: Facts, registry: Registry): void {
+function report(facts: Facts, registry: Registry): void {
+  const { counts, longestWait, activity } = facts;
   const { counter, gauge } = metricsOf(registry);
   const unsent = gauge("notifications", "Notifications not sent, by state", "state");
   for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
@@ -55,6 +62,7 @@ function report({ counts, longestWait, activity }: Facts, registry: Registry): v
   );
   // Start at 0: Prometheus misses the first increase of a counter that was absent.
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
+  reportWebhooks(facts, registry);
   const heartbeat = gauge(
     "worker_heartbeat_age_seconds",
     "Seconds since the last heartbeat of any worker, by whether it sends mail; absent if there was none",
@@ -77,4 +85,24 @@ function report({ counts, longestWait, activity }: Facts, registry: Registry): v
     "table",
   );
   for (const table of RETENTION_TABLES) deleted.inc({ table }, activity.get(`deleted.${table}`)?.count ?? 0);
+}
+
+function reportWebhooks({ deliveries, activity }: Facts, registry: Registry): void {
+  const { counter, gauge } = metricsOf(registry);
+  const { waiting, running, longestWait, endpoints, failing, disabled } = deliveries;
+  const unsent = gauge("webhook_deliveries", "Webhook deliveries that have not ended, by state", "state");
+  for (const [state, count] of Object.entries({ waiting, running })) unsent.set({ state }, count);
+  gauge(
+    "webhook_deliveries_longest_wait_seconds",
+    "Seconds since the oldest waiting delivery to an endpoint that does not fail became due; 0 if none is due",
+  ).set(longestWait);
+  const attempts = counter(
+    "webhook_delivery_attempts_total",
+    "Attempts to send a webhook delivery, by outcome (sent, retrying, failed, crashed, out_of_scope)",
+    "outcome",
+  );
+  for (const outcome of DELIVERY_OUTCOMES) attempts.inc({ outcome }, activity.get(`delivery.${outcome}`)?.count ?? 0);
+  const byState = gauge("webhook_endpoints", "Webhook endpoints, by state (enabled, failing, disabled)", "state");
+  for (const [state, count] of Object.entries({ enabled: endpoints - failing, failing, disabled }))
+    byState.set({ state }, count);
 }

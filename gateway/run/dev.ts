@@ -5,7 +5,7 @@ import { readSettings, type Settings } from "../../server/config.js";
 import { maskEmail } from "../../server/notifications/compose.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { waitAtMost } from "../../server/timeout.js";
-import type { SettingsWithDatabase } from "../cli/environment.js";
+import { allowPrivateAddresses, type SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure } from "../cli/failure.js";
 import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
@@ -20,6 +20,7 @@ import {
   saveDemo,
 } from "../dev/data-folder.js";
 import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
+import { type DemoReceiver, startDemoReceiver } from "../dev/demo-receiver.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { createLog, flushLogs } from "../process/log.js";
@@ -41,7 +42,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
   // A closed terminal ends npm, too: that is not a second request to stop.
   onNpmExit(() => stop.isRequested() || process.kill(process.pid, "SIGHUP"));
   try {
-    const given = applyAddress(readSettings(), options);
+    const given = allowPrivateAddresses(applyAddress(readSettings(), options));
     if (options.fresh) await deleteDevData(given);
     makeDataFolder();
     const { APP_SECRETS = [ensureAppSecret()] } = given;
@@ -55,7 +56,8 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
           DATABASE_PREPARED: true,
         };
     stop.throwIfRequested();
-    const demo = await prepareDatabaseAndDemo(settings, stop);
+    const receiver = await openReceiver(settings, cleanups);
+    const demo = await prepareDatabaseAndDemo(settings, receiver, stop);
     const log = createLog(settings.LOG_LEVEL);
     const gateway = await listenOnFreePort(settings, log, Boolean(process.env.PORT) || options.port !== undefined);
     cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
@@ -100,12 +102,31 @@ async function startDevPostgres(cleanups: (() => Promise<void> | void)[]): Promi
   return postgres.url;
 }
 
-async function prepareDatabaseAndDemo(settings: SettingsWithDatabase, stop: StopRequest): Promise<Demo> {
+/** Undefined if WEBHOOK_ALLOW_PRIVATE_ADDRESSES is set to false. */
+async function openReceiver(
+  { WEBHOOK_ALLOW_PRIVATE_ADDRESSES }: Settings,
+  cleanups: (() => Promise<void> | void)[],
+): Promise<DemoReceiver | undefined> {
+  if (!WEBHOOK_ALLOW_PRIVATE_ADDRESSES) return undefined;
+  const receiver = await startDemoReceiver(progress);
+  cleanups.push(() => receiver.close());
+  return receiver;
+}
+
+async function prepareDatabaseAndDemo(
+  settings: SettingsWithDatabase,
+  receiver: DemoReceiver | undefined,
+  stop: StopRequest,
+): Promise<Demo> {
   progress("Migrating the database …");
   await prepareDatabase(settings, progress);
   stop.throwIfRequested();
   progress("Preparing the demo data …");
-  return withServices(settings, (services) => prepareDemo(services, readDemo(), saveDemo));
+  return withServices(settings, async (services) => {
+    const demo = await prepareDemo(services, readDemo(), saveDemo);
+    await receiver?.connect(services);
+    return demo;
+  });
 }
 
 /** Prints messages instead of sending them. Bypasses the logger because a guest's link must never be logged. */
@@ -123,7 +144,7 @@ const MAX_PORTS_TO_TRY = 100;
 
 /** Listens on PORT or, unless `isPortFixed`, on the next free port. */
 async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean) {
-  progress("Starting the gateway and the notification worker …");
+  progress("Starting the gateway and the worker …");
   const { PORT, INTERNAL_TOKEN, INTERNAL_PORT, FORM_URL_TEMPLATE: formUrlTemplate } = settings;
   const mailer = settings.SMTP_URL ? undefined : { ...terminalMailer, ...(formUrlTemplate && { formUrlTemplate }) };
   for (let port = PORT; ; ) {

@@ -10,7 +10,7 @@ import { listenForStop } from "./stopping.js";
 import { warnAtStart } from "./worker.js";
 
 export interface ServeOptions extends Address {
-  /** Whether to send notifications. */
+  /** Whether to run the worker. */
   worker: boolean;
 }
 

@@ -11,7 +11,7 @@ import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { flushLogs } from "../process/log.js";
 import { listenForStop } from "./stopping.js";
 
-/** Runs the notification worker until it is stopped by a signal. */
+/** Runs the worker until it is stopped by a signal. */
 export async function sendNotifications(command: Command): Promise<void> {
   const stop = listenForStop();
   const settings = readSettingsWithDatabase();
@@ -20,7 +20,7 @@ export async function sendNotifications(command: Command): Promise<void> {
     const worker = await startWorker(services, log);
     await flushLogs();
     const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
-    print(command, { concurrency }, `Sending notifications, ${concurrency} at a time.`);
+    print(command, { concurrency }, `Sending notifications, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
     await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
   });

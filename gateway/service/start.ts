@@ -14,7 +14,7 @@ import { createApp, createHttpServer } from "./app.js";
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
-/** Starts the service: the gateway and, if asked, the notification worker. */
+/** Starts the service: the gateway and, if asked, the worker. */
 export async function startGateway(options: {
   settings: Settings;
   log: Logger;

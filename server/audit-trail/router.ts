@@ -12,6 +12,15 @@ const ENTRY = `
 const BY_SUBJECT = `${ENTRY} WHERE e.subject_id = $1::uuid AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int`;
 const BY_CORRELATION_ID = `${ENTRY} WHERE e.correlation_id = $1::uuid ORDER BY e.id`;
 
+// Read by the index of the forms that the request has changed.
+const DELIVERIES = `
+  SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
+    n.attempts, n.response_status AS "responseStatus", n.next_attempt_at AS "nextAttemptAt"
+  FROM (SELECT DISTINCT subject_id FROM audit_entries WHERE correlation_id = $1::uuid) e
+    JOIN notifications n ON n.form_id = e.subject_id
+  WHERE n.correlation_id = $1::uuid AND n.event_id IS NOT NULL
+  ORDER BY n.id`;
+
 const MAX_ENTRY_ID = "9223372036854775807";
 
 export const auditRouter = router({
@@ -23,14 +32,18 @@ export const auditRouter = router({
       services.db.query<schema.AuditEntry>("audit-of-subject", BY_SUBJECT, [subjectId, before, limit]),
     ),
   /**
-   * Changes made by the request with this correlation id, in order; none if it only read, failed or never happened. Operator.
+   * Changes made by the request with this correlation id, and the webhook deliveries of them, in order; none if it only read,
+   * failed or never happened. Operator.
    */
   trace: operatorProcedure
     .input(schema.traceInput)
     .output(schema.trace)
-    .query(async ({ ctx: { services }, input: { correlationId } }) => ({
-      correlationId,
-      logField: "correlationId" as const,
-      entries: await services.db.query<schema.AuditEntry>("audit-of-correlation", BY_CORRELATION_ID, [correlationId]),
-    })),
+    .query(async ({ ctx: { services }, input: { correlationId } }) => {
+      const { db } = services;
+      const [entries, deliveries] = await Promise.all([
+        db.query<schema.AuditEntry>("audit-of-correlation", BY_CORRELATION_ID, [correlationId]),
+        db.query<schema.TracedDelivery>("deliveries-of-correlation", DELIVERIES, [correlationId]),
+      ]);
+      return { correlationId, logField: "correlationId" as const, entries, deliveries };
+    }),
 });

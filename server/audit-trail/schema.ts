@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { instantOut, resourceId, uncoerced, uuid } from "../values.js";
+import { delivery } from "../webhooks/schema.js";
 
 export const auditEntry = z.object({
   /** Increases with each entry. */
@@ -37,9 +38,24 @@ export const trailInput = z.strictObject({
 
 export const traceInput = z.strictObject({ correlationId: uuid });
 
+/** A webhook delivery that a request has caused. */
+const tracedDelivery = delivery.pick({
+  id: true,
+  endpointId: true,
+  event: true,
+  formId: true,
+  state: true,
+  attempts: true,
+  responseStatus: true,
+  nextAttemptAt: true,
+});
+
+export type TracedDelivery = z.infer<typeof tracedDelivery>;
+
 /** `logField`: name of the log field that contains the id. */
 export const trace = z.object({
   correlationId: z.guid(),
   logField: z.literal("correlationId"),
   entries: z.array(auditEntry),
+  deliveries: z.array(tracedDelivery),
 });

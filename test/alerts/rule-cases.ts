@@ -36,6 +36,10 @@ const refusals = (limit: string, values: string) => ({
   [`guest_forms_rate_limit_refusals_total{limit="${limit}"}`]: values,
 });
 const longestWait = (values: string) => ({ guest_forms_notifications_longest_wait_seconds: values });
+const longestDelivery = (values: string) => ({ guest_forms_webhook_deliveries_longest_wait_seconds: values });
+const endpoints = (state: string, values: string) => ({
+  [`guest_forms_webhook_endpoints{state="${state}"}`]: values,
+});
 const lastRetention = (values: string) => ({ guest_forms_retention_last_run_timestamp_seconds: values });
 const build = (labels: string, values: string) => ({ [`guest_forms_build_info{${labels}}`]: values });
 /** 100 requests per minute, `fast` of which take up to 1 s. */
@@ -189,6 +193,23 @@ export const RULE_CASES: Record<string, RuleCases> = {
     silent: [
       ["emails failed earlier", failed("3x240")],
       ["failed emails are retried", failed("5x9 4x9 0x240")],
+      ["the database is unreachable", DATABASE_DOWN],
+    ],
+  },
+  GuestFormsWebhooksWaiting: {
+    fires: [["a delivery waits for 301 s", longestDelivery("0x9 301x240"), 12]],
+    silent: [
+      ["a delivery waits for 300 s", longestDelivery("300x240")],
+      ["an endpoint fails", [longestDelivery("0x240"), endpoints("failing", "1x240")]],
+      ["the database is unreachable", DATABASE_DOWN],
+    ],
+  },
+  GuestFormsWebhookDisabled: {
+    fires: [["one more endpoint was disabled", endpoints("disabled", "3x9 4x240"), 10]],
+    silent: [
+      ["endpoints were disabled earlier", endpoints("disabled", "3x240")],
+      ["an endpoint is enabled again", endpoints("disabled", "3x9 2x240")],
+      ["endpoints fail", [endpoints("disabled", "0x240"), endpoints("failing", "0x9 5x240")]],
       ["the database is unreachable", DATABASE_DOWN],
     ],
   },

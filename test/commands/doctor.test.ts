@@ -44,7 +44,8 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
   return Object.fromEntries(reports.map(({ name, status, message }) => [name, `${status}: ${message}`]));
 }
 
-const CHECKS = "database, schema, secrets, connections, clock, notifications, settings, mail server, redis".split(", ");
+const CHECKS =
+  "database, schema, secrets, connections, clock, notifications, webhooks, settings, mail server, redis".split(", ");
 
 describe("doctor", () => {
   test("all checks are ok for a complete service", async () => {
@@ -166,6 +167,41 @@ describe("doctor", () => {
     );
   });
 
+  test("deliveries that are overdue, endpoints that were disabled because they failed, and private addresses in production are a warning", async () => {
+    const addEndpoint = async (failingSince: string | null, disabledReason: string | null) => {
+      const [{ id }] = await sql(
+        `INSERT INTO webhook_endpoints (url, secret, failing_since, disabled_reason, disabled_at)
+         VALUES ('https://example.com', '', $1, $2, CASE WHEN $2::text IS NULL THEN NULL ELSE now() END) RETURNING id`,
+        failingSince,
+        disabledReason,
+      );
+      return id;
+    };
+    const addDelivery = (endpointId: string, due: string) =>
+      sql(
+        `INSERT INTO notifications (kind, endpoint_id, event_id, event_type, correlation_id, next_attempt_at)
+         VALUES ('webhook', $1, gen_random_uuid(), 'webhook.test', gen_random_uuid(), now() + $2::interval)`,
+        endpointId,
+        due,
+      );
+    const [working, failing] = [await addEndpoint(null, null), await addEndpoint("2030-01-01", null)];
+    await addEndpoint(null, "manual");
+    await addDelivery(working, "-10 s");
+    await addDelivery(failing, "-1 h");
+    const allow = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
+    expect((await runChecks(allow)).webhooks).toBe(
+      "ok: Endpoints enabled: 2, of which fail: 1. Deliveries waiting: 2, none overdue.",
+    );
+    expect((await runChecks({ ...allow, NODE_ENV: "production" })).webhooks).toMatch(
+      /^warning: WEBHOOK_ALLOW_PRIVATE_ADDRESSES lets owners of endpoints reach your internal services: unset it\.$/,
+    );
+    await addDelivery(working, "-2 min");
+    for (const reason of ["gone", "failing"]) await addEndpoint("2020-01-01", reason);
+    expect((await runChecks()).webhooks).toMatch(
+      /^warning: Deliveries overdue by more than a minute: 1\. .* Endpoints disabled because they failed: 2\. Run `guest-forms webhooks list`/,
+    );
+  });
+
   test("the check of the mail server logs in and sends nothing", async () => {
     const mailServer = await openMailServer({
       authOptional: false,
@@ -192,7 +228,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const lines = stdout.trimEnd().split("\n");
     expect(lines.map((line) => line.slice(9, 24).trim())).toEqual(CHECKS);
-    expect(lines[6]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
+    expect(lines[7]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
   });
 
   test("invalid settings are failed checks", async () => {

@@ -128,7 +128,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
     expect(await warnings({ DATABASE_LOCK_TIMEOUT_MS: "3000" })).toMatch(/^lock_timeout: /);
   });
 
-  describe("two gateways and a notification worker", () => {
+  describe("two gateways and a worker", () => {
     let services: Services;
     let gateways: Gateway[];
     let listingId: string;

@@ -57,7 +57,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
   /** Runs from the second test to the third. */
   let dev: RunningProcess;
 
-  it("the first start shows its steps and curl commands that work when pasted, and stops cleanly", async () => {
+  it("the first start shows its steps, curl commands that work when pasted and the webhooks of what they do, and stops cleanly", async () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env: ownEnv, cwd: folder, commandPrefix: within });
@@ -87,6 +87,12 @@ describe("dev with its own Postgres", TIMEOUT, () => {
       expect(dev.stdout).toMatch(/^ +To: g\*\*\*@e\*\*\*\.com$/m);
       const logged = dev.stdout.split("\n").filter((line) => line.startsWith("{"));
       expect(logged.filter((line) => line.includes(form.publicId))).toEqual([]);
+      // The first line is about this form: the demo forms are older than the endpoint.
+      const webhook = `Webhook: form.created, form ${form.id}, status SENT`;
+      await dev.waitForLine(/^Webhook: .*/);
+      await runCli(["forms", "set-status", form.id, "COMPLETED"], { env: ownEnv, cwd: folder });
+      await dev.waitForLine(/^Webhook: form\.status_changed, form .*, from SENT to COMPLETED$/);
+      expect(dev.stdout.match(/^Webhook: .*$/m)?.[0]).toBe(webhook);
     }
 
     const listings = await get(`${address}/v1/listings`, readKey);
@@ -104,12 +110,18 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     firstRun = { demo: await demoFile(), formIds: forms.body.items.map(({ id }) => id) };
   });
 
-  it("the second start keeps the keys and the data, and so does the start after SIGKILL", async () => {
+  it("the second start keeps the keys and the data, and so does the start after SIGKILL, which still prints webhooks", async () => {
     const second = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(second));
     await second.stop("SIGKILL");
     dev = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(dev));
+    const { stdout } = await runCli(["webhooks", "list", "--json"], { env: ownEnv, cwd: folder });
+    const { items } = JSON.parse(stdout);
+    expect(items).toMatchObject([{ userId: null, url: expect.stringMatching(/\/guest-forms-demo$/), enabled: true }]);
+    const tested = await runCli(["webhooks", "test", items[0].id], { env: ownEnv, cwd: folder });
+    expect(tested.stdout).toMatch(/^Delivered: status 204 /);
+    expect(dev.stderr).toMatch(/^Webhook: webhook\.test$/m);
   });
 
   it("dev rejects a database in use or migrated by another version, a closed terminal (SIGHUP) stops it cleanly, and dev --fresh replaces it", async () => {
@@ -145,7 +157,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
 });
 
 it(
-  "dev with DATABASE_URL replaces a revoked demo key, creates no demo data twice, uses the next free port if the default is in use, and fails if a port set with --port is in use",
+  "dev with DATABASE_URL replaces a revoked demo key, creates no demo data twice, starts without an endpoint if the operator has too many, uses the next free port if the default is in use, and fails if a port set with --port is in use",
   TIMEOUT,
   async () => {
     const { url: DATABASE_URL } = await createTestDatabase();
@@ -153,10 +165,12 @@ it(
     await mkdir(cwd);
     const start = (more: Record<string, string> = {}) =>
       spawnCli(["dev", "--json"], { env: { DATABASE_URL, ...more }, cwd });
-    const first = start(env);
+    const first = start({ ...env, WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "false" });
     const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
-    const { keys } = asOperator(await openTestServices({ DATABASE_URL }));
+    const { keys, webhooks } = asOperator(await openTestServices({ DATABASE_URL }));
+    expect((await webhooks.list({})).items).toEqual([]);
+    for (let n = 0; n < 20; n++) await webhooks.create({ url: "https://example.com" });
     const readOnly = (await keys.list({})).items.find(({ mode }) => mode === "READ_ONLY");
     await keys.revoke({ id: String(readOnly?.id) });
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
@@ -168,6 +182,7 @@ it(
     const port = Number(new URL(after.url).port);
     expect(port).toBeGreaterThan(3003);
     expect(second.stderr).toContain("Port 3000 is in use: trying 3001.\nPort 3001 is in use: trying 3003.\n");
+    expect(second.stderr).toContain("Webhooks are not printed: an owner has at most 20 endpoints: delete one\n");
     const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
     expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is in use[^\\n]*\\n$`));

@@ -7,7 +7,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { RETENTION_TABLES } from "../../server/background/activity.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { createTestDatabase } from "../support/database.js";
-import { makeKey } from "../support/factories.js";
+import { asOperator, makeKey } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { holdLock } from "../support/locks.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
@@ -165,6 +165,41 @@ test("any gateway reports attempts, the longest wait, heartbeats, the last reten
   const reported = [...after.keys()].flatMap((name) => /^guest_forms_\w+/.exec(name) ?? []);
   const families = reported.map((name) => name.replace(/^(guest_forms_request_duration_seconds)_\w+$/, "$1"));
   expect([...new Set(families)].sort()).toEqual(documented.sort());
+});
+
+test("any gateway reports the webhook deliveries that wait, the attempts, and the endpoints that fail or were disabled", async () => {
+  const { gateway, url } = await startInternalGateway();
+  const services = await gateway.services();
+  const sql = (statement: string) => services.db.pool.query(statement);
+  const holder = await makeListingOwner(services);
+  await asOperator(services).webhooks.create({ userId: holder.userId, url: "https://hooks.example.com" });
+  const read = async () => {
+    const metrics = await scrape(url);
+    const of = (name: string, label: string, ...values: string[]) =>
+      values.map((value) => metrics.get(`guest_forms_webhook_${name}{${label}="${value}"}`));
+    return {
+      deliveries: of("deliveries", "state", "waiting", "running"),
+      longestWait: metrics.get("guest_forms_webhook_deliveries_longest_wait_seconds"),
+      attempts: of("delivery_attempts_total", "outcome", "sent", "retrying", "failed", "crashed", "out_of_scope"),
+      endpoints: of("endpoints", "state", "enabled", "failing", "disabled"),
+    };
+  };
+  const none = { deliveries: [0, 0], longestWait: 0, attempts: [0, 0, 0, 0, 0], endpoints: [1, 0, 0] };
+  expect(await read()).toEqual(none);
+  for (let guests = 1; guests <= 3; guests++) await holder.create({ ...holder.body, numberOfGuests: guests });
+  await sql("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
+  const waiting = await read();
+  expect(waiting).toEqual({ ...none, deliveries: [3, 0], longestWait: expect.any(Number) });
+  expect(waiting.longestWait).toBeGreaterThanOrEqual(600);
+  await sql("UPDATE webhook_endpoints SET failing_since = now()");
+  expect(await read()).toEqual({ ...none, deliveries: [3, 0], endpoints: [0, 1, 0] });
+  await sql("DELETE FROM memberships");
+  await startTestWorker(services);
+  await expect.poll(read).toEqual({ ...none, attempts: [0, 0, 0, 0, 3], endpoints: [0, 1, 0] });
+  await sql("UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'manual'");
+  expect((await read()).endpoints).toEqual([0, 0, 0]);
+  await sql("UPDATE webhook_endpoints SET disabled_reason = 'gone'");
+  expect((await read()).endpoints).toEqual([0, 0, 1]);
 });
 
 test("database errors are counted by class, and rejected requests are not counted", async () => {

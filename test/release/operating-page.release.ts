@@ -188,6 +188,12 @@ describe("an operator who follows operating.md on an empty machine", () => {
     expect(trace).toContain((created.json as { id: string }).id);
   });
 
+  test("adds a webhook endpoint of a user, and finds it", async () => {
+    const endpoint = readValue(await runBlock("guest-forms webhooks create"), "id");
+    expect(await runInline("guest-forms webhooks list")).toContain(`\n${endpoint}  `);
+    expect(await runInline("guest-forms webhooks deliveries ID", { ID: endpoint })).toContain("no deliveries");
+  });
+
   test("gives another user a role", async () => {
     const member = { LISTING: listingId, USER: "host@example.com" };
     for (const role of ["writer", "owner"]) {

@@ -321,6 +321,6 @@ test("the audit trail is read by subject, newest first and in pages, and by corr
   expect(newest).toEqual(trail[0]);
   expect(await operator.audit.trail({ subjectId: id, before: newest?.id ?? "" })).toEqual(trail.slice(1));
   const traced = await operator.audit.trace({ correlationId: correlationId.toUpperCase() });
-  expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1) });
+  expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1), deliveries: [] });
   for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
 });
