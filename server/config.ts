@@ -126,7 +126,7 @@ export const settingsSchema = z.object({
     "Days after check-out until the worker deletes an Idempotency-Key, which then counts as never used. If the key was " +
       "first used after check-out, they count from then. 0: never.",
   ),
-  WORKER_CONCURRENCY: integer(1, 100, 2).describe("Notifications that a process sends at the same time."),
+  WORKER_CONCURRENCY: integer(1, 100, 2).describe("Emails that a process sends at the same time."),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z
     .enum(["true", "false"])
     .default("false")

@@ -33,7 +33,7 @@ const MAX_ATTEMPTS = 25;
 export function emailChannel(services: Services, mailer: Mailer, queue: Queue, log: Log): Channel<ClaimedEmail> {
   const { db, workerId } = queue;
   return {
-    name: "notification",
+    name: "emails",
     concurrency: services.settings.WORKER_CONCURRENCY,
     maxAttempts: MAX_ATTEMPTS,
     claim: (free) => db.query<ClaimedEmail>("claim-notifications", CLAIM, [workerId, free]),

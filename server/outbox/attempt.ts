@@ -19,7 +19,7 @@ export type RecordOutcome = () => Promise<unknown>;
 
 /** One kind of rows of the outbox: emails, or webhook deliveries. */
 export interface Channel<Row extends Claimed = Claimed> {
-  /** What the log calls a row. */
+  /** For the log. */
   name: string;
   /** Rows that a process sends at the same time. */
   concurrency: number;
@@ -58,7 +58,7 @@ export async function attempt<Row extends Claimed>(channel: Channel<Row>, row: R
     // A stack trace does not help with a refusal or an outage.
     const isFault = !(error instanceof SendingFailed) && classify(error) === "fault";
     const logFields = { ...facts, attempts: row.attempts, reason, ...(isFault && { err: error }) };
-    if (channel.isQuiet && !isFault) log.info(logFields, `${channel.name} not sent`);
+    if (channel.isQuiet && !isFault) log.info(logFields, "notification not sent");
     else if (isFinal) log.error(logFields, "notification given up");
     else log.warn(logFields, "notification not sent");
     await record(() => channel.recordFailure(row, { reason, isFinal, error }), isFinal);

@@ -100,7 +100,7 @@ async function createSender<Row extends Claimed>(
   await repeat(sendNext, {
     signal: stopping,
     retryMs: POLL_MS,
-    onFailure: (err) => log.warn({ err }, `cannot claim ${channel.name}s`),
+    onFailure: (err) => log.warn({ err, channel: channel.name }, "cannot claim notifications"),
   });
   await Promise.all(inFlight.values());
 }

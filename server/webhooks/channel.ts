@@ -59,7 +59,7 @@ export function deliveryChannel(
     ...values: (string | number | null)[]
   ) => db.query(name, text, [notificationId, workerId, ...values]);
   return {
-    name: "webhook delivery",
+    name: "webhooks",
     concurrency: CONCURRENCY,
     maxAttempts: MAX_ATTEMPTS,
     isQuiet: true,

@@ -4,6 +4,10 @@ import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
+import { attempt } from "../../server/outbox/attempt.js";
+import { createQueue } from "../../server/outbox/queue.js";
+import { deliveryChannel } from "../../server/webhooks/channel.js";
+import { createPost } from "../../server/webhooks/request.js";
 import type { Delivery } from "../../server/webhooks/schema.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
@@ -33,7 +37,9 @@ async function waitFor(endpointId: string, state: Delivery["state"], timeout = 5
   return (await first()) ?? expect.fail("there is no delivery");
 }
 
-const makeDue = () => sql("UPDATE notifications SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL");
+// The column has milliseconds: now() may be rounded up, to a time in the future.
+const makeDue = () =>
+  sql("UPDATE notifications SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL");
 
 const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
 
@@ -74,11 +80,14 @@ test("deliveries are retried for three days, then given up", async () => {
   const receiver = await openReceiver((response) => response.writeHead(500).end());
   const { id } = await addEndpoint(receiver.url);
   await owner.addForm();
-  await startTestWorker(services);
+  const queue = createQueue(services.db, "worker");
+  const log = { info() {}, warn() {}, error() {} };
+  const channel = deliveryChannel(services, createPost(services.settings), queue, log);
+  const { signal } = new AbortController();
   let seconds = 0;
-  for (let attempts = 1; ; attempts++) {
-    await expect.poll(async () => (await deliveriesOf(id))[0]?.attempts, { interval: 20 }).toBe(attempts);
-    await expect.poll(async () => (await deliveriesOf(id))[0]?.state, { interval: 20 }).not.toBe("running");
+  for (;;) {
+    const [row] = await channel.claim(10, []);
+    await attempt(channel, row ?? expect.fail("nothing is due"), { log, signal });
     const [delivery] = await deliveriesOf(id);
     if (delivery?.state === "failed") break;
     seconds += secondsUntil(delivery as Delivery);
@@ -86,7 +95,8 @@ test("deliveries are retried for three days, then given up", async () => {
   }
   expect(seconds / 86_400).toBeGreaterThan(3);
   expect(seconds / 86_400).toBeLessThan(3.3);
-}, 60_000);
+  expect(receiver.received).toHaveLength(22);
+});
 
 describe("an answer", () => {
   const HOUR = 3600;
@@ -184,7 +194,7 @@ describe("a receiver", () => {
     ["that closes the connection", () => openTcp(""), "the connection was closed without an answer"],
     [
       "that does not speak HTTP",
-      () => openTcp("220 mail.example.com ESMTP\r\n"),
+      () => openTcp("220 mail.example.com SMTP\r\n"),
       "the request failed: HPE_INVALID_CONSTANT",
     ],
     ["whose certificate is not trusted", openTls, "the request failed: DEPTH_ZERO_SELF_SIGNED_CERT"],
@@ -279,23 +289,11 @@ describe("a slow receiver", () => {
     status = 204;
     release(1);
     await expect.poll(() => releases.length).toBe(4);
+    release(4);
+    slow.respond = (response) => response.writeHead(204).end();
     expect(slow.errors).toEqual([]);
   });
 });
-
-test("a delivery whose worker was killed before the outcome was recorded is sent again with the same webhook-id", async () => {
-  const receiver = await openReceiver();
-  const { id } = await addEndpoint(receiver.url, receiver);
-  await owner.addForm();
-  await startTestWorker(services);
-  await waitFor(id, "sent");
-  await sql(
-    "UPDATE notifications SET state = 'running', worker_id = 'killed', heartbeat_at = now() - interval '1 minute', next_attempt_at = now()",
-  );
-  await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(2);
-  expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id);
-  expect(receiver.received[1]?.event).toEqual(receiver.received[0]?.event);
-}, 40_000);
 
 describe("webhooks.redeliver", () => {
   test("sends one delivery, or those of a time range, once more with the same webhook-id and the current form", async () => {
