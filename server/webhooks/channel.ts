@@ -76,7 +76,7 @@ export function deliveryChannel(
       if (row.isDisabled) return () => mark("mark-delivery-disabled", MARK_DISABLED, row);
       if (row.eventType !== TEST_EVENT && !row.form)
         return () => mark("mark-delivery-out-of-scope", MARK_OUT_OF_SCOPE, row);
-      const event = row.form ? eventOf(row, projectForm(row.form)) : testEvent(row.timestamp);
+      const event = row.form ? eventOf(row, projectForm(row.form)) : testEvent(row);
       const body = JSON.stringify(event);
       const { status, durationMs, ...answer } = await post(row.url, headersOf(keyring.webhook, row, body), body);
       return () => mark("mark-delivery-sent", MARK_SENT, row, status, keptBody(answer), durationMs);
@@ -126,7 +126,7 @@ function headersOf(keys: Keys, { endpointId, eventId, secret, previousSecret }: 
 const keptBody = ({ body }: Pick<Answer, "body">) =>
   maskEmails(body.slice(0, MAX_KEPT_CHARACTERS).replace(/[^\P{Cc}\n\t]/gu, " "));
 
-type Row = Omit<ClaimedDelivery, "form" | "timestamp"> & FormRow & { timestamp: string };
+type Row = Omit<ClaimedDelivery, "form"> & FormRow;
 
 /** Separates the columns of the form, which are null if there is none. */
 function toClaimed({
@@ -138,6 +138,7 @@ function toClaimed({
   eventId,
   eventType,
   timestamp,
+  sentAt,
   url,
   isDisabled,
   secret,
@@ -146,7 +147,17 @@ function toClaimed({
   previousListingId,
   ...form
 }: Row): ClaimedDelivery {
-  const claimed = { notificationId, formId, correlationId, attempts, endpointId, eventId, eventType, timestamp };
+  const claimed = {
+    notificationId,
+    formId,
+    correlationId,
+    attempts,
+    endpointId,
+    eventId,
+    eventType,
+    timestamp,
+    sentAt,
+  };
   const endpoint = { url, isDisabled, secret, previousSecret };
   return { ...claimed, ...endpoint, details, previousListingId, form: form.id === null ? null : form };
 }
@@ -188,7 +199,7 @@ const CLAIM = `
     ${startAttempts("SELECT id FROM due", "n.*")}
   )
   SELECT ${FACTS}, n.attempts, n.endpoint_id::text AS "endpointId", n.event_id::text AS "eventId",
-    n.event_type AS "eventType", n.created_at AS timestamp, w.url, w.disabled_at IS NOT NULL AS "isDisabled", w.secret,
+    n.event_type AS "eventType", n.created_at AS timestamp, now()::timestamptz(3) AS "sentAt", w.url, w.disabled_at IS NOT NULL AS "isDisabled", w.secret,
     CASE WHEN w.previous_secret_until > now() THEN w.previous_secret END AS "previousSecret", e.details,
     CASE WHEN ${IS_IN_SCOPE("(e.details ->> 'movedFrom')::uuid")} THEN e.details ->> 'movedFrom' END AS "previousListingId",
     ${FORM_COLUMNS}

@@ -12,6 +12,13 @@ const timestamp = instantOut.meta({
   example: "2026-11-21T10:15:30.123Z",
 });
 
+const sentAt = instantOut.meta({
+  description:
+    "When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later `sentAt` has the newer " +
+    "`data.form`.",
+  example: "2026-11-21T10:15:31.456Z",
+});
+
 const form = formV1.meta({ description: "The form as it was when this request was sent." });
 
 const fields = (...example: string[]) =>
@@ -37,6 +44,7 @@ const eventOf = <Type extends EventType | typeof TEST_EVENT, Data extends z.ZodR
   const shape = {
     type: literal,
     timestamp: isTest ? timestamp.meta({ description: "When the test was requested, ISO 8601 in UTC." }) : timestamp,
+    sentAt,
     data: z.object(data).meta({ description: isTest ? "Empty." : "The form, and what changed." }),
   };
   return z.object(shape).meta({ id: schemaName(type), description });

@@ -9,6 +9,8 @@ export interface EventRow {
   eventType: string;
   /** When the change was made. */
   timestamp: string;
+  /** When the form was read. */
+  sentAt: string;
   /** Of the audit entry; null if that is past its retention. */
   details: { from?: string; to?: string; fields?: string[] } | null;
   /** Null if the owner of the endpoint may not see it. */
@@ -17,27 +19,32 @@ export interface EventRow {
 
 /** The body of a delivery. Throws if what has changed is no longer known. */
 export function eventOf(
-  { eventType: type, timestamp, details, previousListingId }: EventRow,
+  { eventType: type, timestamp, sentAt, details, previousListingId }: EventRow,
   form: FormV1,
 ): WebhookEvent {
   const fields = details?.fields ?? [];
   switch (type) {
     case "form.created":
-      return { type, timestamp, data: { form } };
+      return { type, timestamp, sentAt, data: { form } };
     case "form.updated":
     case "form.party_changed":
-      return { type, timestamp, data: { form, fields } };
+      return { type, timestamp, sentAt, data: { form, fields } };
     case "form.moved":
-      return { type, timestamp, data: { form, previousListingId, fields } };
+      return { type, timestamp, sentAt, data: { form, previousListingId, fields } };
     case "form.status_changed": {
       const { from, to } = details ?? {};
       if (from === undefined || to === undefined)
         throw new SendingFailed("what has changed is past its retention", true);
-      return { type, timestamp, data: { form, from: projectStatus(from), to: projectStatus(to) } };
+      return { type, timestamp, sentAt, data: { form, from: projectStatus(from), to: projectStatus(to) } };
     }
     default:
       throw new SendingFailed("this version does not know the event", true);
   }
 }
 
-export const testEvent = (timestamp: string): WebhookEvent => ({ type: TEST_EVENT, timestamp, data: {} });
+export const testEvent = ({ timestamp, sentAt }: EventRow): WebhookEvent => ({
+  type: TEST_EVENT,
+  timestamp,
+  sentAt,
+  data: {},
+});

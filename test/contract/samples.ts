@@ -16,19 +16,36 @@ const isSample = (language: string): language is Sample["language"] => LANGUAGES
 
 const read = (path: string) => readFileSync(new URL(`../../gateway/${path}`, import.meta.url), "utf8");
 
-/** Every fenced block of the guides in a language that the tests can run. */
+/** Has receivers instead of programs that end: webhook-guide.test.ts. */
+export const WEBHOOK_GUIDE = "gateway/docs/guides/8-webhooks.md";
+
+/** Every fenced block of the other guides in a language that the tests can run. */
 export function guideSamples(): Sample[] {
   const folder = new URL("../../gateway/docs/guides/", import.meta.url);
-  return readdirSync(folder).flatMap((guide) => {
-    const counts: Record<string, number> = {};
-    const blocks = [...read(`docs/guides/${guide}`).matchAll(/^```(\w+)\n(.*?)^```$/gms)];
-    return blocks.flatMap(([, language = "", source = ""]) => {
-      if (!isSample(language)) return [];
-      counts[language] = (counts[language] ?? 0) + 1;
-      return [{ name: `${guide} ${language} ${counts[language]}`, language, source }];
-    });
+  const guides = readdirSync(folder).filter((guide) => !WEBHOOK_GUIDE.endsWith(guide));
+  return guides.flatMap((guide) =>
+    samplesIn(read(`docs/guides/${guide}`)).map(({ name, ...sample }) => ({ ...sample, name: `${guide} ${name}` })),
+  );
+}
+
+/** Named by their language and number. */
+function samplesIn(markdown: string): Sample[] {
+  const counts: Record<string, number> = {};
+  return [...markdown.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, language = "", source = ""]) => {
+    if (!isSample(language)) return [];
+    counts[language] = (counts[language] ?? 0) + 1;
+    return [{ name: `${language} ${counts[language]}`, language, source }];
   });
 }
+
+/** Those of the guide about webhooks, named by their heading. */
+export const webhookGuideSamples = (): Sample[] =>
+  read(`../${WEBHOOK_GUIDE}`)
+    .split(/^##+ /m)
+    .flatMap((section) => {
+      const [heading = ""] = section.split("\n");
+      return samplesIn(section).map(({ name, ...sample }) => ({ ...sample, name: `${heading} ${name}` }));
+    });
 
 /** The first request of the README. */
 export function readmeSample(): Sample {

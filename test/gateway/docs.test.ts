@@ -76,7 +76,7 @@ describe("the pages", () => {
   });
 
   it("an unknown page is HTML with a search for a browser, and the envelope for every other client, with 404", async () => {
-    for (const path of ["/docs/webhooks", "/docs/Concepts", "/docs/concepts/more", "/docs/not-found", "/docs/%00"]) {
+    for (const path of ["/docs/unknown", "/docs/Concepts", "/docs/concepts/more", "/docs/not-found", "/docs/%00"]) {
       const browser = await get(path, { Accept: "text/html,*/*;q=0.8" });
       expect([browser.status, browser.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
       expect(browser.headers.get("vary")).toBe("Accept, Accept-Encoding");

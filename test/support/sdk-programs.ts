@@ -19,21 +19,36 @@ const COMPILER_OPTIONS = {
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
   noEmit: true,
+  allowImportingTsExtensions: true,
   types: ["node"],
   typeRoots: [join(packageRoot(), "node_modules/@types")],
-  paths: Object.fromEntries(Object.entries(SDK).map(([name, path]) => [name, [path]])),
 };
 
-/** Bundles a TypeScript program, with the SDK from its source, for Node.js. Returns the path of the bundle. */
-export async function bundleWithSdk(entry: string): Promise<string> {
+/**
+ * Bundles a TypeScript program, with the SDK from its source, for Node.js. It loads other packages when it runs. Returns the path
+ * of the bundle. `aliases` are the files of other modules.
+ */
+export async function bundleWithSdk(entry: string, aliases: Record<string, string> = {}): Promise<string> {
   const outfile = entry.replace(/ts$/, "mjs");
-  await build({ entryPoints: [entry], outfile, alias: SDK, bundle: true, platform: "node", format: "esm" });
+  const alias = { ...SDK, ...aliases };
+  const options = { bundle: true, packages: "external", platform: "node", format: "esm" } as const;
+  await build({ entryPoints: [entry], outfile, alias, ...options });
   return outfile;
 }
 
-/** Compiles files of a folder that use the SDK, and returns what the compiler reports. */
-export async function compileWithSdk(folder: string, files: string[]): Promise<string> {
+/**
+ * Compiles files of a folder that use the SDK, and returns what the compiler reports. `aliases` are the files of other modules.
+ */
+export async function compileWithSdk(
+  folder: string,
+  files: string[],
+  aliases: Record<string, string> = {},
+): Promise<string> {
+  const paths = Object.fromEntries(Object.entries({ ...SDK, ...aliases }).map(([name, path]) => [name, [path]]));
   await writeFile(join(folder, "package.json"), '{ "type": "module" }');
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: COMPILER_OPTIONS, files }));
+  await writeFile(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions: { ...COMPILER_OPTIONS, paths }, files }),
+  );
   return runTool(process.execPath, [TSC, "-p", folder], 120);
 }
