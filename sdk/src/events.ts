@@ -10,6 +10,11 @@ export interface FormCreatedEvent {
    * timestamp. `data.form` may be newer.
    */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -26,6 +31,11 @@ export interface FormUpdatedEvent {
    * timestamp. `data.form` may be newer.
    */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -44,6 +54,11 @@ export interface FormMovedEvent {
    * timestamp. `data.form` may be newer.
    */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -64,6 +79,11 @@ export interface FormStatusChangedEvent {
    * timestamp. `data.form` may be newer.
    */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -84,6 +104,11 @@ export interface FormPartyChangedEvent {
    * timestamp. `data.form` may be newer.
    */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** The form, and what changed. */
   data: {
     /** The form as it was when this request was sent. */
@@ -99,6 +124,11 @@ export interface WebhookTestEvent {
   type: "webhook.test";
   /** When the test was requested, ISO 8601 in UTC. */
   timestamp: string;
+  /**
+   * When this request was sent, ISO 8601 in UTC. Of two requests about a form, the one with the later
+   * `sentAt` has the newer `data.form`.
+   */
+  sentAt: string;
   /** Empty. */
   data: Record<string, never>;
 }

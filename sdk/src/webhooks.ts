@@ -128,7 +128,8 @@ export async function unwrapWebhook(
  * @throws {GuestFormsError} If a secret is missing or malformed, or the timestamp is invalid.
  * @example
  * ```ts
- * const event: WebhookEvent = { type: "webhook.test", timestamp: new Date().toISOString(), data: {} };
+ * const now = new Date().toISOString();
+ * const event: WebhookEvent = { type: "webhook.test", timestamp: now, sentAt: now, data: {} };
  * const { body, headers } = await signWebhook(event, secret);
  * await fetch("http://127.0.0.1:8080/webhooks", { method: "POST", body, headers });
  * ```

@@ -77,10 +77,13 @@ it("every type of event is documented, with an example that matches its schema",
     expect(example).toMatchObject({ type });
     validateEvent(type, example);
   }
-  expect(() => validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: "yesterday", data: {} })).toThrow("timestamp");
-  expect(() =>
-    validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: "2027-07-01T13:00:00Z", data: { a: 1 } }),
-  ).toThrow("/data");
+  const now = "2027-07-01T13:00:00.000Z";
+  expect(() => validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: "yesterday", sentAt: now, data: {} })).toThrow(
+    "timestamp",
+  );
+  expect(() => validateEvent(TEST_EVENT, { type: TEST_EVENT, timestamp: now, sentAt: now, data: { a: 1 } })).toThrow(
+    "/data",
+  );
 });
 
 it("the document, the package and the changelog have the same version", () => {

@@ -124,7 +124,8 @@ describe.each(RECEIVERS)("the receiver of the guide in %s", (_, file) => {
 
   test("answers 400 to what the service has not signed, and stores nothing of it", async () => {
     const { post, url } = await startReceiver(file);
-    const event = { type: "form.created", timestamp: new Date().toISOString(), data: { form: await owner.addForm() } };
+    const now = new Date().toISOString();
+    const event = { type: "form.created", timestamp: now, sentAt: now, data: { form: await owner.addForm() } };
     const forged = await post(JSON.stringify(event), { by: `whsec_${"A".repeat(43)}=` });
     expect(forged).toEqual({
       status: 400,
@@ -161,11 +162,12 @@ describe.each(RECEIVERS)("the receiver of the guide in %s", (_, file) => {
 });
 
 describe("handle-event.ts of the guide", () => {
-  const at = (seconds: number) => new Date((Math.floor(Date.now() / 1000) + seconds) * 1000);
-  const eventWith = (form: WebhookEvent["data"]["form"]): WebhookEvent =>
+  /** `sentAt` is in milliseconds from now. */
+  const eventWith = (form: WebhookEvent["data"]["form"], sentAt: number): WebhookEvent =>
     ({
       type: "form.created",
       timestamp: new Date().toISOString(),
+      sentAt: new Date(Date.now() + sentAt).toISOString(),
       data: { form },
     }) as WebhookEvent;
 
@@ -173,7 +175,12 @@ describe("handle-event.ts of the guide", () => {
     const { post } = await startReceiver("hono.ts");
     const form = await owner.addForm();
     const data = { form, from: "SENT", to: "COMPLETED" };
-    const event: WebhookEvent = { type: "form.status_changed", timestamp: form.createdAt, data };
+    const event: WebhookEvent = {
+      type: "form.status_changed",
+      timestamp: form.createdAt,
+      sentAt: form.createdAt,
+      data,
+    };
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(event, { id: "same" })));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
     expect(await query("SELECT FROM form_jobs")).toHaveLength(1);
@@ -185,10 +192,10 @@ describe("handle-event.ts of the guide", () => {
   test("does not replace a form by one that was sent before it", async () => {
     const { post } = await startReceiver("hono.ts");
     const form = await owner.addForm();
-    await post(eventWith({ ...form, status: "ACCEPTED" }), { timestamp: at(0) });
-    await post(eventWith({ ...form, status: "COMPLETED" }), { timestamp: at(-1) });
+    await post(eventWith({ ...form, status: "ACCEPTED" }, 0));
+    await post(eventWith({ ...form, status: "COMPLETED" }, -60));
     expect(await storedForms()).toEqual([{ ...form, status: "ACCEPTED" }]);
-    await post(eventWith({ ...form, status: "VALIDATED" }), { timestamp: at(1) });
+    await post(eventWith({ ...form, status: "VALIDATED" }, 60));
     expect(await storedForms()).toEqual([{ ...form, status: "VALIDATED" }]);
   });
 });
@@ -200,7 +207,8 @@ test("a receiver that parses the body before the webhook route says so", async (
   const trapped = source.replace(parser, "").replace("const app = express();\n", (found) => found + line);
   await writeFile(join(folder, "trap.ts"), trapped);
   const { post, process } = await startReceiver("trap.ts");
-  expect((await post({ type: "webhook.test", timestamp: new Date().toISOString(), data: {} })).status).toBe(500);
+  const now = new Date().toISOString();
+  expect((await post({ type: "webhook.test", timestamp: now, sentAt: now, data: {} })).status).toBe(500);
   const [, message = ""] = /^ {2}`(The body of a webhook request must be raw)`/m.exec(guide) ?? [];
   await expect.poll(() => process.stderr).toContain(message);
   expect(message).not.toBe("");

@@ -113,7 +113,7 @@ describe("the pages", () => {
       const article = articles.find((one) => one.includes(`<h3 id="${type}"`)) ?? "";
       const fields = [...article.matchAll(/<dt><code>([\w.]+)</g)].map(([, name]) => name);
       const inData = Object.keys(event.shape.data.shape).map((name) => `data.${name}`);
-      expect(fields, type).toEqual(["type", "timestamp", ...inData]);
+      expect(fields, type).toEqual(["type", "timestamp", "sentAt", ...inData]);
       expect(article).toContain(`&quot;type&quot;</span>: <span class="string">&quot;${type}&quot;`);
       expect(sections.map(({ url }) => url)).toContain(`/docs/reference#${type}`);
     }

@@ -69,7 +69,7 @@ async function main(): Promise<unknown> {
   const fake = client.withOptions({ fetch: new FakeService().fetch });
   const isEmpty = (await fake.forms.list()).items.length === 0;
   const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-  const event: WebhookEvent = { type: "form.created", timestamp: form.createdAt, data: { form } };
+  const event: WebhookEvent = { type: "form.created", timestamp: form.createdAt, sentAt: form.createdAt, data: { form } };
   const { body, headers } = await signWebhook(event, secret);
   const received = await unwrapWebhook(body, headers, secret);
   const isUnwrapped = received.type === "form.created" && received.data.form.id === form.id;

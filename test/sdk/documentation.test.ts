@@ -53,7 +53,7 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
       };`,
     after: `const form = { ...(await client.forms.create(input)), status: "COMPLETED" };
       const data = { form, from: "SENT", to: "COMPLETED" };
-      const event: WebhookEvent = { type: "form.status_changed", timestamp: form.createdAt, data };
+      const event: WebhookEvent = { type: "form.status_changed", timestamp: form.createdAt, sentAt: form.createdAt, data };
       const send = async (signer: string, id: string) =>
         (await receive(new Request("http://a.test", { method: "POST", ...(await signWebhook(event, signer, { id })) }))).status;
       assert.deepEqual([await send(secret, "1"), await send(secret, "1"), await send(secret, "2")], [204, 204, 204]);

@@ -36,7 +36,7 @@ export async function smoke(options: SmokeOptions): Promise<Record<string, boole
   const raw = await client.forms.retrieve(form.id).asResponse();
 
   const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-  const event = { type: "form.created", timestamp: form.createdAt, data: { form } } as const;
+  const event = { type: "form.created", timestamp: form.createdAt, sentAt: form.createdAt, data: { form } } as const;
   const { body, headers } = await signWebhook(event, secret);
   const { headers: sentHeaders } = new Request(baseUrl, { headers });
   const bytes = new TextEncoder().encode(body);

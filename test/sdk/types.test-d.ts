@@ -66,7 +66,7 @@ expectTypeOf<KnownErrorCode>().toEqualTypeOf<ServiceErrorCode>();
 
 /** An event with the known statuses only, as the service declares it. */
 type KnownEvent<E extends WebhookEvent> = E extends WebhookEvent
-  ? { type: E["type"]; timestamp: string; data: KnownData<E["data"]> }
+  ? { type: E["type"]; timestamp: string; sentAt: string; data: KnownData<E["data"]> }
   : never;
 type KnownData<Data> = {
   [Key in keyof Data]: [Data[Key]] extends [never]

@@ -327,7 +327,7 @@ test("webhooks.test sends an event without a form, and lists it", async () => {
   const queued = await webhooks.test({ id });
   expect(queued).toMatchObject({ endpointId: id, event: "webhook.test", formId: null, state: "waiting" });
   expect(await waitFor(id, "sent")).toMatchObject({ id: queued.id, responseStatus: 204 });
-  const event = { type: "webhook.test", timestamp: queued.createdAt, data: {} };
+  const event = { type: "webhook.test", timestamp: queued.createdAt, sentAt: expect.any(String), data: {} };
   expect(receiver.received).toMatchObject([{ id: queued.id, event, signedBy: [secret] }]);
 });
 
