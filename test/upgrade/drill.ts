@@ -128,7 +128,9 @@ async function migrateDuringBackup(version: Version, env: Record<string, string>
   const { pending } = await version.json<{ pending: unknown[] }>(["migrate", "--dry-run"], env);
   const backup = new pg.Client({ connectionString: env.DATABASE_URL });
   await backup.connect();
-  await backup.query("BEGIN; LOCK TABLE users, listings, memberships, forms, creations IN ACCESS SHARE MODE");
+  await backup.query(
+    "BEGIN; LOCK TABLE users, listings, memberships, forms, creations, notifications IN ACCESS SHARE MODE",
+  );
   const migrating = version.spawn(["migrate", "--json"], env);
   if (pending.length > 0) await migrating.waitForLine(/^Waiting for a lock/);
   await sleep(WATCH_MS);
