@@ -100,7 +100,8 @@ describe("mirror-forms", () => {
     await expect.poll(() => mirrors(id)).toMatchObject({ status: "COMPLETED" });
     await expectMirror();
 
-    const event = { type: "webhook.test", timestamp: new Date().toISOString(), data: {} } as const;
+    const now = new Date().toISOString();
+    const event = { type: "webhook.test", timestamp: now, sentAt: now, data: {} } as const;
     const post = async (by: string) => fetch(url, { method: "POST", ...(await signWebhook(event, by)) });
     expect((await post(secret)).status).toBe(200);
     expect((await post(`whsec_${"A".repeat(43)}=`)).status).toBe(400);
