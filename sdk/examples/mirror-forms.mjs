@@ -1,67 +1,128 @@
 #!/usr/bin/env node
 /**
- * Copies all forms to a JSON Lines file. If interrupted, it resumes; a later run adds new forms. Forms that are already
- * in the file are not updated: delete it and its .state file for a fresh copy.
+ * Mirrors all forms in a folder, one JSON file per form: lists them once, then follows the changes by webhooks. If it was
+ * stopped or killed, start it again: it misses nothing, because it lists all forms at every start.
  *
  *   export GUEST_FORMS_API_KEY=grf_ro_… GUEST_FORMS_BASE_URL=http://127.0.0.1:3000
- *   node mirror-forms.mjs forms.jsonl [LISTING-ID]
+ *   export WEBHOOK_SECRET=whsec_… PORT=8080
+ *   node mirror-forms.mjs FOLDER [LISTING-ID]
+ *
+ * WEBHOOK_SECRET is that of an endpoint with the URL of this program, which belongs to the user of the key:
+ *
+ *   guest-forms webhooks create --url http://127.0.0.1:8080 --user USER
  */
-import { open, readFile, rename, writeFile } from "node:fs/promises";
-import { GuestForms, InvalidCursorError } from "@guest-forms/sdk";
+import { once } from "node:events";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { GuestForms, ResourceNotFoundError } from "@guest-forms/sdk";
+import { unwrapWebhook, WebhookVerificationError } from "@guest-forms/sdk/webhooks";
 
-const [path, listingId] = process.argv.slice(2);
-if (!path) {
-  console.error("Usage: node mirror-forms.mjs FILE.jsonl [LISTING-ID]");
+const [folder = "", listingId] = process.argv.slice(2);
+const { WEBHOOK_SECRET, PORT = "8080" } = process.env;
+if (!folder || !WEBHOOK_SECRET) {
+  console.error("Usage: WEBHOOK_SECRET=whsec_… node mirror-forms.mjs FOLDER [LISTING-ID]");
   process.exit(2);
 }
-const statePath = `${path}.state`;
 
-/** @typedef {{ cursor?: string, bytes: number, forms: number }} State next page, and the size of the file before it */
+/** If a listing enters or leaves the scope of the key, there is no event for its forms. */
+const LIST_EVERY_MS = 24 * 3_600_000;
+const MAX_BODY_BYTES = 65_536;
 
-const client = new GuestForms();
-try {
-  await mirror(await readState());
-} catch (error) {
-  if (!(error instanceof InvalidCursorError)) throw error;
-  console.error("The stored cursor is no longer valid: starting over.");
-  await mirror({ bytes: 0, forms: 0 });
-}
+// Waits out an interruption of ten minutes. Any other error ends the program.
+const client = new GuestForms({ timeout: 600_000, maxRetries: 1_000 });
 
-/** @param {State} state */
-async function mirror(state) {
-  const file = await open(String(path), state.bytes ? "r+" : "w");
-  try {
-    // Remove what an interrupted run wrote after its last stored state.
-    await file.truncate(state.bytes);
-    let { bytes, forms } = state;
-    for await (const page of client.forms.list({ limit: 100, listingId, cursor: state.cursor }).byPage()) {
-      const lines = Buffer.from(page.items.map((form) => `${JSON.stringify(form)}\n`).join(""));
-      await file.write(lines, 0, lines.length, bytes);
-      await file.datasync();
-      bytes += lines.length;
-      forms += page.items.length;
-      process.stderr.write(process.stderr.isTTY ? `\r${forms} forms` : "");
-      // Keep the state before the last page: the next run reads that page again, with the forms added since.
-      if (page.nextCursor !== null) await writeState({ cursor: page.nextCursor, bytes, forms });
+/**
+ * The ids of forms that have changed since they were last fetched. An event only says that a form has changed: the order of
+ * events and their repetition do not matter, because the form is fetched afterwards.
+ *
+ * @type {Set<string>}
+ */
+const changed = new Set();
+
+const server = createServer(async (request, response) => {
+  const [status, message] = await receive(request).catch(describeRejection);
+  response.writeHead(status, { "content-type": "text/plain" }).end(message);
+});
+server.listen(Number(PORT));
+await once(server, "listening");
+console.log(`receiving webhooks on port ${PORT}`);
+
+// Changes that arrive while the list is read wait for its end, so that no older form of the list replaces them.
+await mkdir(folder, { recursive: true });
+for (;;) {
+  const listAgainAt = Date.now() + LIST_EVERY_MS;
+  console.log(`${await mirrorAll()} forms in ${folder}`);
+  while (Date.now() < listAgainAt) {
+    for (const id of changed) {
+      changed.delete(id);
+      await mirror(id);
     }
-    if (process.stderr.isTTY) process.stderr.write("\n");
-    console.log(`${forms} forms in ${path}`);
-  } finally {
-    await file.close();
+    await sleep(100);
   }
 }
 
-/** @returns {Promise<State>} */
-async function readState() {
-  try {
-    return JSON.parse(await readFile(statePath, "utf8"));
-  } catch {
-    return { bytes: 0, forms: 0 };
-  }
+/**
+ * Answers before the form is fetched. If this program is killed in between, the list of its next start has the change.
+ *
+ * @param {import("node:http").IncomingMessage} request
+ * @returns {Promise<[status: number, message: string]>}
+ */
+async function receive(request) {
+  if (!(Number(request.headers["content-length"]) <= MAX_BODY_BYTES)) return [413, "too large"];
+  const { data } = await unwrapWebhook(await text(request), request.headers, String(WEBHOOK_SECRET));
+  // Not for webhook.test, nor for types that are newer than this program.
+  if ("form" in data) changed.add(data.form.id);
+  return [200, "received"];
 }
 
-/** @param {State} state */
-async function writeState(state) {
-  await writeFile(`${statePath}.new`, JSON.stringify(state));
-  await rename(`${statePath}.new`, statePath);
+/**
+ * @param {unknown} error
+ * @returns {[status: number, message: string]}
+ */
+function describeRejection(error) {
+  if (error instanceof WebhookVerificationError) return [400, error.message];
+  console.error(error);
+  return [500, "failed"];
+}
+
+/** Writes all forms, and removes those that are no longer in the list. Returns their number. */
+async function mirrorAll() {
+  const gone = new Set(await readdir(folder));
+  let count = 0;
+  for await (const form of client.forms.list({ limit: 100, listingId })) {
+    gone.delete(await store(form));
+    count += 1;
+  }
+  for (const file of gone) if (file.endsWith(".json")) await rm(join(folder, file));
+  return count;
+}
+
+/**
+ * Fetches a form and writes it, or removes one that left the scope of the key, or the listing.
+ *
+ * @param {string} id
+ */
+async function mirror(id) {
+  const form = await client.forms.retrieve(id).catch((error) => {
+    if (error instanceof ResourceNotFoundError) return undefined;
+    throw error;
+  });
+  if (form && (!listingId || form.listingId === listingId)) await store(form);
+  else await rm(join(folder, `${id}.json`), { force: true });
+  console.log(id, form?.status ?? "removed");
+}
+
+/**
+ * Replaces the file of a form, so that a reader never finds half of it. Returns its name.
+ *
+ * @param {import("@guest-forms/sdk").FormV1} form
+ */
+async function store(form) {
+  const file = `${form.id}.json`;
+  await writeFile(join(folder, ".new"), `${JSON.stringify(form)}\n`);
+  await rename(join(folder, ".new"), join(folder, file));
+  return file;
 }

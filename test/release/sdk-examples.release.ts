@@ -1,7 +1,13 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { FormV1 } from "../../sdk/src/index.js";
+import { signWebhook } from "../../sdk/src/webhooks.js";
 import { CORRELATION_ID, errorEnvelope, passThrough, resetBeforeProcessing, respondWith } from "../sdk/fault-proxy.js";
+import { asOperator, openTestServices } from "../support/factories.js";
+import { startTestWorker } from "../support/mail-server.js";
+import { restartablePort } from "../support/network.js";
+import { spawnNode } from "../support/processes.js";
 import { root, sdkFolder, TSC, useSdk } from "./sdk.js";
 
 const use = await useSdk();
@@ -31,38 +37,127 @@ test("import-csv creates one form per row, even if it runs twice", async () => {
   expect(imported).toHaveLength(4);
 });
 
-test("mirror-forms resumes after a failure and appends new forms", async () => {
-  const forms = () => use.gateway.forms(listingId());
-  const add = async (count: number, year: number) => {
-    for (let i = 0; i < count; i++) {
-      await use.gateway.client().forms.create({
-        listingId: listingId(),
-        checkInDate: new Date(Date.UTC(year, 0, i + 1, 15)),
-        checkOutDate: new Date(Date.UTC(year, 0, i + 2, 10)),
-        numberOfGuests: 1,
-      });
-    }
+describe("mirror-forms", () => {
+  const { gateway } = use;
+  const unique = () => ({ ...gateway.uniqueStay(), listingId: listingId() });
+  const folder = () => join(use.folder, "mirror");
+  const mirrored = async (): Promise<FormV1[]> => {
+    const files = await readdir(folder()).catch(() => []);
+    const texts = files.filter((file) => file.endsWith(".json")).map((file) => readFile(join(folder(), file), "utf8"));
+    return (await Promise.all(texts)).map((json) => JSON.parse(json));
   };
-  const mirrored = async () =>
-    (await readFile(join(use.folder, "forms.jsonl"), "utf8"))
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-  await add(250, 2036);
-  // The third page fails permanently, after two pages were written.
-  const { proxy } = use.gateway;
-  proxy.injectNext(passThrough, passThrough, errorEnvelope(403, "FORBIDDEN"));
-  const stopped = await example("mirror-forms.mjs", "forms.jsonl", listingId());
-  expect(stopped.code).toBe(1);
-  expect(await mirrored()).toEqual((await forms()).slice(0, 200));
-  await writeFile(join(use.folder, "forms.jsonl"), '{"half', { flag: "a" });
-  proxy.requests.length = 0;
-  expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
-  expect(proxy.requests).toHaveLength(1);
-  expect(await mirrored()).toEqual(await forms());
-  await add(120, 2037);
-  expect(await example("mirror-forms.mjs", "forms.jsonl", listingId())).toMatchObject({ code: 0 });
-  expect(await mirrored()).toEqual(await forms());
+  const byId = (forms: FormV1[]) => Object.fromEntries(forms.map((form) => [form.id, form]));
+  const mirrors = async (id: string) => byId(await mirrored())[id];
+  const expectMirror = async () =>
+    expect.poll(async () => byId(await mirrored())).toEqual(byId(await gateway.forms(listingId())));
+
+  /** An endpoint of the key holder, and the worker that sends its events. */
+  async function openEndpoint() {
+    const port = await restartablePort();
+    const { DATABASE_URL } = gateway.gateway.settings;
+    const env = { DATABASE_URL: String(DATABASE_URL), WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
+    const services = await openTestServices(env);
+    const operator = asOperator(services);
+    const [{ userId } = expect.fail("there is no key")] = (await operator.keys.list({})).items;
+    const url = `http://127.0.0.1:${port}`;
+    const { id, secret } = await operator.webhooks.create({ userId, url });
+    onTestFinished(() => void operator.webhooks.delete({ id }).catch(() => {}));
+    await startTestWorker(services);
+    /** Starts the example, which is stopped after the test. */
+    const start = () => {
+      const { readWrite, proxy } = gateway;
+      const settings = { GUEST_FORMS_API_KEY: readWrite, GUEST_FORMS_BASE_URL: proxy.url };
+      const file = join(sdkFolder, "examples/mirror-forms.mjs");
+      const mirror = spawnNode([file, "mirror", listingId()], {
+        env: { ...settings, WEBHOOK_SECRET: secret, PORT: String(port) },
+        cwd: use.folder,
+      });
+      onTestFinished(async () => void (await mirror.stop("SIGKILL")));
+      return mirror;
+    };
+    return { operator, id, url, secret, start };
+  }
+
+  test("lists once, then follows forms that are created, updated, moved away and back, and change their status", async () => {
+    const client = gateway.client();
+    for (let n = 0; n < 120; n++) await client.forms.create(unique());
+    const count = (await gateway.forms(listingId())).length;
+    const { operator, url, secret, start } = await openEndpoint();
+    const mirror = start();
+    await mirror.waitForLine(new RegExp(`^(${count} forms in mirror)$`));
+    await expectMirror();
+
+    const stay = unique();
+    const { id } = await client.forms.create(stay);
+    await expect.poll(() => mirrors(id)).toMatchObject({ numberOfGuests: 2, status: "SENT" });
+    await client.forms.update(id, { ...stay, numberOfGuests: 1 });
+    await expect.poll(() => mirrors(id)).toMatchObject({ numberOfGuests: 1 });
+    await operator.forms.setStatus({ id, status: "COMPLETED" });
+    await expect.poll(() => mirrors(id)).toMatchObject({ status: "COMPLETED" });
+    await client.forms.update(id, { ...stay, listingId: gateway.listings[1]?.id ?? "" });
+    await expect.poll(() => mirrors(id)).toBeUndefined();
+    await client.forms.update(id, stay);
+    await expect.poll(() => mirrors(id)).toMatchObject({ status: "COMPLETED" });
+    await expectMirror();
+
+    const now = new Date().toISOString();
+    const event = { type: "webhook.test", timestamp: now, sentAt: now, data: {} } as const;
+    const post = async (by: string) => fetch(url, { method: "POST", ...(await signWebhook(event, by)) });
+    expect((await post(secret)).status).toBe(200);
+    expect((await post(`whsec_${"A".repeat(43)}=`)).status).toBe(400);
+    expect((await fetch(url, { method: "POST", body: "x".repeat(70_000) })).status).toBe(413);
+    expect(mirror.stderr).toBe("");
+  });
+
+  test("has what changed while it was killed, once it is started again", async () => {
+    const { operator, start } = await openEndpoint();
+    const client = gateway.client();
+    const [changed, moved] = [await client.forms.create(unique()), await client.forms.create(unique())];
+    const first = start();
+    await first.waitForLine(/^(\d+ forms in mirror)$/);
+    await first.stop("SIGKILL");
+    await operator.forms.setStatus({ id: changed.id, status: "COMPLETED" });
+    await client.forms.update(moved.id, { ...unique(), listingId: gateway.listings[1]?.id ?? "" });
+    await client.forms.create(unique());
+    await start().waitForLine(/^(\d+ forms in mirror)$/);
+    await expectMirror();
+    expect(await mirrors(changed.id)).toMatchObject({ status: "COMPLETED" });
+    expect(await mirrors(moved.id)).toBeUndefined();
+  });
+
+  test("keeps a change that arrives while the list is read", async () => {
+    const { operator, id, start } = await openEndpoint();
+    const form = await gateway.client().forms.create(unique());
+    const states = async () => (await operator.webhooks.deliveries({ endpointId: id })).items.map(({ state }) => state);
+    // Every page arrives after the event of a change that was made since it was read.
+    let isChanged = false;
+    gateway.proxy.injectAlways(async ({ request, response, forward }) => {
+      const { status, headers, body } = await forward();
+      if (!isChanged && request.url?.startsWith("/v1/forms?")) {
+        isChanged = true;
+        await operator.forms.setStatus({ id: form.id, status: "COMPLETED" });
+        await expect.poll(async () => (await states())[0]).toBe("sent");
+      }
+      response.writeHead(status, headers).end(body);
+    });
+    await start().waitForLine(/^(\S+ COMPLETED)$/);
+    expect(await mirrors(form.id)).toMatchObject({ status: "COMPLETED" });
+    await expectMirror();
+  });
+
+  test("ends with the error if the list fails permanently, keeps what it has, and resumes", async () => {
+    const { start } = await openEndpoint();
+    const before = await mirrored();
+    expect(before.length).toBeGreaterThan(100);
+    gateway.proxy.injectNext(passThrough, errorEnvelope(403, "FORBIDDEN"));
+    const stopped = await start().done;
+    expect(stopped.code).toBe(1);
+    expect(stopped.stderr).toContain("FORBIDDEN");
+    expect(byId(await mirrored())).toEqual(byId(before));
+    await writeFile(join(folder(), ".new"), '{"half');
+    await start().waitForLine(/^(\d+ forms in mirror)$/);
+    await expectMirror();
+  });
 });
 
 test("handle-errors prints advice for each error", async () => {
