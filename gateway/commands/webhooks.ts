@@ -9,7 +9,6 @@ import type { Finders } from "../cli/services.js";
 import { listOf } from "../cli/values.js";
 
 const NO_ENDPOINT = "There is no webhook endpoint with this id.";
-const NO_DELIVERY = "There is no webhook endpoint with this id, or no delivery of it with this id that has ended.";
 const OPTION_NAMES = { id: "ID" };
 const ENDPOINT = { optionNames: OPTION_NAMES, notFound: NO_ENDPOINT };
 
@@ -127,7 +126,8 @@ Example:
     ...ENDPOINT,
   });
   addDataCommand(webhooks, "rotate-secret <id>", {
-    description: "replace an endpoint's secret; for 24 hours both sign",
+    description: "replace an endpoint's secret; the old one also signs for 24 hours",
+    help: "It can be repeated, for example if its output was lost: each of the last five secrets signs for 24 hours.",
     call: (core, given: { id: string }) => core.webhooks.rotateSecret(given),
     text: withSecret,
     ...ENDPOINT,
@@ -163,15 +163,16 @@ answer too.`,
     optionNames: { endpointId: "ID" },
   });
   addDataCommand(webhooks, "redeliver <id> [delivery]", {
-    description: "send deliveries that have ended once more: one, all failed ones, or those of a time range",
+    description: "send deliveries again now: one, all failed ones, or those of events in a time range",
     options: [
-      new Option("--failed", "only those that have failed"),
+      new Option("--failed", "only those that have failed, also those that would be retried later"),
       new Option("--since <instant>", "only events from this ISO 8601 instant on, such as 2030-01-31T00:00:00Z"),
       new Option("--until <instant>", "only events before this instant"),
     ],
     help: `
-DELIVERY is the id of a delivery. It keeps its webhook-id, and the form is sent as it is now. Deliveries that wait or are
-being sent are not changed.
+DELIVERY is the id of a delivery, which is its webhook-id and stays the same: a receiver that has handled it may ignore it. The
+form is sent as it is now. Deliveries that wait for their first attempt or are being sent are not changed. --since and --until
+are about the time of the change.
 
 Example:
   guest-forms webhooks redeliver 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --failed --since 2030-01-31T00:00:00Z`,
@@ -180,8 +181,8 @@ Example:
     },
     call: (core, { id, delivery, failed, since, until }: RedeliverOptions) =>
       core.webhooks.redeliver({ endpointId: id, id: delivery, failed, since, until }),
-    text: ({ redelivered }) => `Deliveries that are sent once more: ${redelivered}.`,
-    notFound: NO_DELIVERY,
+    text: ({ redelivered }) => `Deliveries that are sent again: ${redelivered}.`,
+    notFound: NO_ENDPOINT,
     optionNames: { endpointId: "ID", id: "DELIVERY" },
   });
   addDataCommand(webhooks, "delete <id>", {

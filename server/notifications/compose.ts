@@ -89,8 +89,7 @@ ${rows.join("\n")}
 
 export interface DisabledEndpoint {
   url: string;
-  /** Null: it was enabled again. */
-  disabledAt: string | null;
+  disabledAt: string;
   /** "gone": it answered 410. "failing": all attempts of three days have failed. */
   reason: string;
   /** The address of its owner. */
@@ -114,8 +113,8 @@ export function composeEndpointDisabled(
       // The query may hold a secret.
       `your webhook endpoint ${origin}${pathname} was disabled at ${notice.disabledAt}, because ${reason}.`,
       "",
-      "It receives no more events. To receive them again, fix the receiver, enable the endpoint, and have the failed",
-      "deliveries sent again. Events from while it was disabled are not sent: read the list of forms to catch up.",
+      "It receives no more events. To receive them again, fix the receiver, have the endpoint enabled and the failed deliveries",
+      "sent again by whoever runs the service, then read the list of forms: events from while it was disabled are not sent.",
       "",
     ].join("\n"),
     headers: { "Auto-Submitted": "auto-generated" },

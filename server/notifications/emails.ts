@@ -12,6 +12,7 @@ import {
   startAttempts,
 } from "../outbox/queue.js";
 import { open } from "../secrets/secrets.js";
+import { ERASED_EMAIL } from "../users/store.js";
 import {
   composeEndpointDisabled,
   composeInvitation,
@@ -40,7 +41,7 @@ export function emailChannel(services: Services, mailer: Mailer, queue: Queue, l
     send: (row) =>
       row.kind === INVITATION
         ? sendInvitation(services, mailer, queue, log, row)
-        : tellOwner(services, mailer, queue, log, row),
+        : notifyOwner(services, mailer, queue, log, row),
     recordFailure: ({ notificationId }, { reason, isFinal }) =>
       db.query("mark-notification-failed", MARK_FAILED, [notificationId, workerId, reason, isFinal]),
   };
@@ -129,25 +130,28 @@ type StoredForm = Omit<Notice, "formId" | "to" | "from" | "formUrlTemplate"> & {
   isExpired: boolean;
 };
 
-/** Tells the owner of a webhook endpoint that it was disabled. */
-async function tellOwner(
+/** Notifies the owner of a webhook endpoint that it was disabled. */
+async function notifyOwner(
   { db }: Services,
   mailer: Mailer,
   queue: Queue,
   log: Log,
   { notificationId, endpointId }: ClaimedEmail,
 ): Promise<RecordOutcome> {
-  const [endpoint] = await db.query<DisabledEndpoint>("endpoint-to-notify", READ_ENDPOINT, [endpointId]);
-  // Enabled again, or its owner is erased.
-  if (!endpoint?.disabledAt || endpoint.to.endsWith(".invalid")) return remove(queue, notificationId);
+  const [endpoint] = await db.query<DisabledEndpoint>("endpoint-to-notify", READ_ENDPOINT, [
+    endpointId,
+    notificationId,
+  ]);
+  if (!endpoint) return remove(queue, notificationId);
   await mailer.send(composeEndpointDisabled({ ...endpoint, notificationId, from: mailer.from }), endpoint.to);
   log.info({ endpointId, to: maskEmail(endpoint.to) }, sentMessage(mailer));
   return markSent(queue, notificationId);
 }
 
+// None if it was enabled or deleted since, or if its owner is erased.
 const READ_ENDPOINT = `
   SELECT w.url, w.disabled_at AS "disabledAt", w.disabled_reason AS reason, u.email AS "to"
-  FROM webhook_endpoints w JOIN users u ON u.id = w.user_id
-  WHERE w.id = $1::uuid`;
+  FROM webhook_endpoints w JOIN users u ON u.id = w.user_id JOIN notifications n ON n.endpoint_id = w.id
+  WHERE w.id = $1::uuid AND n.id = $2::bigint AND w.disabled_at = n.created_at AND u.email <> u.${ERASED_EMAIL}`;
 
 const sentMessage = ({ isPrinter }: Mailer) => (isPrinter ? "notification printed" : "notification sent");

@@ -24,7 +24,7 @@ export interface Channel<Row extends Claimed = Claimed> {
   /** Rows that a process sends at the same time. */
   concurrency: number;
   maxAttempts: number;
-  /** Failures are the receivers' fault: they are logged as information. */
+  /** Users see the reasons of failures. Failures of receivers are logged as information only. */
   isQuiet?: true;
   /** Claims rows that are due, at most `free`. `inFlight` are those that this process is sending. */
   claim(free: number, inFlight: readonly Row[]): Promise<Row[]>;
@@ -53,10 +53,11 @@ export async function attempt<Row extends Claimed>(channel: Channel<Row>, row: R
   try {
     await record(await channel.send(row), true);
   } catch (error) {
-    const reason = reasonOf(error);
-    const isFinal = row.attempts >= channel.maxAttempts || (error instanceof SendingFailed && error.isFinal);
+    const isKnown = error instanceof SendingFailed;
+    const reason = isKnown || !channel.isQuiet ? reasonOf(error) : "the service could not send it";
+    const isFinal = row.attempts >= channel.maxAttempts || (isKnown && error.isFinal);
     // A stack trace does not help with a refusal or an outage.
-    const isFault = !(error instanceof SendingFailed) && classify(error) === "fault";
+    const isFault = !isKnown && classify(error) === "fault";
     const logFields = { ...facts, attempts: row.attempts, reason, ...(isFault && { err: error }) };
     if (channel.isQuiet && !isFault) log.info(logFields, "notification not sent");
     else if (isFinal) log.error(logFields, "notification given up");

@@ -3,7 +3,7 @@ import type { Sql } from "../database/db.js";
 /** The kind of the invitation: the email that asks a guest to fill in the form. It expires. */
 export const INVITATION = "form.created";
 
-/** The kind of the email that tells the owner of a webhook endpoint that it was disabled. */
+/** The kind of the email that notifies the owner of a webhook endpoint that it was disabled. */
 export const ENDPOINT_DISABLED = "webhook.disabled";
 
 /** SQL that enqueues invitations; `created` is a query of form ids, check-in dates and the correlation ids of the creates. */

@@ -8,11 +8,11 @@ const BATCH = 200;
 interface SealedEndpoint {
   id: string;
   secret: Uint8Array;
-  previousSecret: Uint8Array | null;
+  previousSecrets: Uint8Array[];
 }
 
 const SEALED = `
-  SELECT w.id::text, w.secret, w.previous_secret AS "previousSecret" FROM webhook_endpoints w`;
+  SELECT w.id::text, w.secret, w.previous_secrets AS "previousSecrets" FROM webhook_endpoints w`;
 
 const READ = `${SEALED} WHERE w.id > $1::uuid ORDER BY w.id LIMIT ${BATCH}`;
 const LOCK = `${SEALED} WHERE w.id = ANY($1::uuid[]) ORDER BY w.id FOR NO KEY UPDATE`;
@@ -28,10 +28,8 @@ async function* readEndpoints(db: Db): AsyncGenerator<SealedEndpoint[]> {
 }
 
 /** The position of the oldest secret that is needed to read these; undefined if one cannot be read. */
-function neededPosition({ webhook }: Keyring, { id, secret, previousSecret }: SealedEndpoint): number | undefined {
-  const positions = [secret, previousSecret].flatMap((sealed) =>
-    sealed ? [tryOpen(webhook, sealed, id)?.position] : [],
-  );
+function neededPosition({ webhook }: Keyring, { id, secret, previousSecrets }: SealedEndpoint): number | undefined {
+  const positions = [secret, ...previousSecrets].map((sealed) => tryOpen(webhook, sealed, id)?.position);
   return positions.includes(undefined) ? undefined : Math.max(...positions.map((position) => position ?? 0));
 }
 
@@ -49,9 +47,7 @@ export async function countEndpoints(db: Db, keyring: Keyring) {
   return { needed, unreadable };
 }
 
-const RENEW = `
-  UPDATE webhook_endpoints w SET secret = renewed.secret, previous_secret = renewed.previous_secret
-  FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS renewed (id, secret, previous_secret) WHERE w.id = renewed.id`;
+const RENEW = "UPDATE webhook_endpoints SET secret = $2::bytea, previous_secrets = $3::bytea[] WHERE id = $1::uuid";
 
 /** Encrypts the secrets of all endpoints with the newest secret, except those that cannot be read. Returns how many it renewed. */
 export async function renewEndpoints(db: Db, keyring: Keyring): Promise<number> {
@@ -68,13 +64,13 @@ export async function renewEndpoints(db: Db, keyring: Keyring): Promise<number> 
 async function renew(tx: Sql, { webhook }: Keyring, ids: string[]): Promise<void> {
   // Reads them again: others may have changed since.
   const locked = await tx.query<SealedEndpoint>("lock-endpoints-to-renew", LOCK, [ids]);
-  const resealed = ({ id }: SealedEndpoint, sealed: Uint8Array | null) => {
-    const opened = sealed && tryOpen(webhook, sealed, id);
-    return opened ? seal(webhook, opened.text, id) : sealed;
-  };
-  await tx.query("renew-endpoints", RENEW, [
-    locked.map(({ id }) => id),
-    locked.map((row) => resealed(row, row.secret)),
-    locked.map((row) => resealed(row, row.previousSecret)),
-  ]);
+  await Promise.all(
+    locked.map(({ id, secret, previousSecrets }) => {
+      const reseal = (sealed: Uint8Array) => {
+        const opened = tryOpen(webhook, sealed, id);
+        return opened ? seal(webhook, opened.text, id) : sealed;
+      };
+      return tx.query("renew-endpoint", RENEW, [id, reseal(secret), previousSecrets.map(reseal)]);
+    }),
+  );
 }

@@ -45,55 +45,69 @@ export async function testEndpoint({
 }: Call<typeof schema.getInput, InAppContext>): Promise<Delivery> {
   const { enabled } = await getEndpoint({ ctx, input: { id } });
   if (!enabled) throw invalid([{ field: "id", issue: "the endpoint is disabled: enable it first" }]);
+  await endPause(ctx, id);
   const [added] = await ctx.services.db.query<Delivery>("test-endpoint", TEST, [id, ctx.correlationId]);
   if (!added) throw notFound();
   return added;
 }
 
-/** Deliveries per statement. */
+const END_PAUSE = "UPDATE webhook_endpoints SET paused_until = now() WHERE id = $1::uuid AND paused_until > now()";
+
+/** Lets deliveries be sent to an endpoint that fails without waiting for the end of its pause. */
+const endPause = ({ services }: InAppContext, id: string) => services.db.query("end-endpoint-pause", END_PAUSE, [id]);
+
+/** Deliveries per transaction. */
 const BATCH = 1_000;
 
 // In the order of the index, from the position ($2, $3) on. A delivery that is being sent is left alone.
+const LOCK_BATCH = `
+  SELECT n.id::text AS "rowId", n.created_at AS "createdAt", n.event_id::text AS id FROM notifications n
+  WHERE n.endpoint_id = $1::uuid AND n.event_id IS NOT NULL AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
+    AND n.created_at < coalesce($4::timestamptz, 'infinity') AND n.state::text = ANY($5::text[])
+    AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
+  ORDER BY n.created_at, n.event_id LIMIT ${BATCH}
+  FOR NO KEY UPDATE`;
+
 const REDELIVER = `
-  WITH batch AS MATERIALIZED (
-    SELECT n.id, n.created_at, n.event_id FROM notifications n
-    WHERE n.endpoint_id = $1::uuid AND n.event_id IS NOT NULL AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
-      AND n.created_at < coalesce($4::timestamptz, 'infinity')
-      AND n.state::text IN ('failed', 'sent', 'out_of_scope') AND ($5::text IS NULL OR n.state::text = $5::text)
-      AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
-    ORDER BY n.created_at, n.event_id LIMIT ${BATCH}
-    FOR UPDATE
-  ), queued AS (
-    UPDATE notifications n SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
-    FROM batch WHERE n.id = batch.id
-  )
-  SELECT created_at AS "createdAt", event_id AS id FROM batch ORDER BY created_at, event_id`;
+  UPDATE notifications SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
+  WHERE id = ANY($1::bigint[])`;
+
+const FAILED = ["failed", "retrying"];
+const ENDED_OR_RETRYING = [...FAILED, "sent", "out_of_scope"];
 
 interface Position {
+  rowId: string;
   createdAt: string;
   id: string;
 }
 
-/** Sends deliveries that have ended once more, with the same `webhook-id`. Those that wait or are being sent are not changed. */
+/**
+ * Sends deliveries again, now and with the same `webhook-id`. Those that wait for their first attempt or are being sent are not
+ * changed. After a failure the deliveries of some batches are sent again.
+ */
 export async function redeliver({ ctx, input }: Call<typeof schema.redeliverInput, InAppContext>) {
   const { endpointId, id = null, failed, since, until } = input;
-  const { db } = ctx.services;
   const { enabled } = await getEndpoint({ ctx, input: { id: endpointId } });
   if (!enabled) throw invalid([{ field: "endpointId", issue: "the endpoint is disabled: enable it first" }]);
-  const filters = [until?.toISOString() ?? null, failed ? "failed" : null, id];
-  let last: Position | undefined = { createdAt: since?.toISOString() ?? "-infinity", id: NIL_UUID };
+  await endPause(ctx, endpointId);
+  const filters = [until?.toISOString() ?? null, failed ? FAILED : ENDED_OR_RETRYING, id];
+  const redeliverAfter = (after: Omit<Position, "rowId">) =>
+    ctx.services.db.sqlTransaction(async (tx) => {
+      const values = [endpointId, after.createdAt, after.id, ...filters];
+      const rows = await tx.query<Position>("lock-deliveries", LOCK_BATCH, values);
+      if (rows.length === 0) return rows;
+      await tx.query("redeliver", REDELIVER, [rows.map(({ rowId }) => rowId)]);
+      await audit(tx, ctx, "webhook.redelivered", endpointId, { deliveries: rows.length });
+      return rows;
+    });
   let redelivered = 0;
+  let last: Omit<Position, "rowId"> | undefined = { createdAt: since?.toISOString() ?? "-infinity", id: NIL_UUID };
   while (last) {
-    const rows: Position[] = await db.query<Position>("redeliver", REDELIVER, [
-      endpointId,
-      last.createdAt,
-      last.id,
-      ...filters,
-    ]);
+    const rows: Position[] = await redeliverAfter(last);
     redelivered += rows.length;
     last = rows.length === BATCH ? rows.at(-1) : undefined;
   }
-  if (id !== null && redelivered === 0) throw notFound();
-  await audit(db, ctx, "webhook.redelivered", endpointId, { redelivered });
+  if (id !== null && redelivered === 0)
+    throw invalid([{ field: "id", issue: "the endpoint has no delivery with this id that has ended or is retried" }]);
   return { redelivered };
 }

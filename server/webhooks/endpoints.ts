@@ -138,12 +138,17 @@ export function createEndpoint({ ctx, input }: Call<typeof schema.createInput, I
   });
 }
 
+/** SQL: forgets the failures of an endpoint, also those of requests that are in flight. */
+const FORGET_FAILURES = "failing_since = NULL, paused_until = NULL, revision = revision + 1";
+
 const UPDATE = `
   UPDATE webhook_endpoints w
-  SET (url, events, listing_ids) =
-    (SELECT p.url, p.events, p.listing_ids FROM jsonb_populate_record(w, $2::jsonb) p)
+  SET (events, listing_ids) = (SELECT p.events, p.listing_ids FROM jsonb_populate_record(w, $2::jsonb) p)
   WHERE w.id = $1::uuid
   RETURNING ${COLUMNS}`;
+
+const SET_URL = `
+  UPDATE webhook_endpoints w SET url = $2, ${FORGET_FAILURES} WHERE w.id = $1::uuid AND w.url <> $2`;
 
 export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, InAppContext>): Promise<Endpoint> {
   const { id, ...given } = input;
@@ -151,6 +156,7 @@ export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, I
   if (change.url !== undefined) checkUrl(ctx, change.url);
   return ctx.services.db.sqlTransaction(async (tx) => {
     const { userId } = await lockEndpoint(tx, ctx, id);
+    if (change.url !== undefined) await tx.query("set-endpoint-url", SET_URL, [id, change.url]);
     await checkListings(tx, userId, change.listingIds ?? []);
     const columns = Object.fromEntries(Object.entries(change).map(([field, value]) => [snakeCase(field), value]));
     const [row] = await tx.query<Row>("update-endpoint", UPDATE, [id, JSON.stringify(columns)]);
@@ -162,7 +168,7 @@ export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, I
 }
 
 const ENABLE = `
-  UPDATE webhook_endpoints w SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL
+  UPDATE webhook_endpoints w SET disabled_at = NULL, disabled_reason = NULL, ${FORGET_FAILURES}
   WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
 
 const DISABLE = `
@@ -188,10 +194,21 @@ export const enableEndpoint = ({ ctx, input }: Call<typeof schema.getInput, InAp
 export const disableEndpoint = ({ ctx, input }: Call<typeof schema.getInput, InAppContext>) =>
   setEnabled(ctx, input.id, false);
 
+/** Of all that still sign, so that a rotation whose response was lost can be repeated. */
+const MAX_PREVIOUS_SECRETS = 5;
+
 const ROTATE = `
   UPDATE webhook_endpoints w
-  SET previous_secret = secret, previous_secret_until = now() + interval '${ROTATION_HOURS} hours', secret = $2::bytea
-  WHERE w.id = $1::uuid RETURNING previous_secret_until AS until`;
+  SET secret = $2::bytea, (previous_secrets, previous_secrets_until) = (
+    SELECT array_agg(previous.secret), array_agg(previous.until)
+    FROM (
+      SELECT w.secret, now() + interval '${ROTATION_HOURS} hours' AS until
+      UNION ALL
+      (SELECT p.secret, p.until FROM unnest(w.previous_secrets, w.previous_secrets_until) AS p (secret, until)
+       WHERE p.until > now() ORDER BY p.until DESC LIMIT ${MAX_PREVIOUS_SECRETS - 1})
+    ) previous
+  )
+  WHERE w.id = $1::uuid RETURNING w.previous_secrets_until[1] AS until`;
 
 export function rotateSecret({ ctx, input: { id } }: Call<typeof schema.getInput, InAppContext>) {
   const { db, keyring } = ctx.services;
@@ -208,20 +225,21 @@ export function rotateSecret({ ctx, input: { id } }: Call<typeof schema.getInput
 
 // In batches, because a statement of a request has little time.
 const DELETE_DELIVERIES = `
-  DELETE FROM notifications WHERE id = ANY(ARRAY(SELECT id FROM notifications WHERE endpoint_id = $1::uuid LIMIT 1000))
+  DELETE FROM notifications
+  WHERE id = ANY(ARRAY(SELECT id FROM notifications WHERE endpoint_id = $1::uuid LIMIT 1000 FOR UPDATE SKIP LOCKED))
   RETURNING id`;
 
 const DELETE = "DELETE FROM webhook_endpoints w WHERE w.id = $1::uuid";
 
-/** Deletes an endpoint with its deliveries. */
+/** Deletes an endpoint with its deliveries. Those of changes that commit meanwhile end at their first attempt. */
 export async function deleteEndpoint({ ctx, input }: Call<typeof schema.getInput, InAppContext>): Promise<Endpoint> {
   const { db } = ctx.services;
-  const { id } = await getEndpoint({ ctx, input });
-  while ((await db.query("delete-deliveries", DELETE_DELIVERIES, [id])).length > 0);
-  return db.sqlTransaction(async (tx) => {
-    const stored = await lockEndpoint(tx, ctx, id);
-    await tx.query("delete-endpoint", DELETE, [id]);
-    await audit(tx, ctx, "webhook.deleted", id);
+  const deleted = await db.sqlTransaction(async (tx) => {
+    const stored = await lockEndpoint(tx, ctx, input.id);
+    await tx.query("delete-endpoint", DELETE, [stored.id]);
+    await audit(tx, ctx, "webhook.deleted", stored.id);
     return project(stored);
   });
+  while ((await db.query("delete-deliveries", DELETE_DELIVERIES, [deleted.id])).length > 0);
+  return deleted;
 }

@@ -1,4 +1,4 @@
-import { TEST_EVENT } from "../constants.js";
+import { type EventType, TEST_EVENT } from "../constants.js";
 import type { FormV1 } from "../forms/schema.js";
 import { projectStatus } from "../forms/status.js";
 import { SendingFailed } from "../outbox/attempt.js";
@@ -6,7 +6,7 @@ import type { WebhookEvent } from "./event-schema.js";
 
 /** What a delivery reads besides the form. */
 export interface EventRow {
-  eventType: string;
+  eventType: EventType | typeof TEST_EVENT;
   /** When the change was made. */
   timestamp: string;
   /** When the form was read. */
@@ -17,11 +17,13 @@ export interface EventRow {
   previousListingId: string | null;
 }
 
-/** The body of a delivery. Throws if what has changed is no longer known. */
+/** The body of a delivery; undefined if it is about a form that is not in scope. Throws if what has changed is no longer known. */
 export function eventOf(
   { eventType: type, timestamp, sentAt, details, previousListingId }: EventRow,
-  form: FormV1,
-): WebhookEvent {
+  form: FormV1 | null,
+): WebhookEvent | undefined {
+  if (type === TEST_EVENT) return { type, timestamp, sentAt, data: {} };
+  if (!form) return undefined;
   const fields = details?.fields ?? [];
   switch (type) {
     case "form.created":
@@ -37,14 +39,5 @@ export function eventOf(
         throw new SendingFailed("what has changed is past its retention", true);
       return { type, timestamp, sentAt, data: { form, from: projectStatus(from), to: projectStatus(to) } };
     }
-    default:
-      throw new SendingFailed("this version does not know the event", true);
   }
 }
-
-export const testEvent = ({ timestamp, sentAt }: EventRow): WebhookEvent => ({
-  type: TEST_EVENT,
-  timestamp,
-  sentAt,
-  data: {},
-});

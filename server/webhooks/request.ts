@@ -1,7 +1,7 @@
 import { promises as dns, type LookupAddress } from "node:dns";
 import http from "node:http";
 import https from "node:https";
-import { isIP, type LookupFunction } from "node:net";
+import { BlockList, isIP, type LookupFunction } from "node:net";
 import { RequestFilteringHttpsAgent } from "request-filtering-agent";
 import type { Settings } from "../config.js";
 import { SendingFailed } from "../outbox/attempt.js";
@@ -17,8 +17,15 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 /** A receiver can postpone an attempt by as much as our own longest pause. */
 const MAX_RETRY_AFTER_SECONDS = 6 * 3600;
 
+/** Addresses that the agent counts as public: IPv4 in IPv6, and a range that is discarded. */
+const NOT_PUBLIC = new BlockList();
+NOT_PUBLIC.addSubnet("::", 96, "ipv6");
+NOT_PUBLIC.addSubnet("100:0:0:1::", 64, "ipv6");
+
 /** Answers to the virtual machines of Azure, at a public address. */
 const AZURE_METADATA = "168.63.129.16";
+
+const NO_ANSWER = `no answer within ${TIMEOUT_MS / 1000} s`;
 
 /** The one reason for a name that does not resolve, and for an address that is refused. */
 export const UNUSABLE_ADDRESS = "the host name does not resolve to a public address";
@@ -106,8 +113,9 @@ const lookupWith =
         result.status === "fulfilled" ? result.value : [],
       );
       const [first] = addresses;
+      const isRefused = addresses.some(({ address, family }) => family === 6 && NOT_PUBLIC.check(address, "ipv6"));
       // Without a code, like the agent's refusal.
-      if (!first) callback(new Error(UNUSABLE_ADDRESS), []);
+      if (!first || isRefused) callback(new Error(UNUSABLE_ADDRESS), []);
       else if (all) callback(null, addresses);
       else callback(null, first.address, first.family);
     });
@@ -118,25 +126,41 @@ function send(url: URL, options: https.RequestOptions, body: string): Promise<An
   const elapsed = () => Math.round(performance.now() - start);
   return new Promise((resolve, reject) => {
     const { request } = url.protocol === "https:" ? https : http;
-    const sending = request(url, { ...options, method: "POST", signal: AbortSignal.timeout(TIMEOUT_MS) });
-    sending.on("error", (error) => reject(toFailure(error, elapsed())));
+    const sending = request(url, { ...options, method: "POST" });
+    /** Ends the attempt, whatever was or was not received until then. */
+    let end = () => reject(new DeliveryFailed(NO_ANSWER, { durationMs: elapsed() }));
+    let isAnswered = false;
+    const timer = setTimeout(() => {
+      end();
+      sending.destroy();
+    }, TIMEOUT_MS);
+    // From an answer on, its status decides, even if the body does not end.
+    sending.on("error", (error) => (isAnswered ? end() : reject(toFailure(error, elapsed()))));
+    sending.on("upgrade", (_response, socket) => {
+      reject(new DeliveryFailed("answered 101", { durationMs: elapsed() }));
+      socket.destroy();
+    });
+    sending.on("close", () => {
+      clearTimeout(timer);
+      end();
+    });
     sending.on("response", (response) => {
-      // From here on the status decides, even if the body does not end.
-      sending.removeAllListeners("error").on("error", () => {});
       const { statusCode: status = 0, headers } = response;
       const durationMs = elapsed();
       const chunks: Buffer[] = [];
       let bytes = 0;
+      isAnswered = true;
+      end = () => {
+        const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
+        resolve({ status, body: Buffer.concat(chunks).toString("utf8"), durationMs, retryAfterSeconds });
+      };
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         bytes += chunk.length;
         if (bytes >= MAX_BODY_BYTES) response.destroy();
       });
       response.on("error", () => {});
-      response.on("close", () => {
-        const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
-        resolve({ status, body: Buffer.concat(chunks).toString("utf8"), durationMs, retryAfterSeconds });
-      });
+      response.on("close", () => end());
     });
     sending.end(body);
   });
@@ -150,7 +174,6 @@ function parseRetryAfter(header: string | undefined): number | null {
 }
 
 const REASONS: Record<string, string> = {
-  ABORT_ERR: `no answer within ${TIMEOUT_MS / 1000} s`,
   ECONNREFUSED: "connection refused",
   ECONNRESET: "the connection was closed without an answer",
   EPIPE: "the connection was closed without an answer",

@@ -15,8 +15,8 @@ import * as schema from "./schema.js";
 /** Webhook endpoints and their deliveries (gateway/docs/contract.md#webhooks). A user has its own, the operator any. */
 export const webhooksRouter = router({
   /**
-   * Creates an endpoint, at most 20 per owner. The secret is returned only once. Without `userId` the operator's, which hears of
-   * all forms. Errors: VALIDATION_ERROR.
+   * Creates an endpoint, at most 20 per owner. The secret is returned only once. Without `userId` the operator's, which gets
+   * the events of all forms. Errors: VALIDATION_ERROR.
    */
   create: inAppProcedure.input(schema.createInput).output(schema.createdEndpoint).mutation(createEndpoint),
   /** Endpoints, oldest first. Errors: INVALID_CURSOR, VALIDATION_ERROR. */
@@ -29,7 +29,7 @@ export const webhooksRouter = router({
   enable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(enableEndpoint),
   /** Disables an endpoint. A delivery that comes due meanwhile fails. Errors: RESOURCE_NOT_FOUND. */
   disable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(disableEndpoint),
-  /** Replaces the secret; the old one signs too for 24 hours. Errors: RESOURCE_NOT_FOUND. */
+  /** Replaces the secret; the old one also signs for 24 hours. Errors: RESOURCE_NOT_FOUND. */
   rotateSecret: inAppProcedure.input(schema.getInput).output(schema.rotatedSecret).mutation(rotateSecret),
   /** Sends a `webhook.test` event. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR (it is disabled). */
   test: inAppProcedure.input(schema.getInput).output(schema.delivery).mutation(testEndpoint),
@@ -38,8 +38,8 @@ export const webhooksRouter = router({
   /** Deliveries of an endpoint, or those in one state, newest first. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND. */
   deliveries: inAppProcedure.input(schema.deliveriesInput).output(schema.deliveryPage).query(listDeliveries),
   /**
-   * Sends deliveries that have ended once more, with the same `webhook-id`: one, all failed ones, or those of a time range.
-   * Errors: RESOURCE_NOT_FOUND (endpoint, or delivery that has ended), VALIDATION_ERROR (it is disabled).
+   * Sends deliveries that have ended or are retried again, now and with the same `webhook-id`: one, all failed ones, or those of
+   * events in a time range. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR (it is disabled, or has no such delivery).
    */
   redeliver: inAppProcedure.input(schema.redeliverInput).output(schema.redelivered).mutation(redeliver),
 });

@@ -151,7 +151,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.keys.revoke({ id: key.id });
   await operator.people.eraseUser({ id: memberId });
 
-  await callWebhooks(user.webhooks, listingId);
+  await callWebhooks(services, user.webhooks, listingId);
   const { id: endpointId } = await operator.webhooks.create({ url: "https://example.com", listingIds: [listingId] });
   for (const filter of [{}, { userId }]) await operator.webhooks.list(filter);
   await operator.webhooks.get({ id: endpointId });
@@ -254,7 +254,11 @@ async function runBackgroundWork(services: Services): Promise<void> {
 }
 
 /** Calls every procedure of webhooks as a user. */
-async function callWebhooks(webhooks: ReturnType<typeof asUser>["webhooks"], listingId: string): Promise<void> {
+async function callWebhooks(
+  { db }: Services,
+  webhooks: ReturnType<typeof asUser>["webhooks"],
+  listingId: string,
+): Promise<void> {
   const { id } = await webhooks.create({ url: "https://example.com", listingIds: [listingId] });
   await webhooks.update({ id, url: "https://example.com/", listingIds: [] });
   await webhooks.list({});
@@ -264,6 +268,7 @@ async function callWebhooks(webhooks: ReturnType<typeof asUser>["webhooks"], lis
   await webhooks.rotateSecret({ id });
   await webhooks.test({ id });
   for (const filter of [{}, { state: "waiting" as const }]) await webhooks.deliveries({ endpointId: id, ...filter });
+  await db.pool.query("UPDATE notifications SET state = 'failed' WHERE endpoint_id = $1", [id]);
   await webhooks.redeliver({ endpointId: id, failed: true });
   await webhooks.redeliver({ endpointId: id, since: "2026-01-01T00:00:00Z" });
   await webhooks.delete({ id });
@@ -277,7 +282,7 @@ async function sendDeliveries(services: Services): Promise<void> {
   const claim = async () => (await channel.claim(1, []))[0] ?? expect.fail("no delivery is due");
   await (await channel.send(await claim()))();
   await channel.recordFailure(await claim(), { reason: "reason", isFinal: false });
-  await (await channel.send({ ...(await claim()), isDisabled: true }))();
+  await (await channel.send({ ...(await claim()), url: null }))();
   await (await channel.send({ ...(await claim()), form: null }))();
 }
 

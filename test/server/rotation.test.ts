@@ -219,7 +219,8 @@ test("secrets.reencrypt renews the secrets of webhook endpoints, also the previo
   const { id } = await webhooks.create({ url });
   await webhooks.rotateSecret({ id });
   await asUser(rotating, owner.userId).webhooks.create({ url });
-  const sealed = async () => (await sql("SELECT secret, previous_secret FROM webhook_endpoints WHERE id = $1", id))[0];
+  const sealed = async () =>
+    (await sql("SELECT secret, previous_secrets[1] AS previous FROM webhook_endpoints WHERE id = $1", id))[0];
   const before = await sealed();
   expect((await statusOn()).secrets).toMatchObject([{ webhooks: 1 }, { webhooks: 1 }]);
   expect(await statusOn(rotated)).toMatchObject({ unreadableWebhooks: 1 });
@@ -227,7 +228,7 @@ test("secrets.reencrypt renews the secrets of webhook endpoints, also the previo
   expect((await statusOn()).secrets).toMatchObject([{ webhooks: 2 }, { webhooks: 0 }]);
   expect(await statusOn(rotated)).toMatchObject({ unreadableWebhooks: 0 });
   const after = await sealed();
-  for (const column of ["secret", "previous_secret"])
+  for (const column of ["secret", "previous"])
     expect(open(rotated.keyring.webhook, after[column], id)).toBe(open(services.keyring.webhook, before[column], id));
 });
 

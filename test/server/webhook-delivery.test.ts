@@ -10,15 +10,17 @@ import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { createPost } from "../../server/webhooks/request.js";
 import type { Delivery } from "../../server/webhooks/schema.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode } from "../support/factories.js";
+import { catchErrorCode, catchRejectedFields } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort, listenLocally } from "../support/network.js";
 import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.js";
 
-const { services, owner, operator, sql, makeOwner } = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
+const { services, owner, operator, sql, makeOwner, holdLock } = await openTestCore({
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true",
+});
 const { webhooks } = operator;
 
-beforeEach(() => sql("TRUNCATE webhook_endpoints, forms, audit_entries CASCADE"));
+beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications, forms, audit_entries CASCADE"));
 
 /** Adds an endpoint of the owner. */
 async function addEndpoint(url: string, receiver?: WebhookReceiver) {
@@ -38,8 +40,10 @@ async function waitFor(endpointId: string, state: Delivery["state"], timeout = 5
 }
 
 // The column has milliseconds: now() may be rounded up, to a time in the future.
-const makeDue = () =>
-  sql("UPDATE notifications SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL");
+async function makeDue(): Promise<void> {
+  await sql("UPDATE notifications SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL");
+  await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '1 ms' WHERE paused_until IS NOT NULL");
+}
 
 const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
 
@@ -207,6 +211,17 @@ describe("a receiver", () => {
     expect(delivery).toMatchObject({ lastError, responseStatus: null, responseBody: null, attempts: 1 });
   });
 
+  test("that answers 101 gives its place to the next attempt", async () => {
+    const server = createTcpServer((socket) =>
+      socket.on("error", () => {}).end("HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
+    );
+    onTestFinished(() => void server.close());
+    const { id } = await addEndpoint(`http://127.0.0.1:${await listenLocally(server)}`);
+    await owner.addForm();
+    await startTestWorker(services);
+    expect(await waitFor(id, "retrying")).toMatchObject({ lastError: "answered 101", attempts: 1 });
+  });
+
   test("has 10 s to answer; of an answer that begins in time the status counts", async () => {
     const silent = await openReceiver(() => {});
     const slow = await openReceiver((response) => {
@@ -229,7 +244,7 @@ test("an endpoint that has failed everything for three days is disabled and its 
   const receiver = await openReceiver((response) => response.writeHead(500).end());
   const { id } = await addEndpoint(receiver.url, receiver);
   const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
-  await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 minute'");
+  await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 minute', paused_until = now()");
   const env = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
   await startTestWorker(await openServicesWithMail(services, mailServer.url, env));
   await expect.poll(() => webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "failing" });
@@ -258,9 +273,137 @@ test("a secret that was rotated signs too for 24 hours, also what waited before"
   receiver.secrets.push(rotated.secret);
   await startTestWorker(services);
   await expect.poll(() => receiver.received.map(({ signedBy }) => signedBy)).toEqual([[old, rotated.secret]]);
-  await sql("UPDATE webhook_endpoints SET previous_secret_until = now()");
+  await sql("UPDATE webhook_endpoints SET previous_secrets_until = ARRAY[now()]");
   await owner.addForm();
   await expect.poll(() => receiver.received[1]?.signedBy).toEqual([rotated.secret]);
+});
+
+test("a rotation that is repeated within 24 hours keeps the signatures of all secrets before it", async () => {
+  const receiver = await openReceiver();
+  const { id, secret } = await addEndpoint(receiver.url, receiver);
+  for (let count = 0; count < 3; count++) receiver.secrets.push((await webhooks.rotateSecret({ id })).secret);
+  await owner.addForm();
+  await startTestWorker(services);
+  await expect.poll(() => receiver.received[0]?.signedBy).toEqual(receiver.secrets);
+  for (let count = 0; count < 3; count++) receiver.secrets.push((await webhooks.rotateSecret({ id })).secret);
+  await owner.addForm();
+  await expect.poll(() => receiver.received[1]?.signedBy).toEqual(receiver.secrets.slice(1));
+  expect(receiver.received[1]?.signedBy).not.toContain(secret);
+});
+
+describe("the failures of an endpoint", () => {
+  const failing = async (id: string) => (await webhooks.get({ id })).failingSince;
+  const failLongAgo = () =>
+    sql(
+      "UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now() - interval '1 s'",
+    );
+
+  test("do not include those of the service", async () => {
+    const receiver = await openReceiver();
+    const { id } = await addEndpoint(receiver.url);
+    const form = await owner.addForm();
+    await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
+    await sql("DELETE FROM audit_entries");
+    await startTestWorker(services);
+    await expect.poll(async () => (await deliveriesOf(id)).map(({ state }) => state)).toEqual(["sent", "failed"]);
+    await sql("UPDATE webhook_endpoints SET secret = '\\x00'");
+    await owner.addForm();
+    await expect.poll(async () => (await deliveriesOf(id))[2]?.lastError).toBe("the service could not send it");
+    expect(await failing(id)).toBeNull();
+  });
+
+  test("are forgotten with its URL, and a failure half a day after the last one begins anew", async () => {
+    const receiver = await openReceiver((response) => response.writeHead(500).end());
+    const { id } = await addEndpoint(receiver.url);
+    await failLongAgo();
+    await webhooks.update({ id, url: `${receiver.url}/new` });
+    expect(await failing(id)).toBeNull();
+    await failLongAgo();
+    await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '13 hours'");
+    await owner.addForm();
+    await startTestWorker(services);
+    await waitFor(id, "retrying");
+    expect(await webhooks.get({ id })).toMatchObject({ enabled: true });
+    expect(Date.now() - Date.parse((await failing(id)) ?? "")).toBeLessThan(10_000);
+  });
+
+  test("of requests from before it had another URL, or was enabled, do not disable it", async () => {
+    const held: (() => void)[] = [];
+    const receiver = await openReceiver((response) => void held.push(() => response.writeHead(410).end()));
+    const { id } = await addEndpoint(receiver.url);
+    for (let count = 0; count < 3; count++) await owner.addForm();
+    await startTestWorker(services);
+    await expect.poll(() => held.length).toBe(3);
+    const answerNext = async (count: number) => {
+      held.shift()?.();
+      await expect
+        .poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "failed"))
+        .toHaveLength(count);
+      return webhooks.get({ id });
+    };
+    await webhooks.update({ id, url: `${receiver.url}/new` });
+    expect(await answerNext(1)).toMatchObject({ enabled: true, failingSince: null });
+    await webhooks.disable({ id });
+    await webhooks.enable({ id });
+    expect(await answerNext(2)).toMatchObject({ enabled: true });
+    expect(await answerNext(3)).toMatchObject({ enabled: true });
+    expect(await sql("SELECT FROM notifications WHERE kind = 'webhook.disabled'")).toEqual([]);
+  });
+
+  test("hold back its other deliveries for a while, at most a minute, or as long as Retry-After says", async () => {
+    const receiver = await openReceiver((response) => response.writeHead(503, { "Retry-After": "100" }).end());
+    const { id } = await addEndpoint(receiver.url);
+    for (let count = 0; count < 6; count++) await owner.addForm();
+    await startTestWorker(services);
+    await expect.poll(() => receiver.received.length).toBe(4);
+    await owner.addForm();
+    const [row] = await sql(
+      "SELECT extract(epoch FROM paused_until - now())::float8 AS seconds FROM webhook_endpoints",
+    );
+    expect(row.seconds).toBeGreaterThan(90);
+    expect(receiver.received).toHaveLength(4);
+    receiver.respond = (response) => response.writeHead(204).end();
+    expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 4 });
+    await expect.poll(() => receiver.received.length).toBe(11);
+    await expect
+      .poll(async () => new Set((await deliveriesOf(id)).map(({ state }) => state)))
+      .toEqual(new Set(["sent"]));
+  });
+});
+
+test("an owner has at most 32 requests in flight, however many endpoints and deliveries", async () => {
+  const held: (() => void)[] = [];
+  const slow = await openReceiver((response) => void held.push(() => response.writeHead(204).end()));
+  const other = await makeOwner();
+  const fast = await openReceiver();
+  for (let count = 0; count < 20; count++) await addEndpoint(slow.url);
+  await webhooks.create({ userId: other.userId, url: fast.url });
+  for (let count = 0; count < 4; count++) await owner.addForm();
+  await startTestWorker(services);
+  await expect.poll(() => held.length).toBe(32);
+  await other.addForm();
+  await expect.poll(() => fast.received.length).toBe(1);
+  expect(held).toHaveLength(32);
+  slow.respond = (response) => response.writeHead(204).end();
+  for (const answer of held) answer();
+  await expect.poll(() => slow.received.length).toBe(80);
+});
+
+test("changes succeed while an endpoint is deleted, and its deliveries end", async () => {
+  const receiver = await openReceiver();
+  const deleted = await addEndpoint(receiver.url);
+  // Not committed until the create has.
+  const lock = await holdLock("DELETE FROM webhook_endpoints WHERE id = $1", [deleted.id]);
+  expect((await owner.addForm()).status).toBe("SENT");
+  await lock.commit();
+  const { id: left } = await addEndpoint(receiver.url);
+  await owner.addForm();
+  await sql("DELETE FROM webhook_endpoints WHERE id = $1", left);
+  await startTestWorker(services);
+  await expect
+    .poll(() => sql("SELECT DISTINCT state FROM notifications WHERE endpoint_id = $1", left))
+    .toEqual([{ state: "failed" }]);
+  expect(receiver.received).toEqual([]);
 });
 
 describe("a slow receiver", () => {
@@ -315,7 +458,7 @@ describe("webhooks.redeliver", () => {
     await expect.poll(() => receiver.received[5]?.id).toBe(second.id);
     expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 0 });
     const unknown = { endpointId: id, id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
-    expect(await catchErrorCode(webhooks.redeliver(unknown))).toBe("RESOURCE_NOT_FOUND");
+    expect(await catchRejectedFields(webhooks.redeliver(unknown))).toEqual(["id"]);
     expect(await catchErrorCode(webhooks.redeliver({ endpointId: id }))).toBe("VALIDATION_ERROR");
   });
 });

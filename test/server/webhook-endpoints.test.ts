@@ -5,7 +5,7 @@ import { catchErrorCode, catchRejectedFields, catchServiceError } from "../suppo
 
 const { owner, operator, sql, makeOwner, makeUser, asUser, openProcess } = await openTestCore();
 
-beforeEach(() => sql("TRUNCATE webhook_endpoints CASCADE"));
+beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications"));
 
 const URL = "https://example.com/hooks?tenant=7";
 const mine = asUser(owner.userId).webhooks;

@@ -8,7 +8,7 @@ import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.
 const core = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
 const { services, operator, sql, makeOwner, asUser, setRole } = core;
 
-beforeEach(() => sql("TRUNCATE webhook_endpoints CASCADE"));
+beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications"));
 
 /** Adds an endpoint at the receiver. */
 async function addEndpoint(receiver: WebhookReceiver, input: Partial<Parameters<typeof operator.webhooks.create>[0]>) {
@@ -136,6 +136,21 @@ describe("an endpoint hears of", () => {
     await owner.addForm();
     expect(await eventsOf(endpoint)).toHaveLength(2);
   });
+});
+
+test("a filter by listings does not reveal a listing that has left the scope of the endpoint's owner", async () => {
+  const [owner, writer] = [await makeOwner(), await makeOwner()];
+  for (const id of [owner.listingId, writer.listingId]) await setRole(id, writer.userId, "WRITER");
+  await setRole(writer.listingId, owner.userId, "WRITER");
+  const [hidden, visible] = [owner.listingId, writer.listingId];
+  const filtered = await addEndpoint(await openReceiver(), { userId: writer.userId, listingIds: [hidden] });
+  const all = await addEndpoint(await openReceiver(), { userId: writer.userId });
+  const body = uniqueStay(hidden);
+  const { id } = await owner.forms.create(body);
+  await setRole(hidden, writer.userId, "NONE");
+  await owner.forms.update({ id, ...body, listingId: visible });
+  expect(await eventsOf(filtered)).toEqual(["form.created"]);
+  expect(await eventsOf(all)).toEqual(["form.created", "form.moved"]);
 });
 
 test("all endpoints get an event with the same webhook-id", async () => {

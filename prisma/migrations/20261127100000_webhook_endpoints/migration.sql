@@ -6,11 +6,13 @@ CREATE TABLE "webhook_endpoints" (
     "events" TEXT[],
     "listing_ids" UUID[],
     "secret" BYTEA NOT NULL,
-    "previous_secret" BYTEA,
-    "previous_secret_until" TIMESTAMPTZ(3),
+    "previous_secrets" BYTEA[] DEFAULT ARRAY[]::BYTEA[],
+    "previous_secrets_until" TIMESTAMPTZ(3)[] DEFAULT ARRAY[]::TIMESTAMPTZ(3)[],
     "disabled_at" TIMESTAMPTZ(3),
     "disabled_reason" TEXT,
     "failing_since" TIMESTAMPTZ(3),
+    "paused_until" TIMESTAMPTZ(3),
+    "revision" INTEGER NOT NULL DEFAULT 0,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 
@@ -20,7 +22,7 @@ CREATE INDEX "webhook_endpoints_created_at_id_idx" ON "webhook_endpoints"("creat
 ALTER TYPE "NotificationState" ADD VALUE 'out_of_scope';
 
 ALTER TABLE "notifications"
-    ADD COLUMN "endpoint_id" UUID REFERENCES "webhook_endpoints" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    ADD COLUMN "endpoint_id" UUID,
     ADD COLUMN "event_id" UUID,
     ADD COLUMN "event_type" TEXT,
     ADD COLUMN "audit_entry_id" BIGINT,
