@@ -248,12 +248,11 @@ async function matchesAny(keys: readonly unknown[], header: string, content: Uin
 function checkAge(timestamp: number, toleranceSeconds: number): void {
   const age = Math.round(Date.now() / 1000 - timestamp);
   if (Math.abs(age) <= toleranceSeconds) return;
-  const [when, reason] =
-    age > 0 ? [`${age} s ago`, "too_old" as const] : [`${-age} s in the future`, "too_new" as const];
+  const sent = `The webhook request was sent ${Math.abs(age)} s ${age > 0 ? "ago" : "in the future"}`;
+  const recorded = age > 0 ? " If it is right, someone has recorded the request and sends it again: reject it." : "";
   throw new WebhookVerificationError(
-    `The webhook request was sent ${when}, and at most ${toleranceSeconds} s are tolerated. Check the clock of this machine. If it ` +
-      "is right, someone has recorded the request and sends it again: reject it.",
-    reason,
+    `${sent}, and at most ${toleranceSeconds} s are tolerated. Check the clock of this machine.${recorded}`,
+    age > 0 ? "too_old" : "too_new",
   );
 }
 

@@ -11,7 +11,7 @@ import type { Delivery } from "./schema.js";
 
 const COLUMNS = `n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
   n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
-  n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt", n.sent_at AS "sentAt"`;
+  n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt", n.sent_at AS "deliveredAt"`;
 
 const NEWEST = `
   SELECT ${COLUMNS} FROM notifications n

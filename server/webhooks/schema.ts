@@ -94,7 +94,7 @@ export const delivery = z.object({
   nextAttemptAt: instantOut.nullable(),
   /** The event's timestamp. */
   createdAt: instantOut,
-  sentAt: instantOut.nullable(),
+  deliveredAt: instantOut.nullable(),
 });
 
 export type Delivery = z.infer<typeof delivery>;

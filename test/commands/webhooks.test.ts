@@ -149,7 +149,7 @@ describe("deliveries", () => {
       nextAttemptAt: AN_INSTANT,
     });
     expect(await text("webhooks", "deliveries", endpointId)).toMatch(
-      /^ID +EVENT +FORM ID +STATE +ATTEMPTS +RESPONSE STATUS +DURATION MS +NEXT ATTEMPT AT +LAST ERROR\n/,
+      /^ID +CREATED AT +EVENT +FORM ID +STATE +ATTEMPTS +RESPONSE STATUS +DURATION MS +NEXT ATTEMPT AT +LAST ERROR\n/,
     );
     const noneFailed = "There are no deliveries of this endpoint in state failed.\n";
     expect(await text("webhooks", "deliveries", endpointId, "--state", "failed")).toBe(noneFailed);

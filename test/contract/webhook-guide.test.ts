@@ -13,6 +13,8 @@ import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { afterFile } from "../support/after-file.js";
 import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
+import { makeKey } from "../support/factories.js";
+import { startTestGateway } from "../support/gateway.js";
 import { startTestWorker } from "../support/mail-server.js";
 import { acceptsConnections, freePort, listenLocally } from "../support/network.js";
 import { spawnNode } from "../support/processes.js";
@@ -48,6 +50,7 @@ const FILES: Record<string, string> = {
   "next.ts": NEXT,
   "hono.ts": sample("Hono ts 1"),
   "test.ts": sample("Test your receiver ts 1"),
+  "catch-up.ts": sample("Catch up after an outage ts 1"),
 };
 for (const [file, source] of Object.entries(FILES)) await writeFile(join(folder, file), source);
 
@@ -69,7 +72,7 @@ async function startReceiver(file: string) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/webhooks`;
   const { id, secret } = await webhooks.create({ userId: owner.userId, url });
-  const env = { PORT: String(port), WEBHOOK_SECRET: secret, DATABASE_URL: database.url };
+  const env = { PORT: String(port), WEBHOOK_SECRET: secret, RECEIVER_DATABASE_URL: database.url };
   const process = spawnNode([await bundle(file)], { env, cwd: folder });
   onTestFinished(() => void process.stopOrKill());
   await expect.poll(() => acceptsConnections(port)).toBe(true);
@@ -97,7 +100,7 @@ const RECEIVERS = [
 ] as const;
 
 beforeEach(async () => {
-  await sql("TRUNCATE webhook_endpoints, forms, audit_entries CASCADE");
+  await sql("TRUNCATE webhook_endpoints, notifications, forms, audit_entries CASCADE");
   await query("TRUNCATE received_webhooks, guest_forms, form_jobs");
 });
 
@@ -221,6 +224,32 @@ test("the test program of the guide prints what it says", async () => {
   expect(ran).toMatchObject({ code: 0, stdout: "204 400\n", stderr: "" });
 });
 
+test("catch-up.ts of the guide stores the forms as they are, removes those that left the scope, and keeps newer ones", async () => {
+  const gateway = await startTestGateway({ DATABASE_URL: services.db.url });
+  const { key } = await makeKey(services, owner.userId);
+  const [missed, stale, newer] = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
+  const gone = { ...stale, id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
+  const store = (form: object, sentAt: string) =>
+    receiver.query(`INSERT INTO guest_forms VALUES ($1, $2, ${sentAt})`, [(form as { id: string }).id, form]);
+  await store({ ...stale, numberOfGuests: 99 }, "now() - interval '1 hour'");
+  await store({ ...newer, numberOfGuests: 99 }, "now()");
+  await store(gone, "now() - interval '1 hour'");
+  const env = {
+    RECEIVER_DATABASE_URL: database.url,
+    GUEST_FORMS_BASE_URL: gateway.url,
+    GUEST_FORMS_API_KEY: key,
+  };
+  expect(await spawnNode([await bundle("catch-up.ts")], { env }).done).toMatchObject({ code: 0, stderr: "" });
+  const stored = new Map((await storedForms()).map((form) => [form.id, form]));
+  expect(stored).toEqual(
+    new Map([
+      [missed.id, missed],
+      [stale.id, stale],
+      [newer.id, { ...newer, numberOfGuests: 99 }],
+    ]),
+  );
+});
+
 test("the request that the guide shows has the headers and the form of what is sent, and its signature is right", async () => {
   const [head = "", body = ""] = block("http").split("\n\n");
   const [request, ...lines] = head.split("\n");
@@ -289,13 +318,22 @@ for case in json.load(sys.stdin):
       { ...rotated, secret },
       { body: `${body} `, headers, secret },
       { body, headers, secret: other },
+      { body, headers: {}, secret },
       { ...old, secret },
       { ...future, secret },
     ];
     const running = promisify(execFile)("python3", [join(folder, "verify.py")]);
     running.child.stdin?.end(JSON.stringify(cases));
     const [wrong, late] = ["no signature matches", "sent too long ago, or in the future"];
-    expect((await running).stdout.trim().split("\n")).toEqual(["accepted", "accepted", wrong, wrong, late, late]);
+    expect((await running).stdout.trim().split("\n")).toEqual([
+      "accepted",
+      "accepted",
+      wrong,
+      wrong,
+      wrong,
+      late,
+      late,
+    ]);
   },
 );
 

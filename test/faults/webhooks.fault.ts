@@ -162,7 +162,8 @@ test("with 1,000 endpoints of which 100 hang, the deliveries to the others start
   const worker = await startWorkerProcess(services);
   for (const owner of owners.filter(isHanging))
     for (let count = 0; count < 10; count++) await createForm(services, owner);
-  await expect.poll(() => hanging.received.length, { timeout: 10_000 }).toBeGreaterThan(300);
+  // As many as the owners of the 100 endpoints may have in flight.
+  await expect.poll(() => hanging.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(150);
   const committed = new Map<string, number>();
   for (let round = 0; round < scaleRounds(5, 1); round++) {
     for (const owner of owners.filter((each) => !isHanging(each))) {

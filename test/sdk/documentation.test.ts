@@ -49,7 +49,7 @@ const SAMPLES: Record<string, { before?: string; after?: string }> = {
       const processed = new Set<string>();
       const database = {
         has: async (id: string) => processed.has(id),
-        save: async (id: string, form?: FormV1) => { processed.add(id); if (form) printed.push(form.status); },
+        save: async (id: string, form?: FormV1, _sentAt?: string) => { processed.add(id); if (form) printed.push(form.status); },
       };`,
     after: `const form = { ...(await client.forms.create(input)), status: "COMPLETED" };
       const data = { form, from: "SENT", to: "COMPLETED" };

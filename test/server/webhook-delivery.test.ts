@@ -61,7 +61,7 @@ test("a delivery that fails is retried with growing pauses and the same webhook-
     responseBody: "maintenance of a***@e***.com ",
     durationMs: expect.any(Number),
     lastError: "answered 503",
-    sentAt: null,
+    deliveredAt: null,
   });
   expect(await webhooks.get({ id })).toMatchObject({ failingSince: expect.any(String) });
   for (let attempt = 2; attempt <= 5; attempt++) {
@@ -72,7 +72,7 @@ test("a delivery that fails is retried with growing pauses and the same webhook-
   receiver.respond = (response) => response.writeHead(200).end("thanks");
   await makeDue();
   const sent = { state: "sent", attempts: 6, responseStatus: 200, responseBody: "thanks", lastError: null };
-  expect(await waitFor(id, "sent")).toMatchObject({ ...sent, nextAttemptAt: null, sentAt: expect.any(String) });
+  expect(await waitFor(id, "sent")).toMatchObject({ ...sent, nextAttemptAt: null, deliveredAt: expect.any(String) });
   expect(new Set(receiver.received.map((request) => request.id)).size).toBe(1);
   expect(receiver.received).toHaveLength(6);
   expect(await webhooks.get({ id })).toMatchObject({ failingSince: null, enabled: true });
