@@ -53,7 +53,7 @@ export function addWebhooks(program: Command): void {
     ],
     help: `${KINDS}
 ${URLS}
-With --user the endpoint belongs to the user, who is told by email if it is disabled because it failed. Without, it is the
+With --user the endpoint belongs to the user, who is notified by email if it is disabled because it failed. Without, it is the
 operator's. An owner has at most 20.
 
 Example:
@@ -86,7 +86,7 @@ three days have failed).`,
     ...ENDPOINT,
   });
   addDataCommand(webhooks, "update <id>", {
-    description: "change the given properties of an endpoint; what waits is sent to the new URL",
+    description: "change the given properties of an endpoint; deliveries that wait are sent to the new URL",
     options: [
       new Option("--url <url>", "where events are sent"),
       ...filterOptions("replaces the ones before"),
@@ -120,7 +120,7 @@ Example:
     ...ENDPOINT,
   });
   addDataCommand(webhooks, "disable <id>", {
-    description: "disable an endpoint; deliveries that come due meanwhile fail",
+    description: "disable an endpoint; deliveries that are due while it is disabled fail",
     call: (core, given: { id: string }) => core.webhooks.disable(given),
     text: formatEndpoint,
     ...ENDPOINT,

@@ -6,8 +6,8 @@ export interface FormCreatedEvent {
   /** Type of the event. */
   type: "form.created";
   /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
-   * timestamp. `data.form` may be newer.
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
+   * earlier timestamp. `data.form` may be newer.
    */
   timestamp: string;
   /**
@@ -27,8 +27,8 @@ export interface FormUpdatedEvent {
   /** Type of the event. */
   type: "form.updated";
   /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
-   * timestamp. `data.form` may be newer.
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
+   * earlier timestamp. `data.form` may be newer.
    */
   timestamp: string;
   /**
@@ -50,8 +50,8 @@ export interface FormMovedEvent {
   /** Type of the event. */
   type: "form.moved";
   /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
-   * timestamp. `data.form` may be newer.
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
+   * earlier timestamp. `data.form` may be newer.
    */
   timestamp: string;
   /**
@@ -75,8 +75,8 @@ export interface FormStatusChangedEvent {
   /** Type of the event. */
   type: "form.status_changed";
   /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
-   * timestamp. `data.form` may be newer.
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
+   * earlier timestamp. `data.form` may be newer.
    */
   timestamp: string;
   /**
@@ -100,8 +100,8 @@ export interface FormPartyChangedEvent {
   /** Type of the event. */
   type: "form.party_changed";
   /**
-   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later
-   * timestamp. `data.form` may be newer.
+   * When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an
+   * earlier timestamp. `data.form` may be newer.
    */
   timestamp: string;
   /**

@@ -96,7 +96,7 @@ export interface DisabledEndpoint {
   to: string;
 }
 
-/** Composes the email that tells the owner of a webhook endpoint that it was disabled. */
+/** Composes the email that notifies the owner of a webhook endpoint that it was disabled. */
 export function composeEndpointDisabled(
   notice: DisabledEndpoint & { notificationId: string; from: string },
 ): SendMailOptions {

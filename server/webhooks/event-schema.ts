@@ -7,7 +7,7 @@ import { instantOut, uuidOut } from "../values.js";
 
 const timestamp = instantOut.meta({
   description:
-    "When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one has the later timestamp. " +
+    "When the change was made, ISO 8601 in UTC. Of two changes of a form, the later one does not have an earlier timestamp. " +
     "`data.form` may be newer.",
   example: "2026-11-21T10:15:30.123Z",
 });

@@ -23,11 +23,11 @@ export const webhooksRouter = router({
   list: inAppProcedure.input(schema.listInput).output(schema.endpointPage).query(listEndpoints),
   /** An endpoint. Errors: RESOURCE_NOT_FOUND. */
   get: inAppProcedure.input(schema.getInput).output(schema.endpointOut).query(getEndpoint),
-  /** Changes the fields that are given; what waits is sent to the new URL. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes the fields that are given; deliveries that wait are sent to the new URL. Errors: RESOURCE_NOT_FOUND, VALIDATION_ERROR. */
   update: inAppProcedure.input(schema.updateInput).output(schema.endpointOut).mutation(updateEndpoint),
   /** Enables an endpoint. Events from while it was disabled are not sent. Errors: RESOURCE_NOT_FOUND. */
   enable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(enableEndpoint),
-  /** Disables an endpoint. A delivery that comes due meanwhile fails. Errors: RESOURCE_NOT_FOUND. */
+  /** Disables an endpoint. A delivery that is due while it is disabled fails. Errors: RESOURCE_NOT_FOUND. */
   disable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(disableEndpoint),
   /** Replaces the secret; the old one also signs for 24 hours. Errors: RESOURCE_NOT_FOUND. */
   rotateSecret: inAppProcedure.input(schema.getInput).output(schema.rotatedSecret).mutation(rotateSecret),
