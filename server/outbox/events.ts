@@ -1,10 +1,24 @@
 import type { Context } from "../access/context.js";
-import { type Details, entryValues, INSERT_ENTRIES } from "../audit.js";
+import { audit, type Details, entryValues, INSERT_ENTRIES } from "../audit.js";
 import type { EventType } from "../constants.js";
 import type { Sql } from "../database/db.js";
 
 /** The kind of webhook deliveries. */
 export const DELIVERY = "webhook";
+
+/**
+ * SQL: whether an endpoint may receive the events of listing `l`. Almost no listing has one, and without one a change only writes
+ * its audit entry. For endpoints that are created at the same time see `endpoints.ts`.
+ */
+export const HAS_ENDPOINTS = `(
+  EXISTS (SELECT FROM webhook_endpoints w WHERE w.user_id IS NULL)
+  OR EXISTS (SELECT FROM memberships o JOIN webhook_endpoints w ON w.user_id = o.user_id WHERE o.listing_id = l.id))`;
+
+interface ChangedListing {
+  id: string;
+  /** See `HAS_ENDPOINTS`. */
+  hasEndpoints: boolean;
+}
 
 /** A change of a form. */
 interface FormEvent {
@@ -13,12 +27,11 @@ interface FormEvent {
   action: string;
   formId: string;
   /** The form's listing and, if it was moved, the one before: their members get the event. */
-  listingIds: string[];
+  listings: ChangedListing[];
   details?: Details;
 }
 
-// The endpoints of the users with one of the listings in scope, and the operator's: two index scans if there are none. Every
-// endpoint gets the same event id and time. The time is that of the statement, which holds the lock of the form: a later change of
+// The endpoints of the users with one of the listings in scope, and the operator's. Every endpoint gets the same event id and time. The time is that of the statement, which holds the lock of the form: a later change of
 // a form does not have an earlier one, even if its transaction began earlier.
 const RECORD = `
   WITH entry AS (
@@ -45,7 +58,9 @@ const RECORD = `
 export async function recordEvent(
   tx: Sql,
   by: Pick<Context, "principal" | "correlationId">,
-  { type, action, formId, listingIds, details = {} }: FormEvent,
+  { type, action, formId, listings, details = {} }: FormEvent,
 ): Promise<void> {
-  await tx.query("record-event", RECORD, [...entryValues(by, action, formId, details), listingIds, type]);
+  if (!listings.some(({ hasEndpoints }) => hasEndpoints)) return audit(tx, by, action, formId, details);
+  const ids = listings.map(({ id }) => id);
+  await tx.query("record-event", RECORD, [...entryValues(by, action, formId, details), ids, type]);
 }

@@ -4,6 +4,7 @@ import type { Call, InAppContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
+import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { selectList, snakeCase } from "../resources/resource.js";
@@ -116,12 +117,12 @@ const INSERT = `
   VALUES ($1::uuid, $2::uuid, $3, $4::text[], $5::uuid[], $6::bytea)
   RETURNING ${COLUMNS}`;
 
-export function createEndpoint({ ctx, input }: Call<typeof schema.createInput, InAppContext>) {
+export async function createEndpoint({ ctx, input }: Call<typeof schema.createInput, InAppContext>) {
   const { db, keyring } = ctx.services;
   const owner = checkOwner(ctx, input.userId);
   checkUrl(ctx, input.url);
   const secret = newSecret();
-  return db.sqlTransaction(async (tx) => {
+  const created = await db.sqlTransaction(async (tx) => {
     await tx.query("lock-endpoint-owner", LOCK_OWNER, [owner ?? "operator"]);
     if (owner) await lockUsers(tx, [owner], "userId");
     await checkListings(tx, owner, input.listingIds);
@@ -136,7 +137,15 @@ export function createEndpoint({ ctx, input }: Call<typeof schema.createInput, I
     await audit(tx, ctx, "webhook.created", id, owner ? { userId: owner } : {});
     return { ...project(row), secret };
   });
+  await waitForUnaware(ctx);
+  return created;
 }
+
+/**
+ * Waits until the changes that may have been made without seeing an endpoint have ended: whoever reads the list of forms
+ * afterwards misses none. A minute is more than any change may take.
+ */
+const waitForUnaware = ({ services }: InAppContext) => waitForInFlightWrites(services.db).catch(() => {});
 
 /** SQL: forgets the failures of an endpoint, also those of requests that are in flight. */
 const FORGET_FAILURES = "failing_since = NULL, paused_until = NULL, revision = revision + 1";
@@ -176,8 +185,8 @@ const DISABLE = `
   WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
 
 /** Has no effect on an endpoint that is enabled, or disabled, already. */
-const setEnabled = (ctx: InAppContext, id: string, enabled: boolean): Promise<Endpoint> =>
-  ctx.services.db.sqlTransaction(async (tx) => {
+async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Promise<Endpoint> {
+  const endpoint = await ctx.services.db.sqlTransaction(async (tx) => {
     const stored = await lockEndpoint(tx, ctx, id);
     if ((stored.disabledAt === null) === enabled) return project(stored);
     const [row] = enabled
@@ -187,6 +196,9 @@ const setEnabled = (ctx: InAppContext, id: string, enabled: boolean): Promise<En
     await audit(tx, ctx, enabled ? "webhook.enabled" : "webhook.disabled", id);
     return project(row);
   });
+  await waitForUnaware(ctx);
+  return endpoint;
+}
 
 export const enableEndpoint = ({ ctx, input }: Call<typeof schema.getInput, InAppContext>) =>
   setEnabled(ctx, input.id, true);
