@@ -209,7 +209,7 @@ it.each([
   ["python", "First request: Python"],
   ["idempotency", "Create once, retry freely"],
   ["IDEMPOTENCY_KEY_REUSED", "Errors: IDEMPOTENCY_KEY_REUSED"],
-  ["webhook", "API reference: Webhooks"],
+  ["webhook", "Webhooks"],
   ["create form", "API reference: Create form"],
   ["idempotncy", "Create once, retry freely"],
   ["cancel", "Recipes: Sync bookings"],
