@@ -114,7 +114,7 @@ export function composeEndpointDisabled(
       `your webhook endpoint ${origin}${pathname} was disabled at ${notice.disabledAt}, because ${reason}.`,
       "",
       "It receives no more events. To receive them again, fix the receiver, have the endpoint enabled and the failed deliveries",
-      "sent again by whoever runs the service, then read the list of forms: events from while it was disabled are not sent.",
+      "sent again by the operator of the service, then read the list of forms: events from while it was disabled are not sent.",
       "",
     ].join("\n"),
     headers: { "Auto-Submitted": "auto-generated" },

@@ -142,7 +142,7 @@ export async function createEndpoint({ ctx, input }: Call<typeof schema.createIn
 }
 
 /**
- * Waits until the changes that may have been made without seeing an endpoint have ended: whoever reads the list of forms
+ * Waits until the changes that may have been made without seeing an endpoint have ended: anyone who reads the list of forms
  * afterwards misses none. A minute is more than any change may take.
  */
 const waitForUnaware = ({ services }: InAppContext) => waitForInFlightWrites(services.db).catch(() => {});

@@ -312,7 +312,7 @@ describe("the failures of an endpoint", () => {
     expect(await failing(id)).toBeNull();
   });
 
-  test("are forgotten with its URL, and a failure half a day after the last one begins anew", async () => {
+  test("are forgotten with its URL, and a failure half a day after the last one begins a new outage", async () => {
     const receiver = await openReceiver((response) => response.writeHead(500).end());
     const { id } = await addEndpoint(receiver.url);
     await failLongAgo();
