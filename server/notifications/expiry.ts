@@ -27,7 +27,8 @@ const EXPIRE = `
   ), due AS MATERIALIZED (
     SELECT n.id
     FROM notifications n JOIN forms f ON f.id = n.form_id
-    WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.state::text IN ('waiting', 'retrying') AND n.kind = '${INVITATION}' AND ${NEEDS_NO_INVITATION}
+    WHERE n.id = ANY(ARRAY(SELECT id FROM examined))
+      AND n.state::text IN ('waiting', 'retrying') AND n.kind = '${INVITATION}' AND ${NEEDS_NO_INVITATION}
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
     UPDATE notifications SET state = 'expired', next_attempt_at = NULL

@@ -13,8 +13,8 @@ import type { Notification } from "./schema.js";
 // A literal instead of a parameter, so that generic plans can use the partial index.
 const IS_UNSENT = "n.state <> 'sent' AND n.event_id IS NULL";
 
-const COLUMNS = `n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId", n.state, n.attempts, n.last_error AS "lastError", n.next_attempt_at AS "runAt",
-  n.sent_at AS "sentAt"`;
+const COLUMNS = `n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+  n.last_error AS "lastError", n.next_attempt_at AS "runAt", n.sent_at AS "sentAt"`;
 
 // By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
 const oldest = (condition: string) => `

@@ -1,4 +1,5 @@
 import type { Context } from "../access/context.js";
+import { GRANTS_SCOPE } from "../access/scope.js";
 import { audit, type Details, entryValues, INSERT_ENTRIES } from "../audit.js";
 import type { EventType } from "../constants.js";
 import type { Sql } from "../database/db.js";
@@ -39,7 +40,7 @@ const RECORD = `
     RETURNING id, subject_id, correlation_id, gen_random_uuid() AS event_id, clock_timestamp() AS changed_at
   ), owner AS (
     SELECT m.user_id, array_agg(m.listing_id) AS listing_ids
-    FROM memberships m WHERE m.listing_id = ANY($7::uuid[]) AND grants_scope(m.role) GROUP BY 1
+    FROM memberships m WHERE m.listing_id = ANY($7::uuid[]) AND ${GRANTS_SCOPE} GROUP BY 1
   ), endpoint AS (
     SELECT w.*, owner.listing_ids AS listings_in_scope FROM owner JOIN webhook_endpoints w ON w.user_id = owner.user_id
     UNION ALL

@@ -1,4 +1,5 @@
 import type { Log, Services } from "../access/context.js";
+import { membershipInScope } from "../access/scope.js";
 import { auditBySystemSql } from "../audit.js";
 import { countSql } from "../background/activity.js";
 import { EVENT_TYPES, TEST_EVENT } from "../constants.js";
@@ -168,7 +169,7 @@ const KNOWN_EVENTS = [...EVENT_TYPES, TEST_EVENT].map((type) => `'${type}'`).joi
 const IS_DELIVERY = "n.next_attempt_at IS NOT NULL AND n.event_id IS NOT NULL";
 
 const IS_IN_SCOPE = (listingId: string) => `(w.id IS NOT NULL AND w.user_id IS NULL OR EXISTS (
-  SELECT FROM memberships m WHERE m.user_id = w.user_id AND m.listing_id = ${listingId} AND grants_scope(m.role)))`;
+  SELECT FROM memberships m WHERE ${membershipInScope("w.user_id")} AND m.listing_id = ${listingId}))`;
 
 /** More than MAX_PER_ENDPOINT: nothing is sent to it. */
 const MAX_PER_DISABLED = MAX_PER_OWNER;

@@ -7,7 +7,7 @@ import type { Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
-import { selectList, snakeCase } from "../resources/resource.js";
+import { selectList, toColumns } from "../resources/resource.js";
 import { seal } from "../secrets/secrets.js";
 import { lockUsers } from "../users/store.js";
 import { omitUndefined } from "../values.js";
@@ -137,15 +137,15 @@ export async function createEndpoint({ ctx, input }: Call<typeof schema.createIn
     await audit(tx, ctx, "webhook.created", id, owner ? { userId: owner } : {});
     return { ...project(row), secret };
   });
-  await waitForUnaware(ctx);
+  await waitForChangesInFlight(ctx);
   return created;
 }
 
 /**
- * Waits until the changes that may have been made without seeing an endpoint have ended: anyone who reads the list of forms
- * afterwards misses none. A minute is more than any change may take.
+ * Waits until the changes of forms that may not have seen an endpoint have ended, so that anyone who reads the list of forms
+ * afterwards misses none. A failure is ignored, because the endpoint exists and its secret must be returned.
  */
-const waitForUnaware = ({ services }: InAppContext) => waitForInFlightWrites(services.db).catch(() => {});
+const waitForChangesInFlight = ({ services }: InAppContext) => waitForInFlightWrites(services.db).catch(() => {});
 
 /** SQL: forgets the failures of an endpoint, also those of requests that are in flight. */
 const FORGET_FAILURES = "failing_since = NULL, paused_until = NULL, revision = revision + 1";
@@ -167,8 +167,7 @@ export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, I
     const { userId } = await lockEndpoint(tx, ctx, id);
     if (change.url !== undefined) await tx.query("set-endpoint-url", SET_URL, [id, change.url]);
     await checkListings(tx, userId, change.listingIds ?? []);
-    const columns = Object.fromEntries(Object.entries(change).map(([field, value]) => [snakeCase(field), value]));
-    const [row] = await tx.query<Row>("update-endpoint", UPDATE, [id, JSON.stringify(columns)]);
+    const [row] = await tx.query<Row>("update-endpoint", UPDATE, [id, JSON.stringify(toColumns(change))]);
     if (!row) throw notFound();
     const fields = Object.keys(change);
     if (fields.length > 0) await audit(tx, ctx, "webhook.updated", id, { fields });
@@ -196,7 +195,7 @@ async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Prom
     await audit(tx, ctx, enabled ? "webhook.enabled" : "webhook.disabled", id);
     return project(row);
   });
-  await waitForUnaware(ctx);
+  if (enabled) await waitForChangesInFlight(ctx);
   return endpoint;
 }
 

@@ -2,48 +2,22 @@ import { readFileSync } from "node:fs";
 import { createServer as createHttpsServer } from "node:https";
 import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { attempt } from "../../server/outbox/attempt.js";
 import { createQueue } from "../../server/outbox/queue.js";
 import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { createPost } from "../../server/webhooks/request.js";
 import type { Delivery } from "../../server/webhooks/schema.js";
-import { openTestCore } from "../support/core.js";
+import { startWorker } from "../../server/worker.js";
 import { catchErrorCode, catchRejectedFields } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort, listenLocally } from "../support/network.js";
-import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.js";
+import { openWebhookCore } from "../support/webhook-core.js";
+import { openReceiver } from "../support/webhook-receiver.js";
 
-const { services, owner, operator, sql, makeOwner, holdLock } = await openTestCore({
-  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true",
-});
-const { webhooks } = operator;
-
-beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications, forms, audit_entries CASCADE"));
-
-/** Adds an endpoint of the owner. */
-async function addEndpoint(url: string, receiver?: WebhookReceiver) {
-  const endpoint = await webhooks.create({ userId: owner.userId, url });
-  receiver?.secrets.push(endpoint.secret);
-  return endpoint;
-}
-
-const deliveriesOf = async (endpointId: string): Promise<Delivery[]> =>
-  (await webhooks.deliveries({ endpointId, limit: 100 })).items.reverse();
-
-/** Waits until the first delivery has this state. */
-async function waitFor(endpointId: string, state: Delivery["state"], timeout = 5_000): Promise<Delivery> {
-  const first = async () => (await deliveriesOf(endpointId))[0];
-  await expect.poll(async () => (await first())?.state, { timeout }).toBe(state);
-  return (await first()) ?? expect.fail("there is no delivery");
-}
-
-// The column has milliseconds: now() may be rounded up, to a time in the future.
-async function makeDue(): Promise<void> {
-  await sql("UPDATE notifications SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL");
-  await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '1 ms' WHERE paused_until IS NOT NULL");
-}
+const { services, owner, operator, sql, makeOwner, webhooks, addEndpoint, deliveriesOf, waitFor, makeDue } =
+  await openWebhookCore();
 
 const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
 
@@ -239,31 +213,6 @@ describe("a receiver", () => {
   }, 30_000);
 });
 
-test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {
-  const mailServer = await openMailServer();
-  const receiver = await openReceiver((response) => response.writeHead(500).end());
-  const { id } = await addEndpoint(receiver.url, receiver);
-  const forms = [await owner.addForm(), await owner.addForm(), await owner.addForm()];
-  await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 minute', paused_until = now()");
-  const env = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
-  await startTestWorker(await openServicesWithMail(services, mailServer.url, env));
-  await expect.poll(() => webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "failing" });
-  await expect.poll(() => mailServer.received.length).toBe(1);
-  expect(mailServer.received[0]?.mail.text).toContain("because all attempts of three days have failed");
-  await makeDue();
-  const states = async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]);
-  await expect.poll(states).toEqual(Array(3).fill(["failed", "the endpoint is disabled"]));
-  const ids = (await deliveriesOf(id)).map((delivery) => delivery.id);
-  receiver.respond = (response) => response.writeHead(204).end();
-  receiver.received.length = 0;
-  await webhooks.enable({ id });
-  expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 3 });
-  await expect.poll(() => receiver.received.map((request) => request.id).sort()).toEqual(ids.sort());
-  const sent = receiver.received.flatMap(({ event: { data } }) => ("form" in data ? [data.form.id] : []));
-  expect(sent.sort()).toEqual(forms.map((form) => form.id).sort());
-  expect(mailServer.received).toHaveLength(1);
-});
-
 test("a secret that was rotated signs too for 24 hours, also what waited before", async () => {
   const receiver = await openReceiver();
   const { id, secret: old } = await addEndpoint(receiver.url, receiver);
@@ -289,153 +238,6 @@ test("a rotation that is repeated within 24 hours keeps the signatures of all se
   await owner.addForm();
   await expect.poll(() => receiver.received[1]?.signedBy).toEqual(receiver.secrets.slice(1));
   expect(receiver.received[1]?.signedBy).not.toContain(secret);
-});
-
-describe("the failures of an endpoint", () => {
-  const failing = async (id: string) => (await webhooks.get({ id })).failingSince;
-  const failLongAgo = () =>
-    sql(
-      "UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now() - interval '1 s'",
-    );
-
-  test("do not include those of the service", async () => {
-    const receiver = await openReceiver();
-    const { id } = await addEndpoint(receiver.url);
-    const form = await owner.addForm();
-    await owner.forms.setStatus({ id: form.id, status: "COMPLETED" });
-    await sql("DELETE FROM audit_entries");
-    await startTestWorker(services);
-    await expect.poll(async () => (await deliveriesOf(id)).map(({ state }) => state)).toEqual(["sent", "failed"]);
-    await sql("UPDATE webhook_endpoints SET secret = '\\x00'");
-    await owner.addForm();
-    await expect.poll(async () => (await deliveriesOf(id))[2]?.lastError).toBe("the service could not send it");
-    expect(await failing(id)).toBeNull();
-  });
-
-  test("are forgotten with its URL, and a failure half a day after the last one begins a new outage", async () => {
-    const receiver = await openReceiver((response) => response.writeHead(500).end());
-    const { id } = await addEndpoint(receiver.url);
-    await failLongAgo();
-    await webhooks.update({ id, url: `${receiver.url}/new` });
-    expect(await failing(id)).toBeNull();
-    await failLongAgo();
-    await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '13 hours'");
-    await owner.addForm();
-    await startTestWorker(services);
-    await waitFor(id, "retrying");
-    expect(await webhooks.get({ id })).toMatchObject({ enabled: true });
-    expect(Date.now() - Date.parse((await failing(id)) ?? "")).toBeLessThan(10_000);
-  });
-
-  test("of requests from before it had another URL, or was enabled, do not disable it", async () => {
-    const held: (() => void)[] = [];
-    const receiver = await openReceiver((response) => void held.push(() => response.writeHead(410).end()));
-    const { id } = await addEndpoint(receiver.url);
-    for (let count = 0; count < 3; count++) await owner.addForm();
-    await startTestWorker(services);
-    await expect.poll(() => held.length).toBe(3);
-    const answerNext = async (count: number) => {
-      held.shift()?.();
-      await expect
-        .poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "failed"))
-        .toHaveLength(count);
-      return webhooks.get({ id });
-    };
-    await webhooks.update({ id, url: `${receiver.url}/new` });
-    expect(await answerNext(1)).toMatchObject({ enabled: true, failingSince: null });
-    await webhooks.disable({ id });
-    await webhooks.enable({ id });
-    expect(await answerNext(2)).toMatchObject({ enabled: true });
-    expect(await answerNext(3)).toMatchObject({ enabled: true });
-    expect(await sql("SELECT FROM notifications WHERE kind = 'webhook.disabled'")).toEqual([]);
-  });
-
-  test("hold back its other deliveries for a while, at most a minute, or as long as Retry-After says", async () => {
-    const receiver = await openReceiver((response) => response.writeHead(503, { "Retry-After": "100" }).end());
-    const { id } = await addEndpoint(receiver.url);
-    for (let count = 0; count < 6; count++) await owner.addForm();
-    await startTestWorker(services);
-    await expect.poll(() => receiver.received.length).toBe(4);
-    await owner.addForm();
-    const [row] = await sql(
-      "SELECT extract(epoch FROM paused_until - now())::float8 AS seconds FROM webhook_endpoints",
-    );
-    expect(row.seconds).toBeGreaterThan(90);
-    expect(receiver.received).toHaveLength(4);
-    receiver.respond = (response) => response.writeHead(204).end();
-    expect(await webhooks.redeliver({ endpointId: id, failed: true })).toEqual({ redelivered: 4 });
-    await expect.poll(() => receiver.received.length).toBe(11);
-    await expect
-      .poll(async () => new Set((await deliveriesOf(id)).map(({ state }) => state)))
-      .toEqual(new Set(["sent"]));
-  });
-});
-
-test("an owner has at most 32 requests in flight, however many endpoints and deliveries", async () => {
-  const held: (() => void)[] = [];
-  const slow = await openReceiver((response) => void held.push(() => response.writeHead(204).end()));
-  const other = await makeOwner();
-  const fast = await openReceiver();
-  for (let count = 0; count < 20; count++) await addEndpoint(slow.url);
-  await webhooks.create({ userId: other.userId, url: fast.url });
-  for (let count = 0; count < 4; count++) await owner.addForm();
-  await startTestWorker(services);
-  await expect.poll(() => held.length).toBe(32);
-  await other.addForm();
-  await expect.poll(() => fast.received.length).toBe(1);
-  expect(held).toHaveLength(32);
-  slow.respond = (response) => response.writeHead(204).end();
-  for (const answer of held) answer();
-  await expect.poll(() => slow.received.length).toBe(80);
-});
-
-test("changes succeed while an endpoint is deleted, and its deliveries end", async () => {
-  const receiver = await openReceiver();
-  const deleted = await addEndpoint(receiver.url);
-  // Not committed until the create has.
-  const lock = await holdLock("DELETE FROM webhook_endpoints WHERE id = $1", [deleted.id]);
-  expect((await owner.addForm()).status).toBe("SENT");
-  await lock.commit();
-  const { id: left } = await addEndpoint(receiver.url);
-  await owner.addForm();
-  await sql("DELETE FROM webhook_endpoints WHERE id = $1", left);
-  await startTestWorker(services);
-  await expect
-    .poll(() => sql("SELECT DISTINCT state FROM notifications WHERE endpoint_id = $1", left))
-    .toEqual([{ state: "failed" }]);
-  expect(receiver.received).toEqual([]);
-});
-
-describe("a slow receiver", () => {
-  test("gets at most four deliveries at a time and delays no other; one that fails gets one at a time", async () => {
-    const releases: (() => void)[] = [];
-    let status = 204;
-    const slow = await openReceiver((response) => void releases.push(() => response.writeHead(status).end()));
-    const fast = await openReceiver();
-    const { id } = await addEndpoint(slow.url, slow);
-    await addEndpoint(fast.url, fast);
-    for (let count = 0; count < 20; count++) await owner.addForm();
-    await startTestWorker(services);
-    await expect.poll(() => fast.received.length).toBe(20);
-    expect(releases).toHaveLength(4);
-    const release = (count: number) => {
-      for (const answer of releases.splice(0, count)) answer();
-    };
-    status = 500;
-    release(1);
-    await expect.poll(async () => (await webhooks.get({ id })).failingSince).not.toBeNull();
-    release(2);
-    await expect.poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "retrying").length).toBe(3);
-    await owner.addForm();
-    await expect.poll(() => fast.received.length).toBe(21);
-    expect(releases).toHaveLength(1);
-    status = 204;
-    release(1);
-    await expect.poll(() => releases.length).toBe(4);
-    release(4);
-    slow.respond = (response) => response.writeHead(204).end();
-    expect(slow.errors).toEqual([]);
-  });
 });
 
 describe("webhooks.redeliver", () => {
@@ -498,7 +300,6 @@ test("a worker that stops waits for the answers of receivers, and records them",
   receiver.respond = (response) => {
     answer = () => void response.writeHead(204).end();
   };
-  const { startWorker } = await import("../../server/worker.js");
   const worker = await startWorker(services, { info() {}, warn() {}, error() {} });
   await other.addForm();
   await expect.poll(() => receiver.received.length).toBe(1);
