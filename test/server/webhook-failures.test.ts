@@ -97,7 +97,7 @@ describe("the failures of an endpoint", () => {
     const { id } = await addEndpoint(receiver.url);
     for (let count = 0; count < 6; count++) await owner.addForm();
     await startTestWorker(services);
-    await expect.poll(() => receiver.received.length).toBe(4);
+    await expect.poll(async () => (await deliveriesOf(id)).filter(({ state }) => state === "retrying")).toHaveLength(4);
     await owner.addForm();
     const [row] = await sql(
       "SELECT extract(epoch FROM paused_until - now())::float8 AS seconds FROM webhook_endpoints",
