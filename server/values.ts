@@ -131,6 +131,32 @@ export const externalId = text(200);
 /** A user or listing by external id or id; a user also by email address. */
 export const reference = text(254);
 
+const LANGUAGES = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
+
+/** Returns the tag in canonical form, such as pt-BR, or undefined if it is malformed or its language unknown. */
+function canonicalLanguage(tag: string): string | undefined {
+  try {
+    const locale = new Intl.Locale(tag);
+    return LANGUAGES.of(locale.language) && locale.toString();
+  } catch {
+    return undefined;
+  }
+}
+
+const A_LANGUAGE = "a language such as de or pt-BR";
+
+/** A BCP 47 tag of a known language, in any case. */
+export const languageTag = z
+  .string({ error: expected(A_LANGUAGE) })
+  .trim()
+  .transform((tag, { addIssue }) => {
+    const canonical = canonicalLanguage(tag);
+    if (canonical !== undefined) return canonical;
+    addIssue(`must be ${A_LANGUAGE}`);
+    return z.NEVER;
+  })
+  .pipe(z.string().max(35, "must be at most 35 characters"));
+
 /** What an operator's list is searched for. */
 export const search = text(254).optional();
 

@@ -6,6 +6,7 @@ import {
   count,
   instantOut,
   int32Out,
+  languageTag,
   line,
   reference,
   resourceId,
@@ -66,7 +67,11 @@ export const listing = z
 export type Listing = z.infer<typeof listing>;
 
 /** A listing as the operator sees it. */
-export const operatorListing = listing.extend({ externalId: z.string().nullable() });
+export const operatorListing = listing.extend({
+  externalId: z.string().nullable(),
+  /** Of the invitation that guests get, a BCP 47 tag. */
+  language: z.string().nullable(),
+});
 
 export type OperatorListing = z.infer<typeof operatorListing>;
 
@@ -116,6 +121,7 @@ const optional = {
   maxPeopleInListing: count(1).nullish(),
   maxVehicles: count(0).nullish(),
   allowPets: z.boolean({ error: expected("true or false") }).nullish(),
+  language: languageTag.nullish(),
 };
 
 const active = z.boolean({ error: expected("true or false") });

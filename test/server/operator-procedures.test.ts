@@ -260,6 +260,7 @@ describe("listings", () => {
       maxPeopleInListing: 0,
       maxVehicles: -1,
       allowPets: "no" as unknown as boolean,
+      language: "german",
     };
     const fields = await catchRejectedFields(makeListing(services, randomUUID(), invalid));
     expect(fields.sort()).toEqual(Object.keys(invalid).sort());
@@ -303,6 +304,37 @@ describe("listings", () => {
       expect(await catchErrorCode(operator.listings.update({ id, title: "x" }))).toBe("RESOURCE_NOT_FOUND");
       expect(await catchErrorCode(operator.listings.deactivate({ id }))).toBe("RESOURCE_NOT_FOUND");
     }
+  });
+
+  test("a language is stored in canonical form, and rejected if it is malformed, unknown or too long", async () => {
+    const { listingId: id } = await makeOwner();
+    const setLanguage = async (language: string | null) => (await operator.listings.update({ id, language })).language;
+    expect(await operator.listings.getAny({ id })).toHaveProperty("language", null);
+    for (const [given, stored] of [
+      ["DE", "de"],
+      [" pt-br ", "pt-BR"],
+      ["EN-us", "en-US"],
+      ["zh-hant-tw", "zh-Hant-TW"],
+      ["deu", "de"],
+      ["iw", "he"],
+      ["GSW", "gsw"],
+      ["es-419", "es-419"],
+    ] as const) {
+      expect(await setLanguage(given)).toBe(stored);
+      expect(await operator.listings.find({ listing: id })).toHaveProperty("language", stored);
+    }
+    const noLanguage = "must be a language such as de or pt-BR";
+    const isRejected = (given: string, issue: string) =>
+      expect(setLanguage(given), given).rejects.toMatchObject({
+        serviceCode: "VALIDATION_ERROR",
+        errors: [{ field: "language", issue }],
+      });
+    for (const tag of ["", " ", "d", "xx", "xx-DE", "de_DE", "de-", "german", "none", "x-de", "*", "de,en"])
+      await isRejected(tag, noLanguage);
+    await isRejected(`de-x${"-abcdefgh".repeat(3)}-abcd`, "must be at most 35 characters");
+    expect((await operator.listings.update({ id, title: "New" })).language).toBe("es-419");
+    expect(await setLanguage(`de-x${"-abcdefgh".repeat(3)}-abc`)).toHaveLength(35);
+    expect(await setLanguage(null)).toBeNull();
   });
 });
 

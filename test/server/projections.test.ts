@@ -78,16 +78,17 @@ describe("for all values of its columns", async () => {
   const orNull = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
   const toJson = (row: unknown) => JSON.parse(JSON.stringify(row));
 
-  test("a listing is returned as stored without its external id", async () => {
+  test("a listing is returned as stored without its external id and language", async () => {
     const columns = fc.record({
       ...{ title: text, address: text, city: text, country: text, zipCode: text, timezone: text },
       ...{ district: orNull(text), active: fc.boolean(), allowPets: orNull(fc.boolean()) },
+      language: orNull(text),
       ...{ maxPeopleInListing: orNull(int32), maxVehicles: orNull(int32), createdAt: instant },
     });
     await fc.assert(
       fc.asyncProperty(columns, async (data) => {
         const row = await services.db.prisma.listing.update({ where: { id: listingId }, data });
-        const { externalId: _, ...stored } = toJson(row);
+        const { externalId: _externalId, language: _language, ...stored } = toJson(row);
         const read = await listings.get({ id: listingId });
         expect(read).toEqual(stored);
         expect(Object.keys(read)).toEqual(Object.keys(LISTING_FIELDS));

@@ -6,7 +6,11 @@ import { catchServiceError } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";
 
 const { owner, operator, setRole, makeKey, makeUser, asUser, asKey, makeOwner } = await openTestCore();
-const { externalId: _, ...listing } = await operator.listings.getAny({ id: owner.listingId });
+const {
+  externalId: _externalId,
+  language: _language,
+  ...listing
+} = await operator.listings.getAny({ id: owner.listingId });
 const form = await owner.addForm();
 
 const notFound = (resource: "form" | "listing") => ({

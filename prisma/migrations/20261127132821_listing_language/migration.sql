@@ -1,0 +1,2 @@
+-- Locks: listings ACCESS EXCLUSIVE
+ALTER TABLE "listings" ADD COLUMN "language" TEXT;
