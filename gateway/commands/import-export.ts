@@ -26,7 +26,8 @@ type, which decides its other fields:
 
   user        externalId, email, name
   listing     externalId, title, address, city, country, zipCode, timezone,
-              district, active, maxPeopleInListing, maxVehicles, allowPets
+              district, active, maxPeopleInListing, maxVehicles, allowPets,
+              language
   membership  listing (externalId or id), user (externalId, id or email
               address), role (OWNER, WRITER or READER, in any case)
 

@@ -34,6 +34,7 @@ interface UpdateOptions extends Omit<InputOf<"update">, Renamed | "maxVehicles" 
 
 const ANSWERS = { true: true, false: false, none: null };
 const OPTION_NAMES = { maxPeopleInListing: "--max-people", listing: "LISTING" };
+const LANGUAGE = "language of the invitation to its guests, such as de or pt-BR";
 const NO_LISTING = "There is no listing with this id or external id.";
 
 export function addListings(program: Command): void {
@@ -55,6 +56,7 @@ export function addListings(program: Command): void {
         "true",
         "false",
       ]),
+      new Option("--language <tag>", `${LANGUAGE} (default: none)`),
       new Option("--inactive", "accept no new forms (default: active)"),
     ],
     help: `
@@ -107,6 +109,7 @@ Example:
       new Option("--allow-pets <answer>", "whether pets are allowed; none: not specified").choices(
         Object.keys(ANSWERS),
       ),
+      new Option("--language <tag>", `${LANGUAGE}; "" or none for none`),
       new Option("--active <answer>", "whether it accepts new forms").choices(["true", "false"]),
     ],
     help: `
@@ -115,7 +118,10 @@ Example:
     check({ listing: _listing, json: _json, ...changes }: UpdateOptions & { json?: true }) {
       if (Object.keys(changes).length === 0) throw new InvalidArgumentError("Give at least one option to change.");
     },
-    call: async (core, { listing, district, maxPeople, maxVehicles, allowPets, active, ...place }: UpdateOptions) =>
+    call: async (
+      core,
+      { listing, district, maxPeople, maxVehicles, allowPets, language, active, ...place }: UpdateOptions,
+    ) =>
       core.listings.update({
         ...place,
         id: (await core.listings.find({ listing })).id,
@@ -123,6 +129,7 @@ Example:
         maxPeopleInListing: noneToNull(maxPeople),
         maxVehicles: noneToNull(maxVehicles),
         allowPets: allowPets && ANSWERS[allowPets],
+        language: language === "" ? null : noneToNull(language),
         active: active && ANSWERS[active],
       }),
     optionNames: OPTION_NAMES,

@@ -32,7 +32,8 @@ test.each(["csv", "ndjson"])(
   "an export writes a %s file that an import into the same database leaves unchanged, and another database becomes equal to",
   async (format) => {
     const { ana, ben, loft, owns, reads, id } = makeRows();
-    const odd = { ...loft, externalId: `=${id}`, title: '=1+1 "ü", x', district: "-a", allowPets: false };
+    const optional = { district: "-a", allowPets: false, language: "pt-BR" };
+    const odd = { ...loft, externalId: `=${id}`, title: '=1+1 "ü", x', ...optional };
     await importRows(ana, ben, loft, odd, owns, reads);
     const output = join(folder, `out.${format}`);
     const { users, listings, memberships } = await commands.json("export", "--output", output);

@@ -51,7 +51,7 @@ describe("an invalid file", () => {
     await importRows(other);
     const invalid = toNdjson(
       { ...ana, email: "ana@", nickname: "Ana" },
-      { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes" },
+      { ...untitled, timezone: "Berlin", maxPeopleInListing: "4", active: "yes", language: "de_DE" },
       owns,
     );
     const conflicting = toNdjson(
@@ -75,6 +75,7 @@ describe("an invalid file", () => {
       "line 2: timezone: must be an IANA time zone of an area and city, such as Europe/Berlin",
       "line 2: active: must be true or false",
       "line 2: maxPeopleInListing: must be an integer",
+      "line 2: language: must be a language such as de or pt-BR",
       "line 4: row: must be one JSON object",
       "line 6: row: must be one JSON object",
       "line 7: type: must be one of user, listing and membership",

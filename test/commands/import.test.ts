@@ -72,6 +72,24 @@ describe("guest-forms import", () => {
     expect(items.map(({ role }) => role).sort()).toEqual(["OWNER", "WRITER"]);
   });
 
+  test("a language is imported in canonical form, kept by a row without it, and removed by null or an empty cell", async () => {
+    const { loft, id } = makeRows();
+    const languageAfter = async (path: string, outcome: object) => {
+      expect((await importJson(path)).listings).toEqual({ ...none, ...outcome });
+      return (await listings.find({ listing: loft.externalId })).language;
+    };
+    const ofRow = (row: object, outcome: object) => languageAfter(write(`${id}.ndjson`, [row]), outcome);
+    const ofCsv = (columns: string, values: string, outcome: object) =>
+      languageAfter(write(`${id}.csv`, `${Object.keys(loft)}${columns}\n${Object.values(loft)}${values}\n`), outcome);
+    expect(await ofRow({ ...loft, language: "PT-br" }, { created: 1 })).toBe("pt-BR");
+    expect(await ofRow({ ...loft, language: "pt-BR" }, { unchanged: 1 })).toBe("pt-BR");
+    expect(await ofRow(loft, { unchanged: 1 })).toBe("pt-BR");
+    expect(await ofCsv("", "", { unchanged: 1 })).toBe("pt-BR");
+    expect(await ofRow({ ...loft, language: null }, { updated: 1 })).toBeNull();
+    expect(await ofCsv(",language", ",DE", { updated: 1 })).toBe("de");
+    expect(await ofCsv(",language", ",", { updated: 1 })).toBeNull();
+  });
+
   test("a user without external id is found by email address, and gets the row's external id", async () => {
     const { ana } = makeRows();
     const { id } = await makeUser(services, { email: ana.email.toUpperCase() });

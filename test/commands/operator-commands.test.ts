@@ -236,17 +236,18 @@ describe("commands that write", () => {
   test("listings create prints the listing with every field, and names each rejected option", async () => {
     const create = ["listings", "create", "--owner", ana.id, ...required];
     const limits = ["--max-people", "4", "--max-vehicles", "0", "--allow-pets", "false"];
-    const listing = await json(...create, "--district", "Mitte", ...limits, "--inactive");
+    const listing = await json(...create, "--district", "Mitte", ...limits, "--language", "pt-br", "--inactive");
     expect(listing).toEqual({
       ...{ id: A_UUID, publicId: expect.stringMatching(/^[\w-]{21}$/), createdAt: AN_INSTANT },
       ...{ title: "Barn", address: "Weg 1", city: "Ulm", country: "Germany", zipCode: "89073", district: "Mitte" },
       ...{ timezone: "Europe/Berlin", active: false, maxPeopleInListing: 4, maxVehicles: 0, allowPets: false },
-      externalId: null,
+      ...{ externalId: null, language: "pt-BR" },
     });
-    const unset = { active: true, district: null, maxPeopleInListing: null, allowPets: null };
+    const unset = { active: true, district: null, maxPeopleInListing: null, allowPets: null, language: null };
     expect(await json(...create)).toMatchObject(unset);
-    const faults = ["--timezone", "Mars/Base", "--max-people", "0"];
-    const message = /^--timezone: must be an IANA.*; --max-people: must be at least 1$/;
+    const faults = ["--timezone", "Mars/Base", "--max-people", "0", "--language", "de_DE"];
+    const message =
+      /^--timezone: must be an IANA.*; --max-people: must be at least 1; --language: must be a language such as de or pt-BR$/;
     expect(await failure(...create, ...faults)).toEqual([2, expect.stringMatching(message)]);
   });
 
@@ -264,6 +265,23 @@ describe("commands that write", () => {
     });
     expect((await json("listings", "deactivate", id)).active).toBe(false);
     expect((await json("listings", "update", id, "--active", "true")).active).toBe(true);
+  });
+
+  test('listings update --language sets the language, which show and list print, and "" or none unsets it', async () => {
+    const { id } = await makeListing(services, ben.id);
+    const update = async (...options: string[]) => (await json("listings", "update", id, ...options)).language;
+    for (const none of ["", "none"]) {
+      expect(await update("--language", "DE-at")).toBe("de-AT");
+      expect(await update("--city", "Graz")).toBe("de-AT");
+      expect((await json("listings", "show", id)).language).toBe("de-AT");
+      expect(await text("listings", "show", id)).toMatch(/^language: +de-AT$/m);
+      expect((await json("listings", "list")).items).toContainEqual(expect.objectContaining({ id, language: "de-AT" }));
+      expect(await update("--language", none)).toBeNull();
+    }
+    expect(await failure("listings", "update", id, "--language", "xx")).toEqual([
+      2,
+      "--language: must be a language such as de or pt-BR",
+    ]);
   });
 
   test("listings create, members and keys accept a user by id or email address", async () => {
