@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { languageTag, text } from "./values.js";
 
 // Decimal digits only: Number() would also accept "0x10", "1e3", "1.0" and blanks.
 const integer = (min: number, max: number, defaultValue: number) =>
@@ -10,11 +11,25 @@ const integer = (min: number, max: number, defaultValue: number) =>
     .default(defaultValue)
     .meta({ allowed: `an integer from ${min} to ${max}` });
 
+const boolean = (defaultValue: boolean) =>
+  z
+    .enum(["true", "false"])
+    .default(defaultValue ? "true" : "false")
+    .transform((text) => text === "true")
+    .meta({ allowed: "true or false" });
+
 const url = (schemes: string[]) =>
   z
     .string()
     .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)))
     .meta({ allowed: `a URL such as ${schemes[0]}://…`, secret: true });
+
+const httpUrl = z
+  .string()
+  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text))
+  .meta({ allowed: "an http or https URL" });
+
+const line = (allowed: string) => text(200).meta({ allowed: `${allowed}, of at most 200 characters` });
 
 const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
 
@@ -33,15 +48,10 @@ export const settingsSchema = z.object({
     .describe(
       "URL of the same database without the pooler (such as PgBouncer), for migrations. Default: DATABASE_URL.",
     ),
-  DATABASE_PREPARED: z
-    .enum(["true", "false"])
-    .default("true")
-    .transform((text) => text === "true")
-    .meta({ allowed: "true or false" })
-    .describe(
-      "Whether to use prepared statements and session settings. Set false behind PgBouncer in transaction mode: " +
-        "`guest-forms migrate` then stores the settings with the role.",
-    ),
+  DATABASE_PREPARED: boolean(true).describe(
+    "Whether to use prepared statements and session settings. Set false behind PgBouncer in transaction mode: " +
+      "`guest-forms migrate` then stores the settings with the role.",
+  ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
     "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
       "WORKER_CONCURRENCY + 3 more.",
@@ -96,9 +106,14 @@ export const settingsSchema = z.object({
     .string()
     .trim()
     .regex(/^(?:(?:"[^"]*"|[^",;<>@]*)\s*<[^\s<>@,;]+@[^\s<>@,;]+>|[^\s<>@,;]+@[^\s<>@,;]+)$/)
+    // Any other placeholder would be sent as it is.
+    .refine((text) => !/[{}]/.test(text.replace(/\{listing\}(?=.*<)/g, "")))
     .optional()
-    .meta({ allowed: "an email address, with or without a name" })
-    .describe("Sender of notifications. Required with SMTP_URL."),
+    .meta({ allowed: "an email address, with or without a name, in which {listing} is the listing's title" })
+    .describe(
+      'Sender of notifications, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
+        "Required with SMTP_URL.",
+    ),
   FORM_URL_TEMPLATE: z
     .string()
     .refine((text) => text.includes("{publicId}") && /^https?:\/\//i.test(text) && URL.canParse(text))
@@ -111,6 +126,27 @@ export const settingsSchema = z.object({
   SMTP_TIMEOUT_SECONDS: integer(1, 600, 120).describe(
     "Seconds to wait for a connection to the mail server, and for its reply to each command. A message that takes ten " +
       "times as long is aborted and retried.",
+  ),
+  EMAIL_LANGUAGE: languageTag
+    .default("en")
+    .meta({ allowed: "a language such as de or pt-BR" })
+    .describe(
+      "Language of the invitation to guests of listings that have no language of their own, such as de or pt-BR.",
+    ),
+  EMAIL_TEMPLATES: z
+    .string()
+    .optional()
+    .meta({ allowed: "a folder" })
+    .describe("Folder of your own templates of the invitation (gateway/docs/operating.md#write-your-own-invitation)."),
+  EMAIL_SENDER_NAME: line("a name")
+    .optional()
+    .describe("Name of your company, which the invitation names as its sender. Default: the name in SMTP_FROM."),
+  EMAIL_CONTACT: line("an email address, phone number or URL")
+    .optional()
+    .describe("Where guests can ask questions, in the invitation: an email address, phone number or URL."),
+  EMAIL_PRIVACY_URL: httpUrl.optional().describe("Link to your privacy notice, in the invitation."),
+  EMAIL_REPLY_TO_OWNER: boolean(false).describe(
+    "Whether replies to the invitation go to the owner of the listing, whose email address the guest then sees.",
   ),
   RETENTION_DAYS: integer(0, 36_500, 90).describe(
     "Days after check-out until the worker erases a form's email address; it checks hourly. 0: never.",
@@ -127,15 +163,10 @@ export const settingsSchema = z.object({
       "first used after check-out, they count from then. 0: never.",
   ),
   WORKER_CONCURRENCY: integer(1, 100, 2).describe("Emails that a process sends at the same time."),
-  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z
-    .enum(["true", "false"])
-    .default("false")
-    .transform((text) => text === "true")
-    .meta({ allowed: "true or false" })
-    .describe(
-      "Whether webhooks may also use http, and addresses in your own network. For development only: owners of endpoints " +
-        "could reach your internal services. `dev` sets it.",
-    ),
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: boolean(false).describe(
+    "Whether webhooks may also use http, and addresses in your own network. For development only: owners of endpoints " +
+      "could reach your internal services. `dev` sets it.",
+  ),
   LIST_SETTLE_SECONDS: integer(0, 3600, 5).describe(
     "A page that has a next page and ends in forms younger than this waits for creates in flight, so that a cursor " +
       "never skips a form. " +

@@ -5,6 +5,7 @@ import { recordActivity } from "./background/activity.js";
 import { repeat } from "./background/repeat.js";
 import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
+import { loadTemplates, type Templates } from "./emails/templates.js";
 import { eraseDueEmails } from "./erasure/erase.js";
 import { emailChannel } from "./notifications/emails.js";
 import { expireNotifications } from "./notifications/expiry.js";
@@ -27,6 +28,8 @@ const EXPIRY_RETRY_MS = 5_000;
 const CLOSE_TIMEOUT_SECONDS = 2;
 
 export interface WorkerOptions {
+  /** Default: those of the settings. */
+  templates?: Templates | undefined;
   /** Default: the mail server of SMTP_URL. */
   mailer?: Mailer | undefined;
   onDatabaseError?: DbHooks["onFailure"];
@@ -46,6 +49,7 @@ export async function startWorker(
   options: WorkerOptions = {},
 ): Promise<{ stop(): Promise<void> }> {
   const { settings } = services;
+  const templates = options.templates ?? (await loadTemplates(settings));
   const mailer = options.mailer ?? (await smtpMailer(settings));
   // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
   const db = openDb(
@@ -61,7 +65,7 @@ export async function startWorker(
   });
   const workerServices = { ...services, db };
   const queue = createQueue(db, `${hostname()}:${process.pid}:${randomUUID()}`);
-  const emails = mailer ? [emailChannel(workerServices, mailer, queue, log)] : [];
+  const emails = mailer ? [emailChannel({ services: workerServices, templates, mailer, queue, log })] : [];
   const deliveries = deliveryChannel(services, createPost(settings), queue, log);
   const activity = mailer ? "worker.sending" : "worker.waiting";
   const sending = startSending(workerServices, { queue, channels: [...emails, deliveries], activity }, log);

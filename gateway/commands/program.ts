@@ -2,6 +2,7 @@ import { Command, type CommanderError } from "commander";
 import { notes } from "../cli/help.js";
 import { PACKAGE } from "../process/package.js";
 import { addDoctor } from "./doctor.js";
+import { addEmails } from "./emails.js";
 import { addForms } from "./forms.js";
 import { addExport, addImport } from "./import-export.js";
 import { addKeys } from "./keys.js";
@@ -48,6 +49,7 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addKeys(program);
   addForms(program);
   addNotifications(program);
+  addEmails(program);
   addWebhooks(program);
   addPeople(program);
   addSecrets(program);

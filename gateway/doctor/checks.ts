@@ -3,6 +3,7 @@ import { MIN_POSTGRES } from "../../prisma/session.js";
 import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
+import { loadTemplates } from "../../server/emails/templates.js";
 import { openTransport } from "../../server/notifications/mailer.js";
 import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
@@ -41,6 +42,11 @@ export const CHECKS = {
     return misspelled.length === 0
       ? ok("All settings are valid.")
       : warning(`Unknown settings: ${misspelled.join(", ")}. Rename or unset them.`);
+  },
+
+  async "email templates"({ settings }) {
+    const { languages } = await loadTemplates(settings);
+    return ok(`Invitations can be sent in ${languages.join(", ")}.`);
   },
 
   async "mail server"({ settings }) {

@@ -18,10 +18,14 @@ export async function writeWhole<Result>(path: string, work: (file: FileHandle) 
   }
 }
 
-/** Writes to a new file that only its owner can read. Fails if there is one with this name. */
-export const writeNew = async <Result>(path: string, work: (file: FileHandle) => Promise<Result>): Promise<Result> =>
+/** Writes to a new file, by default one that only its owner can read. Fails if there is one with this name. */
+export const writeNew = async <Result>(
+  path: string,
+  work: (file: FileHandle) => Promise<Result>,
+  mode = 0o600,
+): Promise<Result> =>
   withFile(
-    await open(path, "wx", 0o600).catch((error) => {
+    await open(path, "wx", mode).catch((error) => {
       throw cannotWrite(path, error);
     }),
     work,

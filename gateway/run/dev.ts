@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
-import { maskEmail } from "../../server/notifications/compose.js";
+import { maskEmail } from "../../server/emails/masking.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { allowPrivateAddresses, type SettingsWithDatabase } from "../cli/environment.js";
@@ -131,11 +131,15 @@ async function prepareDatabaseAndDemo(
 
 /** Prints messages instead of sending them. Bypasses the logger because a guest's link must never be logged. */
 const terminalMailer: Mailer = {
-  from: "Guest forms <no-reply@example.com>",
-  formUrlTemplate: "https://your-app.example.com/register/{publicId}",
   isPrinter: true,
-  async send({ from, subject, text }, to) {
-    const lines = [`From: ${from}`, `To: ${maskEmail(to)}`, `Subject: ${subject}`, "", ...`${text}`.split("\n")];
+  async send({ from: { name, address }, subject, text }, to) {
+    const lines = [
+      `From: ${name} <${address}>`,
+      `To: ${maskEmail(to)}`,
+      `Subject: ${subject}`,
+      "",
+      ...`${text}`.split("\n"),
+    ];
     progress(`\nNotification, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
   },
 };
@@ -145,8 +149,8 @@ const MAX_PORTS_TO_TRY = 100;
 /** Listens on PORT or, unless `isPortFixed`, on the next free port. */
 async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean) {
   progress("Starting the gateway and the worker …");
-  const { PORT, INTERNAL_TOKEN, INTERNAL_PORT, FORM_URL_TEMPLATE: formUrlTemplate } = settings;
-  const mailer = settings.SMTP_URL ? undefined : { ...terminalMailer, ...(formUrlTemplate && { formUrlTemplate }) };
+  const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
+  const mailer = settings.SMTP_URL ? undefined : terminalMailer;
   for (let port = PORT; ; ) {
     try {
       return await startListening({ ...settings, PORT: port }, log, true, mailer);

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
+import { loadTemplates } from "../../server/emails/templates.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyNotificationsWait } from "../../server/worker.js";
@@ -23,6 +24,8 @@ export async function startGateway(options: {
   mailer?: Mailer | undefined;
 }) {
   const { settings, log } = options;
+  // A template that cannot be used ends the start before it listens.
+  const templates = options.worker ? await loadTemplates(settings) : undefined;
   const tracing = await openTracing(settings, log);
   const metrics = settings.INTERNAL_TOKEN ? createMetrics() : undefined;
   const onDatabaseError = metrics?.onDatabaseError;
@@ -61,7 +64,7 @@ export async function startGateway(options: {
     const url = await listen(server, settings, "PORT");
     if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     const worker = options.worker
-      ? await startWorker(services, log, { mailer: options.mailer, onDatabaseError })
+      ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })
       : undefined;
     log.info({ url }, "listening");
     return {

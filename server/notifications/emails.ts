@@ -1,5 +1,10 @@
 import type { Log, Services } from "../access/context.js";
 import { countSql } from "../background/activity.js";
+import { composeEndpointDisabled, type DisabledEndpoint } from "../emails/endpoint-disabled.js";
+import { INVITATION_FACTS } from "../emails/facts.js";
+import { composeInvitation, type Notice } from "../emails/invitation.js";
+import { maskEmail } from "../emails/masking.js";
+import type { Templates } from "../emails/templates.js";
 import type { Channel, RecordOutcome } from "../outbox/attempt.js";
 import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
 import {
@@ -13,13 +18,6 @@ import {
 } from "../outbox/queue.js";
 import { open } from "../secrets/secrets.js";
 import { ERASED_EMAIL } from "../users/store.js";
-import {
-  composeEndpointDisabled,
-  composeInvitation,
-  type DisabledEndpoint,
-  maskEmail,
-  type Notice,
-} from "./compose.js";
 import { auditExpired, NEEDS_NO_INVITATION } from "./expiry.js";
 import type { Mailer } from "./mailer.js";
 
@@ -30,18 +28,24 @@ interface ClaimedEmail extends Claimed {
 /** With the backoff this takes four days, as RFC 5321 (4.5.4.1) recommends. */
 const MAX_ATTEMPTS = 25;
 
+interface EmailDeps {
+  services: Services;
+  templates: Templates;
+  mailer: Mailer;
+  queue: Queue;
+  log: Log;
+}
+
 /** The emails in the outbox. */
-export function emailChannel(services: Services, mailer: Mailer, queue: Queue, log: Log): Channel<ClaimedEmail> {
+export function emailChannel(deps: EmailDeps): Channel<ClaimedEmail> {
+  const { services, queue } = deps;
   const { db, workerId } = queue;
   return {
     name: "emails",
     concurrency: services.settings.WORKER_CONCURRENCY,
     maxAttempts: MAX_ATTEMPTS,
     claim: (free) => db.query<ClaimedEmail>("claim-notifications", CLAIM, [workerId, free]),
-    send: (row) =>
-      row.kind === INVITATION
-        ? sendInvitation(services, mailer, queue, log, row)
-        : notifyOwner(services, mailer, queue, log, row),
+    send: (row) => (row.kind === INVITATION ? sendInvitation(deps, row) : notifyOwner(deps, row)),
     recordFailure: ({ notificationId }, { reason, isFinal }) =>
       db.query("mark-notification-failed", MARK_FAILED, [notificationId, workerId, reason, isFinal]),
   };
@@ -92,10 +96,7 @@ const remove =
 
 /** Sends the email about a form, unless it is too late. */
 async function sendInvitation(
-  services: Services,
-  mailer: Mailer,
-  queue: Queue,
-  log: Log,
+  { services, templates, mailer, queue, log }: EmailDeps,
   { notificationId, formId }: ClaimedEmail,
 ): Promise<RecordOutcome> {
   const { db, workerId } = queue;
@@ -109,41 +110,34 @@ async function sendInvitation(
     log.info({ formId }, "notification expired: the stay is over or the form is past SENT");
     return () => db.query("mark-notification-expired", MARK_EXPIRED, [notificationId, workerId]);
   }
-  const { from, formUrlTemplate } = mailer;
   const to = open(services.keyring.email, guestEmail, formId);
-  await mailer.send(composeInvitation({ ...form, formId, to, from, formUrlTemplate }), to);
+  await mailer.send(composeInvitation(services.settings, templates, { ...form, formId, to }), to);
   log.info({ formId, to: maskEmail(to) }, sentMessage(mailer));
   return markSent(queue, notificationId);
 }
 
 const READ_FORM = `
-  SELECT f.public_id AS "publicId", f.guest_email AS "guestEmail", f.check_in_date AS "checkInDate",
-    f.check_out_date AS "checkOutDate", f.number_of_guests AS "numberOfGuests", ${NEEDS_NO_INVITATION} AS "isExpired",
-    (SELECT n.id::text FROM notifications n WHERE n.id = $2::bigint AND n.created_at > f.created_at) AS "repeatId",
-    json_build_object('title', l.title, 'address', l.address, 'city', l.city, 'country', l.country,
-      'timezone', l.timezone) AS listing
+  SELECT ${INVITATION_FACTS}, f.guest_email AS "guestEmail", ${NEEDS_NO_INVITATION} AS "isExpired",
+    (SELECT n.id::text FROM notifications n WHERE n.id = $2::bigint AND n.created_at > f.created_at) AS "repeatId"
   FROM forms f JOIN listings l ON l.id = f.listing_id
   WHERE f.id = $1::uuid`;
 
-type StoredForm = Omit<Notice, "formId" | "to" | "from" | "formUrlTemplate"> & {
+type StoredForm = Omit<Notice, "formId" | "to"> & {
   guestEmail: Uint8Array | null;
   isExpired: boolean;
 };
 
 /** Notifies the owner of a webhook endpoint that it was disabled. */
 async function notifyOwner(
-  { db }: Services,
-  mailer: Mailer,
-  queue: Queue,
-  log: Log,
+  { services, mailer, queue, log }: EmailDeps,
   { notificationId, endpointId }: ClaimedEmail,
 ): Promise<RecordOutcome> {
-  const [endpoint] = await db.query<DisabledEndpoint>("endpoint-to-notify", READ_ENDPOINT, [
+  const [endpoint] = await services.db.query<DisabledEndpoint>("endpoint-to-notify", READ_ENDPOINT, [
     endpointId,
     notificationId,
   ]);
   if (!endpoint) return remove(queue, notificationId);
-  await mailer.send(composeEndpointDisabled({ ...endpoint, notificationId, from: mailer.from }), endpoint.to);
+  await mailer.send(composeEndpointDisabled(services.settings, { ...endpoint, notificationId }), endpoint.to);
   log.info({ endpointId, to: maskEmail(endpoint.to) }, sentMessage(mailer));
   return markSent(queue, notificationId);
 }

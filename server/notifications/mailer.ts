@@ -1,16 +1,13 @@
-import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
+import { redactEmail } from "../emails/masking.js";
+import type { Message } from "../emails/sender.js";
 import { SendingFailed } from "../outbox/attempt.js";
-import { redactEmail } from "./compose.js";
 
 export interface Mailer {
-  from: string;
-  /** Template of the guest's link; contains `{publicId}`. */
-  formUrlTemplate: string;
   /** The message is printed instead of sent. */
   isPrinter?: true;
   /** Rejects with MailRejected if the message was not accepted. */
-  send(message: SendMailOptions, to: string): Promise<void>;
+  send(message: Message, to: string): Promise<void>;
 }
 
 /**
@@ -25,8 +22,6 @@ export async function smtpMailer(settings: Settings): Promise<Mailer | undefined
   if (!SMTP_URL || !SMTP_FROM || !FORM_URL_TEMPLATE) return undefined;
   const transport = await openTransport(SMTP_URL, settings);
   return {
-    from: SMTP_FROM,
-    formUrlTemplate: FORM_URL_TEMPLATE,
     async send(message, to) {
       const signal = AbortSignal.timeout(SMTP_TIMEOUT_SECONDS * 1000 * MESSAGE_TIMEOUTS);
       try {

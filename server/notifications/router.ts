@@ -1,5 +1,6 @@
 import { readQueueFigures } from "../outbox/figures.js";
 import { operatorProcedure, router } from "../trpc.js";
+import { previewInvitation } from "./preview.js";
 import * as schema from "./schema.js";
 import { listNotifications, retryNotification, sendNotification } from "./store.js";
 
@@ -22,6 +23,11 @@ export const notificationsRouter = router({
    * form has no email address, its stay is over, or it is past SENT).
    */
   send: operatorProcedure.input(schema.sendInput).output(schema.notification).mutation(sendNotification),
+  /**
+   * The invitation that the guest of a form would get, in this language or the listing's. Operator. Errors: RESOURCE_NOT_FOUND
+   * (form), VALIDATION_ERROR (no templates in this language).
+   */
+  preview: operatorProcedure.input(schema.previewInput).output(schema.invitation).query(previewInvitation),
   /** Number of unsent notifications per state. Operator. */
   count: operatorProcedure
     .output(schema.notificationCounts)

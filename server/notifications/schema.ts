@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ALL_STATES, STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { instantOut, resourceId } from "../values.js";
+import { instantOut, languageTag, resourceId } from "../values.js";
 
 export const notification = z.object({
   id: z.string(),
@@ -32,5 +32,10 @@ export const notificationPage = z.object({ items: z.array(notification), nextCur
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
 export const sendInput = z.strictObject({ formId: resourceId });
+
+export const previewInput = z.strictObject({ formId: resourceId, language: languageTag.optional() });
+
+/** The invitation as a mail client gets it, in the language of its templates. */
+export const invitation = z.object({ language: z.string(), subject: z.string(), text: z.string(), html: z.string() });
 
 export const notificationCounts = z.record(z.enum(STATES), z.int());

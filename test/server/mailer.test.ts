@@ -10,7 +10,7 @@ import { mailEnv, openMailServer, openScriptedSmtpServer } from "../support/mail
 import { spawnNode } from "../support/processes.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
-const MESSAGE = { from: "host@example.com", to: ADDRESS, subject: "Hello", text: "Hello" };
+const MESSAGE = { from: { name: "", address: "host@example.com" }, to: ADDRESS, subject: "Hello", text: "Hello" };
 
 /** Sends a message to this server. Returns why it was not accepted; undefined if it was. */
 async function send(smtpUrl: string, timeoutSeconds = 30): Promise<MailRejected | undefined> {

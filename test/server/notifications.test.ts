@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { redactEmail } from "../../server/notifications/compose.js";
+import { redactEmail } from "../../server/emails/masking.js";
 import { openTestCore } from "../support/core.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";

@@ -167,6 +167,7 @@ async function callProcedures(services: Services): Promise<string[]> {
   const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
   await operator.notifications.list({ formId: invited.id });
   await operator.notifications.send({ formId: invited.id });
+  await operator.notifications.preview({ formId: invited.id });
   await services.db.pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [invited.id]);
   await operator.notifications.send({ formId: invited.id });
   await operator.audit.trail({ subjectId: form.id });
@@ -236,8 +237,7 @@ async function runBackgroundWork(services: Services): Promise<void> {
   const log = { info() {}, warn() {}, error() {} };
   const sent: string[] = [];
   const send = async (_: unknown, to: string) => void sent.push(to);
-  const mailer = { from: "a@example.com", formUrlTemplate: "https://example.com/{publicId}", send };
-  const worker = await startWorker(services, log, { mailer });
+  const worker = await startWorker(services, log, { mailer: { send } });
   await vi.waitFor(() => expect(sent).not.toEqual([]), WORKER_TIMEOUT);
   const happened = async () => [...(await readActivity(db)).keys()];
   const expected = expect.arrayContaining(["worker.sending", "retention.run"]);

@@ -1,4 +1,6 @@
 import type { Services } from "../../server/access/context.js";
+import { readSettings } from "../../server/config.js";
+import { loadTemplates } from "../../server/emails/templates.js";
 import { emailChannel } from "../../server/notifications/emails.js";
 import type { Mailer } from "../../server/notifications/mailer.js";
 import { attempt } from "../../server/outbox/attempt.js";
@@ -6,16 +8,13 @@ import { createQueue } from "../../server/outbox/queue.js";
 
 const SILENT = { info() {}, warn() {}, error() {} };
 
-const NO_MAILER: Mailer = {
-  from: "a@example.com",
-  formUrlTemplate: "https://example.com/{publicId}",
-  send: async () => {},
-};
+const NO_MAILER: Mailer = { send: async () => {} };
+const templates = await loadTemplates(readSettings({}));
 
 /** The emails in the outbox as one worker sees them, one at a time, without its loop. */
 export function emailQueue(services: Services, workerId: string, mailer: Mailer = NO_MAILER) {
   const queue = createQueue(services.db, workerId);
-  const channel = emailChannel(services, mailer, queue, SILENT);
+  const channel = emailChannel({ services, templates, mailer, queue, log: SILENT });
   type Claimed = Awaited<ReturnType<typeof channel.claim>>[number];
   return {
     ...queue,

@@ -134,11 +134,8 @@ export async function startTestWorker(services: Services): Promise<WorkerLogLine
   const lines: WorkerLogLine[] = [];
   const logAt = (level: WorkerLogLine["level"]) => (facts: object, message: string) =>
     void lines.push({ level, facts: { ...facts }, message });
-  const worker = await startWorker(services, {
-    info: logAt("info"),
-    warn: logAt("warn"),
-    error: logAt("error"),
-  });
+  const log = { info: logAt("info"), warn: logAt("warn"), error: logAt("error") };
+  const worker = await startWorker(services, log);
   onTestFinished(() => worker.stop());
   return lines;
 }

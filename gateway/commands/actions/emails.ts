@@ -1,0 +1,79 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readSettings } from "../../../server/config.js";
+import { composeInvitation } from "../../../server/emails/invitation.js";
+import { type Invitation, loadTemplates, type Templates } from "../../../server/emails/templates.js";
+import { exampleFacts } from "../../../server/emails/variables.js";
+import { smtpMailer } from "../../../server/notifications/mailer.js";
+import { emailAddress, languageTag } from "../../../server/values.js";
+import { CommandFailure } from "../../cli/failure.js";
+import { callCore } from "../../cli/services.js";
+import { writeNew, writeWhole } from "../../rows/write-file.js";
+import type { PreviewOptions } from "../emails.js";
+import { NO_FORM } from "../forms.js";
+
+/** Writes the invitation of a form, or an example, as HTML and text. Returns the paths. */
+export async function writePreviews({ language, form, output }: PreviewOptions) {
+  const invitations = form === undefined ? await renderExamples(language) : [await renderForm(form, language)];
+  const folder = output ?? (await mkdtemp(join(tmpdir(), "guest-forms-emails-")));
+  await mkdir(folder, { recursive: true });
+  return Promise.all(
+    invitations.map(async ({ language, subject, text, html }) => {
+      const [htmlFile, textFile] = [join(folder, `preview.${language}.html`), join(folder, `preview.${language}.txt`)];
+      await writeWhole(htmlFile, (file) => file.writeFile(html));
+      await writeWhole(textFile, (file) => file.writeFile(`Subject: ${subject}\n\n${text}`));
+      return { language, subject, html: htmlFile, text: textFile };
+    }),
+  );
+}
+
+async function renderExamples(language: string | undefined): Promise<Invitation[]> {
+  const templates = await loadTemplates(readSettings());
+  return chooseLanguages(templates, language).map((each) => templates.render(exampleFacts(), each));
+}
+
+const renderForm = (form: string, language: string | undefined): Promise<Invitation> =>
+  callCore(async (core, { findForm }) => core.notifications.preview({ formId: await findForm(form), language }), {
+    notFound: NO_FORM,
+  });
+
+/** The given language, or all. */
+function chooseLanguages(templates: Templates, given: string | undefined): string[] {
+  if (given === undefined) return templates.languages;
+  const { data: language = given } = languageTag.safeParse(given);
+  const issue = templates.issueWith(language);
+  if (issue) throw CommandFailure.ofFields([{ field: "--language", issue }]);
+  return [language];
+}
+
+/** Writes the templates in use. Overwrites none. Returns their paths. */
+export async function writeTemplates({ language, output }: { language?: string; output: string }): Promise<string[]> {
+  const templates = await loadTemplates(readSettings());
+  const files = chooseLanguages(templates, language).flatMap((each) => templates.filesOf(each));
+  await mkdir(output, { recursive: true });
+  return Promise.all(
+    files.map(async ({ file, source }) => {
+      const path = join(output, file);
+      await writeNew(path, (created) => created.writeFile(source), 0o644);
+      return path;
+    }),
+  );
+}
+
+/** Sends an example. Replies go to the same address, if EMAIL_REPLY_TO_OWNER lets them go to the owner. */
+export async function sendExample({ language, to }: { language?: string; to: string }) {
+  const settings = readSettings();
+  const templates = await loadTemplates(settings);
+  const [tag = null] = language === undefined ? [] : chooseLanguages(templates, language);
+  if (!emailAddress.safeParse(to).success) {
+    throw CommandFailure.ofFields([{ field: "--to", issue: "must be an email address" }]);
+  }
+  const mailer = await smtpMailer(settings);
+  if (!mailer) throw new CommandFailure("SMTP_URL is not set: set it to the URL of your mail server.");
+  const facts = { ...exampleFacts(tag), host: { name: "Anna Berger", email: to } };
+  const message = composeInvitation(settings, templates, { ...facts, formId: randomUUID(), repeatId: null, to });
+  await mailer.send(message, to);
+  return { messageId: message.messageId, subject: message.subject };
+}

@@ -1,0 +1,68 @@
+import { Liquid, type Template } from "liquidjs";
+import { type Settings, SettingsError } from "../config.js";
+import type { Part } from "./layout.js";
+import { exampleFacts, type Variables, variablesOf } from "./variables.js";
+
+/** Renders a template. */
+export type Render = (variables: Variables) => string;
+
+/** A subject has one line. In a text, an absent line leaves no gap. */
+const FINISH: Record<Part, (rendered: string) => string> = {
+  subject: (rendered) => rendered.replace(/\s+/g, " ").trim(),
+  text: (rendered) => `${rendered.replace(/\n(?:[^\S\n]*\n){2,}/g, "\n\n").trim()}\n`,
+  html: (rendered) => rendered,
+};
+
+/** Returns a function that compiles and checks the template at a path. It throws SettingsError, which names the line. */
+export function openCompiler(settings: Settings): (source: string, path: string, part: Part) => Render {
+  const options = { strictFilters: true, ownPropertyOnly: true, templates: {} };
+  const plain = new Liquid(options);
+  const escaping = new Liquid({ ...options, outputEscape: "escape" });
+  const full = exampleFacts();
+  const sparse = { ...full, checkInDate: null, checkOutDate: null, numberOfGuests: null, host: null };
+  const examples = [full, sparse].map((facts) => variablesOf(facts, settings, { language: "en", locale: "en" }));
+  return (source, path, part) => {
+    const engine = part === "html" ? escaping : plain;
+    try {
+      const template = engine.parse(source, path);
+      checkVariables(engine, template, { path, needsLink: part !== "subject" });
+      const render: Render = (variables) => FINISH[part](engine.renderSync(template, variables));
+      // Finds what only rendering reveals.
+      if (examples.map(render).some((rendered) => rendered.trim() === "")) throw new Error("renders to nothing");
+      return render;
+    } catch (error) {
+      throw error instanceof SettingsError ? error : new SettingsError(describe(error, path));
+    }
+  };
+}
+
+function checkVariables(
+  engine: Liquid,
+  template: Template[],
+  { path, needsLink }: { path: string; needsLink: boolean },
+) {
+  const { globals } = engine.analyzeSync(template, { partials: false });
+  for (const variable of Object.values(globals).flat()) {
+    const name = variable.segments.join(".");
+    if (NAMES.includes(name)) continue;
+    const { row, col } = variable.location;
+    throw new SettingsError(`${path}:${row}:${col}: there is no variable ${name}. There are ${NAMES.join(", ")}.`);
+  }
+  if (needsLink && !globals.link)
+    throw new SettingsError(`${path}: {{ link }} is missing: the guest could not open the form.`);
+}
+
+const namesIn = (value: object, prefix = ""): string[] =>
+  Object.entries(value).flatMap(([name, part]) =>
+    typeof part === "object" && part !== null ? namesIn(part, `${prefix}${name}.`) : [prefix + name],
+  );
+
+/** Every variable, such as `listing.title`. */
+const NAMES = namesIn(variablesOf(exampleFacts(), {}, { language: "en", locale: "en" }));
+
+/** liquidjs ends its messages with the place. */
+function describe(error: unknown, path: string): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const [, problem, line, column] = /^(.*?)(?:, file:.*)?, line:(\d+), col:(\d+)$/s.exec(message) ?? [];
+  return problem ? `${path}:${line}:${column}: ${problem}` : `${path}: ${message}`;
+}

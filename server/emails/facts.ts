@@ -1,0 +1,31 @@
+import { ERASED_EMAIL } from "../users/store.js";
+
+/** What the database stores about a form, its listing and the listing's owner. */
+export interface InvitationFacts {
+  publicId: string;
+  checkInDate: string | null;
+  checkOutDate: string | null;
+  numberOfGuests: number | null;
+  listing: {
+    title: string;
+    address: string;
+    zipCode: string;
+    city: string;
+    country: string;
+    timezone: string;
+    language: string | null;
+  };
+  /** Null if the listing has no owner. */
+  host: { name: string | null; email: string } | null;
+}
+
+/** Selects InvitationFacts over `forms f JOIN listings l`. */
+export const INVITATION_FACTS = `
+  f.public_id AS "publicId", f.check_in_date AS "checkInDate", f.check_out_date AS "checkOutDate",
+  f.number_of_guests AS "numberOfGuests",
+  json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code, 'city', l.city,
+    'country', l.country, 'timezone', l.timezone, 'language', l.language) AS listing,
+  (SELECT json_build_object('name', u.name, 'email', u.email)
+   FROM memberships m JOIN users u ON u.id = m.user_id
+   WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.${ERASED_EMAIL}
+   ORDER BY u.created_at, u.id LIMIT 1) AS host`;

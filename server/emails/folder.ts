@@ -1,0 +1,36 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SettingsError } from "../config.js";
+import { languageTag } from "../values.js";
+import type { Part } from "./layout.js";
+
+const SUFFIXES: Record<Part, string> = { subject: "subject.txt", text: "txt", html: "html" };
+
+export const fileOf = (language: string, part: Part) => `invitation.${language}.${SUFFIXES[part]}`;
+
+export const languageOf = (file: string) => file.split(".")[1] ?? "";
+
+const NAMES = "invitation.LANGUAGE.subject.txt, .txt and .html, with a LANGUAGE such as de or pt-BR";
+
+/** The templates in a folder by file name. Other files are ignored, except what looks like a misnamed template. */
+export async function readFolder(folder: string): Promise<Map<string, string>> {
+  const names = await readdir(folder).catch(({ message }: Error) => {
+    throw new SettingsError(`EMAIL_TEMPLATES is ${JSON.stringify(folder)}, but cannot be read: ${message}.`);
+  });
+  const files = names.filter((name) => /\.(?:txt|html)$/.test(name) && !name.startsWith("."));
+  return new Map(await Promise.all(files.map(async (file) => [file, await readTemplate(folder, file)] as const)));
+}
+
+async function readTemplate(folder: string, file: string): Promise<string> {
+  const path = join(folder, file);
+  const language = languageOf(file);
+  const { data: canonical = language } = languageTag.safeParse(language);
+  const expected = (Object.keys(SUFFIXES) as Part[]).map((part) => fileOf(canonical, part));
+  if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. Names are ${NAMES}.`);
+  const bytes = await readFile(path);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new SettingsError(`${path} is not in UTF-8.`);
+  }
+}

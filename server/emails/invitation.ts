@@ -1,0 +1,30 @@
+import type { Settings } from "../config.js";
+import type { InvitationFacts } from "./facts.js";
+import { headOf, type Message } from "./sender.js";
+import type { Templates } from "./templates.js";
+
+export interface Notice extends InvitationFacts {
+  formId: string;
+  /** The notification's id if it was added after the form was created; otherwise null. */
+  repeatId: string | null;
+  to: string;
+}
+
+/** Composes the email that asks a guest to fill in the form. */
+export function composeInvitation(
+  settings: Settings,
+  templates: Templates,
+  { formId, repeatId, to, ...facts }: Notice,
+): Message {
+  const { subject, text, html } = templates.render(facts);
+  // An invitation that the operator sends again has another id: it would be dropped as a duplicate.
+  const id = ["form", formId, repeatId].filter(Boolean).join("-");
+  const replyTo = settings.EMAIL_REPLY_TO_OWNER ? facts.host : null;
+  return {
+    ...headOf(settings, { id, to, listing: facts.listing.title }),
+    ...(replyTo && { replyTo: { name: replyTo.name ?? "", address: replyTo.email } }),
+    subject,
+    text,
+    html,
+  };
+}

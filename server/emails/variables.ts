@@ -1,0 +1,75 @@
+import type { InvitationFacts } from "./facts.js";
+import { type SenderSettings, senderOf } from "./sender.js";
+
+export type Variables = ReturnType<typeof variablesOf>;
+
+/** The variables of templates, documented in gateway/docs/operating.md. `locale` decides how times are written. */
+export function variablesOf(
+  { publicId, listing, host, ...form }: InvitationFacts,
+  settings: SenderSettings,
+  { language, locale }: { language: string; locale: string },
+) {
+  const { title, address, zipCode, city, country, timezone: timeZone } = listing;
+  const { formUrlTemplate, name } = senderOf(settings);
+  const format = (at: string | null, timeStyle?: "short") =>
+    at === null
+      ? null
+      : new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle, timeZone }).format(new Date(at));
+  const isEarly = form.checkInDate !== null && Date.parse(form.checkInDate) > Date.now();
+  return {
+    /** Of the templates. */
+    language,
+    /** The guest's link to the form. */
+    link: formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(publicId)),
+    listing: { title, shortTitle: shorten(title), address, zipCode, city, country },
+    /** In the listing's time zone. `deadline` is the day of the check-in; null once it has passed. */
+    stay: {
+      checkIn: format(form.checkInDate, "short"),
+      checkOut: format(form.checkOutDate, "short"),
+      deadline: isEarly ? format(form.checkInDate) : null,
+      timeZone: nameTimeZone(locale, timeZone),
+    },
+    party: { numberOfGuests: form.numberOfGuests },
+    /** The owner of the listing. */
+    host: { name: host?.name ?? null },
+    /** The operator. */
+    sender: { name, contact: settings.EMAIL_CONTACT ?? null, privacyUrl: settings.EMAIL_PRIVACY_URL ?? null },
+  };
+}
+
+const MAX_SHORT_TITLE_CHARACTERS = 30;
+
+/** Cuts between characters as readers see them: not within an emoji. */
+function shorten(title: string): string {
+  const characters = Array.from(new Intl.Segmenter().segment(title), ({ segment }) => segment);
+  if (characters.length <= MAX_SHORT_TITLE_CHARACTERS) return title;
+  const start = characters.slice(0, MAX_SHORT_TITLE_CHARACTERS - 1).join("");
+  return `${start.trimEnd()}…`;
+}
+
+function nameTimeZone(locale: string, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: "longGeneric" }).formatToParts();
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? timeZone;
+}
+
+/** A stay in ten days, for previews and to check templates. */
+export function exampleFacts(language: string | null = null): InvitationFacts {
+  const at = (days: number, time: string) =>
+    `${new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 11)}${time}:00Z`;
+  return {
+    publicId: "V1StGXR8_Z5jdHi6B-myT",
+    checkInDate: at(10, "13:00"),
+    checkOutDate: at(14, "09:00"),
+    numberOfGuests: 2,
+    listing: {
+      title: "Loft by the canal",
+      address: "Paul-Lincke-Ufer 20",
+      zipCode: "10999",
+      city: "Berlin",
+      country: "Germany",
+      timezone: "Europe/Berlin",
+      language,
+    },
+    host: { name: "Anna Berger", email: "anna@example.com" },
+  };
+}
