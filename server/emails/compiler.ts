@@ -6,9 +6,9 @@ import { exampleFacts, type Variables, variablesOf } from "./variables.js";
 /** Renders a template. */
 export type Render = (variables: Variables) => string;
 
-/** A subject has one line. In a text, an absent line leaves no gap. */
+/** A subject has one line, and keeps its no-break spaces. In a text, an absent line leaves no gap. */
 const FINISH: Record<Part, (rendered: string) => string> = {
-  subject: (rendered) => rendered.replace(/\s+/g, " ").trim(),
+  subject: (rendered) => rendered.trim().replace(/\s*[\r\n]\s*/g, " "),
   text: (rendered) => `${rendered.replace(/\n(?:[^\S\n]*\n){2,}/g, "\n\n").trim()}\n`,
   html: (rendered) => rendered,
 };

@@ -20,11 +20,11 @@ export const LAYOUT: Record<Part, string> = {
 {% if stay.checkIn %}[[checkIn]][[colon]] {{ stay.checkIn }}
 {% endif %}{% if stay.checkOut %}[[checkOut]][[colon]] {{ stay.checkOut }}
 {% endif %}{% if party.numberOfGuests %}[[guests]][[colon]] {{ party.numberOfGuests }}
-{% endif %}[[localTimes]]
-
+{% endif %}{% if stay.checkIn or stay.checkOut %}[[localTimes]]
+{% endif %}
 --\x20
 [[why]]
-{% if sender.name %}[[sentBy]]
+{% if sender.name and sender.name != host.name %}[[sentBy]]
 {% endif %}{% if sender.contact %}[[contact]]
 {% endif %}{% if sender.privacyUrl %}[[privacy]] {{ sender.privacyUrl }}
 {% endif %}`,
@@ -63,12 +63,12 @@ export const LAYOUT: Record<Part, string> = {
 <table class="card" role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width: 560px; background-color: #ffffff; border: 1px solid #dfe2e7; border-radius: 8px; font-family: -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif; text-align: left; word-break: break-word;">
 <tr><td style="padding: 24px 24px 8px;">
 {%- if sender.name %}
-<p class="muted" style="{{ muted }} padding-bottom: 8px;">{{ sender.name }}</p>
+<p class="muted" style="{{ muted }} margin-bottom: 8px;">{{ sender.name }}</p>
 {%- endif %}
 <h1 class="text" style="{{ text }} font-size: 24px; line-height: 30px; font-weight: 600;">[[heading]]</h1>
-<p class="text" style="{{ text }} padding-top: 16px;">[[greeting]]</p>
-<p class="text" style="{{ text }} padding-top: 12px;">[[invitation]]</p>
-<p class="text" style="{{ text }} padding-top: 12px;">{% if stay.deadline %}[[deadline]]{% else %}[[overdue]]{% endif %}</p>
+<p class="text" style="{{ text }} margin-top: 16px;">[[greeting]]</p>
+<p class="text" style="{{ text }} margin-top: 12px;">[[invitation]]</p>
+<p class="text" style="{{ text }} margin-top: 12px;">{% if stay.deadline %}[[deadline]]{% else %}[[overdue]]{% endif %}</p>
 </td></tr>
 <tr><td style="padding: 16px 24px 20px;">
 <table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
@@ -106,15 +106,17 @@ export const LAYOUT: Record<Part, string> = {
 <p class="text" style="{{ text }}">{{ party.numberOfGuests }}</p>
 </td></tr>
 {%- endif %}
+{%- if stay.checkIn or stay.checkOut %}
 <tr><td style="padding-top: 8px;">
 <p class="muted" style="{{ muted }}">[[localTimes]]</p>
 </td></tr>
+{%- endif %}
 </table>
 </td></tr>
 <tr><td style="padding: 0 24px 24px;">
 <table class="line" role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-top: 1px solid #dfe2e7;">
 <tr><td class="muted" style="{{ muted }} padding-top: 16px;">[[why]]
-{%- if sender.name %}<br>[[sentBy]]{% endif %}
+{%- if sender.name and sender.name != host.name %}<br>[[sentBy]]{% endif %}
 {%- if sender.contact %}<br>[[contact]]{% endif %}
 {%- if sender.privacyUrl %}<br>[[privacy]] <a class="link" href="{{ sender.privacyUrl }}" style="{{ link_style }}">{{ sender.privacyUrl }}</a>{% endif %}
 </td></tr>

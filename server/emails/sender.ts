@@ -21,7 +21,7 @@ export function senderOf({
   FORM_URL_TEMPLATE = EXAMPLE_FORM_URL,
   EMAIL_SENDER_NAME,
 }: SenderSettings) {
-  const [, quoted, plain, address = SMTP_FROM] = /^(?:"([^"]*)"|([^<]*))<(.*)>$/.exec(SMTP_FROM) ?? [];
+  const [, quoted, plain, address = SMTP_FROM] = /^(?:"([^"]*)"\s*|([^<]*))<(.*)>$/.exec(SMTP_FROM) ?? [];
   const displayName = (quoted ?? plain ?? "").trim();
   const ownName = displayName.includes(LISTING) ? "" : displayName;
   return { displayName, address, formUrlTemplate: FORM_URL_TEMPLATE, name: EMAIL_SENDER_NAME ?? (ownName || null) };

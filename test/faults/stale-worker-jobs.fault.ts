@@ -43,7 +43,7 @@ test("the notifications of a worker killed while sending are taken over within 6
   await victim.stop("SIGKILL");
   await expect.poll(() => recipientsOf(other), { timeout: TAKEOVER_MS }).toEqual(["killed@example.com"]);
   expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS);
-  expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@guest-forms>`);
+  expect(other.received[0]?.mail.messageId).toBe(`<form-${form.id}@example.com>`);
   await new Promise((resolve) => setTimeout(resolve, LONG_SEND_MS - (performance.now() - sendingSince)));
   expect(await states()).toEqual(["running"]);
   slow.releaseRcpt();

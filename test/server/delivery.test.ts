@@ -67,7 +67,7 @@ describe("notifications.retry", () => {
     const { id = "" } = (await firstUnsent()) ?? {};
     expect(await retry({ id })).toMatchObject({ id, formId, state: "waiting", attempts: 0 });
     await expect.poll(listUnsent).toEqual([]);
-    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${formId}@guest-forms>`]);
+    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${formId}@example.com>`]);
     const [last] = await operator.audit.trail({ subjectId: formId });
     const entry = { action: "notification.retried", actor: "operator", details: { notificationId: id } };
     expect(last).toMatchObject(entry);
@@ -113,7 +113,7 @@ describe("notifications.send", () => {
     await startSending(mailServer);
     await expect.poll(listUnsent).toEqual([]);
     expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([
-      `<form-${formId}-${again?.id}@guest-forms>`,
+      `<form-${formId}-${again?.id}@example.com>`,
     ]);
     const sent = { ...again, state: "sent", attempts: 1, runAt: null, sentAt: expect.any(String) };
     expect((await operator.notifications.list({ formId })).items).toEqual([first, sent]);
@@ -130,7 +130,7 @@ describe("notifications.send", () => {
     await startSending(mailServer);
     await expect.poll(listUnsent).toEqual([]);
     const [{ mail } = { mail: { messageId: "" } }] = mailServer.received;
-    expect(mail.messageId).toBe(`<form-${formId}-${again.id}@guest-forms>`);
+    expect(mail.messageId).toBe(`<form-${formId}-${again.id}@example.com>`);
   });
 
   test.each(["waiting", "retrying", "failed", "expired"])(

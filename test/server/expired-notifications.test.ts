@@ -56,7 +56,7 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     expect(await trace()).toContainEqual(expect.objectContaining(entry));
     await expect.poll(() => stateOf(upcoming)).toBe(mail === "with" ? undefined : "waiting");
     expect(mailServer.received.map(({ mail: { messageId } }) => messageId)).toEqual(
-      mail === "with" ? [`<form-${upcoming.id}@guest-forms>`] : [],
+      mail === "with" ? [`<form-${upcoming.id}@example.com>`] : [],
     );
   });
 

@@ -1,7 +1,12 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { redactEmail } from "../../server/emails/masking.js";
+import { NIL_UUID } from "../../server/values.js";
 import { openTestCore } from "../support/core.js";
+import { asOperator } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { makeTempFolder } from "../support/run-tool.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
@@ -47,57 +52,99 @@ test("a notification is enqueued for a new form with an address, and not for rep
 });
 
 describe("the message", () => {
-  test("is sent to the guest with the stay in the listing's time zone", async () => {
+  test("is sent to the guest with the stay in the listing's language and time zone", async () => {
     const { mailServer, lines } = await startSending({
       SMTP_FROM: "Hosts of Berlin <hosts@example.com>",
       FORM_URL_TEMPLATE: "https://forms.example.org/g/{publicId}?lang=en&from=mail",
+      EMAIL_LANGUAGE: "fr",
     });
     const place = { address: "Kampa 5", city: "Praha", country: "Česko", timezone: "Pacific/Auckland" };
-    const listing = await owner.addListing({ title: "Čajovna „U řeky“ 🏡, Loft & more", ...place });
+    const listing = await owner.addListing({ title: "Čajovna „U řeky“ 🏡, Loft & more", language: "de", ...place });
     const { form } = await owner.create(fixedStay(listing.id, { guestEmail: ADDRESS, numberOfGuests: 11 }));
     await expect.poll(() => mailServer.received.length).toBe(1);
     const [{ from, to, mail } = { from: "", to: [], mail: null }] = mailServer.received;
     expect(from).toBe("hosts@example.com");
     expect(to).toEqual([ADDRESS]);
     expect(mail).toMatchObject({
-      messageId: `<form-${form.id}@guest-forms>`,
+      messageId: `<form-${form.id}@example.com>`,
       from: { name: "Hosts of Berlin", address: "hosts@example.com" },
       to: [{ name: "", address: ADDRESS }],
-      subject: `Please register for your stay at ${listing.title}`,
+      subject: "Anmeldeformular ausfüllen: Čajovna „U řeky“ 🏡, Loft & m…",
       headers: expect.arrayContaining([expect.objectContaining({ key: "auto-submitted", value: "auto-generated" })]),
     });
+    expect(mail?.replyTo).toBeUndefined();
+    expect(mail?.headers.map(({ key }) => key)).not.toContain("list-unsubscribe");
+    const html = mail?.html ?? "";
     // 13:00 and 09:00 UTC. Auckland is 12 hours ahead in July.
-    for (const part of [
-      ...[/Check-in: +Friday,? 2 July 2055 at 01:00 \(Pacific\/Auckland\)/, /Guests: +11/, /Kampa 5, Praha, Česko/],
-      /Check-out: +Thursday,? 8 July 2055 at 21:00 \(Pacific\/Auckland\)/,
-    ]) {
-      expect(mail?.text).toMatch(part);
+    const expected = ["Kampa 5", "Praha, Česko", "Freitag, 2. Juli 2055 um 01:00", "Donnerstag, 8. Juli 2055 um 21:00"];
+    for (const part of [...expected, "Neuseeland", "11"]) {
+      expect(mail?.text).toContain(part);
+      expect(html).toContain(part);
     }
     expect(mail?.text).toContain(listing.title);
     expect(mail?.text).toContain(`https://forms.example.org/g/${form.publicId}?lang=en&from=mail`);
-    const html = mail?.html ?? "";
-    expect(html).toMatch(/Check-in<\/th><td>Friday,? 2 July 2055 at 01:00 \(Pacific\/Auckland\)</);
     expect(html).toContain("Čajovna „U řeky“ 🏡, Loft &amp; more");
-    expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail">`);
+    expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail"`);
     await expect.poll(listUnsent).toEqual([]);
     const facts = { formId: form.id, to: "U***@m***.com" };
     expect(lines).toContainEqual({ level: "info", facts, message: "notification sent" });
     expect(JSON.stringify(lines).toLowerCase()).not.toContain("unmistakable");
   });
 
-  test("escapes the listing's texts in HTML", async () => {
-    const { mailServer } = await startSending();
-    const markup = `<script>alert('1')</script> & "<b onclick=x>" &lt;`;
-    const texts = { title: markup, address: markup, city: markup, country: markup };
-    await createWithAddress((await owner.addListing(texts)).id);
+  test("keeps hostile titles in their place: escaped in HTML, and in the sender's name and the subject without new headers", async () => {
+    const { mailServer } = await startSending({
+      SMTP_FROM: '"{listing} (Hosts)" <hosts@example.com>',
+      EMAIL_REPLY_TO_OWNER: "true",
+    });
+    const markup = `<script>alert('1')</script> & "Bcc: <b@x.de>, c@x.de" &lt;`;
+    const rtl = `${"דירה ".repeat(30)}"; <x@x.de>`;
+    for (const title of [markup, rtl]) {
+      await createWithAddress((await owner.addListing({ title, address: markup })).id);
+      await expect.poll(() => mailServer.received.length).toBe(1);
+      const [{ from, to, mail } = expect.fail()] = mailServer.received.splice(0);
+      expect([from, to]).toEqual(["hosts@example.com", [ADDRESS]]);
+      expect(mail.from).toEqual({ name: `${title} (Hosts)`, address: "hosts@example.com" });
+      expect(mail.to).toEqual([{ name: "", address: ADDRESS }]);
+      expect(mail.replyTo).toEqual([{ name: "", address: owner.email }]);
+      expect([mail.cc, mail.bcc]).toEqual([undefined, undefined]);
+      expect(mail.subject).toContain(title.slice(0, 20));
+      expect(mail.text).toContain(title);
+      expect(mail.html).not.toMatch(/<script|<b@|<x@/);
+      expect(mail.html).toContain("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &#34;Bcc: &lt;b@x.de&gt;");
+    }
+  });
+
+  test("is rendered by the operator's own templates", async () => {
+    const EMAIL_TEMPLATES = await makeTempFolder("own-templates");
+    await writeFile(join(EMAIL_TEMPLATES, "invitation.en.subject.txt"), "Welcome to {{ listing.city }}");
+    await writeFile(join(EMAIL_TEMPLATES, "invitation.en.txt"), "{{ party.numberOfGuests }} guests: {{ link }}");
+    const { mailServer } = await startSending({ EMAIL_TEMPLATES });
+    const form = await createWithAddress();
     await expect.poll(() => mailServer.received.length).toBe(1);
-    const { html = "", text = "", subject } = mailServer.received[0]?.mail ?? {};
-    const escaped = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &quot;&lt;b onclick=x&gt;&quot; &amp;lt;";
-    // In the title, the invitation, the address, the city and the country.
-    expect(html.split(escaped)).toHaveLength(1 + 5);
-    expect(html).not.toMatch(/<script|<b\b/);
-    expect(text).toContain(markup);
-    expect(subject).toBe(`Please register for your stay at ${markup}`);
+    const { mail } = mailServer.received[0] ?? expect.fail();
+    expect(mail.subject).toBe("Welcome to Berlin");
+    expect(mail.text).toBe(`${guests} guests: https://forms.example.com/${form.publicId}\n`);
+    expect(mail.html).toContain(`href="https://forms.example.com/${form.publicId}"`);
+  });
+
+  test("is previewed as it will be sent, or in another language", async () => {
+    const listing = await owner.addListing({ title: "Piso del puerto", language: "es" });
+    const { id: formId } = await createWithAddress(listing.id);
+    const { mailServer } = await startSending();
+    await expect.poll(() => mailServer.received.length).toBe(1);
+    const { mail } = mailServer.received[0] ?? expect.fail();
+    const { notifications } = asOperator(await openServicesWithMail(services, mailServer.url));
+    const preview = await notifications.preview({ formId });
+    expect(preview).toMatchObject({ language: "es", subject: mail.subject, html: mail.html?.trim() });
+    expect((await notifications.preview({ formId, language: "NL" })).subject).toBe(
+      "Gastregistratie invullen: Piso del puerto",
+    );
+    await expect(notifications.preview({ formId, language: "sv" })).rejects.toMatchObject({
+      errors: [{ field: "language", issue: "must be one of de, en, es, fr, it, nl, pt" }],
+    });
+    await expect(notifications.preview({ formId: NIL_UUID })).rejects.toMatchObject({
+      serviceCode: "RESOURCE_NOT_FOUND",
+    });
   });
 
   test("is sent to the updated address if the form was updated before", async () => {
