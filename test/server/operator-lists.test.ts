@@ -235,6 +235,7 @@ test("forms.getByPublicId returns a form and what the guest's page shows of its 
     id: _,
     publicId: __,
     externalId,
+    language,
     active,
     createdAt,
     ...shown
