@@ -27,9 +27,8 @@ Reads EMAIL_TEMPLATES and the other settings of the invitation. Overwrites earli
 With --form: ${FORM_HELP.trim()}
 ${DATABASE_HELP}
 
-Examples:
-  guest-forms emails preview
-  guest-forms emails preview --form 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --language fr --output previews`),
+Example:
+  guest-forms emails preview --language fr --output previews`),
     )
     .action(async (options: PreviewOptions, command: Command) => {
       const { writePreviews } = await import("./actions/emails.js");

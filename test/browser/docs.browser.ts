@@ -1,19 +1,15 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { join } from "node:path";
-import type { AxeResults } from "axe-core";
-import { type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { prepareDemo } from "../../gateway/dev/demo.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { SHOWN_FORM, SHOWN_LISTING } from "../contract/samples.js";
 import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
-import { afterFile } from "../support/after-file.js";
+import { findBarriers, openChromium, PAGE_CHECKS } from "../support/chromium.js";
 import { startTestGateway } from "../support/gateway.js";
 
-const CHROMIUM =
-  ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync) ?? "chromium";
-const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"];
 /** Each operation of the document, and its success as the page shows it. */
 const { paths } = JSON.parse(readFileSync(join(packageRoot(), "gateway/openapi/openapi.json"), "utf8"));
 const OPERATIONS = Object.values<Record<string, { operationId: string; responses: object }>>(paths)
@@ -24,8 +20,7 @@ const OPERATIONS = Object.values<Record<string, { operationId: string; responses
   });
 
 const gateway = await startTestGateway();
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
-afterFile(() => browser.close());
+const browser = await openChromium();
 const demo = await prepareDemo(await gateway.services(), {}, () => {});
 
 const PHONE = { width: 390, height: 844 };
@@ -46,7 +41,7 @@ async function visit(path: string, options: BrowserContextOptions, use: (page: P
     if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
   });
   page.on("pageerror", (error) => faults.push(String(error)));
-  await page.addInitScript({ path: "test/browser/page-checks.js" });
+  await page.addInitScript({ path: PAGE_CHECKS });
   await page.goto(gateway.url + path);
   await use(page);
   expect(faults).toEqual([]);
@@ -107,14 +102,6 @@ it.each(["light", "dark"] as const)(
     });
   },
 );
-
-const AXE = readFileSync(join(packageRoot(), "node_modules/axe-core/axe.min.js"), "utf8");
-
-/** What axe (https://github.com/dequelabs/axe-core) finds, with the elements. */
-async function findBarriers(page: Page): Promise<string[]> {
-  const { violations } = await page.evaluate<AxeResults>(`${AXE}; axe.run()`);
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target}`));
-}
 
 it("axe finds no barrier to accessibility on any page, in answers, and in the search on a phone", async () => {
   await visit("/docs", {}, async (page) => {

@@ -45,7 +45,9 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, secrets, connections, clock, notifications, webhooks, settings, mail server, redis".split(", ");
+  "database, schema, secrets, connections, clock, notifications, webhooks, settings, email templates, mail server, redis".split(
+    ", ",
+  );
 
 describe("doctor", () => {
   test("all checks are ok for a complete service", async () => {
@@ -249,6 +251,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
       ...Object.fromEntries(CHECKS.map((name) => [name, "skipped"])),
       database: "failed",
       settings: "ok",
+      "email templates": "ok",
       "mail server": "failed",
       redis: "failed",
     });

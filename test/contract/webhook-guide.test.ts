@@ -166,11 +166,11 @@ describe.each(RECEIVERS)("the receiver of the guide in %s", (_, file) => {
 
 describe("handle-event.ts of the guide", () => {
   /** `sentAt` is in milliseconds from now. */
-  const eventWith = (form: WebhookEvent["data"]["form"], sentAt: number): WebhookEvent =>
+  const eventWith = (form: WebhookEvent["data"]["form"], seconds: number): WebhookEvent =>
     ({
       type: "form.created",
       timestamp: new Date().toISOString(),
-      sentAt: new Date(Date.now() + sentAt).toISOString(),
+      sentAt: new Date(Date.now() + seconds * 1000).toISOString(),
       data: { form },
     }) as WebhookEvent;
 
