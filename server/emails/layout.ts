@@ -30,7 +30,7 @@ export const LAYOUT: Record<Part, string> = {
 {% endif %}`,
 
   // Outlook lays out tables only, and ignores max-width: it gets a table of fixed width in a conditional comment. Styles are
-  // inline because some clients drop <style>, which has what only the others need: dark colours.
+  // inline because some clients drop <style>, which has what only the others need: dark colors.
   html: `\
 {%- assign text = "margin: 0; font-size: 16px; line-height: 24px; color: #16181b;" -%}
 {%- assign muted = "margin: 0; font-size: 14px; line-height: 20px; color: #565e69;" -%}
@@ -118,7 +118,7 @@ export const LAYOUT: Record<Part, string> = {
 <tr><td class="muted" style="{{ muted }} padding-top: 16px;">[[why]]
 {%- if sender.name and sender.name != host.name %}<br>[[sentBy]]{% endif %}
 {%- if sender.contact %}<br>[[contact]]{% endif %}
-{%- if sender.privacyUrl %}<br>[[privacy]] <a class="link" href="{{ sender.privacyUrl }}" style="{{ link_style }}">{{ sender.privacyUrl }}</a>{% endif %}
+{%- if sender.privacyUrl %}<br>[[privacy]]<br><a class="link" href="{{ sender.privacyUrl }}" style="{{ link_style }}">{{ sender.privacyUrl }}</a>{% endif %}
 </td></tr>
 </table>
 </td></tr>
