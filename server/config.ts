@@ -109,7 +109,7 @@ export const settingsSchema = z.object({
     // Any other placeholder would be sent as it is.
     .refine((text) => !/[{}]/.test(text.replace(/\{listing\}(?=.*<)/g, "")))
     .optional()
-    .meta({ allowed: "an email address, with or without a name, in which {listing} is the listing's title" })
+    .meta({ allowed: "an email address, with or without a name that may contain {listing}" })
     .describe(
       'Sender of notifications, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
         "Required with SMTP_URL.",
@@ -121,7 +121,8 @@ export const settingsSchema = z.object({
     .meta({ allowed: "an http or https URL containing {publicId}" })
     .describe(
       "Link in the notification: the page of your application where guests fill in their form, such as " +
-        "https://app.example.com/register/{publicId}. Required with SMTP_URL.",
+        "https://app.example.com/register/{publicId}. In another domain than SMTP_FROM it looks like phishing. Required with " +
+        "SMTP_URL.",
     ),
   SMTP_TIMEOUT_SECONDS: integer(1, 600, 120).describe(
     "Seconds to wait for a connection to the mail server, and for its reply to each command. A message that takes ten " +
@@ -141,9 +142,11 @@ export const settingsSchema = z.object({
   EMAIL_SENDER_NAME: line("a name")
     .optional()
     .describe("Name of your company, which the invitation names as its sender. Default: the name in SMTP_FROM."),
-  EMAIL_CONTACT: line("an email address, phone number or URL")
+  EMAIL_CONTACT: line("a text")
     .optional()
-    .describe("Where guests can ask questions, in the invitation: an email address, phone number or URL."),
+    .describe(
+      "Where guests can ask questions, in the invitation: a text such as an email address, phone number or URL.",
+    ),
   EMAIL_PRIVACY_URL: httpUrl.optional().describe("Link to your privacy notice, in the invitation."),
   EMAIL_REPLY_TO_OWNER: boolean(false).describe(
     "Whether replies to the invitation go to the owner of the listing, whose email address the guest then sees.",

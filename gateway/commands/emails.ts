@@ -9,6 +9,7 @@ const language = (description: string) => new Option("--language <language>", de
 export interface PreviewOptions {
   language?: string;
   form?: string;
+  sparse?: true;
   output?: string;
 }
 
@@ -18,6 +19,9 @@ export function addEmails(program: Command): void {
     .description("write the invitation as HTML and text, to look at it")
     .addOption(language("language, such as de (default: all, or with --form the listing's)"))
     .addOption(new Option("--form <form>", "the invitation of this form (default: an example)"))
+    .addOption(
+      new Option("--sparse", "an example without all that may be missing: stay, guests, host").conflicts("form"),
+    )
     .addOption(new Option("--output <folder>", "folder to write to (default: a new temporary one)"))
     .addHelpText(
       "after",

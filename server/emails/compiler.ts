@@ -1,7 +1,8 @@
 import { Liquid, type Template } from "liquidjs";
 import { type Settings, SettingsError } from "../config.js";
+import type { InvitationFacts } from "./facts.js";
 import type { Part } from "./layout.js";
-import { exampleFacts, type Variables, variablesOf } from "./variables.js";
+import { exampleFacts, sparseFacts, type Variables, variablesOf } from "./variables.js";
 
 /** Renders a template. */
 export type Render = (variables: Variables) => string;
@@ -13,22 +14,36 @@ const FINISH: Record<Part, (rendered: string) => string> = {
   html: (rendered) => rendered,
 };
 
+const WHEN_SPARSE = ", if the form has no stay and the listing no owner";
+
+/** What must be in a rendered part. */
+const NEEDED: Record<Part, { isIn(rendered: string, link: string): boolean; problem: string }> = {
+  subject: { isIn: (rendered) => rendered !== "", problem: "the subject is empty" },
+  text: { isIn: (rendered, link) => rendered.includes(link), problem: "{{ link }} is missing" },
+  html: {
+    isIn: (rendered, link) => rendered.includes(`href="${link}"`),
+    problem: 'there is no link to the form, such as <a href="{{ link }}">',
+  },
+};
+
 /** Returns a function that compiles and checks the template at a path. It throws SettingsError, which names the line. */
 export function openCompiler(settings: Settings): (source: string, path: string, part: Part) => Render {
   const options = { strictFilters: true, ownPropertyOnly: true, templates: {} };
   const plain = new Liquid(options);
   const escaping = new Liquid({ ...options, outputEscape: "escape" });
-  const full = exampleFacts();
-  const sparse = { ...full, checkInDate: null, checkOutDate: null, numberOfGuests: null, host: null };
-  const examples = [full, sparse].map((facts) => variablesOf(facts, settings, { language: "en", locale: "en" }));
+  const variables = (facts: InvitationFacts) => variablesOf(facts, settings, { language: "en", locale: "en" });
+  const examples = { "": variables(exampleFacts()), [WHEN_SPARSE]: variables(sparseFacts()) };
   return (source, path, part) => {
     const engine = part === "html" ? escaping : plain;
     try {
       const template = engine.parse(source, path);
-      checkVariables(engine, template, { path, needsLink: part !== "subject" });
+      checkVariables(engine, template, path);
       const render: Render = (variables) => FINISH[part](engine.renderSync(template, variables));
-      // Finds what only rendering reveals.
-      if (examples.map(render).some((rendered) => rendered.trim() === "")) throw new Error("renders to nothing");
+      for (const [when, variables] of Object.entries(examples)) {
+        const { isIn, problem } = NEEDED[part];
+        if (!isIn(render(variables), engine.parseAndRenderSync("{{ link }}", variables)))
+          throw new Error(problem + when);
+      }
       return render;
     } catch (error) {
       throw error instanceof SettingsError ? error : new SettingsError(describe(error, path));
@@ -36,11 +51,7 @@ export function openCompiler(settings: Settings): (source: string, path: string,
   };
 }
 
-function checkVariables(
-  engine: Liquid,
-  template: Template[],
-  { path, needsLink }: { path: string; needsLink: boolean },
-) {
+function checkVariables(engine: Liquid, template: Template[], path: string): void {
   const { globals } = engine.analyzeSync(template, { partials: false });
   for (const variable of Object.values(globals).flat()) {
     const name = variable.segments.join(".");
@@ -48,8 +59,6 @@ function checkVariables(
     const { row, col } = variable.location;
     throw new SettingsError(`${path}:${row}:${col}: there is no variable ${name}. There are ${NAMES.join(", ")}.`);
   }
-  if (needsLink && !globals.link)
-    throw new SettingsError(`${path}: {{ link }} is missing: the guest could not open the form.`);
 }
 
 const namesIn = (value: object, prefix = ""): string[] =>

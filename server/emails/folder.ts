@@ -10,24 +10,26 @@ export const fileOf = (language: string, part: Part) => `invitation.${language}.
 
 export const languageOf = (file: string) => file.split(".")[1] ?? "";
 
-const NAMES = "invitation.LANGUAGE.subject.txt, .txt and .html, with a LANGUAGE such as de or pt-BR";
+const NAMES = "Names are invitation.LANGUAGE.subject.txt, .txt and .html, with a LANGUAGE such as de or pt-BR.";
 
 /** The templates in a folder by file name. Other files are ignored, except what looks like a misnamed template. */
 export async function readFolder(folder: string): Promise<Map<string, string>> {
   const names = await readdir(folder).catch(({ message }: Error) => {
-    throw new SettingsError(`EMAIL_TEMPLATES is ${JSON.stringify(folder)}, but cannot be read: ${message}.`);
+    throw new SettingsError(`EMAIL_TEMPLATES cannot be read: ${message}.`);
   });
-  const files = names.filter((name) => /\.(?:txt|html)$/.test(name) && !name.startsWith("."));
+  const files = names.filter((name) => /^invitation\..*[^~]$|^[^.].*\.(?:txt|html)$/.test(name));
   return new Map(await Promise.all(files.map(async (file) => [file, await readTemplate(folder, file)] as const)));
 }
 
 async function readTemplate(folder: string, file: string): Promise<string> {
   const path = join(folder, file);
   const language = languageOf(file);
-  const { data: canonical = language } = languageTag.safeParse(language);
+  const { data: canonical = "" } = languageTag.safeParse(language);
   const expected = (Object.keys(SUFFIXES) as Part[]).map((part) => fileOf(canonical, part));
-  if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. Names are ${NAMES}.`);
-  const bytes = await readFile(path);
+  if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. ${NAMES}`);
+  const bytes = await readFile(path).catch(({ message }: Error) => {
+    throw new SettingsError(`${path} cannot be read: ${message}.`);
+  });
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {

@@ -23,9 +23,9 @@ export const LAYOUT: Record<Part, string> = {
 {% endif %}{% if stay.checkIn or stay.checkOut %}[[localTimes]]
 {% endif %}
 --\x20
-[[why]]
+{% if sender.contact %}[[contact]]
+{% endif %}[[why]]
 {% if sender.name and sender.name != host.name %}[[sentBy]]
-{% endif %}{% if sender.contact %}[[contact]]
 {% endif %}{% if sender.privacyUrl %}[[privacy]] {{ sender.privacyUrl }}
 {% endif %}`,
 
@@ -42,7 +42,7 @@ export const LAYOUT: Record<Part, string> = {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<meta name="format-detection" content="telephone=no, date=no, address=no, email=no">
+<meta name="format-detection" content="date=no">
 <title>[[heading]]</title>
 <style>
 :root { color-scheme: light dark; supported-color-schemes: light dark; }
@@ -115,10 +115,17 @@ export const LAYOUT: Record<Part, string> = {
 </td></tr>
 <tr><td style="padding: 0 24px 24px;">
 <table class="line" role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-top: 1px solid #dfe2e7;">
-<tr><td class="muted" style="{{ muted }} padding-top: 16px;">[[why]]
-{%- if sender.name and sender.name != host.name %}<br>[[sentBy]]{% endif %}
-{%- if sender.contact %}<br>[[contact]]{% endif %}
-{%- if sender.privacyUrl %}<br>[[privacy]]<br><a class="link" href="{{ sender.privacyUrl }}" style="{{ link_style }}">{{ sender.privacyUrl }}</a>{% endif %}
+<tr><td style="padding-top: 16px;">
+{%- if sender.contact %}
+<p class="text" style="{{ text }} margin-bottom: 12px;">[[contact]]</p>
+{%- endif %}
+<p class="muted" style="{{ muted }}">[[why]]</p>
+{%- if sender.name and sender.name != host.name %}
+<p class="muted" style="{{ muted }} margin-top: 8px;">[[sentBy]]</p>
+{%- endif %}
+{%- if sender.privacyUrl %}
+<p class="muted" style="{{ muted }} margin-top: 8px;">[[privacy]]<br><a class="link" href="{{ sender.privacyUrl }}" style="{{ link_style }}">{{ sender.privacyUrl }}</a></p>
+{%- endif %}
 </td></tr>
 </table>
 </td></tr>

@@ -36,7 +36,7 @@ export async function loadTemplates(settings: Settings): Promise<Templates> {
     const file = fileOf(language, part);
     const source = files.get(file) ?? builtIn(withoutRegion(language), part);
     const path = join(folder, file);
-    if (source === undefined) throw new SettingsError(`${path} is missing: there is no built-in one in this language.`);
+    if (source === undefined) throw new SettingsError(`${path} is missing: there is no built-in one in ${language}.`);
     return { file, source, render: compile(source, path, part) };
   };
   const languages = [...new Set([...Object.keys(TEXTS), ...[...files.keys()].map(languageOf)])].sort();
@@ -75,7 +75,9 @@ export class Templates {
 
   /** Why nothing can be rendered in this language; undefined if it can. */
   issueWith(tag: string): string | undefined {
-    return this.#languageFor(tag) ? undefined : `must be one of ${this.languages.join(", ")}`;
+    return this.#languageFor(tag)
+      ? undefined
+      : `must be one of ${this.languages.join(", ")}, in which there are templates`;
   }
 
   /** The language whose templates are used for this tag: it, or the same without its region. Undefined if there are none. */

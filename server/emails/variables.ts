@@ -1,5 +1,6 @@
 import type { InvitationFacts } from "./facts.js";
 import { type SenderSettings, senderOf } from "./sender.js";
+import { formatTime, nameTimeZone } from "./times.js";
 
 export type Variables = ReturnType<typeof variablesOf>;
 
@@ -11,10 +12,8 @@ export function variablesOf(
 ) {
   const { title, address, zipCode, city, country, timezone: timeZone } = listing;
   const { formUrlTemplate, name } = senderOf(settings);
-  const format = (at: string | null, timeStyle?: "short") =>
-    at === null
-      ? null
-      : new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle, timeZone }).format(new Date(at));
+  const format = (at: string | null, time?: { timeStyle: "short" }) =>
+    at === null ? null : formatTime(at, locale, { timeZone, ...time });
   const isEarly = form.checkInDate !== null && Date.parse(form.checkInDate) > Date.now();
   return {
     /** Of the templates. */
@@ -24,8 +23,8 @@ export function variablesOf(
     listing: { title, shortTitle: shorten(title), address, zipCode, city, country },
     /** In the listing's time zone. `deadline` is the day of the check-in; null once it has passed. */
     stay: {
-      checkIn: format(form.checkInDate, "short"),
-      checkOut: format(form.checkOutDate, "short"),
+      checkIn: format(form.checkInDate, { timeStyle: "short" }),
+      checkOut: format(form.checkOutDate, { timeStyle: "short" }),
       deadline: isEarly ? format(form.checkInDate) : null,
       timeZone: nameTimeZone(locale, timeZone),
     },
@@ -44,12 +43,7 @@ function shorten(title: string): string {
   const characters = Array.from(new Intl.Segmenter().segment(title), ({ segment }) => segment);
   if (characters.length <= MAX_SHORT_TITLE_CHARACTERS) return title;
   const start = characters.slice(0, MAX_SHORT_TITLE_CHARACTERS - 1).join("");
-  return `${start.trimEnd()}…`;
-}
-
-function nameTimeZone(locale: string, timeZone: string): string {
-  const parts = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: "longGeneric" }).formatToParts();
-  return parts.find(({ type }) => type === "timeZoneName")?.value ?? timeZone;
+  return `${start.replace(/[\s\p{P}]+$/u, "")}…`;
 }
 
 /** A stay in ten days, for previews and to check templates. */
@@ -73,3 +67,12 @@ export function exampleFacts(language: string | null = null): InvitationFacts {
     host: { name: "Anna Berger", email: "anna@example.com" },
   };
 }
+
+/** The same without all that a form or listing may lack. */
+export const sparseFacts = (language: string | null = null): InvitationFacts => ({
+  ...exampleFacts(language),
+  checkInDate: null,
+  checkOutDate: null,
+  numberOfGuests: null,
+  host: null,
+});

@@ -61,6 +61,7 @@ test.each<[keyof Settings, string, unknown]>([
 });
 
 describe("invalid settings", () => {
+  const SENDER = "an email address, with or without a name that may contain {listing}";
   const TEMPLATE = "an http or https URL containing {publicId}";
   const ORIGINS = 'comma-separated origins such as https://app.example.com, or "*"';
   const PORTS = ["65536", "-1", "http", "0x10", "1e3", "10.0", "+10", " ", " 10", "1_000", "١٠"];
@@ -82,7 +83,14 @@ describe("invalid settings", () => {
       "Hosts hosts@example.com",
       "<hosts@example.com> Hosts",
       "a@b.example, c@d.example",
-    ].map((from) => [...["SMTP_FROM", from, "an email address, with or without a name"]]),
+      "{title} <hosts@example.com>",
+      "Hosts <{listing}@example.com>",
+      "{listing}@example.com",
+    ].map((from) => [...["SMTP_FROM", from, SENDER]]),
+    ["EMAIL_LANGUAGE", "german", "a language such as de or pt-BR"],
+    ["EMAIL_REPLY_TO_OWNER", "yes", "true or false"],
+    ["EMAIL_PRIVACY_URL", "example.com/privacy", "an http or https URL"],
+    ["EMAIL_SENDER_NAME", "x".repeat(201), "a name, of at most 200 characters"],
   ])("%s=%s is reported in one line with its value and the allowed values", (name = "", value = "", allowed) => {
     expect(readErrors({ [name]: value })).toEqual([`${name} is "${value}", but must be ${allowed}.`]);
   });
@@ -108,7 +116,7 @@ describe("invalid settings", () => {
     [{ SMTP_FROM: "hosts@example.com" }, ["FORM_URL_TEMPLATE"]],
     [{ FORM_URL_TEMPLATE: MAIL.FORM_URL_TEMPLATE, SMTP_FROM: "" }, ["SMTP_FROM"]],
   ])("SMTP_URL with %j reports each missing setting that mail requires", (env, missing) => {
-    const allowed = { SMTP_FROM: "an email address, with or without a name", FORM_URL_TEMPLATE: TEMPLATE };
+    const allowed = { SMTP_FROM: SENDER, FORM_URL_TEMPLATE: TEMPLATE };
     const lines = missing.map(
       (name) => `${name} is not set, but SMTP_URL requires it: ${allowed[name as keyof typeof allowed]}.`,
     );

@@ -76,7 +76,12 @@ describe("the message", () => {
     expect(mail?.headers.map(({ key }) => key)).not.toContain("list-unsubscribe");
     const html = mail?.html ?? "";
     // 13:00 and 09:00 UTC. Auckland is 12 hours ahead in July.
-    const expected = ["Kampa 5", "Praha, Česko", "Freitag, 2. Juli 2055 um 01:00", "Donnerstag, 8. Juli 2055 um 21:00"];
+    const expected = [
+      "Kampa 5",
+      "Praha, Česko",
+      "Freitag, 2.\u00a0Juli 2055 um\u00a001:00\u00a0Uhr",
+      "Donnerstag, 8.\u00a0Juli 2055 um\u00a021:00\u00a0Uhr",
+    ];
     for (const part of [...expected, "Neuseeland", "11"]) {
       expect(mail?.text).toContain(part);
       expect(html).toContain(part);
@@ -140,7 +145,7 @@ describe("the message", () => {
       "Gastregistratie invullen: Piso del puerto",
     );
     await expect(notifications.preview({ formId, language: "sv" })).rejects.toMatchObject({
-      errors: [{ field: "language", issue: "must be one of de, en, es, fr, it, nl, pt" }],
+      errors: [{ field: "language", issue: "must be one of de, en, es, fr, it, nl, pt, in which there are templates" }],
     });
     await expect(notifications.preview({ formId: NIL_UUID })).rejects.toMatchObject({
       serviceCode: "RESOURCE_NOT_FOUND",

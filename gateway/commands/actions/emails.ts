@@ -3,10 +3,11 @@ import { mkdir, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "../../../server/config.js";
+import type { InvitationFacts } from "../../../server/emails/facts.js";
 import { composeInvitation } from "../../../server/emails/invitation.js";
 import { type Invitation, loadTemplates, type Templates } from "../../../server/emails/templates.js";
-import { exampleFacts } from "../../../server/emails/variables.js";
-import { smtpMailer } from "../../../server/notifications/mailer.js";
+import { exampleFacts, sparseFacts } from "../../../server/emails/variables.js";
+import { MailRejected, smtpMailer } from "../../../server/notifications/mailer.js";
 import { emailAddress, languageTag } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { callCore } from "../../cli/services.js";
@@ -15,8 +16,11 @@ import type { PreviewOptions } from "../emails.js";
 import { NO_FORM } from "../forms.js";
 
 /** Writes the invitation of a form, or an example, as HTML and text. Returns the paths. */
-export async function writePreviews({ language, form, output }: PreviewOptions) {
-  const invitations = form === undefined ? await renderExamples(language) : [await renderForm(form, language)];
+export async function writePreviews({ language, form, sparse, output }: PreviewOptions) {
+  const invitations =
+    form === undefined
+      ? await renderExamples(language, sparse ? sparseFacts() : exampleFacts())
+      : [await renderForm(form, language)];
   const folder = output ?? (await mkdtemp(join(tmpdir(), "guest-forms-emails-")));
   await mkdir(folder, { recursive: true });
   return Promise.all(
@@ -29,9 +33,9 @@ export async function writePreviews({ language, form, output }: PreviewOptions) 
   );
 }
 
-async function renderExamples(language: string | undefined): Promise<Invitation[]> {
+async function renderExamples(language: string | undefined, facts: InvitationFacts): Promise<Invitation[]> {
   const templates = await loadTemplates(readSettings());
-  return chooseLanguages(templates, language).map((each) => templates.render(exampleFacts(), each));
+  return chooseLanguages(templates, language).map((each) => ({ ...templates.render(facts, each), language: each }));
 }
 
 const renderForm = (form: string, language: string | undefined): Promise<Invitation> =>
@@ -74,6 +78,10 @@ export async function sendExample({ language, to }: { language?: string; to: str
   if (!mailer) throw new CommandFailure("SMTP_URL is not set: set it to the URL of your mail server.");
   const facts = { ...exampleFacts(tag), host: { name: "Anna Berger", email: to } };
   const message = composeInvitation(settings, templates, { ...facts, formId: randomUUID(), repeatId: null, to });
-  await mailer.send(message, to);
+  await mailer.send(message, to).catch((error: unknown) => {
+    throw error instanceof MailRejected
+      ? new CommandFailure(`The mail server did not take it: ${error.message}`)
+      : error;
+  });
   return { messageId: message.messageId, subject: message.subject };
 }
