@@ -24,12 +24,11 @@ const url = (schemes: string[]) =>
     .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)))
     .meta({ allowed: `a URL such as ${schemes[0]}://…`, secret: true });
 
-const httpUrl = z
-  .string()
-  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text))
-  .meta({ allowed: "an http or https URL" });
+const isHttpUrl = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text);
 
-const line = (allowed: string) => text(200).meta({ allowed: `${allowed}, of at most 200 characters` });
+const httpUrl = z.string().refine(isHttpUrl).meta({ allowed: "an http or https URL" });
+
+const shortText = (allowed: string) => text(200).meta({ allowed: `${allowed}, of at most 200 characters` });
 
 const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
 
@@ -116,7 +115,7 @@ export const settingsSchema = z.object({
     ),
   FORM_URL_TEMPLATE: z
     .string()
-    .refine((text) => text.includes("{publicId}") && /^https?:\/\//i.test(text) && URL.canParse(text))
+    .refine((text) => text.includes("{publicId}") && isHttpUrl(text))
     .optional()
     .meta({ allowed: "an http or https URL containing {publicId}" })
     .describe(
@@ -139,10 +138,10 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "a folder" })
     .describe("Folder of your own templates of the invitation (gateway/docs/operating.md#write-your-own-invitation)."),
-  EMAIL_SENDER_NAME: line("a name")
+  EMAIL_SENDER_NAME: shortText("a name")
     .optional()
     .describe("Name of your company, which the invitation names as its sender. Default: the name in SMTP_FROM."),
-  EMAIL_CONTACT: line("a text")
+  EMAIL_CONTACT: shortText("a text")
     .optional()
     .describe(
       "Where guests can ask questions, in the invitation: a text such as an email address, phone number or URL.",

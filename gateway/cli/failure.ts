@@ -48,12 +48,12 @@ export function explain(
   { databaseUrl, wording = {} }: { databaseUrl?: string | undefined; wording?: Wording } = {},
 ): CommandFailure {
   if (error instanceof CommandFailure) return error;
-  if (error instanceof SettingsError) {
-    return new CommandFailure(error.message, 1, { code: "INVALID_SETTINGS" });
+  const cause = error instanceof ServiceError ? error.cause : error;
+  if (cause instanceof SettingsError) {
+    return new CommandFailure(cause.message, 1, { code: "INVALID_SETTINGS" });
   }
   if (error instanceof ServiceError && error.serviceCode !== "INTERNAL_ERROR")
     return explainServiceError(error, wording);
-  const cause = error instanceof ServiceError ? error.cause : error;
   const line = (databaseUrl && describeDatabaseError(cause, databaseUrl)) || lastLine(cause);
   return new CommandFailure(redactUrl(line, databaseUrl));
 }

@@ -1,6 +1,5 @@
 import { Liquid, type Template } from "liquidjs";
 import { type Settings, SettingsError } from "../config.js";
-import type { InvitationFacts } from "./facts.js";
 import type { Part } from "./layout.js";
 import { exampleFacts, sparseFacts, type Variables, variablesOf } from "./variables.js";
 
@@ -26,23 +25,39 @@ const NEEDED: Record<Part, { isIn(rendered: string, link: string): boolean; prob
   },
 };
 
-/** Returns a function that compiles and checks the template at a path. It throws SettingsError, which names the line. */
-export function openCompiler(settings: Settings): (source: string, path: string, part: Part) => Render {
-  const options = { strictFilters: true, ownPropertyOnly: true, templates: {} };
-  const plain = new Liquid(options);
-  const escaping = new Liquid({ ...options, outputEscape: "escape" });
-  const variables = (facts: InvitationFacts) => variablesOf(facts, settings, { language: "en", locale: "en" });
-  const examples = { "": variables(exampleFacts()), [WHEN_SPARSE]: variables(sparseFacts()) };
-  return (source, path, part) => {
+// Guests' and integrators' values may be large, such as a number of guests of 2 billion in a loop.
+const OPTIONS = { strictFilters: true, ownPropertyOnly: true, memoryLimit: 1e6 };
+/** They read other templates, which are not checked. */
+const WITHHELD_TAGS = ["include", "render", "layout", "block"];
+
+function openEngine(options: { outputEscape?: "escape" } = {}): Liquid {
+  const engine = new Liquid({ ...OPTIONS, ...options });
+  for (const tag of WITHHELD_TAGS) delete engine.tags[tag];
+  return engine;
+}
+
+type Compile = (source: string, origin: { path: string; part: Part; language: string }) => Render;
+
+/** Returns a function that compiles and checks a template. It throws SettingsError, which names the line. */
+export function openCompiler(settings: Settings): Compile {
+  const [plain, escaping] = [openEngine(), openEngine({ outputEscape: "escape" })];
+  const sparse = sparseFacts();
+  const examples = {
+    "": exampleFacts(),
+    [WHEN_SPARSE]: sparse,
+    " for some titles": { ...sparse, listing: { ...sparse.listing, title: `5% <off> & "more" '${"x".repeat(180)}` } },
+  };
+  return (source, { path, part, language }) => {
     const engine = part === "html" ? escaping : plain;
     try {
       const template = engine.parse(source, path);
       checkVariables(engine, template, path);
       const render: Render = (variables) => FINISH[part](engine.renderSync(template, variables));
-      for (const [when, variables] of Object.entries(examples)) {
+      for (const [when, facts] of Object.entries(examples)) {
         const { isIn, problem } = NEEDED[part];
-        if (!isIn(render(variables), engine.parseAndRenderSync("{{ link }}", variables)))
-          throw new Error(problem + when);
+        const variables = variablesOf(facts, settings, { language, locale: language });
+        const link = engine.parseAndRenderSync("{{ link }}", variables);
+        if (!isIn(render(variables), link)) throw new Error(problem + when);
       }
       return render;
     } catch (error) {

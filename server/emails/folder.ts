@@ -10,14 +10,14 @@ export const fileOf = (language: string, part: Part) => `invitation.${language}.
 
 export const languageOf = (file: string) => file.split(".")[1] ?? "";
 
-const NAMES = "Names are invitation.LANGUAGE.subject.txt, .txt and .html, with a LANGUAGE such as de or pt-BR.";
+const NAMING = "Names are invitation.LANGUAGE.subject.txt, .txt and .html, with a LANGUAGE such as de or pt-BR.";
 
 /** The templates in a folder by file name. Other files are ignored, except what looks like a misnamed template. */
 export async function readFolder(folder: string): Promise<Map<string, string>> {
   const names = await readdir(folder).catch(({ message }: Error) => {
     throw new SettingsError(`EMAIL_TEMPLATES cannot be read: ${message}.`);
   });
-  const files = names.filter((name) => /^invitation\..*[^~]$|^[^.].*\.(?:txt|html)$/.test(name));
+  const files = names.filter((name) => /^invitation\..*[^~]$|^[^.].*\.(?:txt|html?)$/i.test(name));
   return new Map(await Promise.all(files.map(async (file) => [file, await readTemplate(folder, file)] as const)));
 }
 
@@ -26,7 +26,7 @@ async function readTemplate(folder: string, file: string): Promise<string> {
   const language = languageOf(file);
   const { data: canonical = "" } = languageTag.safeParse(language);
   const expected = (Object.keys(SUFFIXES) as Part[]).map((part) => fileOf(canonical, part));
-  if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. ${NAMES}`);
+  if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. ${NAMING}`);
   const bytes = await readFile(path).catch(({ message }: Error) => {
     throw new SettingsError(`${path} cannot be read: ${message}.`);
   });

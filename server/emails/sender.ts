@@ -1,3 +1,4 @@
+import { domainToASCII } from "node:url";
 import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
 
@@ -36,11 +37,13 @@ const LISTING = "{listing}";
  */
 export function headOf(settings: SenderSettings, { id, to, listing }: { id: string; to: string; listing?: string }) {
   const { displayName, address, name } = senderOf(settings);
+  const domain = address.slice(address.lastIndexOf("@") + 1);
   const isAboutListing = displayName.includes(LISTING);
   return {
-    messageId: `<${id}@${address.slice(address.lastIndexOf("@") + 1)}>`,
+    messageId: `<${id}@${domainToASCII(domain) || domain}>`,
     from: {
-      name: isAboutListing && listing === undefined ? (name ?? "") : displayName.replaceAll(LISTING, listing ?? ""),
+      name:
+        isAboutListing && listing === undefined ? (name ?? "") : displayName.replaceAll(LISTING, () => listing ?? ""),
       address,
     },
     to: { name: "", address: to },

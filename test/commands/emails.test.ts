@@ -57,7 +57,9 @@ describe("emails preview", () => {
     const link = `https://a.example/${form.publicId}`;
     await commands.text("emails", "preview", "--form", link, "--output", output);
     const written = await readFile(join(output, "preview.pt.txt"), "utf8");
-    expect(written).toMatch(/^Subject: Registo por preencher: Casa da praia\n\nOlá,\n\nEm nome do alojamento «Casa da praia», Ada Host pede-lhe/);
+    expect(written).toMatch(
+      /^Subject: Registo por preencher: Casa da praia\n\nOlá,\n\nEm nome do alojamento «Casa da praia», Ada Host pede-lhe/,
+    );
     expect(written).toContain(`https://your-app.example.com/register/${form.publicId}\n`);
     await commands.text("emails", "preview", "--form", form.id, "--language", "en", "--output", output);
     expect(await readFile(join(output, "preview.en.txt"), "utf8")).toContain("Your host, Ada Host, asks you");
@@ -90,10 +92,18 @@ describe("emails templates", () => {
     const [code, message] = await failure("emails", "templates", "--language", "de", "--output", output);
     expect([code, message]).toEqual([
       1,
-      expect.stringMatching(/^Cannot write .*: it exists already\. Choose another --output\.$/),
+      expect.stringMatching(/subject\.txt exists already, and nothing was written\. Choose another --output\.$/),
     ]);
     expect(await readFile(join(output, "invitation.de.subject.txt"), "utf8")).toBe("Willkommen in {{ listing.city }}");
   });
+});
+
+test("emails templates for a region writes the files of that region", async () => {
+  const output = join(folder, "brazil");
+  await text("emails", "templates", "--language", "pt-br", "--output", output);
+  expect((await readdir(output)).sort()).toEqual(
+    ["html", "subject.txt", "txt"].map((part) => `invitation.pt-BR.${part}`),
+  );
 });
 
 describe("emails test", () => {

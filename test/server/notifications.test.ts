@@ -1,9 +1,12 @@
+import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { redactEmail } from "../../server/emails/masking.js";
 import { NIL_UUID } from "../../server/values.js";
 import { openTestCore } from "../support/core.js";
+import { findCommand } from "../support/describe-with-binary.js";
 import { asOperator } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { makeTempFolder } from "../support/run-tool.js";
@@ -12,6 +15,26 @@ import { fixedStay } from "../support/stays.js";
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 
 const { services, owner, sql, listUnsent } = await openTestCore();
+
+const PYTHON = findCommand("python3");
+const READ_MAIL = `
+import email, email.header, email.policy, email.utils, json, sys
+data = sys.stdin.buffer.read()
+mail = email.message_from_bytes(data, policy=email.policy.default)
+name, address = email.utils.parseaddr(email.message_from_bytes(data)["from"])
+part = lambda kind: mail.get_body((kind,)).get_content().replace("\\r\\n", "\\n").strip()
+print(json.dumps({
+  "from": [str(email.header.make_header(email.header.decode_header(name))), address],
+  "to": mail["to"].addresses[0].addr_spec,
+  "subject": mail["subject"],
+  "id": mail["message-id"].strip(),
+  "types": [each.get_content_type() for each in mail.walk()],
+  "text": part("plain"),
+  "html": part("html"),
+  "defects": [str(defect) for each in mail.walk() for defect in [*each.defects, *each["content-type"].defects]],
+  "longestLine": max(len(line) for line in data.split(b"\\r\\n")),
+  "isAscii": data.isascii(),
+}))`;
 
 /** Every stay has another number of guests, so that no create is a replay. */
 let guests = 20;
@@ -101,7 +124,7 @@ describe("the message", () => {
       SMTP_FROM: '"{listing} (Hosts)" <hosts@example.com>',
       EMAIL_REPLY_TO_OWNER: "true",
     });
-    const markup = `<script>alert('1')</script> & "Bcc: <b@x.de>, c@x.de" &lt;`;
+    const markup = `<script>alert('1')</script> & "Bcc: <b@x.de>, c@x.de" $& $$ &lt;`;
     const rtl = `${"דירה ".repeat(30)}"; <x@x.de>`;
     for (const title of [markup, rtl]) {
       await createWithAddress((await owner.addListing({ title, address: markup })).id);
@@ -118,6 +141,33 @@ describe("the message", () => {
       expect(mail.html).toContain("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &#34;Bcc: &lt;b@x.de&gt;");
     }
   });
+
+  test.skipIf(!PYTHON)(
+    `is read the same by Python's email package${PYTHON ? "" : ": SKIPPED because python3 is not installed"}`,
+    async () => {
+      const { mailServer } = await startSending({ SMTP_FROM: "{listing} <hosts@müller.example>" });
+      const listing = await owner.addListing({ title: "Čajovna „U řeky“, דירה & 🏡", language: "fr" });
+      const form = await createWithAddress(listing.id);
+      await expect.poll(() => mailServer.received.length).toBe(1);
+      const { bytes, mail } = mailServer.received[0] ?? expect.fail();
+      const running = promisify(execFile)("python3", ["-c", READ_MAIL]);
+      running.child.stdin?.end(bytes);
+      expect(JSON.parse((await running).stdout)).toEqual({
+        from: [listing.title, "hosts@xn--mller-kva.example"],
+        to: ADDRESS,
+        subject: mail.subject,
+        id: `<form-${form.id}@xn--mller-kva.example>`,
+        types: ["multipart/alternative", "text/plain", "text/html"],
+        text: mail.text?.trim(),
+        html: mail.html?.trim(),
+        defects: [],
+        // RFC 5322, 2.1.1.
+        longestLine: expect.toSatisfy((length: number) => length <= 998),
+        isAscii: true,
+      });
+      expect(mail.subject).toBe("Enregistrement à compléter\u00a0: Čajovna „U řeky“, דירה & 🏡");
+    },
+  );
 
   test("is rendered by the operator's own templates", async () => {
     const EMAIL_TEMPLATES = await makeTempFolder("own-templates");

@@ -15,6 +15,8 @@ export interface ReceivedMessage {
   /** Whether the connection was encrypted. */
   secure: boolean;
   mail: Email;
+  /** The message as it was sent. */
+  bytes: Buffer;
   /** `performance.now()` of its arrival. */
   at: number;
 }
@@ -65,7 +67,7 @@ export async function startMailServer(options: SMTPServerOptions = {}) {
       if (smtpError) return done(toError(smtpError));
       const from = mailFrom ? mailFrom.address : "";
       const to = rcptTo.map(({ address }) => address);
-      received.push({ from, to, secure, at: performance.now(), mail: await PostalMime.parse(bytes) });
+      received.push({ from, to, secure, at: performance.now(), mail: await PostalMime.parse(bytes), bytes });
       return done();
     },
     ...options,

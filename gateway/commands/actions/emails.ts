@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "../../../server/config.js";
@@ -57,6 +57,13 @@ export async function writeTemplates({ language, output }: { language?: string; 
   const templates = await loadTemplates(readSettings());
   const files = chooseLanguages(templates, language).flatMap((each) => templates.filesOf(each));
   await mkdir(output, { recursive: true });
+  const present = await readdir(output);
+  const conflict = files.find(({ file }) => present.includes(file));
+  if (conflict) {
+    throw new CommandFailure(
+      `${join(output, conflict.file)} exists already, and nothing was written. Choose another --output.`,
+    );
+  }
   return Promise.all(
     files.map(async ({ file, source }) => {
       const path = join(output, file);
@@ -76,7 +83,8 @@ export async function sendExample({ language, to }: { language?: string; to: str
   }
   const mailer = await smtpMailer(settings);
   if (!mailer) throw new CommandFailure("SMTP_URL is not set: set it to the URL of your mail server.");
-  const facts = { ...exampleFacts(tag), host: { name: "Anna Berger", email: to } };
+  const example = exampleFacts(tag);
+  const facts = { ...example, host: { name: example.host?.name ?? null, email: to } };
   const message = composeInvitation(settings, templates, { ...facts, formId: randomUUID(), repeatId: null, to });
   await mailer.send(message, to).catch((error: unknown) => {
     throw error instanceof MailRejected
