@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { languageTag, text } from "./values.js";
+import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
 
 // Decimal digits only: Number() would also accept "0x10", "1e3", "1.0" and blanks.
 const integer = (min: number, max: number, defaultValue: number) =>
@@ -28,7 +28,12 @@ const isHttpUrl = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(t
 
 const httpUrl = z.string().refine(isHttpUrl).meta({ allowed: "an http or https URL" });
 
-const shortText = (allowed: string) => text(200).meta({ allowed: `${allowed}, of at most 200 characters` });
+const shortText = (allowed: string) =>
+  z
+    .string()
+    .trim()
+    .regex(/^\P{Cc}{1,200}$/u)
+    .meta({ allowed: `${allowed}, of at most 200 characters` });
 
 const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
 
@@ -127,9 +132,12 @@ export const settingsSchema = z.object({
     "Seconds to wait for a connection to the mail server, and for its reply to each command. A message that takes ten " +
       "times as long is aborted and retried.",
   ),
-  EMAIL_LANGUAGE: languageTag
+  EMAIL_LANGUAGE: z
+    .string()
     .default("en")
-    .meta({ allowed: "a language such as de or pt-BR" })
+    .transform((tag) => canonicalLanguage(tag) ?? "")
+    .refine((tag) => tag !== "")
+    .meta({ allowed: A_LANGUAGE })
     .describe(
       "Language of the invitation to guests of listings that have no language of their own, such as de or pt-BR.",
     ),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { expected } from "./errors.js";
+import { A_LANGUAGE, canonicalLanguage } from "./languages.js";
 
 /** A UUID of any version, lower-cased as Postgres prints it. */
 export const uuid = z.guid({ error: expected("a UUID") }).toLowerCase();
@@ -130,20 +131,6 @@ export const externalId = text(200);
 
 /** A user or listing by external id or id; a user also by email address. */
 export const reference = text(254);
-
-const LANGUAGES = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
-
-/** Returns the tag in canonical form, such as pt-BR, or undefined if it is malformed or its language unknown. */
-function canonicalLanguage(tag: string): string | undefined {
-  try {
-    const locale = new Intl.Locale(tag);
-    return LANGUAGES.of(locale.language) && locale.toString();
-  } catch {
-    return undefined;
-  }
-}
-
-const A_LANGUAGE = "a language such as de or pt-BR";
 
 /** A BCP 47 tag of a known language, in any case. */
 export const languageTag = z

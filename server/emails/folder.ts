@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SettingsError } from "../config.js";
-import { languageTag } from "../values.js";
+import { canonicalLanguage } from "../languages.js";
 import type { Part } from "./layout.js";
 
 const SUFFIXES: Record<Part, string> = { subject: "subject.txt", text: "txt", html: "html" };
@@ -23,8 +23,7 @@ export async function readFolder(folder: string): Promise<Map<string, string>> {
 
 async function readTemplate(folder: string, file: string): Promise<string> {
   const path = join(folder, file);
-  const language = languageOf(file);
-  const { data: canonical = "" } = languageTag.safeParse(language);
+  const canonical = canonicalLanguage(languageOf(file)) ?? "";
   const expected = (Object.keys(SUFFIXES) as Part[]).map((part) => fileOf(canonical, part));
   if (!expected.includes(file)) throw new SettingsError(`${path} is not the name of a template. ${NAMING}`);
   const bytes = await readFile(path).catch(({ message }: Error) => {

@@ -7,8 +7,9 @@ import type { InvitationFacts } from "../../../server/emails/facts.js";
 import { composeInvitation } from "../../../server/emails/invitation.js";
 import { type Invitation, loadTemplates, type Templates } from "../../../server/emails/templates.js";
 import { exampleFacts, sparseFacts } from "../../../server/emails/variables.js";
+import { canonicalLanguage } from "../../../server/languages.js";
 import { MailRejected, smtpMailer } from "../../../server/notifications/mailer.js";
-import { emailAddress, languageTag } from "../../../server/values.js";
+import { emailAddress } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { callCore } from "../../cli/services.js";
 import { writeNew, writeWhole } from "../../rows/write-file.js";
@@ -46,7 +47,7 @@ const renderForm = (form: string, language: string | undefined): Promise<Invitat
 /** The given language, or all. */
 function chooseLanguages(templates: Templates, given: string | undefined): string[] {
   if (given === undefined) return templates.languages;
-  const { data: language = given } = languageTag.safeParse(given);
+  const language = canonicalLanguage(given) ?? given;
   const issue = templates.issueWith(language);
   if (issue) throw CommandFailure.ofFields([{ field: "--language", issue }]);
   return [language];
