@@ -2,7 +2,7 @@
 export interface Texts {
   /** At most 29 characters besides the title, which has at most 30, so that clients show all of it. */
   subject: string;
-  /** Behind a label. */
+  /** Between a label and its value. */
   colon: string;
   heading: string;
   greeting: string;

@@ -16,7 +16,7 @@ export function variablesOf(
     at === null ? null : formatTime(at, locale, { timeZone, ...time });
   const isEarly = form.checkInDate !== null && Date.parse(form.checkInDate) > Date.now();
   return {
-    /** Of the templates. */
+    /** Language of the templates. */
     language,
     /** The guest's link to the form. */
     link: formUrlTemplate.replaceAll("{publicId}", encodeURIComponent(publicId)),
@@ -69,8 +69,8 @@ export function exampleFacts(language: string | null = null): InvitationFacts {
 }
 
 /** The same without all that a form or listing may lack. */
-export const sparseFacts = (language: string | null = null): InvitationFacts => ({
-  ...exampleFacts(language),
+export const sparseFacts = (): InvitationFacts => ({
+  ...exampleFacts(),
   checkInDate: null,
   checkOutDate: null,
   numberOfGuests: null,

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -13,6 +13,7 @@ import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { afterFile } from "../support/after-file.js";
 import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
+import { findCommand } from "../support/describe-with-binary.js";
 import { makeKey } from "../support/factories.js";
 import { startTestGateway } from "../support/gateway.js";
 import { startTestWorker } from "../support/mail-server.js";
@@ -292,7 +293,7 @@ test("the guide lists every type of event, with what is in its data", () => {
   expect(listed).toEqual(sent);
 });
 
-const hasPython = spawnSync("python3", ["--version"]).status === 0;
+const hasPython = findCommand("python3") !== undefined;
 
 test.skipIf(!hasPython)(
   `verify in Python accepts what is signed, and nothing else${hasPython ? "" : ": SKIPPED because python3 is not installed"}`,
