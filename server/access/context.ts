@@ -54,6 +54,8 @@ export interface UserPrincipal {
 /** The operator of the service: the commands and internal tools. Has no scope. */
 export interface OperatorPrincipal {
   kind: "operator";
+  /** Name given at the sign-in to the console; audit entries store it. */
+  name?: string;
 }
 
 /** A principal with a scope: the listings on which `userId` is owner or writer. */

@@ -12,7 +12,7 @@ const SESSIONS = 20;
 
 describeWithBinary(
   "pgbouncer",
-  "behind PgBouncer, no request of other key holders fails, and 99 % take less than 100 ms",
+  "behind PgBouncer, no request of other key holders fails, and 99 % take less than 100 ms more than /livez",
   (binary) => {
     let fixture: Fixture;
     let url: string;

@@ -23,7 +23,7 @@ interface NoisyWork<Result> {
   neighbor: Tenant;
   /** Locks the listing of the noisy tenant. */
   work: () => Promise<Result>;
-  /** Bound of the neighbor's requests at p99. */
+  /** Bound of the neighbor's requests at p99, above `/livez`. */
   maxMs: number;
 }
 

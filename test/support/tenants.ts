@@ -128,14 +128,22 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
   };
 }
 
-/** Asserts that every request of the neighbor succeeded, 99 % of each kind within `maxMs`. */
+/**
+ * Asserts that every request of the neighbor succeeded, 99 % of `/livez` within `maxMs` and 99 % of each other kind within
+ * `maxMs` more than that. `/livez` waits for the process and its machine only, so a machine that is slow for everybody does not
+ * count as noise of a tenant.
+ */
 export function expectUndisturbed(what: string, seen: Record<string, Seen>, maxMs: number): void {
   const times = Object.entries(seen).map(([kind, { p99Ms }]) => `${kind} ${p99Ms.toFixed()}`);
   console.info(`${what}: p99 of a neighbor in ms: ${times.join(", ")}`);
   for (const [kind, { outcomes }] of Object.entries(seen)) {
     expect([kind, Object.keys(outcomes)]).toEqual([kind, [kind === "create" ? "201" : "200"]]);
   }
-  for (const [kind, { p99Ms }] of Object.entries(seen)) expect(p99Ms, `p99 of ${kind}`).toBeLessThan(maxMs);
+  const { livez, ...others } = seen;
+  expect(livez?.p99Ms, "p99 of livez").toBeLessThan(maxMs);
+  for (const [kind, { p99Ms }] of Object.entries(others)) {
+    expect(p99Ms - (livez?.p99Ms ?? 0), `p99 of ${kind} above livez`).toBeLessThan(maxMs);
+  }
 }
 
 /** Asserts that each response is a success, or 503 with `Retry-After`; returns the number of each status. */
