@@ -1,0 +1,3 @@
+import { Page } from "../parts/page.js";
+
+export const EmailsPage = () => <Page title="Emails">…</Page>;
