@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
 import { packageRoot } from "../../prisma/package-root.js";
 import { notFound } from "../../server/errors.js";
+import { sendFile } from "../http/files.js";
 import { serveAt } from "../http/methods.js";
 import { NOT_FOUND, PAGE_POLICY } from "./layout.js";
 import type { SiteFile } from "./site.js";
@@ -36,28 +36,9 @@ function sendSdk(): RequestHandler {
   };
 }
 
-/** Sends the file, compressed if the client accepts that. */
-function send({ type, isImmutable, text }: Omit<SiteFile, "path">): RequestHandler {
-  const plain = Buffer.from(text);
-  let gzipped: Buffer | undefined;
-  const headers = {
-    "Content-Type": `${type}; charset=utf-8`,
-    "Cache-Control": isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
-    ...(type === "text/html" && { "Content-Security-Policy": PAGE_POLICY }),
-  };
-  return (req, res) => {
-    res.vary("Accept-Encoding");
-    const isCompressed = req.acceptsEncodings("gzip") === "gzip";
-    if (isCompressed) gzipped ??= gzipSync(plain);
-    const bytes = gzipped && isCompressed ? gzipped : plain;
-    res.set({
-      ...headers,
-      "Content-Length": String(bytes.length),
-      ...(isCompressed && { "Content-Encoding": "gzip" }),
-    });
-    res.end(bytes);
-  };
-}
+/** Sends the file; pages with their policy. */
+const send = (file: Omit<SiteFile, "path">): RequestHandler =>
+  sendFile(file, file.type === "text/html" ? { "Content-Security-Policy": PAGE_POLICY } : {});
 
 /** Answers browsers, which name HTML in `Accept`, with 404 and this page. Other clients get the error. */
 const answerBrowsers =

@@ -24,7 +24,8 @@ export function readBody(settings: Settings): RequestHandler {
 
 const unsupported = (field: string, issue: string) => invalid([{ field, issue }], { status: 415 });
 
-function requireJson(headers: NodeJS.Dict<string[]>): void {
+/** Rejects with 415 unless the body is JSON in UTF-8, without compression. */
+export function requireJson(headers: NodeJS.Dict<string[]>): void {
   const types = headers["content-type"] ?? [];
   if (types.length !== 1 || !isJson(types[0] ?? "")) {
     throw unsupported("Content-Type", "must be application/json, in UTF-8");

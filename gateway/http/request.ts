@@ -51,6 +51,11 @@ const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
   [/^\/docs\/[^/]*\/?$/, "/docs/{page}"],
   [/^\/docs\/[^/]+\/[^/]+$/, "/docs/{hash}/{file}"],
   [/^\/trpc\/[^/]*$/, "/trpc/{procedure}"],
+  [/^\/console\/trpc\/[^/]*$/, "/console/trpc/{procedure}"],
+  [/^\/console\/session$/, "$&"],
+  [/^\/console\/assets\/[^/]*$/, "/console/assets/{file}"],
+  [/^\/console\/emails\/[^/]+$/, "/console/emails/{file}"],
+  [/^\/console(?:\/.*)?$/, "/console/{page}"],
 ];
 
 /**
@@ -100,6 +105,13 @@ export const withExactTarget =
     req.url = target.startsWith("/") ? target : `/${target}`;
     app(req, res);
   };
+
+/** The value of a header; undefined if absent. VALIDATION_ERROR if it was sent more than once. */
+export function singleHeader({ headersDistinct }: Request, name: string): string | undefined {
+  const [value, ...more] = headersDistinct[name] ?? [];
+  if (more.length > 0) throw invalid([{ field: name, issue: "must be sent once" }]);
+  return value;
+}
 
 /** Requires one Host header. Node's own check does not respond with the envelope. */
 export const requireHost: RequestHandler = (req, res, next) => {

@@ -3,15 +3,12 @@ import type { Pool } from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
-import { appRouter } from "../../server/router.js";
+import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
 import type { Turns } from "../http/turns.js";
 import { PACKAGE } from "../process/package.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
-
-/** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
-export const PROCEDURES: ReadonlySet<string> = new Set(Object.keys(appRouter._def.procedures));
 
 export type Metrics = ReturnType<typeof createMetrics>;
 

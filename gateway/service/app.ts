@@ -1,7 +1,6 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import type { Store } from "express-rate-limit";
-import helmet from "helmet";
 import type { Logger } from "pino";
 import type { Services } from "../../server/access/context.js";
 import { ServiceError, unavailable } from "../../server/errors.js";
@@ -19,6 +18,7 @@ import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { limitRate } from "../http/rate-limit.js";
 import { correlate, requireHost, withExactTarget } from "../http/request.js";
+import { securityHeaders } from "../http/security-headers.js";
 import { rejectLate, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
@@ -48,7 +48,7 @@ export function createApp(deps: AppDeps): Express {
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
   app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), takeTurns(deps.turns));
-  app.use(securityHeaders, requireHost);
+  app.use(securityHeaders(), requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
   app.use(health(deps.readiness, lifecycle, deps.notificationsWaitReason));
@@ -91,19 +91,6 @@ function createV1({ services, log, lifecycle, metrics, createStore }: AppDeps, o
   v1.use(rejectUnknownPath);
   return v1;
 }
-
-const securityHeaders = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-  },
-  xDnsPrefetchControl: false,
-  xDownloadOptions: false,
-  xPermittedCrossDomainPolicies: false,
-  originAgentCluster: false,
-  xXssProtection: false,
-  xFrameOptions: { action: "deny" },
-});
 
 /** Makes clients of a process that is shutting down open their next connection to another process. */
 const closeConnectionsOnShutdown =

@@ -62,7 +62,10 @@ export async function startGateway(options: {
     // Connect first, so that the first requests are counted in Redis too.
     await redis?.connect();
     const url = await listen(server, settings, "PORT");
-    if (metrics) internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
+    if (metrics) {
+      const { worker } = options;
+      internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests, worker });
+    }
     const worker = options.worker
       ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })
       : undefined;
@@ -70,6 +73,8 @@ export async function startGateway(options: {
     return {
       /** The address it listens on, such as http://127.0.0.1:3000. */
       url,
+      /** Of the internal port, if it is open. */
+      internalUrl: internal?.url,
       /** From now on /readyz returns 503 and every response closes its connection. Requests are still served. */
       markUnready() {
         lifecycle.stage = "unready";

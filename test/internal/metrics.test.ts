@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { PROCEDURES } from "../../gateway/internal/metrics.js";
+import { PROCEDURES } from "../../gateway/http/procedures.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { RETENTION_TABLES } from "../../server/background/activity.js";
 import { generateKey } from "../../server/keys/authenticator.js";

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test, vi } from "vitest";
 import type { Services } from "../../server/access/context.js";
+import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { readActivity } from "../../server/background/activity.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
@@ -67,6 +68,8 @@ async function fillTables(plain: Services): Promise<void> {
      INSERT INTO notifications (kind, form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
        SELECT kind, form_id, correlation_id, 'retrying', now() + interval '1 day', endpoint_id, gen_random_uuid(), event_type
        FROM notifications WHERE kind = 'webhook' LIMIT 3000;
+     INSERT INTO operator_sessions (hash, name)
+       SELECT decode(md5(n::text), 'hex'), 'Ada' FROM generate_series(1, 5000) n;
      INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
      UPDATE audit_entries SET at = '2020-01-01' WHERE id < 1000;
@@ -202,6 +205,10 @@ async function runBackgroundWork(services: Services): Promise<void> {
   const { key } = await makeKey(services, userId);
   await keyAuthenticator(services)(key);
   await actAs(services, userId);
+  const sessions = new OperatorSessions(db, "token");
+  const sessionId = await sessions.start("Ada");
+  await sessions.find(sessionId);
+  await sessions.end(sessionId);
   const { forms } = asUser(services, userId);
   for (let count = 0; count < 8; count++) {
     await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
@@ -303,6 +310,8 @@ const ALLOWED = [
   // A page of everything, for the operator. An index would cost every create more than these rare reads.
   "newest-listings: Seq Scan on listings",
   "newest-users: Seq Scan on users",
+  // Deletes the sessions that have expired, at a sign-in.
+  "start-session: Seq Scan on operator_sessions",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.

@@ -1,0 +1,102 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { type RequestHandler, Router } from "express";
+import type { Logger } from "pino";
+import type { Registry } from "prom-client";
+import { packageRoot } from "../../prisma/package-root.js";
+import type { Services } from "../../server/access/context.js";
+import { OperatorSessions } from "../../server/access/operator-sessions.js";
+import { createCaller } from "../../server/caller.js";
+import { notFound, ServiceError } from "../../server/errors.js";
+import { sendFile } from "../http/files.js";
+import { tokenComparison } from "../http/internal-token.js";
+import "../http/locals.js";
+import { rejectMethod, serveAt } from "../http/methods.js";
+import { callProcedures, sendTrpcError } from "../http/procedures.js";
+import { securityHeaders } from "../http/security-headers.js";
+import { keepHistory } from "./history.js";
+import { createConsoleRouter } from "./router.js";
+import { requireSameOrigin, requireSession, serveSession } from "./session.js";
+
+export interface ConsoleDeps {
+  services: Services;
+  log: Logger;
+  metrics: { registry: Registry; observe: RequestHandler };
+  traceRequests?: RequestHandler | undefined;
+  /** Whether this process also runs a worker. */
+  worker: boolean;
+}
+
+/**
+ * The console, at `/console` on the internal port: pages for operators, who sign in with INTERNAL_TOKEN and their name. The pages
+ * call the procedures at `/console/trpc` as the operator with that name.
+ */
+export function openConsole({ services, log, metrics, traceRequests, worker }: ConsoleDeps, token: string) {
+  const history = keepHistory(services, metrics.registry);
+  const { db, settings } = services;
+  const procedures = createConsoleRouter(history, settings, worker);
+  const sessions = new OperatorSessions(db, token);
+  const session = requireSession(sessions);
+  const router = Router({ caseSensitive: true, strict: true });
+  router.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
+  router.use(pageHeaders, requireSameOrigin);
+  router.use("/trpc", requirePost, session, callProcedures(services, log, procedures));
+  router.use("/trpc", sendTrpcError(services, log));
+  serveSession(router, sessions, { settings, log, isToken: tokenComparison(token) });
+  router.route("/emails/:formId.html").get(session, previewEmail(services));
+  servePages(router);
+  return { router, stop: history.stop };
+}
+
+/** Only resources of this server. No inline script or style, no eval. */
+const pageHeaders = securityHeaders({
+  scriptSrc: ["'self'"],
+  styleSrc: ["'self'"],
+  imgSrc: ["'self'", "data:"],
+  connectSrc: ["'self'"],
+  frameSrc: ["'self'"],
+  baseUri: ["'none'"],
+  formAction: ["'none'"],
+});
+
+const requirePost: RequestHandler = (req, res, next) =>
+  req.method === "POST" ? next() : rejectMethod("POST")(req, res, next);
+
+/** Styles of emails are inline. Scripts do not run, and nothing is loaded. */
+const EMAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'";
+
+/** Sends the HTML of the invitation that the guest of a form would get, for a frame in the console. */
+function previewEmail(services: Services): RequestHandler<{ formId: string }> {
+  return async (req, res) => {
+    const { actor = null, correlationId } = res.locals;
+    const language = new URL(req.url, "http://localhost").searchParams.get("language");
+    const { notifications } = createCaller(services, actor, { correlationId });
+    const { html } = await notifications.preview({ formId: req.params.formId, ...(language && { language }) });
+    res.set({ "Content-Security-Policy": EMAIL_POLICY, "X-Frame-Options": "SAMEORIGIN" });
+    res.type("text/html").end(html);
+  };
+}
+
+const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+
+/** Serves what `npm run build` has written to `dist/console`: its files, and its page at every other path. */
+function servePages(router: Router): void {
+  const folder = join(packageRoot(), "dist/console");
+  const read = (path: string) => readFileSync(join(folder, path), "utf8");
+  for (const name of existsSync(folder) ? readdirSync(join(folder, "assets")) : []) {
+    const type = TYPES[extname(name)] ?? "text/plain";
+    serveAt(router, `/assets/${name}`, sendFile({ type, isImmutable: true, text: read(`assets/${name}`) }));
+  }
+  router.use("/assets", () => {
+    throw notFound();
+  });
+  serveAt(
+    router,
+    "/{*page}",
+    existsSync(folder) ? sendFile({ type: "text/html", isImmutable: false, text: read("index.html") }) : rejectNotBuilt,
+  );
+}
+
+const rejectNotBuilt: RequestHandler = () => {
+  throw new ServiceError("RESOURCE_NOT_FOUND", { message: "The console has not been built: run `npm run build`." });
+};

@@ -1,0 +1,74 @@
+import { getTRPCErrorShape } from "@trpc/server";
+import { createExpressMiddleware } from "@trpc/server/adapters/express";
+import type { ErrorRequestHandler, Request, RequestHandler } from "express";
+import type { Logger } from "pino";
+import { createContext, type Services } from "../../server/access/context.js";
+import { toServiceError } from "../../server/database/failures.js";
+import { type AppRouter, appRouter } from "../../server/router.js";
+import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
+import { sendError } from "./envelope.js";
+import { singleHeader } from "./request.js";
+
+/** Limits of one HTTP request, a call or a batch of calls. */
+const MAX_BODY_BYTES = 65_536;
+const MAX_BATCH_CALLS = 50;
+
+/** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
+export const PROCEDURES: ReadonlySet<string> = new Set([
+  ...Object.keys(appRouter._def.procedures),
+  // Of gateway/console/router.ts.
+  "console.overview",
+  "console.health",
+]);
+
+/** Calls procedures over tRPC's HTTP protocol, as the principal in `res.locals.actor`. */
+export function callProcedures(services: Services, log: Logger, router: AppRouter): RequestHandler {
+  return createExpressMiddleware({
+    router,
+    maxBodySize: MAX_BODY_BYTES,
+    maxBatchSize: MAX_BATCH_CALLS,
+    // Queries may be sent as POST, which keeps secrets such as a guest's link out of URLs.
+    allowMethodOverride: true,
+    createContext: ({ req, res, info: { calls } }) => {
+      const [path = ""] = calls.map((call) => call.path);
+      res.locals.procedure = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
+      return createContext(services, res.locals.actor ?? null, {
+        correlationId: res.locals.correlationId,
+        idempotencyKey: singleHeader(req, "idempotency-key"),
+      });
+    },
+    responseMeta: ({ ctx, errors }) => {
+      const headers = new Headers();
+      if (ctx?.outcome.replayed) headers.set("Idempotent-Replayed", "true");
+      const waits = errors.map((error) => fromTrpcError(error).retryAfter ?? 0);
+      if (waits.some(Boolean)) headers.set("Retry-After", String(Math.max(...waits)));
+      return { headers };
+    },
+    onError: ({ error, path, req }) => {
+      const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
+      setCorrelationId(error, correlationId);
+      if (fromTrpcError(error).status < 500) return;
+      const procedure = PROCEDURES.has(path ?? "") ? path : undefined;
+      log.error({ correlationId, procedure, err: error.cause ?? error }, "call failed");
+    },
+  });
+}
+
+/** Answers errors that occur before tRPC is called, in the format of tRPC's client. */
+export function sendTrpcError(services: Services, log: Logger): ErrorRequestHandler {
+  return (failure, _req, res, _next) => {
+    const error = toServiceError(failure);
+    const { correlationId } = res.locals;
+    if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "call failed");
+    const shape = getTRPCErrorShape({
+      // tRPC has no public name for it.
+      config: appRouter._def._config,
+      error,
+      type: "unknown",
+      path: undefined,
+      input: undefined,
+      ctx: createContext(services, null, { correlationId }),
+    });
+    sendError(res, error, { error: shape });
+  };
+}

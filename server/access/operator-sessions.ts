@@ -1,0 +1,66 @@
+import { createHmac, type KeyObject, randomBytes } from "node:crypto";
+import type { Sql } from "../database/db.js";
+import { deriveKey } from "../secrets/secrets.js";
+
+/** How long a session lasts. */
+export const SESSION_HOURS = 8;
+/** A session ends if it is not used for this long. */
+const IDLE_MINUTES = 30;
+
+const IS_VALID = `created_at > now() - interval '${SESSION_HOURS} hours' AND last_used_at > now() - interval '${IDLE_MINUTES} minutes'`;
+
+const START = `
+  WITH ended AS (DELETE FROM operator_sessions WHERE NOT (${IS_VALID}))
+  INSERT INTO operator_sessions (hash, name) VALUES ($1::bytea, $2)`;
+
+const FIND = `
+  WITH found AS (SELECT * FROM operator_sessions WHERE hash = $1::bytea AND ${IS_VALID}),
+  used AS (
+    UPDATE operator_sessions SET last_used_at = now()
+    WHERE hash = (SELECT hash FROM found WHERE last_used_at < now() - interval '1 minute')
+  )
+  SELECT name, created_at + interval '${SESSION_HOURS} hours' AS "expiresAt" FROM found`;
+
+const END = "DELETE FROM operator_sessions WHERE hash = $1::bytea";
+
+export interface OperatorSession {
+  /** As given at the sign-in. */
+  name: string;
+  /** When it ends at the latest. */
+  expiresAt: string;
+}
+
+/**
+ * Sessions of operators who signed in with INTERNAL_TOKEN. They are rows, so that they hold on every process and end on
+ * sign-out. A changed token ends them, because the token is the key of the hash by which they are found.
+ */
+export class OperatorSessions {
+  readonly #db: Sql;
+  readonly #key: KeyObject;
+
+  constructor(db: Sql, internalToken: string) {
+    this.#db = db;
+    this.#key = deriveKey(internalToken, "session");
+  }
+
+  /** Returns the id of a new session: 256 random bits. */
+  async start(name: string): Promise<string> {
+    const id = randomBytes(32).toString("base64url");
+    await this.#db.query("start-session", START, [this.#hash(id), name]);
+    return id;
+  }
+
+  /** Undefined if the session has ended. */
+  async find(id: string): Promise<OperatorSession | undefined> {
+    const [found] = await this.#db.query<OperatorSession>("find-session", FIND, [this.#hash(id)]);
+    return found;
+  }
+
+  async end(id: string): Promise<void> {
+    await this.#db.query("end-session", END, [this.#hash(id)]);
+  }
+
+  #hash(id: string): Buffer {
+    return createHmac("sha256", this.#key).update(id).digest();
+  }
+}
