@@ -2,7 +2,7 @@ import type { ComponentType } from "preact";
 import { Route, Router, useLocation } from "preact-iso/router";
 import { EmailsPage } from "./pages/emails.js";
 import { EndpointPage } from "./pages/endpoint.js";
-import { FindPage } from "./pages/find.js";
+import { addressOf, FindPage } from "./pages/find.js";
 import { FormPage } from "./pages/form.js";
 import { FormsPage } from "./pages/forms.js";
 import { ListingPage } from "./pages/listing.js";
@@ -87,11 +87,11 @@ function Header() {
           onSubmit={(event) => {
             event.preventDefault();
             const text = `${new FormData(event.currentTarget).get("q")}`.trim();
-            if (text) route(`/console/find?${new URLSearchParams({ q: text })}`);
+            if (text) route(addressOf(text));
           }}
         >
           <input
-            key={query.q}
+            key={query.q ?? query.key}
             name="q"
             type="search"
             aria-label="Find by id, link, name or address"

@@ -31,18 +31,24 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
 
 export type Query<Data> = ReturnType<typeof useRead<Data>>;
 
+type Seconds = number | false | undefined;
+
 /** Reads from the core. Equal keys share one call; the last data stay while others are read. */
 export const useRead = <Data>(
   key: readonly unknown[],
   read: () => Promise<Data>,
-  options: { everySeconds?: number | false; enabled?: boolean } = {},
+  options: { everySeconds?: Seconds | ((data: Data | undefined) => Seconds); enabled?: boolean } = {},
 ) =>
   useQuery({
     queryKey: key,
     queryFn: read,
     placeholderData: keepPreviousData,
     enabled: options.enabled ?? true,
-    refetchInterval: options.everySeconds ? options.everySeconds * 1000 : false,
+    refetchInterval: ({ state }) => {
+      const { everySeconds = false } = options;
+      const seconds = typeof everySeconds === "function" ? everySeconds(state.data) : everySeconds;
+      return seconds ? seconds * 1000 : false;
+    },
   });
 
 /** A listing, from memory if it was read before. */
@@ -63,5 +69,7 @@ export function useChange<Input, Result>(
       if (text) notify(text);
       await client.invalidateQueries();
     },
+    // It may be rejected because what is shown is out of date.
+    onError: (error) => void ([400, 404].includes(toFailure(error).status) && client.invalidateQueries()),
   });
 }

@@ -3,7 +3,7 @@ import { KNOWN_STATUSES } from "../../../../server/forms/status.js";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { type Filter, Filters } from "../parts/filters.js";
-import { ListingLink } from "../parts/links.js";
+import { ListingLink, UserLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
 import { Ago, ZonedTime } from "../parts/time.js";
@@ -36,16 +36,31 @@ export function FormsPage() {
   const { query } = useLocation();
   const given = FILTERS.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : []));
   const filters: Inputs["forms"]["listAll"] = Object.fromEntries(given);
+  const { listingId, userId } = query;
   return (
     <Page title="Forms">
       <Filters of={FILTERS} />
+      {(listingId || userId) && (
+        <p>
+          {listingId && (
+            <>
+              On <ListingLink id={listingId} />{" "}
+            </>
+          )}
+          {userId && (
+            <>
+              In the scope of <UserLink id={userId} />
+            </>
+          )}
+        </p>
+      )}
       <List
         caption="Forms, newest first"
         listKey={["forms", filters]}
         read={(page) => core.forms.listAll.query({ ...filters, ...page })}
         columns={FORM_COLUMNS}
         keyOf={({ id }) => id}
-        empty="No form matches."
+        empty="No form matches. To open a form by its id, or by the guest’s link, use Find at the top."
       />
     </Page>
   );
