@@ -5,8 +5,8 @@ export type Details = Record<string, string | number | boolean | null | string[]
 
 /** SQL that writes an entry per subject, with the values of `entryValues`. */
 export const INSERT_ENTRIES = `
-  INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
-  SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details
+  INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details, actor_name)
+  SELECT $1::text, $2::uuid, $3::text, subject_id, $5::uuid, details, $7::text
   FROM unnest($4::uuid[], $6::jsonb[]) AS entry (subject_id, details)`;
 
 /** SQL that writes an entry by the system for each row of `rows`: subject id, correlation id and details. */
@@ -29,7 +29,7 @@ export async function audit(
   await queryIn(tx, "audit", INSERT_ENTRIES, entryValues(by, action, subjects, details));
 }
 
-/** The parameters $1 to $6 of `INSERT_ENTRIES`. */
+/** The parameters $1 to $7 of `INSERT_ENTRIES`. */
 export function entryValues(
   { principal, correlationId }: Pick<Context, "principal" | "correlationId">,
   action: string,
@@ -38,7 +38,8 @@ export function entryValues(
 ) {
   const actor = principal?.kind ?? "system";
   const actorId = principal?.kind === "key" ? principal.keyId : principal?.kind === "user" ? principal.userId : null;
+  const actorName = (principal?.kind === "operator" && principal.name) || null;
   const ids = [subjects].flat();
   const texts = (Array.isArray(details) ? details : ids.map(() => details)).map((each) => JSON.stringify(each));
-  return [actor, actorId, action, ids, correlationId, texts];
+  return [actor, actorId, action, ids, correlationId, texts, actorName];
 }

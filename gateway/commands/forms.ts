@@ -130,7 +130,7 @@ Example:
     text: (entries) =>
       formatTable(
         entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
-        ["at", "action", "actor", "actorId", "userId", "correlationId", "details"],
+        ["at", "action", "actor", "actorId", "actorName", "userId", "correlationId", "details"],
         "No audit entries for this form id.",
       ),
   });

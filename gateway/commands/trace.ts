@@ -16,7 +16,7 @@ Example:
       [
         formatTable(
           entries.map((entry) => ({ ...entry, details: JSON.stringify(entry.details) })),
-          ["at", "action", "subjectId", "actor", "actorId", "userId", "details"],
+          ["at", "action", "subjectId", "actor", "actorId", "actorName", "userId", "details"],
           "No changes recorded for this correlation id.",
         ),
         ...(deliveries.length > 0

@@ -2,7 +2,7 @@
 // documentation pages and packs the SDK. What a command does not need is in chunks that it does not load. Only the embedded Postgres of `dev` is not bundled.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { rollup } from "rollup";
@@ -98,6 +98,29 @@ const bundlePages = () =>
     metafile: true,
   });
 
+/** The console: `dist/console/index.html`, and what it loads in `assets/`. */
+async function bundleConsole() {
+  const folder = "gateway/console/browser";
+  const { metafile } = await build({
+    ...OPTIONS,
+    entryPoints: [{ in: `${folder}/main.tsx`, out: "console" }, `${folder}/console.css`],
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    outdir: "dist/console/assets",
+    platform: "browser",
+    target: "es2022",
+    minify: true,
+    metafile: true,
+    tsconfig: `${folder}/tsconfig.json`,
+  });
+  const names = Object.keys(metafile.outputs).map((path) => basename(path));
+  const page = readFileSync(join(root, folder, "index.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, type) => {
+    return `/console/assets/${names.find((name) => name.startsWith("console-") && name.endsWith(`.${type}`))}`;
+  });
+  writeFileSync(join(root, "dist/console/index.html"), page);
+  return metafile;
+}
+
 /** Types that need no package but tRPC, from the declarations that `tsc` has written. */
 async function bundleTypes() {
   const declarations = join(root, "dist/types");
@@ -149,7 +172,8 @@ for (const name of readdirSync(join(root, "dist"))) {
 const service = await bundleService();
 await bundleTools();
 const pages = await bundlePages();
-const metafile = { outputs: { ...service.outputs, ...pages.metafile.outputs } };
+const consolePages = await bundleConsole();
+const metafile = { outputs: { ...service.outputs, ...pages.metafile.outputs, ...consolePages.outputs } };
 await bundleTypes();
 const { buildSite } = await import(new URL("../../dist/tools/gateway/docs/site.js", import.meta.url));
 writeFileSync(join(root, "dist/site.json"), JSON.stringify(buildSite()));

@@ -4,7 +4,7 @@ import * as schema from "./schema.js";
 
 // An entry by a key stores only the key's id, so the join adds its holder.
 const ENTRY = `
-  SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.action, e.subject_id AS "subjectId",
+  SELECT e.id::text, e.at, e.actor, e.actor_id AS "actorId", e.actor_name AS "actorName", e.action, e.subject_id AS "subjectId",
     e.correlation_id AS "correlationId", e.details,
     CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
   FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id`;

@@ -9,6 +9,8 @@ export const auditEntry = z.object({
   actor: z.enum(["key", "user", "operator", "system"]),
   /** Id of the key or user. */
   actorId: z.guid().nullable(),
+  /** Of the operator, if known. */
+  actorName: z.string().nullable(),
   /** The user who acted, or the holder of the key. */
   userId: z.guid().nullable(),
   /** Such as `form.status_set`. */

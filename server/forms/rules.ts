@@ -1,5 +1,5 @@
 import { type FieldError, invalid } from "../errors.js";
-import { KNOWN_STATUSES, projectStatus, STAGES, STATUS_RULE } from "./status.js";
+import { KNOWN_STATUSES, nextStatuses, projectStatus, STATUS_RULE } from "./status.js";
 
 /** Limits of a listing; null means no limit. */
 export interface ListingRules {
@@ -59,11 +59,6 @@ function partyErrors(listing: ListingRules, { numberOfVehicles, numberOfPets }: 
     fieldErrors.push({ field: "numberOfPets", issue: "must be 0: the listing does not allow pets" });
   }
   return fieldErrors;
-}
-
-function nextStatuses(status: string): readonly string[] {
-  const stage = STAGES.findIndex((statuses) => (statuses as readonly string[]).includes(status));
-  return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
 }
 
 /** Whether a status change violates the order of the stages. */

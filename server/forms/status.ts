@@ -13,6 +13,12 @@ export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CH
 /** The statuses that this version knows. */
 export const KNOWN_STATUSES: readonly string[] = STAGES.flat();
 
+/** The statuses of the next stage; none after the last one or an unknown status. */
+export function nextStatuses(status: string): readonly string[] {
+  const stage = STAGES.findIndex((statuses) => (statuses as readonly string[]).includes(status));
+  return stage === -1 ? [] : (STAGES[stage + 1] ?? []);
+}
+
 /** What `setStatus` accepts. */
 export const STATUS_RULE = `must be one of ${KNOWN_STATUSES.join(", ")}; if forced, 1 to 32 of the characters A-Z and _`;
 

@@ -40,19 +40,19 @@ const RECORD = `
     RETURNING id, subject_id, correlation_id, gen_random_uuid() AS event_id, clock_timestamp() AS changed_at
   ), owner AS (
     SELECT m.user_id, array_agg(m.listing_id) AS listing_ids
-    FROM memberships m WHERE m.listing_id = ANY($7::uuid[]) AND ${GRANTS_SCOPE} GROUP BY 1
+    FROM memberships m WHERE m.listing_id = ANY($8::uuid[]) AND ${GRANTS_SCOPE} GROUP BY 1
   ), endpoint AS (
     SELECT w.*, owner.listing_ids AS listings_in_scope FROM owner JOIN webhook_endpoints w ON w.user_id = owner.user_id
     UNION ALL
-    SELECT w.*, $7::uuid[] FROM webhook_endpoints w WHERE w.user_id IS NULL
+    SELECT w.*, $8::uuid[] FROM webhook_endpoints w WHERE w.user_id IS NULL
   )
   INSERT INTO notifications
     (kind, form_id, endpoint_id, event_id, event_type, audit_entry_id, correlation_id, created_at)
-  SELECT '${DELIVERY}', entry.subject_id, endpoint.id, entry.event_id, $8::text, entry.id, entry.correlation_id,
+  SELECT '${DELIVERY}', entry.subject_id, endpoint.id, entry.event_id, $9::text, entry.id, entry.correlation_id,
     entry.changed_at
   FROM entry, endpoint
   WHERE endpoint.disabled_at IS NULL
-    AND (endpoint.events = '{}' OR $8::text = ANY(endpoint.events))
+    AND (endpoint.events = '{}' OR $9::text = ANY(endpoint.events))
     AND (endpoint.listing_ids = '{}' OR endpoint.listing_ids && endpoint.listings_in_scope)`;
 
 /** Writes the audit entry of a change, and a delivery for each webhook endpoint that gets it. */

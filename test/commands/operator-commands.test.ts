@@ -126,7 +126,9 @@ describe("commands that read", () => {
     const traced = await operator.audit.trace({ correlationId });
     expect(traced.entries).toHaveLength(1);
     expect(await json("trace", correlationId)).toEqual(traced);
-    expect(await text("trace", correlationId)).toContain(`"correlationId":"${correlationId}"`);
+    const printed = await text("trace", correlationId);
+    expect(printed).toContain(`"correlationId":"${correlationId}"`);
+    expect(printed).toContain("ACTOR NAME");
     expect(await text("trace", UNKNOWN_ID)).toContain("No changes recorded");
   });
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { createCaller } from "../../server/caller.js";
 import { Unavailable } from "../../server/database/failures.js";
 import { open } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
@@ -143,6 +144,27 @@ describe("the audit trail", () => {
       "operator key.rotated",
       "operator key.revoked",
     ]);
+    expect(new Set(entries.map(({ actorName }) => actorName))).toEqual(new Set([null]));
+  });
+
+  test("has the name of the operator, if known, also for a change that is sent to webhooks", async () => {
+    const owner = await makeOwner();
+    const { id } = await owner.addForm();
+    const correlationId = randomUUID();
+    const named = createCaller(services, { kind: "operator", name: "Grace H." }, { correlationId });
+    await named.forms.setStatus({ id, status: "COMPLETED" });
+    await asUser(owner.userId).webhooks.create({ url: "https://example.com" });
+    await named.forms.setStatus({ id, status: "ACCEPTED" });
+    await named.keys.issue({ userId: owner.userId, mode: "READ_ONLY" });
+    const { entries, deliveries } = await operator.audit.trace({ correlationId });
+    expect(entries.map(({ action, actorName }) => [action, actorName])).toEqual([
+      ["form.status_set", "Grace H."],
+      ["form.status_set", "Grace H."],
+      ["key.issued", "Grace H."],
+    ]);
+    expect(deliveries).toHaveLength(1);
+    const [last, , created] = await operator.audit.trail({ subjectId: id });
+    expect([last?.actorName, created?.actorName]).toEqual(["Grace H.", null]);
   });
 });
 

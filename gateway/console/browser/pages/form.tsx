@@ -1,0 +1,334 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
+import { core, type Outputs, toFailure } from "../core.js";
+import { Badge } from "../parts/badge.js";
+import { Copy } from "../parts/copy.js";
+import { Opener } from "../parts/dialog.js";
+import { type Entry, What, Who } from "../parts/entry.js";
+import { Form } from "../parts/form.js";
+import { ListingLink, TraceLink } from "../parts/links.js";
+import { type Columns, Table } from "../parts/list.js";
+import { Facts, Page, Section } from "../parts/page.js";
+import { Loaded, Problem } from "../parts/states.js";
+import { Ago, Time } from "../parts/time.js";
+import { useChange, useRead } from "../queries.js";
+import { StayTime } from "./forms.js";
+
+type OperatorForm = Outputs["forms"]["getAny"];
+type Email = Outputs["notifications"]["list"]["items"][number];
+
+const IN_PROGRESS = ["waiting", "running", "retrying"];
+const REFRESH_SECONDS = 3;
+const MAX_EMAILS = 100;
+
+export function FormPage({ id }: { id: string }) {
+  const form = useRead(["form", id], () => core.forms.getAny.query({ id }));
+  const emails = useRead(["emails", id], () => core.notifications.list.query({ formId: id, limit: MAX_EMAILS }), {
+    everySeconds: (data) => data?.items.some(({ state }) => IN_PROGRESS.includes(state)) && REFRESH_SECONDS,
+  });
+  return (
+    <Page title={`Form ${id.slice(0, 8)}`}>
+      <Loaded query={form}>
+        {(loaded) => (
+          <div class="stack">
+            <Loaded query={emails}>{({ items }) => <EmailState form={loaded} emails={items} />}</Loaded>
+            <div class="columns">
+              <StaySection form={loaded} />
+              <StatusSection form={loaded} />
+            </div>
+            <Timeline form={loaded} emails={emails.data?.items ?? []} />
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+const StaySection = ({ form }: { form: OperatorForm }) => (
+  <Section title="Stay">
+    <Facts
+      of={[
+        ["Listing", <ListingLink id={form.listingId} />],
+        ["Check-in", <StayTime at={form.checkInDate} listingId={form.listingId} />],
+        ["Check-out", <StayTime at={form.checkOutDate} listingId={form.listingId} />],
+        ["Guests", form.numberOfGuests],
+        ["Vehicles", form.numberOfVehicles],
+        ["Pets", form.numberOfPets],
+        ["Guest’s email address", form.hasGuestEmail ? "Stored" : "None"],
+        ["Created", <Time at={form.createdAt} />],
+        ["Form id", <Copy text={form.id} />],
+        ["Public id, in the guest’s link", form.publicId && <Copy text={form.publicId} />],
+      ]}
+    />
+  </Section>
+);
+
+/** What happened to an email, or will. */
+function EmailWords({ email: { state, lastError, attempts, runAt, sentAt } }: { email: Email }) {
+  const reason = lastError ?? "the reason is not known";
+  switch (state) {
+    case "sent":
+      return (
+        <>
+          The invitation was sent <Ago at={sentAt} />.
+        </>
+      );
+    case "failed":
+      return `The invitation was not delivered: ${reason}. It is not tried again after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.`;
+    case "retrying":
+      return (
+        <>
+          The invitation was not delivered yet: {reason}. Attempt {attempts + 1} is due <Ago at={runAt} />.
+        </>
+      );
+    case "expired":
+      return "The invitation was not sent: the stay was over, or the form was past SENT, before it could be sent.";
+    case "running":
+      return "The invitation is being sent.";
+    default:
+      return (
+        <>
+          The invitation waits to be sent, due <Ago at={runAt} />.
+        </>
+      );
+  }
+}
+
+/** Why the guest got the invitation or not, and how to send it. `emails`: oldest first. */
+function EmailState({ form, emails }: { form: OperatorForm; emails: Email[] }) {
+  const email = emails.at(-1);
+  const nothingSent = form.hasGuestEmail
+    ? "No invitation is recorded. None is sent if the stay was over when the form was created, and old records are deleted."
+    : "The guest gets no invitation: the form has no email address.";
+  return (
+    <section class={`card banner ${email?.state === "failed" ? "bad" : ""}`} aria-label="Invitation">
+      <p role="status">
+        {email && <Badge of={email.state} />} {email ? <EmailWords email={email} /> : nothingSent}
+      </p>
+      <Opener
+        label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
+        title="Send the invitation"
+      >
+        {(close) => (
+          <Form
+            fields={[]}
+            submit="Send it now"
+            send={() => core.notifications.send.mutate({ formId: form.id })}
+            done={({ state }) =>
+              state === "running" ? "The invitation is being sent already." : "The invitation will be sent now."
+            }
+            onDone={close}
+          >
+            <Preview id={form.id} />
+          </Form>
+        )}
+      </Opener>
+    </section>
+  );
+}
+
+function Preview({ id }: { id: string }) {
+  const preview = useRead(["preview", id], () => core.notifications.preview.query({ formId: id }));
+  return (
+    <Loaded query={preview}>
+      {({ subject, text, language }) => (
+        <div class="stack">
+          <Facts
+            of={[
+              ["Subject", subject],
+              ["Language", language],
+            ]}
+          />
+          <iframe title="The invitation" sandbox="" src={`/console/emails/${id}.html`} />
+          <details>
+            <summary>As text</summary>
+            <pre>{text}</pre>
+          </details>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+interface Move {
+  from: string;
+  to: string;
+}
+
+/** Sets the status only if the form is still in the one that the operator saw. This version cannot name an unknown one. */
+const setStatus = ({ id }: OperatorForm, { from, to }: Move) =>
+  core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
+
+const toldStatus = ({ status }: { status: string }) => `The form is ${status} now.`;
+
+function StatusSection({ form }: { form: OperatorForm }) {
+  const { status } = form;
+  const [last, setLast] = useState<Move>();
+  const change = useChange((move: Move) => setStatus(form, move), toldStatus);
+  const move = (to: string) => change.mutate({ from: status, to }, { onSuccess: () => setLast({ from: status, to }) });
+  const next = nextStatuses(status);
+  const others = KNOWN_STATUSES.filter((one) => one !== status && !next.includes(one));
+  const canUndo = last?.to === status && KNOWN_STATUSES.includes(last.from);
+  return (
+    <Section title="Status">
+      <p>
+        <Badge of={status} /> {STATUS_MEANINGS[status]}
+      </p>
+      {change.error && <StatusProblem error={change.error} />}
+      {last && canUndo && (
+        <p>
+          You changed it from {last.from} to {last.to}.{" "}
+          <button type="button" disabled={change.isPending} onClick={() => move(last.from)}>
+            Undo: set {last.from}
+          </button>
+        </p>
+      )}
+      <div class="actions">
+        {next.map((to) => (
+          <button key={to} type="button" class="primary" disabled={change.isPending} onClick={() => move(to)}>
+            Set {to.replaceAll("_", " ")}
+          </button>
+        ))}
+        <Opener label="Other status …" title="Set another status">
+          {(close) => (
+            <Form
+              fields={[
+                { name: "status", label: "Status", type: "choice", required: true, options: others.map(withMeaning) },
+              ]}
+              submit="Set the status"
+              send={({ status: to }) => setStatus(form, { from: status, to: `${to}` })}
+              done={toldStatus}
+              onDone={(result) => {
+                setLast({ from: status, to: result.status });
+                close();
+              }}
+            >
+              <p>
+                The form is <Badge of={status} />. The audit trail records a change out of order as a correction.
+                {status === "UNKNOWN" && " This version does not know the status, so that it cannot be set back here."}
+              </p>
+            </Form>
+          )}
+        </Opener>
+      </div>
+      <p class="quiet">Each change, also an undo, is audited in your name and sent to webhooks at once.</p>
+    </Section>
+  );
+}
+
+const withMeaning = (status: string) =>
+  [status, `${status}: ${STATUS_MEANINGS[status as keyof typeof STATUS_MEANINGS]}`] as const;
+
+function StatusProblem({ error }: { error: unknown }) {
+  const conflict = toFailure(error).fields.find(({ field }) => field === "from");
+  if (!conflict) return <Problem error={error} />;
+  return (
+    <p class="problem" role="alert">
+      Not changed: somebody else was faster. Now {conflict.issue}.
+    </p>
+  );
+}
+
+interface Row {
+  key: string;
+  /** Orders the rows. */
+  at: string;
+  when: ComponentChildren;
+  what: ComponentChildren;
+  who: ComponentChildren;
+  trace: ComponentChildren;
+}
+
+const COLUMNS: Columns<Row> = {
+  When: ({ when }) => when,
+  What: ({ what }) => what,
+  Who: ({ who }) => who,
+  Request: ({ trace }) => trace,
+};
+
+const MORE_ENTRIES = 50;
+const MAX_ENTRIES = 1000;
+
+/** Changes and emails of a form as one list. */
+function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
+  const [limit, setLimit] = useState(MORE_ENTRIES);
+  const trail = useRead(["timeline", form.id, limit], () => core.audit.trail.query({ subjectId: form.id, limit }));
+  return (
+    <Section title="Timeline">
+      <Loaded query={trail}>
+        {(entries) => {
+          const hasOlder = entries.length >= limit;
+          const oldest = hasOlder ? (entries.at(-1)?.at ?? "") : "";
+          const rows = [...emails.map((email) => emailRow(email, form, entries)), ...entries.map(entryRow)]
+            .filter(({ at }) => at >= oldest)
+            .sort((a, b) => b.at.localeCompare(a.at));
+          return (
+            <>
+              <Table
+                caption="Changes and emails, newest first"
+                columns={COLUMNS}
+                rows={rows}
+                keyOf={({ key }) => key}
+                empty="Nothing is recorded. Old entries of the audit trail are deleted."
+              />
+              {hasOlder && limit < MAX_ENTRIES && (
+                <p class="pager">
+                  <button type="button" onClick={() => setLimit(Math.min(limit * 2, MAX_ENTRIES))}>
+                    Older
+                  </button>
+                </p>
+              )}
+              {hasOlder && limit >= MAX_ENTRIES && (
+                <p class="pager quiet">These are the newest {MAX_ENTRIES} changes.</p>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+const WhenTold = ({ at }: { at: string }) => (
+  <>
+    <Time at={at} />
+    <small class="quiet">
+      <Ago at={at} />
+    </small>
+  </>
+);
+
+const entryRow = (entry: Entry): Row => ({
+  key: `entry ${entry.id}`,
+  at: entry.at,
+  when: <WhenTold at={entry.at} />,
+  what: <What entry={entry} />,
+  who: <Who entry={entry} />,
+  trace: <TraceLink id={entry.correlationId} />,
+});
+
+function emailRow(email: Email, form: OperatorForm, entries: Entry[]): Row {
+  const { id, state, sentAt, runAt } = email;
+  const known = sentAt ?? runAt;
+  // One that has failed or expired has no time of its own: it was after what was last done with it.
+  const last = entries.find(({ details }) => details.notificationId === id)?.at ?? form.createdAt;
+  return {
+    key: `email ${id}`,
+    at: known ?? last,
+    when: known ? (
+      <WhenTold at={known} />
+    ) : (
+      <>
+        <span class="quiet">after</span> <Time at={last} />
+      </>
+    ),
+    what: (
+      <>
+        <Badge of={state} /> <EmailWords email={email} />
+      </>
+    ),
+    who: <span class="quiet">Email</span>,
+    trace: <span class="quiet">–</span>,
+  };
+}

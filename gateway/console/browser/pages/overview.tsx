@@ -1,0 +1,185 @@
+import { core, type Outputs } from "../core.js";
+import { Badge } from "../parts/badge.js";
+import { Chart, type Series, Swatch, sumOf } from "../parts/chart.js";
+import { Facts, Page, Section } from "../parts/page.js";
+import { Loaded } from "../parts/states.js";
+import { Ago, Time } from "../parts/time.js";
+import { useRead } from "../queries.js";
+
+type Overview = Outputs["console"]["overview"];
+type Minute = Overview["history"][number];
+type Health = Outputs["console"]["health"];
+
+const REFRESH_SECONDS = 15;
+const HEALTH_REFRESH_SECONDS = 60;
+const MAX_MINUTES = 60;
+
+export function OverviewPage() {
+  const overview = useRead(["overview"], () => core.console.overview.query(), { everySeconds: REFRESH_SECONDS });
+  const health = useRead(["health"], () => core.console.health.query(), { everySeconds: HEALTH_REFRESH_SECONDS });
+  return (
+    <Page title="Overview">
+      <Section title="Health">
+        <Loaded query={health}>{(report) => <HealthReport of={report} />}</Loaded>
+      </Section>
+      <Loaded query={overview}>{(figures) => <Figures of={figures} />}</Loaded>
+    </Page>
+  );
+}
+
+const SEVERITY = ["failed", "warning", "skipped", "ok"];
+
+function HealthReport({ of: { checks, checkedAt } }: { of: Health }) {
+  const sorted = checks.toSorted((a, b) => SEVERITY.indexOf(a.status) - SEVERITY.indexOf(b.status));
+  const findings = sorted.filter(({ status }) => status !== "ok");
+  const passed = sorted.filter(({ status }) => status === "ok");
+  return (
+    <div class="stack">
+      {findings.length > 0 && <Checks of={findings} />}
+      <details>
+        <summary>
+          {findings.length === 0 ? `All ${passed.length} checks are ok` : `${passed.length} other checks are ok`}{" "}
+          <span class="quiet">
+            (checked <Ago at={checkedAt} />)
+          </span>
+        </summary>
+        <Checks of={passed} />
+      </details>
+    </div>
+  );
+}
+
+const Checks = ({ of }: { of: Health["checks"] }) => (
+  <ul class="checks">
+    {of.map(({ name, status, message }) => (
+      <li key={name}>
+        <Badge of={status} /> <strong>{name}</strong> {message}
+      </li>
+    ))}
+  </ul>
+);
+
+function Figures({ of: { history, emails, deliveries, version, node, startedAt } }: { of: Overview }) {
+  const { counts } = emails;
+  const minutes = Math.min(history.length, MAX_MINUTES);
+  const period = minutes === MAX_MINUTES ? "hour" : minutes === 1 ? "minute" : `${minutes} minutes`;
+  const per = (read: (minute: Minute) => number | null) => history.map(read);
+  const outcomes = (kind: "emails" | "deliveries"): Series[] => [
+    { name: "Sent", tone: "good", values: per((minute) => minute[kind]?.sent ?? null) },
+    { name: "Retried later", tone: "warn", values: per((minute) => minute[kind]?.retrying ?? null) },
+    { name: "Failed", tone: "bad", values: per((minute) => minute[kind]?.failed ?? null) },
+  ];
+  const requests: Series = { name: "Requests", tone: "accent", values: per((minute) => minute.requests) };
+  const errors: Series = { name: "Errors", tone: "bad", values: per((minute) => minute.errors) };
+  const refused: Series = { name: "Refused", tone: "warn", values: per((minute) => minute.refused) };
+  return (
+    <div class="stack">
+      <Section title="Waiting and failed">
+        <Facts
+          of={[
+            ["Emails waiting", <Count n={counts.waiting} to="/console/emails?state=waiting" />],
+            ["Emails retried later", <Count n={counts.retrying} to="/console/emails?state=retrying" isWarning />],
+            ["Emails failed", <Count n={counts.failed} to="/console/emails?state=failed" isWarning />],
+            ["Emails expired", <Count n={counts.expired} to="/console/emails?state=expired" />],
+            ["Longest wait of an email", seconds(emails.longestWaitSeconds)],
+            ["Deliveries waiting", <Count n={deliveries.waiting + deliveries.running} to="/console/webhooks" />],
+            ["Longest wait of a delivery", seconds(deliveries.longestWaitSeconds)],
+            [
+              "Webhook endpoints",
+              <>
+                <Count n={deliveries.endpoints} to="/console/webhooks" /> enabled
+                {deliveries.failing > 0 && `, ${deliveries.failing} failing`}
+                {deliveries.disabled > 0 && `, ${deliveries.disabled} disabled by failures`}
+              </>,
+            ],
+          ]}
+        />
+      </Section>
+      <Section title={`The last ${period}`}>
+        <p class="quiet">
+          Requests are those of this process; emails and deliveries are those of all workers. One bar is one minute.
+        </p>
+        <div class="charts">
+          <Figure title="Requests" series={[requests]} />
+          <Figure title="Errors (status 500 and above)" series={[errors]} />
+          <Figure title="Refused by the rate limit" series={[refused]} />
+          <Durations of={history} />
+          <Figure title="Emails" series={outcomes("emails")} />
+          <Figure title="Webhook deliveries" series={outcomes("deliveries")} />
+        </div>
+      </Section>
+      <p class="quiet">
+        Version {version}, Node.js {node}, running since <Time at={startedAt} />
+      </p>
+    </div>
+  );
+}
+
+const Count = ({ n, to, isWarning = false }: { n: number; to: string; isWarning?: boolean }) => (
+  <a href={to} class={isWarning && n > 0 ? "issue" : ""}>
+    {n.toLocaleString()}
+  </a>
+);
+
+const seconds = (wait: number) =>
+  wait < 1 ? "None" : wait < 120 ? `${Math.round(wait)} s` : `${Math.round(wait / 60)} min`;
+
+/** A chart of counts, and its sums as text. */
+function Figure({ title, series }: { title: string; series: Series[] }) {
+  const sums = series.map(({ name, values }) => `${name.toLowerCase()} ${sumOf(values).toLocaleString()}`);
+  const totals = series[0]?.values.map((_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0))) ?? [];
+  const peak = Math.max(0, ...totals);
+  const label = `${sums.join(", ")}; at most ${peak} in a minute, ${totals.at(-1) ?? 0} in this minute`;
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      <Chart title={title} label={label} series={series} />
+      <p>
+        {series.map(({ name, tone, values }) => (
+          <span key={name} class="legend">
+            <Swatch tone={tone} /> {series.length > 1 && name} <strong>{sumOf(values).toLocaleString()}</strong>
+          </span>
+        ))}
+        <span class="quiet">at most {peak.toLocaleString()} a minute</span>
+      </p>
+    </figure>
+  );
+}
+
+const ms = (value: number | null) =>
+  value === null ? "no requests" : value < 10 ? `${value.toFixed(1)} ms` : `${Math.round(value).toLocaleString()} ms`;
+
+/** The duration of requests. */
+function Durations({ of }: { of: Minute[] }) {
+  const last = of.findLast(({ p50Ms }) => p50Ms !== null);
+  const [p50, p99] = [last?.p50Ms ?? null, last?.p99Ms ?? null];
+  const slowest = Math.max(0, ...of.map(({ p99Ms }) => p99Ms ?? 0));
+  const title = "Duration of a request";
+  const label = `p50 ${ms(p50)} and p99 ${ms(p99)} in the last minute with requests; p99 at most ${ms(slowest)}`;
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      <Chart
+        title={title}
+        label={label}
+        series={[
+          { name: "p50", tone: "accent", values: of.map(({ p50Ms }) => p50Ms) },
+          {
+            name: "p99",
+            tone: "info",
+            values: of.map(({ p50Ms, p99Ms }) => (p99Ms === null ? null : p99Ms - (p50Ms ?? 0))),
+          },
+        ]}
+      />
+      <p>
+        <span class="legend">
+          <Swatch tone="accent" /> p50 <strong>{ms(p50)}</strong>
+        </span>
+        <span class="legend">
+          <Swatch tone="info" /> p99 <strong>{ms(p99)}</strong>
+        </span>
+        <span class="quiet">p99 at most {ms(slowest)}</span>
+      </p>
+    </figure>
+  );
+}

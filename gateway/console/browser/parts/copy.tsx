@@ -1,0 +1,28 @@
+import { useState } from "preact/hooks";
+
+const SHOWN_MS = 2_000;
+
+/** A text with a button that copies it. */
+export function Copy({ text, shown = text, label = "Copy" }: { text: string; shown?: string; label?: string }) {
+  const [state, setState] = useState("");
+  const copy = async () => {
+    setState(
+      await navigator.clipboard.writeText(text).then(
+        () => "Copied",
+        () => "Not copied: select the text",
+      ),
+    );
+    setTimeout(() => setState(""), SHOWN_MS);
+  };
+  return (
+    <span class="copy">
+      <code title={text}>{shown}</code>
+      <button type="button" class="small" aria-label={`${label} ${shown}`} onClick={() => void copy()}>
+        {state || label}
+      </button>
+    </span>
+  );
+}
+
+/** The first characters of an id, with a button that copies all of it. */
+export const Id = ({ id }: { id: string }) => <Copy text={id} shown={`${id.slice(0, 8)}…`} />;

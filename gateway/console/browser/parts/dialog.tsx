@@ -1,0 +1,67 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+interface DialogProps {
+  title: string;
+  /** Absent: it cannot be closed. */
+  onClose?: () => void;
+  children: ComponentChildren;
+}
+
+/** A modal dialog. The browser keeps the focus in it and returns it afterwards; Escape closes it. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose?.();
+      }}
+      onKeyDown={(event) => {
+        // Chromium closes at the second Escape even if `cancel` is prevented.
+        if (event.key === "Escape" && !onClose) event.preventDefault();
+      }}
+    >
+      <div class="section-head">
+        <h2>{title}</h2>
+        {onClose && (
+          <button type="button" class="small" onClick={onClose}>
+            Close
+          </button>
+        )}
+      </div>
+      {children}
+    </dialog>
+  );
+}
+
+interface OpenerProps {
+  /** Text of the button. */
+  label: string;
+  /** What it is about, for screen readers, if other buttons have the same text. */
+  of?: string | undefined;
+  title?: string;
+  class?: string;
+  children: (close: () => void) => ComponentChildren;
+}
+
+/** A button that opens a dialog. */
+export function Opener({ label, of, title = label, class: name = "", children }: OpenerProps) {
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <button type="button" class={name} aria-label={of && `${label} ${of}`} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && (
+        <Dialog title={title} onClose={close}>
+          {children(close)}
+        </Dialog>
+      )}
+    </>
+  );
+}
