@@ -38,9 +38,9 @@ export function EndpointPage({ id }: { id: string }) {
 const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
   <Facts
     of={[
-      ["URL", <Copy key="url" text={endpoint.url} />],
-      ["State", <EndpointState key="state" {...endpoint} />],
-      ["Owner", <EndpointOwner key="owner" {...endpoint} />],
+      ["URL", <Copy text={endpoint.url} />],
+      ["State", <EndpointState {...endpoint} />],
+      ["Owner", <EndpointOwner {...endpoint} />],
       ["Events", eventsOf(endpoint)],
       [
         "Listings",
@@ -52,8 +52,8 @@ const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
             ))
           : "All that the owner may see",
       ],
-      ["Id", <Copy key="id" text={endpoint.id} />],
-      ["Created", <Time key="created" at={endpoint.createdAt} />],
+      ["Id", <Copy text={endpoint.id} />],
+      ["Created", <Time at={endpoint.createdAt} />],
     ]}
   />
 );
