@@ -19,7 +19,10 @@ import { useRead } from "../queries.js";
 export function EndpointPage({ id }: { id: string }) {
   const endpoint = useRead(["webhook", id], () => core.webhooks.get.query({ id }), { everySeconds: 10 });
   return (
-    <Page title="Webhook endpoint" actions={endpoint.data && <Actions endpoint={endpoint.data} />}>
+    <Page
+      title={endpoint.data ? `Endpoint ${hostOf(endpoint.data)}` : "Endpoint"}
+      actions={endpoint.data && <Actions endpoint={endpoint.data} />}
+    >
       <Loaded query={endpoint}>
         {(endpoint) => (
           <div class="stack">
@@ -34,6 +37,8 @@ export function EndpointPage({ id }: { id: string }) {
     </Page>
   );
 }
+
+const hostOf = ({ url }: Endpoint) => new URL(url).host;
 
 const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
   <Facts
