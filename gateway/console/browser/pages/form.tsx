@@ -33,11 +33,13 @@ export function FormPage({ id }: { id: string }) {
         {(loaded) => (
           <div class="stack">
             <Loaded query={emails}>{({ items }) => <EmailState form={loaded} emails={items} />}</Loaded>
-            <div class="columns">
-              <StaySection form={loaded} />
-              <StatusSection form={loaded} />
+            <div class="split">
+              <div class="stack">
+                <StatusSection form={loaded} />
+                <StaySection form={loaded} />
+              </div>
+              <Timeline form={loaded} emails={emails.data?.items ?? []} />
             </div>
-            <Timeline form={loaded} emails={emails.data?.items ?? []} />
           </div>
         )}
       </Loaded>
