@@ -30,6 +30,8 @@ export const keySummary = issuedKey.omit({ key: true }).extend({
   createdAt: instantOut,
   revokedAt: instantOut.nullable(),
   lastUsedAt: instantOut.nullable(),
+  /** Id of the key that a rotation has issued instead. */
+  replacedBy: z.guid().nullable(),
 });
 
 export const keyPage = z.object({ items: z.array(keySummary), nextCursor });

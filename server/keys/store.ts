@@ -119,7 +119,7 @@ export const rotateKey = ({ ctx, input }: Call<typeof schema.rotateInput>) =>
 
 async function lockKey(tx: Transaction, id: string) {
   await tx.$queryRaw`SELECT id FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
-  const row = await tx.apiKey.findUnique({ where: { id }, select: { ...SELECT, replacedBy: true } });
+  const row = await tx.apiKey.findUnique({ where: { id }, select: SELECT });
   if (!row) throw notFound();
   return row;
 }

@@ -1,3 +1,8 @@
+import { Endpoints } from "../parts/endpoints.js";
 import { Page } from "../parts/page.js";
 
-export const WebhooksPage = () => <Page title="Webhooks">…</Page>;
+export const WebhooksPage = () => (
+  <Page title="Webhooks">
+    <Endpoints />
+  </Page>
+);

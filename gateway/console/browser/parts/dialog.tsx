@@ -20,6 +20,10 @@ export function Dialog({ title, onClose, children }: DialogProps) {
         event.preventDefault();
         onClose?.();
       }}
+      onKeyDown={(event) => {
+        // Chromium closes at the second Escape even if `cancel` is prevented.
+        if (event.key === "Escape" && !onClose) event.preventDefault();
+      }}
     >
       <div class="section-head">
         <h2>{title}</h2>
@@ -37,18 +41,20 @@ export function Dialog({ title, onClose, children }: DialogProps) {
 interface OpenerProps {
   /** Text of the button. */
   label: string;
+  /** What it is about, for screen readers, if other buttons have the same text. */
+  of?: string | undefined;
   title?: string;
   class?: string;
   children: (close: () => void) => ComponentChildren;
 }
 
 /** A button that opens a dialog. */
-export function Opener({ label, title = label, class: name = "", children }: OpenerProps) {
+export function Opener({ label, of, title = label, class: name = "", children }: OpenerProps) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   return (
     <>
-      <button type="button" class={name} onClick={() => setOpen(true)}>
+      <button type="button" class={name} aria-label={of && `${label} ${of}`} onClick={() => setOpen(true)}>
         {label}
       </button>
       {isOpen && (

@@ -9,14 +9,21 @@ export interface Field {
   name: string;
   label: string;
   hint?: string;
-  /** `choice` has options; `flag`: yes, no or unset. Default: text. */
-  type?: "text" | "email" | "url" | "number" | "password" | "datetime-local" | "choice" | "flag";
+  /**
+   * `choice` has options, and `choices` any number of them; `flag`: yes, no or unset; `ids`: separated by spaces; `end-of-day`: a
+   * date, of which the last second counts. Default: text.
+   */
+  type?: "text" | "email" | "url" | "number" | "datetime-local" | "end-of-day" | "choice" | "choices" | "flag" | "ids";
   options?: readonly (readonly [value: string, text: string])[];
+  /** Of a text that may also be another. */
+  suggestions?: readonly string[];
   required?: boolean;
-  value?: string | number | boolean | null | undefined;
+  value?: Value | undefined;
 }
 
-export type Values = Record<string, string | number | boolean | null>;
+type Value = string | number | boolean | null | readonly string[];
+
+export type Values = Record<string, Value>;
 
 const FLAGS = [
   ["", "Not set"],
@@ -24,23 +31,40 @@ const FLAGS = [
   ["false", "No"],
 ] as const;
 
-/** The values as the core takes them: empty is null, a local time is an instant. */
+const instantOf = (localTime: string) => {
+  const at = new Date(localTime);
+  return Number.isNaN(at.getTime()) ? localTime : at.toISOString();
+};
+
+/** The values as the core takes them: empty is null unless the field is required, a local time is an instant. */
 function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   const data = new FormData(form);
   return Object.fromEntries(
-    fields.map(({ name, type }) => {
+    fields.map(({ name, type, required }) => {
       const text = `${data.get(name) ?? ""}`.trim();
-      if (text === "") return [name, null];
+      if (type === "choices") return [name, data.getAll(name).map(String)];
+      if (type === "ids") return [name, text.split(/[\s,]+/).filter(Boolean)];
+      if (text === "") return [name, required ? "" : null];
       if (type === "number") return [name, Number(text)];
       if (type === "flag") return [name, text === "true"];
-      if (type === "datetime-local") return [name, new Date(text).toISOString()];
+      if (type === "datetime-local") return [name, instantOf(text)];
+      if (type === "end-of-day") return [name, instantOf(`${text}T23:59:59`)];
       return [name, text];
     }),
   );
 }
 
-interface FormProps<Result> {
-  fields: readonly Field[];
+/** Those of the values that differ, so that another operator's changes of other fields stay. */
+export const changesOf = (values: Values, fields: readonly Field[]): Values =>
+  Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => {
+      const before = fields.find((field) => field.name === name)?.value ?? null;
+      return JSON.stringify(value) !== JSON.stringify(before);
+    }),
+  );
+
+export interface FormProps<Result> {
+  fields?: readonly Field[];
   /** Text of the button. */
   submit: string;
   send: (values: Values) => Promise<Result>;
@@ -52,14 +76,17 @@ interface FormProps<Result> {
 }
 
 /** A form. The issues of a rejected input are at its fields, and what was typed stays. Without fields: a confirmation. */
-export function Form<Result>({ fields, submit, send, done, onDone, isDangerous, children }: FormProps<Result>) {
+export function Form<Result>({ fields = [], submit, send, done, onDone, isDangerous, children }: FormProps<Result>) {
   const prefix = useId();
   const change = useChange(send, done);
   const [error, setError] = useState<unknown>();
   const failure = error ? toFailure(error) : undefined;
-  const issueOf = (name: string) => failure?.fields.find(({ field }) => field === name)?.issue;
+  // Of an item of a list the name has its index: listingIds.0.
+  const isAt = (name: string, field: string) => field === name || field.startsWith(`${name}.`);
+  const issueOf = (name: string) => failure?.fields.find(({ field }) => isAt(name, field))?.issue;
   const isAtFields =
-    Boolean(failure?.fields.length) && failure?.fields.every(({ field }) => fields.some(({ name }) => name === field));
+    Boolean(failure?.fields.length) &&
+    failure?.fields.every(({ field }) => fields.some(({ name }) => isAt(name, field)));
   const onSubmit = async (form: HTMLFormElement) => {
     setError(undefined);
     try {
@@ -91,32 +118,18 @@ export function Form<Result>({ fields, submit, send, done, onDone, isDangerous, 
   );
 }
 
+const INPUT_TYPES: Partial<Record<NonNullable<Field["type"]>, string>> = { "end-of-day": "date", ids: "text" };
+
 function FieldInput({ field, id, issue }: { field: Field; id: string; issue: string | undefined }) {
-  const { name, label, hint, type = "text", required, value } = field;
+  const { name, label, hint, type = "text", suggestions, required, value } = field;
   const options = type === "flag" ? FLAGS : field.options;
   const common = {
     id,
-    name,
-    required,
     "aria-invalid": issue ? ("true" as const) : undefined,
     "aria-describedby": [hint && `${id}-hint`, issue && `${id}-issue`].filter(Boolean).join(" ") || undefined,
   };
-  return (
-    <div class="field">
-      <label for={id}>
-        {label} {!required && !options && <span class="quiet">(optional)</span>}
-      </label>
-      {options ? (
-        <select {...common}>
-          {options.map(([option, text]) => (
-            <option key={option} value={option} selected={option === `${value ?? ""}`}>
-              {text}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <input {...common} type={type} defaultValue={`${value ?? ""}`} autocomplete="off" />
-      )}
+  const notes = (
+    <>
       {hint && (
         <small id={`${id}-hint`} class="quiet">
           {hint}
@@ -127,6 +140,54 @@ function FieldInput({ field, id, issue }: { field: Field; id: string; issue: str
           {label} {issue}
         </small>
       )}
+    </>
+  );
+  if (type === "choices") {
+    const chosen = Array.isArray(value) ? value : [];
+    return (
+      <fieldset class="field" {...common}>
+        <legend>{label}</legend>
+        {options?.map(([option, text]) => (
+          <label key={option}>
+            <input type="checkbox" name={name} value={option} defaultChecked={chosen.includes(option)} /> {text}
+          </label>
+        ))}
+        {notes}
+      </fieldset>
+    );
+  }
+  return (
+    <div class="field">
+      <label for={id}>
+        {label} {!required && !options && <span class="quiet">(optional)</span>}
+      </label>
+      {options ? (
+        <select {...common} name={name} required={required}>
+          {options.map(([option, text]) => (
+            <option key={option} value={option} selected={option === `${value ?? ""}`}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          {...common}
+          name={name}
+          required={required}
+          type={INPUT_TYPES[type] ?? type}
+          defaultValue={Array.isArray(value) ? value.join(" ") : `${value ?? ""}`}
+          autocomplete="off"
+          list={suggestions && `${id}-suggestions`}
+        />
+      )}
+      {suggestions && (
+        <datalist id={`${id}-suggestions`}>
+          {suggestions.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
+      {notes}
     </div>
   );
 }

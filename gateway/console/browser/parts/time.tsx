@@ -1,7 +1,7 @@
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;
 const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-const format = (at: string, timeZone?: string) =>
+export const formatTime = (at: string, timeZone?: string) =>
   new Intl.DateTimeFormat(undefined, { ...DATE_TIME, ...(timeZone && { timeZone }) }).format(new Date(at));
 
 const UNITS = [
@@ -31,7 +31,7 @@ export const Time = ({ at, none = "–" }: TimeProps) =>
     <span class="quiet">{none}</span>
   ) : (
     <time dateTime={at} title={`${at} (${ago(at)})`}>
-      {format(at)}
+      {formatTime(at)}
     </time>
   );
 
@@ -40,7 +40,7 @@ export const Ago = ({ at, none = "–" }: TimeProps) =>
   at === null ? (
     <span class="quiet">{none}</span>
   ) : (
-    <time dateTime={at} title={format(at)}>
+    <time dateTime={at} title={formatTime(at)}>
       {ago(at)}
     </time>
   );
@@ -48,8 +48,8 @@ export const Ago = ({ at, none = "–" }: TimeProps) =>
 /** A time in a listing's time zone, and in the reader's if it differs. */
 export function ZonedTime({ at, zone, none = "–" }: TimeProps & { zone: string | undefined }) {
   if (at === null) return <span class="quiet">{none}</span>;
-  const here = format(at);
-  const there = zone ? format(at, zone) : here;
+  const here = formatTime(at);
+  const there = zone ? formatTime(at, zone) : here;
   return (
     <time dateTime={at}>
       {there} {zone && <span class="quiet">{zone}</span>}
