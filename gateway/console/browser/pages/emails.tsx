@@ -63,7 +63,7 @@ export function EmailsPage() {
         read={(page) => core.notifications.list.query({ ...page, ...(state && { state }) })}
         columns={COLUMNS}
         keyOf={({ id }) => id}
-        empty={state ? "No email has this state." : "Every email was sent."}
+        empty={state ? "No email has this state." : "No email waits or has failed."}
         everySeconds={5}
       />
     </Page>

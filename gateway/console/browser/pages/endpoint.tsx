@@ -19,7 +19,10 @@ import { useRead } from "../queries.js";
 export function EndpointPage({ id }: { id: string }) {
   const endpoint = useRead(["webhook", id], () => core.webhooks.get.query({ id }), { everySeconds: 10 });
   return (
-    <Page title="Webhook endpoint" actions={endpoint.data && <Actions endpoint={endpoint.data} />}>
+    <Page
+      title={endpoint.data ? `Endpoint ${hostOf(endpoint.data)}` : "Endpoint"}
+      actions={endpoint.data && <Actions endpoint={endpoint.data} />}
+    >
       <Loaded query={endpoint}>
         {(endpoint) => (
           <div class="stack">
@@ -35,12 +38,14 @@ export function EndpointPage({ id }: { id: string }) {
   );
 }
 
+const hostOf = ({ url }: Endpoint) => new URL(url).host;
+
 const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
   <Facts
     of={[
-      ["URL", <Copy key="url" text={endpoint.url} />],
-      ["State", <EndpointState key="state" {...endpoint} />],
-      ["Owner", <EndpointOwner key="owner" {...endpoint} />],
+      ["URL", <Copy text={endpoint.url} />],
+      ["State", <EndpointState {...endpoint} />],
+      ["Owner", <EndpointOwner {...endpoint} />],
       ["Events", eventsOf(endpoint)],
       [
         "Listings",
@@ -52,8 +57,8 @@ const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
             ))
           : "All that the owner may see",
       ],
-      ["Id", <Copy key="id" text={endpoint.id} />],
-      ["Created", <Time key="created" at={endpoint.createdAt} />],
+      ["Id", <Copy text={endpoint.id} />],
+      ["Created", <Time at={endpoint.createdAt} />],
     ]}
   />
 );

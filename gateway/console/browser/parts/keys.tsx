@@ -23,7 +23,12 @@ const ISSUE_FIELDS: Field[] = [
     required: true,
   },
   { name: "label", label: "Label", hint: "What or whom it is for, such as channel manager." },
-  { name: "expiresAt", label: "Last day", type: "end-of-day", hint: "It works until the end of this day. Empty: it does not expire." },
+  {
+    name: "expiresAt",
+    label: "Last day",
+    type: "end-of-day",
+    hint: "It works until the end of this day. Empty: it does not expire.",
+  },
 ];
 
 const GRACE_FIELDS: Field[] = [
@@ -80,7 +85,11 @@ export function Keys({ userId }: { userId: string }) {
               send={({ graceSeconds }) => core.keys.rotate.mutate({ id: key.id, graceSeconds: Number(graceSeconds) })}
               done={() => undefined}
               onDone={({ key: secret, replaces }) =>
-                show({ title: "New key", secret, note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.` })
+                show({
+                  title: "New key",
+                  secret,
+                  note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.`,
+                })
               }
             >
               <p>The new key has the same mode, label and last day.</p>
