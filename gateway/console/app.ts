@@ -1,20 +1,16 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { extname, join } from "node:path";
 import { type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
-import { packageRoot } from "../../prisma/package-root.js";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { createCaller } from "../../server/caller.js";
-import { notFound, ServiceError } from "../../server/errors.js";
-import { sendFile } from "../http/files.js";
 import { tokenComparison } from "../http/internal-token.js";
 import "../http/locals.js";
-import { rejectMethod, serveAt } from "../http/methods.js";
+import { rejectMethod } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { securityHeaders } from "../http/security-headers.js";
 import { keepHistory } from "./history.js";
+import { servePages } from "./pages.js";
 import { createConsoleRouter } from "./router.js";
 import { requireSameOrigin, requireSession, serveSession } from "./session.js";
 
@@ -76,27 +72,3 @@ function previewEmail(services: Services): RequestHandler<{ formId: string }> {
     res.type("text/html").end(html);
   };
 }
-
-const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
-
-/** Serves what `npm run build` has written to `dist/console`: its files, and its page at every other path. */
-function servePages(router: Router): void {
-  const folder = join(packageRoot(), "dist/console");
-  const read = (path: string) => readFileSync(join(folder, path), "utf8");
-  for (const name of existsSync(folder) ? readdirSync(join(folder, "assets")) : []) {
-    const type = TYPES[extname(name)] ?? "text/plain";
-    serveAt(router, `/assets/${name}`, sendFile({ type, isImmutable: true, text: read(`assets/${name}`) }));
-  }
-  router.use("/assets", () => {
-    throw notFound();
-  });
-  serveAt(
-    router,
-    "/{*page}",
-    existsSync(folder) ? sendFile({ type: "text/html", isImmutable: false, text: read("index.html") }) : rejectNotBuilt,
-  );
-}
-
-const rejectNotBuilt: RequestHandler = () => {
-  throw new ServiceError("RESOURCE_NOT_FOUND", { message: "The console has not been built: run `npm run build`." });
-};

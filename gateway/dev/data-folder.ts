@@ -3,9 +3,10 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { join } from "node:path";
 import type { SavedDemo } from "./demo.js";
 
-/** A file in `.data/`, where `dev` keeps its database and demo keys, and for the other commands its database URL and secret. */
-const fileAt = (name: "" | ".gitignore" | "postgres" | "database-url" | "app-secret" | "demo.json") =>
-  join(process.cwd(), ".data", name);
+/** A file in `.data/`, where `dev` keeps its database, demo keys and token, and for the other commands its database URL and secret. */
+const fileAt = (
+  name: "" | ".gitignore" | "postgres" | "database-url" | "app-secret" | "internal-token" | "demo.json",
+) => join(process.cwd(), ".data", name);
 
 /** Creates `.data/` with a .gitignore that excludes all of it. */
 export function makeDataFolder(): void {
@@ -41,11 +42,16 @@ export const readDatabaseUrl = (): string | undefined => readOwnFile(fileAt("dat
 export const readAppSecret = (): string | undefined => readOwnFile(fileAt("app-secret"));
 
 /** Returns the saved application secret; makes one if there is none. */
-export function ensureAppSecret(): string {
-  const saved = readAppSecret();
+export const ensureAppSecret = (): string => ensureSecret(fileAt("app-secret"));
+
+/** The same for the token of the internal port. */
+export const ensureInternalToken = (): string => ensureSecret(fileAt("internal-token"));
+
+function ensureSecret(path: string): string {
+  const saved = readOwnFile(path);
   if (saved) return saved;
   const secret = randomBytes(32).toString("base64url");
-  writePrivately(fileAt("app-secret"), `${secret}\n`);
+  writePrivately(path, `${secret}\n`);
   return secret;
 }
 

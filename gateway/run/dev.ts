@@ -12,6 +12,7 @@ import { withServices } from "../cli/services.js";
 import {
   databaseFolder,
   ensureAppSecret,
+  ensureInternalToken,
   makeDataFolder,
   readDemo,
   removeDatabaseUrl,
@@ -45,12 +46,13 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const given = allowPrivateAddresses(applyAddress(readSettings(), options));
     if (options.fresh) await deleteDevData(given);
     makeDataFolder();
-    const { APP_SECRETS = [ensureAppSecret()] } = given;
+    const { APP_SECRETS = [ensureAppSecret()], INTERNAL_TOKEN = ensureInternalToken() } = given;
     const settings: SettingsWithDatabase = given.DATABASE_URL
-      ? { ...given, APP_SECRETS, DATABASE_URL: given.DATABASE_URL }
+      ? { ...given, APP_SECRETS, INTERNAL_TOKEN, DATABASE_URL: given.DATABASE_URL }
       : {
           ...given,
           APP_SECRETS,
+          INTERNAL_TOKEN,
           DATABASE_URL: await startDevPostgres(cleanups),
           DATABASE_DIRECT_URL: undefined,
           DATABASE_PREPARED: true,
@@ -59,11 +61,19 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const receiver = await openReceiver(settings, cleanups);
     const demo = await prepareDatabaseAndDemo(settings, receiver, stop);
     const log = createLog(settings.LOG_LEVEL);
-    const gateway = await listenOnFreePort(settings, log, Boolean(process.env.PORT) || options.port !== undefined);
+    const fixedPorts = {
+      PORT: Boolean(process.env.PORT) || options.port !== undefined,
+      INTERNAL_PORT: Boolean(process.env.INTERNAL_PORT),
+    };
+    const gateway = await listenOnFreePorts(settings, log, fixedPorts);
     cleanups.push(() => waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, gateway.stop()));
     stop.throwIfRequested();
     await flushLogs();
-    const ready = describeService(gateway.url, demo);
+    const ready = describeService(gateway.url, demo, {
+      url: `${gateway.internalUrl}/console`,
+      // The operator's own token is not printed.
+      token: given.INTERNAL_TOKEN ? undefined : INTERNAL_TOKEN,
+    });
     print(command, ready, formatReady(ready));
     await stop.requested;
     progress("Stopping …");
@@ -146,20 +156,28 @@ const terminalMailer: Mailer = {
 
 const MAX_PORTS_TO_TRY = 100;
 
-/** Listens on PORT or, unless `isPortFixed`, on the next free port. */
-async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isPortFixed: boolean) {
+/** Listens on PORT and INTERNAL_PORT or, unless they are fixed, on the next free ports. */
+async function listenOnFreePorts(
+  settings: SettingsWithDatabase,
+  log: Logger,
+  isFixed: Record<PortTakenError["setting"], boolean>,
+) {
   progress("Starting the gateway and the worker …");
-  const { PORT, INTERNAL_TOKEN, INTERNAL_PORT } = settings;
+  const { PORT, INTERNAL_PORT } = settings;
+  const isInternalTaken = INTERNAL_PORT === PORT && !isFixed.INTERNAL_PORT;
+  const ports = { PORT, INTERNAL_PORT: isInternalTaken ? INTERNAL_PORT + 1 : INTERNAL_PORT };
   const mailer = settings.SMTP_URL ? undefined : terminalMailer;
-  for (let port = PORT; ; ) {
+  for (;;) {
     try {
-      return await startListening({ ...settings, PORT: port }, log, true, mailer);
+      return await startListening({ ...settings, ...ports }, log, true, mailer);
     } catch (error) {
-      if (isPortFixed || !(error instanceof PortTakenError) || port >= PORT + MAX_PORTS_TO_TRY) throw error;
-      const taken = port;
-      do port += 1;
-      while (INTERNAL_TOKEN && port === INTERNAL_PORT);
-      progress(`Port ${taken} is in use: trying ${port}.`);
+      if (!(error instanceof PortTakenError)) throw error;
+      const { setting } = error;
+      const taken = ports[setting];
+      if (isFixed[setting] || taken >= settings[setting] + MAX_PORTS_TO_TRY) throw error;
+      do ports[setting] += 1;
+      while (ports.PORT === ports.INTERNAL_PORT);
+      progress(`Port ${taken} is in use: trying ${ports[setting]}.`);
     }
   }
 }
@@ -168,13 +186,18 @@ async function listenOnFreePort(settings: SettingsWithDatabase, log: Logger, isP
 const CURL = "curl -sS -w '\\n'";
 
 /** What --json prints. `curl` holds commands to paste into a shell. */
-function describeService(url: string, { readWriteKey, readOnlyKey, listings }: Demo) {
+function describeService(
+  url: string,
+  { readWriteKey, readOnlyKey, listings }: Demo,
+  operatorConsole: { url: string; token: string | undefined },
+) {
   const [first, second = first] = listings.filter(({ active }) => active);
   if (!first || !second) throw new Error("The demo key holder has no active listing.");
   const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
   return {
     url,
     docs: `${url}/docs`,
+    console: operatorConsole,
     readWriteKey,
     readOnlyKey,
     listings: listings.map(({ id, title, active }) => ({ id, title, active })),
@@ -194,7 +217,10 @@ function describeService(url: string, { readWriteKey, readOnlyKey, listings }: D
 const describeListing = ({ id, title, active }: Pick<Demo["listings"][number], "id" | "title" | "active">) =>
   `${id}  ${title}${active ? "" : " (inactive: rejects new forms)"}`;
 
-const formatReady = ({ url, docs, readWriteKey, readOnlyKey, listings, curl }: ReturnType<typeof describeService>) => `
+const formatReady = (ready: ReturnType<typeof describeService>) => {
+  const { url, docs, readWriteKey, readOnlyKey, listings, curl } = ready;
+  const { url: consoleUrl, token = "the one in INTERNAL_TOKEN" } = ready.console;
+  return `
 Guest forms is running.
 
   URL              ${url}
@@ -202,6 +228,10 @@ Guest forms is running.
   Read-only key    ${readOnlyKey}
   Listings         ${listings.map(describeListing).join("\n                   ")}
   API reference    ${docs}
+  Console          ${consoleUrl}
+  Console token    ${token}
+
+Sign in to the console with this token and any name.
 
 For the examples of the documentation:
 
@@ -225,3 +255,4 @@ Manage users, listings, keys and forms in another terminal, in this folder: npx 
 
 Stop it with Ctrl-C. The data is kept in .data/ for the next start.
 `;
+};

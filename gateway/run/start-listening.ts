@@ -27,7 +27,14 @@ export async function startListening(settings: Settings, log: Logger, worker: bo
   }
 }
 
-export class PortTakenError extends CommandFailure {}
+export class PortTakenError extends CommandFailure {
+  readonly setting: ListenError["setting"];
+
+  constructor(setting: ListenError["setting"], message: string) {
+    super(message);
+    this.setting = setting;
+  }
+}
 
 function explainListenError(error: unknown, settings: Settings): CommandFailure | undefined {
   if (!(error instanceof ListenError)) return undefined;
@@ -42,5 +49,5 @@ function explainListenError(error: unknown, settings: Settings): CommandFailure 
     return new CommandFailure(`PORT and INTERNAL_PORT are both ${port}: set one of them to another port.`);
   }
   const message = `Port ${port} on ${host} is in use: stop the process that listens there, or set ${setting} to another port.`;
-  return setting === "PORT" ? new PortTakenError(message) : new CommandFailure(message);
+  return new PortTakenError(setting, message);
 }

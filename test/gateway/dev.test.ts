@@ -22,6 +22,7 @@ const isCurlInstalled = spawnSync("curl", ["--version"]).status === 0;
 interface Ready {
   url: string;
   docs: string;
+  console: { url: string; token?: string };
   readWriteKey: string;
   readOnlyKey: string;
   listings: unknown[];
@@ -31,7 +32,7 @@ const folder = await makeTempFolder("dev");
 // As root, Postgres runs as another user. If that user cannot read the folder, the data goes elsewhere and stays there.
 await chmod(folder, 0o755);
 
-const env = { PORT: "0" };
+const env = { PORT: "0", INTERNAL_PORT: "0" };
 /** `dev` makes a secret of its own. */
 const ownEnv = { ...env, APP_SECRETS: "" };
 
@@ -44,6 +45,13 @@ const get = async (url: string, key: string) => {
   const { status, json } = await sendRequest(url, key);
   return { status, body: json as { items: Record<string, unknown>[] } };
 };
+
+/** Signs in to the console, and returns the status. */
+async function signIn(url: string, token: string): Promise<number> {
+  const headers = { "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin" };
+  const body = JSON.stringify({ token, name: "Ada" });
+  return (await fetch(`${url}/session`, { method: "POST", headers, body })).status;
+}
 
 const modeOf = async (name: string) => (await stat(join(folder, ".data", name))).mode & 0o777;
 
@@ -69,6 +77,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     const printed = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
     const [address, writeKey, readKey] = [printed("URL"), printed("Read-write key"), printed("Read-only key")];
     expect(printed("API reference")).toBe(`${address}/docs`);
+    expect(await signIn(printed("Console"), printed("Console token"))).toBe(204);
     const [create, list, listing] = [...dev.stdout.matchAll(/^ {2}curl [\s\S]*?(?=\n\n)/gm)].map(([line]) => line);
     if (isCurlInstalled) {
       const paste = async (line = "") => {
@@ -99,7 +108,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     expect(listings.body.items.map(({ active }) => active)).toEqual([true, true, false]);
     const forms = await get(`${address}/v1/forms?limit=100`, writeKey);
     expect(forms.body.items.map(({ status }) => status)).toContain("UNKNOWN");
-    for (const name of ["demo.json", "database-url", "app-secret"]) expect(await modeOf(name)).toBe(0o600);
+    for (const name of ["demo.json", "database-url", "app-secret", "internal-token"]) expect(await modeOf(name)).toBe(0o600);
     const keys = await runCli(["keys", "list", "--json"], { env: ownEnv, cwd: folder });
     expect(JSON.parse(keys.stdout)).toMatchObject({ items: [{ mode: "read-write" }, { mode: "read-only" }] });
     const pid = await readPostmasterPid(folder);
@@ -112,7 +121,10 @@ describe("dev with its own Postgres", TIMEOUT, () => {
 
   it("the second start keeps the keys and the data, and so does the start after SIGKILL, which still prints webhooks", async () => {
     const second = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
-    await expectDemo(await waitUntilReady(second));
+    const ready = await waitUntilReady(second);
+    await expectDemo(ready);
+    const token = (await readFile(join(folder, ".data", "internal-token"), "utf8")).trim();
+    expect(ready.console).toEqual({ url: expect.stringMatching(/^http:.*\/console$/), token });
     await second.stop("SIGKILL");
     dev = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(dev));
@@ -186,6 +198,16 @@ it(
     const chosen = await runCli(["dev", "--port", `${port}`], { env: { DATABASE_URL }, cwd });
     expect(chosen).toMatchObject({ stdout: "", code: 1 });
     expect(chosen.stderr).toMatch(new RegExp(`\\nerror: Port ${port} on 127.0.0.1 is in use[^\\n]*\\n$`));
+    const token = "t".repeat(32);
+    expect(after.console).toEqual({ url: "http://127.0.0.1:3002/console" });
+    expect(await signIn(after.console.url, token)).toBe(204);
+    expect(second.stdout + second.stderr).not.toContain(token);
+    const third = start();
+    const { url, console: others } = await waitUntilReady(third);
+    expect(third.stderr).toMatch(/Port 3001 is in use: trying \d+\.\n/);
+    expect(new Set([url, after.url, others.url].map((each) => new URL(each).port)).size).toBe(3);
+    expect(await signIn(others.url, others.token ?? "")).toBe(204);
+    expect((await third.stop()).code).toBe(0);
     expect((await second.stop()).code).toBe(0);
     for (const server of taken) server.close();
   },

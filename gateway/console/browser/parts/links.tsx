@@ -4,7 +4,7 @@ import { useListing, useRead } from "../queries.js";
 /** Links with the name of what they lead to, or the first characters of its id until that is known. */
 
 export const FormLink = ({ id }: { id: string }) => (
-  <a class="id" href={`/console/forms/${id}`}>
+  <a class="nowrap" href={`/console/forms/${id}`}>
     {id.slice(0, 8)}
   </a>
 );
@@ -19,7 +19,7 @@ export function UserLink({ id }: { id: string }) {
 }
 
 export const TraceLink = ({ id }: { id: string }) => (
-  <a class="id" href={`/console/trace?id=${id}`}>
+  <a class="nowrap" href={`/console/trace?id=${id}`}>
     {id.slice(0, 8)}
   </a>
 );

@@ -1,0 +1,56 @@
+import { createTRPCClient, httpLink } from "@trpc/client";
+import type { ConsoleRouter } from "../../gateway/console/router.js";
+import { TOKEN } from "./internal-gateway.js";
+
+/** An operator's browser: sends what the pages of the console send, and keeps the cookie. */
+export class Browser {
+  cookie = "";
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** `body` is sent as JSON. */
+  async send(method: string, path: string, { body, headers = {} }: { body?: unknown; headers?: object } = {}) {
+    const response = await fetch(this.#url + path, {
+      method,
+      redirect: "manual",
+      headers: {
+        "Sec-Fetch-Site": "same-origin",
+        ...(this.cookie && { Cookie: this.cookie }),
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
+  }
+
+  /** Signs in, by default with the right token, and keeps the cookie. */
+  async signIn({ name = "Ada", token = TOKEN, headers = {} } = {}) {
+    const response = await this.send("POST", "/console/session", { body: { name, token }, headers });
+    const [cookie = ""] = response.headers.getSetCookie();
+    if (response.status === 204) this.cookie = cookie.split(";", 1)[0] ?? "";
+    return response;
+  }
+
+  readonly signOut = () => this.send("DELETE", "/console/session");
+
+  /** The status of the session: 200 or 401. */
+  readonly sessionStatus = async () => (await this.send("GET", "/console/session")).status;
+
+  /** The procedures, as the pages call them. */
+  readonly procedures = (headers: Record<string, string> = {}) =>
+    createTRPCClient<ConsoleRouter>({
+      links: [
+        httpLink({
+          url: `${this.#url}/console/trpc`,
+          headers: { "Sec-Fetch-Site": "same-origin", Cookie: this.cookie, ...headers },
+          methodOverride: "POST",
+        }),
+      ],
+    });
+}

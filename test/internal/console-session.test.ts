@@ -1,0 +1,247 @@
+import { describe, expect, test } from "vitest";
+import { createTestDatabase } from "../support/database.js";
+import { TcpProxy } from "../support/tcp-proxy.js";
+import { Browser } from "./console-client.js";
+import { startInternalGateway, TOKEN } from "./internal-gateway.js";
+
+const { url, gateway } = await startInternalGateway();
+const { host } = new URL(url);
+const { db } = await gateway.services();
+const sql = async (text: string) => (await db.pool.query(text)).rows;
+
+const openBrowser = async (at = url) => {
+  const browser = new Browser(at);
+  await browser.signIn();
+  gateway.forbidInLog(browser.cookie.slice(-43));
+  return browser;
+};
+
+/** Changes the times of all sessions. */
+const age = (column: "created_at" | "last_used_at", by: string) =>
+  sql(`UPDATE operator_sessions SET ${column} = ${column} - interval '${by}'`);
+
+describe("a session", () => {
+  test("begins with the token and a name, is a cookie that scripts and other sites cannot use, and ends on sign-out", async () => {
+    const browser = new Browser(url);
+    expect(await browser.sessionStatus()).toBe(401);
+    const signIn = await browser.signIn({ name: "  Ada Lovelace " });
+    expect([signIn.status, signIn.text]).toEqual([204, ""]);
+    const [cookie = "", ...others] = signIn.headers.getSetCookie();
+    expect(others).toEqual([]);
+    const attributes =
+      /^guest_forms_console=[\w-]{43}; Max-Age=28800; Path=\/console; Expires=[^;]+; HttpOnly; SameSite=Strict$/;
+    expect(cookie).toMatch(attributes);
+    const { json } = await browser.send("GET", "/console/session");
+    expect(json).toEqual({ name: "Ada Lovelace", expiresAt: expect.stringMatching(/Z$/) });
+    expect(Date.parse(json.expiresAt) / 3_600_000).toBeCloseTo(Date.now() / 3_600_000 + 8, 1);
+    const signOut = await browser.signOut();
+    expect(signOut.status).toBe(204);
+    expect(signOut.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^guest_forms_console=; Max-Age=0; Path=\/console;/),
+    ]);
+    expect(await browser.sessionStatus()).toBe(401);
+    expect((await browser.signOut()).status).toBe(204);
+  });
+
+  test("behind a proxy with TLS, the cookie is sent over https only", async () => {
+    const browser = new Browser(url);
+    const { headers } = await browser.signIn({ headers: { Origin: "https://console.example.com" } });
+    expect(headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Secure-guest_forms_console=.*; HttpOnly; Secure; /),
+    ]);
+    expect(await browser.sessionStatus()).toBe(200);
+    const ended = `guest_forms_console=${"x".repeat(43)}`;
+    const both = await browser.send("GET", "/console/session", { headers: { Cookie: `${ended}; ${browser.cookie}` } });
+    expect(both.status).toBe(200);
+  });
+
+  test("is stored without its id and without the token", async () => {
+    const browser = await openBrowser();
+    const id = browser.cookie.slice(-43);
+    const stored = JSON.stringify(await sql("SELECT s::text AS row FROM operator_sessions s"));
+    const forms = [TOKEN, id].flatMap((secret) => [secret, Buffer.from(secret).toString("hex")]);
+    const bytes = Buffer.from(id, "base64url").toString("hex");
+    for (const secret of [...forms, bytes]) expect(stored).not.toContain(secret);
+  });
+
+  test("ends 8 hours after the sign-in, even under constant use, and its row is deleted at the next sign-in", async () => {
+    const browser = await openBrowser();
+    await age("created_at", "7 hours 59 minutes");
+    expect(await browser.sessionStatus()).toBe(200);
+    await age("created_at", "1 minute");
+    expect(await browser.sessionStatus()).toBe(401);
+    await openBrowser();
+    expect(await sql("SELECT name FROM operator_sessions")).toHaveLength(1);
+  });
+
+  test("ends after 30 minutes without use", async () => {
+    const [used, idle] = [await openBrowser(), await openBrowser()];
+    await age("last_used_at", "29 minutes");
+    expect(await used.sessionStatus()).toBe(200);
+    await age("last_used_at", "1 minute");
+    expect([await used.sessionStatus(), await idle.sessionStatus()]).toEqual([200, 401]);
+  });
+
+  test("its last use is written at most once a minute", async () => {
+    const browser = await openBrowser();
+    const version = async () =>
+      JSON.stringify(await sql("SELECT xmin, last_used_at FROM operator_sessions ORDER BY hash"));
+    const before = await version();
+    for (let use = 0; use < 3; use++) expect(await browser.sessionStatus()).toBe(200);
+    expect(await version()).toBe(before);
+    await age("last_used_at", "61 seconds");
+    const aged = await version();
+    await browser.sessionStatus();
+    const written = await version();
+    expect(written).not.toBe(aged);
+    await browser.sessionStatus();
+    expect(await version()).toBe(written);
+  });
+
+  test("holds on every process and after a restart, ends on all of them on sign-out, and with a changed token", async () => {
+    const DATABASE_URL = db.url;
+    const other = await startInternalGateway({ DATABASE_URL });
+    const changed = await startInternalGateway({ DATABASE_URL, INTERNAL_TOKEN: `${TOKEN}-changed` });
+    const browser = await openBrowser();
+    const there = new Browser(other.url);
+    const withChangedToken = new Browser(changed.url);
+    there.cookie = withChangedToken.cookie = browser.cookie;
+    expect([await there.sessionStatus(), await withChangedToken.sessionStatus()]).toEqual([200, 401]);
+    await other.gateway.stop();
+    const restarted = new Browser((await startInternalGateway({ DATABASE_URL })).url);
+    restarted.cookie = browser.cookie;
+    expect(await restarted.sessionStatus()).toBe(200);
+    await restarted.signOut();
+    expect(await browser.sessionStatus()).toBe(401);
+  });
+
+  test("sign-in and sign-out are logged with the name and the correlation id, without token and cookie", async () => {
+    const browser = new Browser(url);
+    const signIn = await browser.signIn({ name: "Grace" });
+    gateway.forbidInLog(browser.cookie.slice(-43));
+    const signOut = await browser.signOut();
+    for (const [msg, { headers }] of [
+      ["console sign-in", signIn],
+      ["console sign-out", signOut],
+    ] as const) {
+      const correlationId = headers.get("x-correlation-id");
+      expect(gateway.log.filter((line) => line.msg === msg && line.name === "Grace")).toMatchObject([
+        { correlationId },
+      ]);
+    }
+  });
+
+  test("while the database is gone, sign-in and session are 503, and work again afterwards", async () => {
+    const proxy = await TcpProxy.start((await createTestDatabase()).url);
+    const { url } = await startInternalGateway({ DATABASE_URL: proxy.url, DATABASE_CONNECT_TIMEOUT_MS: 300 });
+    const browser = new Browser(url);
+    await browser.signIn();
+    proxy.cut();
+    for (const { status, json } of [
+      await browser.signIn(),
+      await browser.send("GET", "/console/session"),
+      await browser.signOut(),
+    ]) {
+      expect([status, json]).toEqual([503, expect.objectContaining({ code: "INTERNAL_ERROR" })]);
+    }
+    proxy.restore();
+    await expect.poll(() => browser.sessionStatus()).toBe(200);
+  });
+});
+
+describe("a sign-in", () => {
+  test.each([
+    [{ name: "Ada" }, ["token"]],
+    [{ token: TOKEN }, ["name"]],
+    [{ token: TOKEN, name: "  " }, ["name"]],
+    [{ token: TOKEN, name: "a".repeat(81) }, ["name"]],
+    [{ token: TOKEN, name: "a\nb" }, ["name"]],
+    [{ token: 1, name: 1 }, ["token", "name"]],
+    [{ token: TOKEN, name: "Ada", role: "root" }, ["role"]],
+  ])("with %j names the rejected fields", async (body, fields) => {
+    const { status, json, headers } = await new Browser(url).send("POST", "/console/session", { body });
+    expect([status, json.code]).toEqual([400, "VALIDATION_ERROR"]);
+    expect(json.errors.map(({ field }: { field: string }) => field)).toEqual(fields);
+    expect(headers.getSetCookie()).toEqual([]);
+  });
+
+  test.each([`${TOKEN}x`, TOKEN.slice(0, -1), "", TOKEN.toUpperCase()])(
+    "with the wrong token %j is 401",
+    async (token) => {
+      const { status, json, headers } = await new Browser(url).signIn({ token });
+      expect([status, json.code, headers.getSetCookie()]).toEqual([401, "UNAUTHENTICATED", []]);
+    },
+  );
+
+  test("fails 10 times in 15 minutes per client address, then is 429 even with the right token, while others sign in", async () => {
+    const { url } = await startInternalGateway({ TRUST_PROXY: 1 });
+    const signIn = (address: string, token = TOKEN) =>
+      new Browser(url).signIn({ token, headers: { "X-Forwarded-For": address } });
+    for (let success = 0; success < 12; success++) expect((await signIn("192.0.2.1")).status).toBe(204);
+    for (let failure = 0; failure < 10; failure++) expect((await signIn("192.0.2.1", "wrong")).status).toBe(401);
+    const rejected = await signIn("192.0.2.1");
+    expect([rejected.status, rejected.json.code]).toEqual([429, "RATE_LIMITED"]);
+    expect(Number(rejected.headers.get("retry-after"))).toBeGreaterThan(800);
+    expect(Number(rejected.headers.get("retry-after"))).toBeLessThanOrEqual(900);
+    expect((await signIn("192.0.2.2")).status).toBe(204);
+  });
+
+  test("that fails from 100 addresses leaves one guess to each further address, and operators can still sign in", async () => {
+    const { url } = await startInternalGateway({ TRUST_PROXY: 1 });
+    const signIn = (address: string, token = TOKEN) =>
+      new Browser(url).signIn({ token, headers: { "X-Forwarded-For": address } });
+    for (let attacker = 0; attacker < 100; attacker++) await signIn(`192.0.2.${attacker}`, "wrong");
+    expect((await signIn("192.0.2.0", "wrong")).status).toBe(429);
+    expect((await signIn("198.51.100.1", "wrong")).status).toBe(401);
+    expect((await signIn("198.51.100.1")).status).toBe(429);
+    expect((await signIn("198.51.100.2")).status).toBe(204);
+    expect((await signIn("198.51.100.2")).status).toBe(204);
+  });
+});
+
+describe("a request that another site makes a browser send", () => {
+  const SAME_ORIGIN = { "Sec-Fetch-Site": "same-origin" };
+  const NO_SITE = { "Sec-Fetch-Site": "" };
+
+  test.each<[object, "allowed" | "refused"]>([
+    [SAME_ORIGIN, "allowed"],
+    [{ ...SAME_ORIGIN, Origin: `http://${host}` }, "allowed"],
+    [{ Origin: `http://${host}` }, "allowed"],
+    [{ Origin: `https://${host}` }, "allowed"],
+    [{}, "refused"],
+    [NO_SITE, "refused"],
+    [{ "Sec-Fetch-Site": "same-site" }, "refused"],
+    [{ "Sec-Fetch-Site": "none" }, "refused"],
+    [{ "Sec-Fetch-Site": "cross-site", Origin: `http://${host}` }, "refused"],
+    [{ Origin: "null" }, "refused"],
+    [{ Origin: "https://evil.test" }, "refused"],
+    [{ Origin: `http://${host}.evil.test` }, "refused"],
+    [{ Origin: "http://127.0.0.1:1" }, "refused"],
+  ])("with %j is %s, for every write", async (headers, outcome) => {
+    const { cookie } = await openBrowser();
+    const post = { method: "POST", body: JSON.stringify({ token: TOKEN, name: "Ada" }) };
+    const writes: [string, RequestInit][] = [
+      ["/console/session", post],
+      ["/console/trpc/notifications.count", { method: "POST", body: "" }],
+      ["/console/forms", post],
+      ["/console/session", { method: "DELETE" }],
+    ];
+    const statuses: number[] = [];
+    for (const [path, init] of writes) {
+      const sent = { "Content-Type": "application/json", Cookie: cookie, ...headers } as Record<string, string>;
+      statuses.push((await fetch(url + path, { ...init, headers: sent })).status);
+    }
+    expect(statuses).toEqual(outcome === "allowed" ? [204, 200, 405, 204] : [403, 403, 403, 403]);
+  });
+
+  test.each(["/console/session", "/console/trpc/notifications.count"])(
+    "a POST to %s that is not JSON is 415, so a form cannot send it",
+    async (path) => {
+      const { cookie } = await openBrowser();
+      for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
+        const headers = { "Content-Type": type, Cookie: cookie, "Sec-Fetch-Site": "same-origin" };
+        expect((await fetch(url + path, { method: "POST", body: "{}", headers })).status).toBe(415);
+      }
+    },
+  );
+});
