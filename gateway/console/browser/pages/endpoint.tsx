@@ -19,7 +19,10 @@ import { useRead } from "../queries.js";
 export function EndpointPage({ id }: { id: string }) {
   const endpoint = useRead(["webhook", id], () => core.webhooks.get.query({ id }), { everySeconds: 10 });
   return (
-    <Page title="Webhook endpoint" actions={endpoint.data && <Actions endpoint={endpoint.data} />}>
+    <Page
+      title={endpoint.data ? `Endpoint ${hostOf(endpoint.data)}` : "Endpoint"}
+      actions={endpoint.data && <Actions endpoint={endpoint.data} />}
+    >
       <Loaded query={endpoint}>
         {(endpoint) => (
           <div class="stack">
@@ -35,12 +38,14 @@ export function EndpointPage({ id }: { id: string }) {
   );
 }
 
+const hostOf = ({ url }: Endpoint) => new URL(url).host;
+
 const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
   <Facts
     of={[
-      ["URL", <Copy key="url" text={endpoint.url} />],
-      ["State", <EndpointState key="state" {...endpoint} />],
-      ["Owner", <EndpointOwner key="owner" {...endpoint} />],
+      ["URL", <Copy text={endpoint.url} />],
+      ["State", <EndpointState {...endpoint} />],
+      ["Owner", <EndpointOwner {...endpoint} />],
       ["Events", eventsOf(endpoint)],
       [
         "Listings",
@@ -52,8 +57,8 @@ const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
             ))
           : "All that the owner may see",
       ],
-      ["Id", <Copy key="id" text={endpoint.id} />],
-      ["Created", <Time key="created" at={endpoint.createdAt} />],
+      ["Id", <Copy text={endpoint.id} />],
+      ["Created", <Time at={endpoint.createdAt} />],
     ]}
   />
 );
@@ -63,16 +68,19 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
   const { route } = useLocation();
   const { show, dialog } = useSecret();
   const fields = endpointFields(endpoint);
+  // Keys, because Preact may otherwise show the open dialog of one as that of another when some appear or go.
   return (
     <>
       {enabled && (
         <Instant
+          key="send"
           label="Send a test"
           send={() => core.webhooks.test.mutate({ id })}
           done={() => "A test is being sent: see Deliveries."}
         />
       )}
       <Action
+        key="edit"
         label="Edit"
         title="Edit the endpoint"
         submit="Save"
@@ -83,6 +91,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         done={() => "The endpoint was saved."}
       />
       <Action
+        key="rotate"
         label="Rotate secret"
         send={() => core.webhooks.rotateSecret.mutate({ id })}
         done={() => undefined}
@@ -98,6 +107,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
       </Action>
       {enabled ? (
         <Action
+          key="disable"
           label="Disable"
           title="Disable the endpoint"
           send={() => core.webhooks.disable.mutate({ id })}
@@ -107,6 +117,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         </Action>
       ) : (
         <Instant
+          key="enable"
           label="Enable"
           class="primary"
           send={() => core.webhooks.enable.mutate({ id })}
@@ -114,6 +125,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         />
       )}
       <Action
+        key="delete"
         label="Delete"
         title="Delete the endpoint"
         class="danger"
@@ -138,7 +150,8 @@ const RANGE: Field[] = [
   { name: "until", label: "Events before", type: "datetime-local", hint: "Empty: until now." },
 ];
 
-const tell = ({ redelivered }: { redelivered: number }) => `${redelivered.toLocaleString()} deliveries are sent again.`;
+const tell = ({ redelivered }: { redelivered: number }) =>
+  `Deliveries that are sent again: ${redelivered.toLocaleString()}.`;
 
 function Deliveries({ endpointId }: { endpointId: string }) {
   const { query } = useLocation();

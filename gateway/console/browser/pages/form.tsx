@@ -33,11 +33,13 @@ export function FormPage({ id }: { id: string }) {
         {(loaded) => (
           <div class="stack">
             <Loaded query={emails}>{({ items }) => <EmailState form={loaded} emails={items} />}</Loaded>
-            <div class="columns">
-              <StaySection form={loaded} />
-              <StatusSection form={loaded} />
+            <div class="split">
+              <div class="stack">
+                <StatusSection form={loaded} />
+                <StaySection form={loaded} />
+              </div>
+              <Timeline form={loaded} emails={emails.data?.items ?? []} />
             </div>
-            <Timeline form={loaded} emails={emails.data?.items ?? []} />
           </div>
         )}
       </Loaded>
@@ -109,6 +111,7 @@ function EmailState({ form, emails }: { form: OperatorForm; emails: Email[] }) {
       <Opener
         label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
         title="Send the invitation"
+        class={email?.state === "failed" ? "primary" : ""}
       >
         {(close) => (
           <Form
@@ -186,7 +189,7 @@ function StatusSection({ form }: { form: OperatorForm }) {
       )}
       <div class="actions">
         {next.map((to) => (
-          <button key={to} type="button" class="primary" disabled={change.isPending} onClick={() => move(to)}>
+          <button key={to} type="button" disabled={change.isPending} onClick={() => move(to)}>
             Set {to.replaceAll("_", " ")}
           </button>
         ))}
@@ -249,6 +252,8 @@ const COLUMNS: Columns<Row> = {
 
 const MORE_ENTRIES = 50;
 const MAX_ENTRIES = 1000;
+/** Shown as an email instead. */
+const EXPIRED = "notification.expired";
 
 /** Changes and emails of a form as one list. */
 function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
@@ -260,7 +265,10 @@ function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
         {(entries) => {
           const hasOlder = entries.length >= limit;
           const oldest = hasOlder ? (entries.at(-1)?.at ?? "") : "";
-          const rows = [...emails.map((email) => emailRow(email, form, entries)), ...entries.map(entryRow)]
+          const rows = [
+            ...emails.map((email) => emailRow(email, form, entries)),
+            ...entries.filter(({ action }) => action !== EXPIRED).map(entryRow),
+          ]
             .filter(({ at }) => at >= oldest)
             .sort((a, b) => b.at.localeCompare(a.at));
           return (
@@ -290,13 +298,11 @@ function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
   );
 }
 
-const WhenTold = ({ at }: { at: string }) => (
-  <>
+const WhenTold = ({ at, isAfter }: { at: string; isAfter?: boolean }) => (
+  <span class="nowrap">
     <Time at={at} />
-    <small class="quiet">
-      <Ago at={at} />
-    </small>
-  </>
+    <small class="quiet">{isAfter ? "or later" : <Ago at={at} />}</small>
+  </span>
 );
 
 const entryRow = (entry: Entry): Row => ({
@@ -310,25 +316,20 @@ const entryRow = (entry: Entry): Row => ({
 
 function emailRow(email: Email, form: OperatorForm, entries: Entry[]): Row {
   const { id, state, sentAt, runAt } = email;
-  const known = sentAt ?? runAt;
-  // One that has failed or expired has no time of its own: it was after what was last done with it.
-  const last = entries.find(({ details }) => details.notificationId === id)?.at ?? form.createdAt;
+  const last = entries.find(({ details }) => details.notificationId === id);
+  const known = sentAt ?? runAt ?? (last?.action === EXPIRED ? last.at : null);
+  // One that has failed has no time of its own: it was after what was last done with it.
+  const at = known ?? last?.at ?? form.createdAt;
   return {
     key: `email ${id}`,
-    at: known ?? last,
-    when: known ? (
-      <WhenTold at={known} />
-    ) : (
-      <>
-        <span class="quiet">after</span> <Time at={last} />
-      </>
-    ),
+    at,
+    when: <WhenTold at={at} isAfter={!known} />,
     what: (
       <>
         <Badge of={state} /> <EmailWords email={email} />
       </>
     ),
     who: <span class="quiet">Email</span>,
-    trace: <span class="quiet">–</span>,
+    trace: last ? <TraceLink id={last.correlationId} /> : <span class="quiet">–</span>,
   };
 }

@@ -3,7 +3,7 @@ import { KNOWN_STATUSES } from "../../../../server/forms/status.js";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { type Filter, Filters } from "../parts/filters.js";
-import { ListingLink, UserLink } from "../parts/links.js";
+import { FormLink, ListingLink, UserLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
 import { Ago, ZonedTime } from "../parts/time.js";
@@ -17,7 +17,7 @@ export const StayTime = ({ at, listingId }: { at: string | null; listingId: stri
 );
 
 export const FORM_COLUMNS: Columns<Form> = {
-  Form: ({ id }) => <a href={`/console/forms/${id}`}>{id.slice(0, 8)}</a>,
+  Form: ({ id }) => <FormLink id={id} />,
   Status: ({ status }) => <Badge of={status} />,
   Listing: ({ listingId }) => <ListingLink id={listingId} />,
   "Check-in": ({ checkInDate, listingId }) => <StayTime at={checkInDate} listingId={listingId} />,

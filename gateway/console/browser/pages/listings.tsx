@@ -1,3 +1,89 @@
+import { useLocation } from "preact-iso/router";
+import { core, type Inputs, type Outputs } from "../core.js";
+import { Action } from "../parts/action.js";
+import { Badge } from "../parts/badge.js";
+import { Filters } from "../parts/filters.js";
+import type { Field } from "../parts/form.js";
+import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
+import { findUserId } from "../parts/references.js";
+import { Time } from "../parts/time.js";
 
-export const ListingsPage = () => <Page title="Listings">…</Page>;
+export type Listing = Outputs["listings"]["getAny"];
+
+export const ListingState = ({ active }: Listing) => <Badge of={active ? "active" : "inactive"} />;
+
+const COLUMNS: Columns<Listing> = {
+  Listing: ({ id, title }) => <a href={`/console/listings/${id}`}>{title}</a>,
+  State: ListingState,
+  City: ({ city, country }) => `${city}, ${country}`,
+  "Time zone": ({ timezone }) => timezone,
+  "External id": ({ externalId }) => externalId ?? <span class="quiet">–</span>,
+  Created: ({ createdAt }) => <Time at={createdAt} />,
+};
+
+const TIME_ZONES = Intl.supportedValuesOf("timeZone");
+
+export const listingFields = (listing?: Listing): Field[] => {
+  const fields: Field[] = [
+    { name: "title", label: "Title", required: true },
+    { name: "address", label: "Street and number", required: true },
+    { name: "zipCode", label: "Postal code", required: true },
+    { name: "city", label: "City", required: true },
+    { name: "district", label: "District" },
+    { name: "country", label: "Country", required: true },
+    { name: "timezone", label: "Time zone", hint: "Such as Europe/Berlin.", suggestions: TIME_ZONES, required: true },
+    { name: "language", label: "Language of the invitation", hint: "Such as de or pt-BR. Empty: the default." },
+    { name: "maxPeopleInListing", label: "Guests at most", type: "number", hint: "Empty: no limit." },
+    { name: "maxVehicles", label: "Vehicles at most", type: "number", hint: "Empty: no limit." },
+    { name: "allowPets", label: "Pets allowed", type: "flag" },
+  ];
+  return fields.map((field) => ({ ...field, value: listing?.[field.name as keyof Listing] }));
+};
+
+const OWNER: Field = {
+  name: "ownerId",
+  label: "Owner",
+  hint: "Email address, external id or id of a user.",
+  required: true,
+};
+
+const FILTERS = [
+  { name: "search", label: "Title, city or external id" },
+  { name: "userId", label: "User id" },
+];
+
+export function ListingsPage() {
+  const { query, route } = useLocation();
+  const given = FILTERS.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : []));
+  const filters: Inputs["listings"]["listAll"] = Object.fromEntries(given);
+  return (
+    <Page
+      title="Listings"
+      actions={
+        <Action
+          label="New listing"
+          class="primary"
+          submit="Create"
+          fields={[OWNER, ...listingFields()]}
+          send={async (values) => {
+            const ownerId = await findUserId(values, "ownerId");
+            return core.listings.create.mutate({ ...values, ownerId } as Inputs["listings"]["create"]);
+          }}
+          done={({ title }) => `${title} was created.`}
+          onDone={({ id }) => route(`/console/listings/${id}`)}
+        />
+      }
+    >
+      <Filters of={FILTERS} />
+      <List
+        caption="Listings, newest first"
+        listKey={["listings", filters]}
+        read={(page) => core.listings.listAll.query({ ...filters, ...page })}
+        columns={COLUMNS}
+        keyOf={({ id }) => id}
+        empty="No listing matches."
+      />
+    </Page>
+  );
+}

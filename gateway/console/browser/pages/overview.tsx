@@ -53,10 +53,15 @@ const Checks = ({ of }: { of: Health["checks"] }) => (
   <ul class="checks">
     {of.map(({ name, status, message }) => (
       <li key={name}>
-        <Badge of={status} /> <strong>{name}</strong> {message}
+        <Badge of={status} /> <strong>{name}</strong> <Message text={message} />
       </li>
     ))}
   </ul>
+);
+
+/** With commands, which are between backticks, as code. */
+const Message = ({ text }: { text: string }) => (
+  <>{text.split("`").map((part, index) => (index % 2 ? <code key={part}>{part}</code> : part))}</>
 );
 
 function Figures({ of: { history, emails, deliveries, version, node, startedAt } }: { of: Overview }) {
@@ -100,12 +105,12 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
           Requests are those of this process; emails and deliveries are those of all workers. One bar is one minute.
         </p>
         <div class="charts">
-          <Figure title="Requests" series={[requests]} />
-          <Figure title="Errors (status 500 and above)" series={[errors]} />
-          <Figure title="Refused by the rate limit" series={[refused]} />
+          <Counts title="Requests" series={[requests]} />
+          <Counts title="Errors (status 500 and above)" series={[errors]} />
+          <Counts title="Refused by the rate limit" series={[refused]} />
           <Durations of={history} />
-          <Figure title="Emails" series={outcomes("emails")} />
-          <Figure title="Webhook deliveries" series={outcomes("deliveries")} />
+          <Counts title="Emails" series={outcomes("emails")} />
+          <Counts title="Webhook deliveries" series={outcomes("deliveries")} />
         </div>
       </Section>
       <p class="quiet">
@@ -124,62 +129,51 @@ const Count = ({ n, to, isWarning = false }: { n: number; to: string; isWarning?
 const seconds = (wait: number) =>
   wait < 1 ? "None" : wait < 120 ? `${Math.round(wait)} s` : `${Math.round(wait / 60)} min`;
 
-/** A chart of counts, and its sums as text. */
-function Figure({ title, series }: { title: string; series: Series[] }) {
-  const sums = series.map(({ name, values }) => `${name.toLowerCase()} ${sumOf(values).toLocaleString()}`);
-  const totals = series[0]?.values.map((_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0))) ?? [];
-  const peak = Math.max(0, ...totals);
-  const label = `${sums.join(", ")}; at most ${peak} in a minute, ${totals.at(-1) ?? 0} in this minute`;
-  return (
-    <figure>
-      <figcaption>{title}</figcaption>
-      <Chart title={title} label={label} series={series} />
-      <p>
-        {series.map(({ name, tone, values }) => (
-          <span key={name} class="legend">
-            <Swatch tone={tone} /> {series.length > 1 && name} <strong>{sumOf(values).toLocaleString()}</strong>
-          </span>
-        ))}
-        <span class="quiet">at most {peak.toLocaleString()} a minute</span>
-      </p>
-    </figure>
-  );
+interface FigureProps {
+  title: string;
+  series: Series[];
+  /** The numbers of the series as text. */
+  texts: string[];
+  note: string;
 }
 
-const ms = (value: number | null) =>
-  value === null ? "no requests" : value < 10 ? `${value.toFixed(1)} ms` : `${Math.round(value).toLocaleString()} ms`;
+/** A chart, and its numbers as text. */
+const Figure = ({ title, series, texts, note }: FigureProps) => (
+  <figure>
+    <figcaption>{title}</figcaption>
+    <Chart
+      label={`${title}: ${series.map(({ name }, index) => `${name} ${texts[index]}`).join(", ")}; ${note}`}
+      series={series}
+    />
+    <p>
+      {series.map(({ name, tone }, index) => (
+        <span key={name} class="legend">
+          <Swatch tone={tone} /> {series.length > 1 && name} <strong>{texts[index]}</strong>
+        </span>
+      ))}
+      <small class="quiet">{note}</small>
+    </p>
+  </figure>
+);
 
-/** The duration of requests. */
+function Counts({ title, series }: Pick<FigureProps, "title" | "series">) {
+  const minutes = series[0]?.values.map((_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0))) ?? [];
+  const texts = series.map(({ values }) => sumOf(values).toLocaleString());
+  const note = `${(minutes.at(-1) ?? 0).toLocaleString()} in this minute, at most ${Math.max(0, ...minutes).toLocaleString()}`;
+  return <Figure title={title} series={series} texts={texts} note={note} />;
+}
+
+const ms = (value: number | null = null) =>
+  value === null ? "–" : `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })} ms`;
+
 function Durations({ of }: { of: Minute[] }) {
   const last = of.findLast(({ p50Ms }) => p50Ms !== null);
-  const [p50, p99] = [last?.p50Ms ?? null, last?.p99Ms ?? null];
-  const slowest = Math.max(0, ...of.map(({ p99Ms }) => p99Ms ?? 0));
-  const title = "Duration of a request";
-  const label = `p50 ${ms(p50)} and p99 ${ms(p99)} in the last minute with requests; p99 at most ${ms(slowest)}`;
+  const series: Series[] = [
+    { name: "p50", tone: "accent", values: of.map(({ p50Ms }) => p50Ms) },
+    { name: "p99", tone: "info", values: of.map(({ p50Ms, p99Ms }) => (p99Ms ?? 0) - (p50Ms ?? 0)) },
+  ];
+  const note = `last minute with requests; p99 at most ${ms(Math.max(0, ...of.map(({ p99Ms }) => p99Ms ?? 0)))}`;
   return (
-    <figure>
-      <figcaption>{title}</figcaption>
-      <Chart
-        title={title}
-        label={label}
-        series={[
-          { name: "p50", tone: "accent", values: of.map(({ p50Ms }) => p50Ms) },
-          {
-            name: "p99",
-            tone: "info",
-            values: of.map(({ p50Ms, p99Ms }) => (p99Ms === null ? null : p99Ms - (p50Ms ?? 0))),
-          },
-        ]}
-      />
-      <p>
-        <span class="legend">
-          <Swatch tone="accent" /> p50 <strong>{ms(p50)}</strong>
-        </span>
-        <span class="legend">
-          <Swatch tone="info" /> p99 <strong>{ms(p99)}</strong>
-        </span>
-        <span class="quiet">p99 at most {ms(slowest)}</span>
-      </p>
-    </figure>
+    <Figure title="Duration of a request" series={series} texts={[ms(last?.p50Ms), ms(last?.p99Ms)]} note={note} />
   );
 }

@@ -23,15 +23,10 @@ export function UserPage({ id }: { id: string }) {
               <Facts
                 of={[
                   ["Name", name],
-                  ["Id", <Copy key="id" text={id} />],
+                  ["Id", <Copy text={id} />],
                   ["External id", externalId],
-                  ["Created", <Time key="created" at={createdAt} />],
-                  [
-                    "Forms",
-                    <a key="forms" href={`/console/forms?userId=${id}`}>
-                      Forms of this user’s listings
-                    </a>,
-                  ],
+                  ["Created", <Time at={createdAt} />],
+                  ["Forms", <a href={`/console/forms?userId=${id}`}>Forms of this user’s listings</a>],
                 ]}
               />
             </section>
@@ -54,7 +49,9 @@ function EditUser({ user }: { user: User }) {
       title={`Edit ${user.email}`}
       submit="Save"
       fields={fields}
-      send={(values) => core.users.update.mutate({ ...changesOf(values, fields), id: user.id } as Inputs["users"]["update"])}
+      send={(values) =>
+        core.users.update.mutate({ ...changesOf(values, fields), id: user.id } as Inputs["users"]["update"])
+      }
       done={({ email }) => `${email} was saved.`}
     />
   );

@@ -1,9 +1,9 @@
 import { core } from "../core.js";
+import { type Entry, What, Who } from "./entry.js";
 import { TraceLink } from "./links.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
 import { Time } from "./time.js";
-import { type Entry, What, Who } from "./trail.js";
 
 const COLUMNS: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,

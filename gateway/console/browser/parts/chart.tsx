@@ -11,7 +11,6 @@ export interface Series {
 }
 
 interface ChartProps {
-  title: string;
   /** Says the numbers in words, for screen readers. */
   label: string;
   /** Stacked in this order, from below. */
@@ -19,7 +18,7 @@ interface ChartProps {
 }
 
 /** Bars of the last 60 minutes, the newest at the right. */
-export function Chart({ title, label, series }: ChartProps) {
+export function Chart({ label, series }: ChartProps) {
   const minutes = series[0]?.values.length ?? 0;
   const totals = Array.from({ length: minutes }, (_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0)));
   const max = Math.max(...totals, 1);
@@ -33,13 +32,7 @@ export function Chart({ title, label, series }: ChartProps) {
     });
   });
   return (
-    <svg
-      class="chart"
-      role="img"
-      aria-label={`${title}: ${label}`}
-      viewBox={`0 0 ${SLOTS} ${HEIGHT}`}
-      preserveAspectRatio="none"
-    >
+    <svg class="chart" role="img" aria-label={label} viewBox={`0 0 ${SLOTS} ${HEIGHT}`} preserveAspectRatio="none">
       {bars}
     </svg>
   );

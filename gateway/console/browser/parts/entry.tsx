@@ -23,6 +23,7 @@ const words = (text: string) => text.replaceAll(/[._]/g, " ").replace(/^./, (fir
 const fieldNames = (fields: unknown) =>
   [fields]
     .flat()
+    .filter((field) => field !== "listingId")
     .map((field) => `${field}`.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`))
     .join(", ");
 

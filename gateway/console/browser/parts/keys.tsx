@@ -23,7 +23,12 @@ const ISSUE_FIELDS: Field[] = [
     required: true,
   },
   { name: "label", label: "Label", hint: "What or whom it is for, such as channel manager." },
-  { name: "expiresAt", label: "Last day", type: "end-of-day", hint: "It works until the end of this day. Empty: it does not expire." },
+  {
+    name: "expiresAt",
+    label: "Last day",
+    type: "end-of-day",
+    hint: "It works until the end of this day. Empty: it does not expire.",
+  },
 ];
 
 const GRACE_FIELDS: Field[] = [
@@ -71,6 +76,7 @@ export function Keys({ userId }: { userId: string }) {
         <div class="actions">
           {stateOf(key) === "active" && (
             <Action
+              key="rotate"
               label="Rotate"
               of={key.prefix}
               title={`Rotate ${key.prefix}…`}
@@ -80,13 +86,18 @@ export function Keys({ userId }: { userId: string }) {
               send={({ graceSeconds }) => core.keys.rotate.mutate({ id: key.id, graceSeconds: Number(graceSeconds) })}
               done={() => undefined}
               onDone={({ key: secret, replaces }) =>
-                show({ title: "New key", secret, note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.` })
+                show({
+                  title: "New key",
+                  secret,
+                  note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.`,
+                })
               }
             >
               <p>The new key has the same mode, label and last day.</p>
             </Action>
           )}
           <Action
+            key="revoke"
             label="Revoke"
             of={key.prefix}
             title={`Revoke ${key.prefix}…`}

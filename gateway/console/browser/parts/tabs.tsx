@@ -6,7 +6,7 @@ interface TabsProps {
   label: string;
   /** Of the choice in the page's address. */
   name: string;
-  of: readonly (readonly [value: string, text: string, count?: number])[];
+  of: readonly (readonly [value: string, text: string, count?: number | undefined])[];
 }
 
 /** The states of a list, as links. The first is the default, with an empty value. */
@@ -21,7 +21,7 @@ export function Tabs({ label, name, of }: TabsProps) {
           aria-current={value === (query[name] ?? "") ? "page" : undefined}
         >
           {text}
-          {count !== undefined && <span class="count">{count.toLocaleString()}</span>}
+          {count !== undefined && <span>{count.toLocaleString()}</span>}
         </a>
       ))}
     </nav>
