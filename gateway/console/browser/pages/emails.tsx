@@ -76,7 +76,7 @@ const RetryFailed = ({ count }: { count: number }) => (
     title={`Retry ${count.toLocaleString()} failed emails`}
     submit="Retry"
     send={() => core.notifications.retryFailed.mutate()}
-    done={({ retried }) => `${retried.toLocaleString()} emails are sent again.`}
+    done={({ retried }) => `Emails that are sent again: ${retried.toLocaleString()}.`}
   >
     <p>Those of stays that are over, and of forms past SENT, are not sent.</p>
   </Action>

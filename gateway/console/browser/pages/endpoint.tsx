@@ -68,16 +68,19 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
   const { route } = useLocation();
   const { show, dialog } = useSecret();
   const fields = endpointFields(endpoint);
+  // Keys, because Preact may otherwise show the open dialog of one as that of another when some appear or go.
   return (
     <>
       {enabled && (
         <Instant
+          key="send"
           label="Send a test"
           send={() => core.webhooks.test.mutate({ id })}
           done={() => "A test is being sent: see Deliveries."}
         />
       )}
       <Action
+        key="edit"
         label="Edit"
         title="Edit the endpoint"
         submit="Save"
@@ -88,6 +91,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         done={() => "The endpoint was saved."}
       />
       <Action
+        key="rotate"
         label="Rotate secret"
         send={() => core.webhooks.rotateSecret.mutate({ id })}
         done={() => undefined}
@@ -103,6 +107,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
       </Action>
       {enabled ? (
         <Action
+          key="disable"
           label="Disable"
           title="Disable the endpoint"
           send={() => core.webhooks.disable.mutate({ id })}
@@ -112,6 +117,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         </Action>
       ) : (
         <Instant
+          key="enable"
           label="Enable"
           class="primary"
           send={() => core.webhooks.enable.mutate({ id })}
@@ -119,6 +125,7 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         />
       )}
       <Action
+        key="delete"
         label="Delete"
         title="Delete the endpoint"
         class="danger"
@@ -143,7 +150,8 @@ const RANGE: Field[] = [
   { name: "until", label: "Events before", type: "datetime-local", hint: "Empty: until now." },
 ];
 
-const tell = ({ redelivered }: { redelivered: number }) => `${redelivered.toLocaleString()} deliveries are sent again.`;
+const tell = ({ redelivered }: { redelivered: number }) =>
+  `Deliveries that are sent again: ${redelivered.toLocaleString()}.`;
 
 function Deliveries({ endpointId }: { endpointId: string }) {
   const { query } = useLocation();

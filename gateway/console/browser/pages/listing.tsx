@@ -57,6 +57,7 @@ function Actions({ listing }: { listing: Listing }) {
   return (
     <>
       <Action
+        key="edit"
         label="Edit"
         title={`Edit ${title}`}
         submit="Save"
@@ -68,6 +69,7 @@ function Actions({ listing }: { listing: Listing }) {
       />
       {active ? (
         <Action
+          key="deactivate"
           label="Deactivate"
           title={`Deactivate ${title}`}
           class="danger"
@@ -79,6 +81,7 @@ function Actions({ listing }: { listing: Listing }) {
         </Action>
       ) : (
         <Instant
+          key="activate"
           label="Activate"
           class="primary"
           send={() => core.listings.update.mutate({ id, active: true })}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
-import { toFailure } from "../core.js";
+import { CallFailed, toFailure } from "../core.js";
 import { useChange } from "../queries.js";
 import { Problem } from "./states.js";
 
@@ -54,6 +54,12 @@ function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   );
 }
 
+function checkRequired(values: Values, fields: readonly Field[]): void {
+  const missing = fields.filter(({ name, required }) => required && values[name] === "");
+  const issues = missing.map(({ name }) => ({ field: name, issue: "is required" }));
+  if (issues.length > 0) throw new CallFailed({ message: "", status: 400, fields: issues, correlationId: undefined });
+}
+
 /** Those of the values that differ, so that another operator's changes of other fields stay. */
 export const changesOf = (values: Values, fields: readonly Field[]): Values =>
   Object.fromEntries(
@@ -90,7 +96,9 @@ export function Form<Result>({ fields = [], submit, send, done, onDone, isDanger
   const onSubmit = async (form: HTMLFormElement) => {
     setError(undefined);
     try {
-      onDone?.(await change.mutateAsync(readValues(form, fields)));
+      const values = readValues(form, fields);
+      checkRequired(values, fields);
+      onDone?.(await change.mutateAsync(values));
     } catch (thrown) {
       setError(thrown);
       // After the issues are there.

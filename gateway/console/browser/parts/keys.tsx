@@ -78,6 +78,7 @@ export function Keys({ userId }: { userId: string }) {
         <div class="actions">
           {stateOf(key) === "active" && (
             <Action
+              key="rotate"
               label="Rotate"
               of={key.prefix}
               title={`Rotate ${key.prefix}…`}
@@ -98,6 +99,7 @@ export function Keys({ userId }: { userId: string }) {
             </Action>
           )}
           <Action
+            key="revoke"
             label="Revoke"
             of={key.prefix}
             title={`Revoke ${key.prefix}…`}
