@@ -12,11 +12,11 @@ interface DialogProps {
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const { current } = dialog;
-    current?.showModal();
+    const opened = dialog.current;
+    opened?.showModal();
+    // Closed before it is removed, or the focus would not return.
     return () => {
-      // Before it is removed, or the browser does not return the focus.
-      current?.close();
+      opened?.close();
       // The button that opened it may be gone, such as that of a revoked key.
       setTimeout(() => document.activeElement === document.body && document.getElementById("main")?.focus());
     };
