@@ -252,12 +252,10 @@ function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
         {(entries) => {
           const hasOlder = entries.length >= limit;
           const oldest = hasOlder ? (entries.at(-1)?.at ?? "") : "";
-          const rows = [
-            ...emails.map((email) => emailRow(email, form, entries)),
-            ...entries.filter(({ action }) => action !== EXPIRED).map(entryRow),
-          ]
-            .filter(({ at }) => at >= oldest)
-            .sort((a, b) => b.at.localeCompare(a.at));
+          const shown = emails.map((email) => emailRow(email, form, entries)).filter(({ at }) => at >= oldest);
+          const rows = [...shown, ...entries.filter(({ action }) => action !== EXPIRED).map(entryRow)].sort((a, b) =>
+            b.at.localeCompare(a.at),
+          );
           return (
             <>
               <Table
