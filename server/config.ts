@@ -79,8 +79,8 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "a secret of at least 32 characters, without spaces", secret: true })
     .describe(
-      "Bearer token of the internal port (tRPC and Prometheus metrics). It grants full operator access. Unset: the " +
-        "internal port is not opened.",
+      "Token of the internal port (tRPC, Prometheus metrics and the console). It grants full operator access. Unset: the " +
+        "internal port is not opened, except by `dev`, which keeps a token in .data/.",
     ),
   INTERNAL_HOST: host.describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),

@@ -30,6 +30,8 @@ export function serveSession(
       const { values, fieldErrors } = res.locals.body ?? { values: {}, fieldErrors: [] };
       const { data, error } = signInInput.safeParse(values);
       if (!data || fieldErrors.length > 0) throw invalid([...fieldErrors, ...(error ? fieldErrorsOf(error) : [])]);
+      // Names are logged and stored.
+      if (isToken(data.name)) throw invalid([{ field: "name", issue: "must not be the token" }]);
       if (!isToken(data.token)) throw new ServiceError("UNAUTHENTICATED", { message: "The token is wrong." });
       const id = await sessions.start(data.name);
       if (isAnswered(res)) return;

@@ -25,7 +25,7 @@ export class Browser {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    const isJson = text !== "" && response.headers.get("content-type")?.startsWith("application/json");
     return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
   }
 

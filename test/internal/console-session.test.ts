@@ -156,6 +156,7 @@ describe("a sign-in", () => {
     [{ token: TOKEN, name: "  " }, ["name"]],
     [{ token: TOKEN, name: "a".repeat(81) }, ["name"]],
     [{ token: TOKEN, name: "a\nb" }, ["name"]],
+    [{ token: TOKEN, name: ` ${TOKEN}` }, ["name"]],
     [{ token: 1, name: 1 }, ["token", "name"]],
     [{ token: TOKEN, name: "Ada", role: "root" }, ["role"]],
   ])("with %j names the rejected fields", async (body, fields) => {
