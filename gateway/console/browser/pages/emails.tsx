@@ -30,7 +30,7 @@ const SENT_COLUMNS: Columns<Email> = {
 const UNSENT_COLUMNS: Columns<Email> = {
   Email: About,
   State: ({ state }) => <Badge of={state} />,
-  Why: ({ lastError }) => lastError ?? <span class="quiet">–</span>,
+  Why: ({ lastError }) => lastError,
   Attempts: ({ attempts }) => attempts,
   "Next attempt": ({ runAt }) => <Ago at={runAt} />,
   Actions: (email) =>

@@ -3,6 +3,7 @@ import { useLocation } from "preact-iso/router";
 import { useRead } from "../queries.js";
 import { Loaded } from "./states.js";
 
+/** Cells by the name of their column; null is shown as a dash. */
 export type Columns<Row> = Record<string, (row: Row) => ComponentChildren>;
 
 interface TableProps<Row> {
@@ -35,7 +36,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
           <tr key={keyOf(row)}>
             {Object.entries(columns).map(([name, cell]) => (
               <td key={name} data-label={name}>
-                {cell(row)}
+                {cell(row) ?? <span class="quiet">–</span>}
               </td>
             ))}
           </tr>
@@ -57,15 +58,24 @@ interface ListProps<Row> extends Omit<TableProps<Row>, "rows"> {
   /** Name of the cursor in the page's address. Default: cursor. */
   cursorName?: string;
   everySeconds?: number;
+  /** Rows per page. */
+  limit?: number;
 }
 
 const LIMIT = 50;
 
 /** A list, one page at a time. The cursor is in the page's address, so that the browser's Back goes one page back. */
-export function List<Row>({ listKey, read, cursorName = "cursor", everySeconds, ...table }: ListProps<Row>) {
+export function List<Row>({
+  listKey,
+  read,
+  cursorName = "cursor",
+  everySeconds,
+  limit = LIMIT,
+  ...table
+}: ListProps<Row>) {
   const { query } = useLocation();
   const cursor = query[cursorName];
-  const page = { limit: LIMIT, ...(cursor && { cursor }) };
+  const page = { limit, ...(cursor && { cursor }) };
   const rows = useRead([...listKey, cursor], () => read(page), { everySeconds: everySeconds ?? false });
   return (
     <Loaded query={rows}>
