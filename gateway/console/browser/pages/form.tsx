@@ -163,6 +163,9 @@ interface Move {
 const setStatus = ({ id }: OperatorForm, { from, to }: Move) =>
   core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
 
+/** The button that was pressed is gone. */
+const focus = (button: HTMLElement | null) => button?.focus();
+
 const toldStatus = ({ status }: { status: string }) => `The form is ${status} now.`;
 
 function StatusSection({ form }: { form: OperatorForm }) {
@@ -182,7 +185,7 @@ function StatusSection({ form }: { form: OperatorForm }) {
       {last && canUndo && (
         <p>
           You changed it from {last.from} to {last.to}.{" "}
-          <button type="button" disabled={change.isPending} onClick={() => move(last.from)}>
+          <button key={last.from} ref={focus} type="button" disabled={change.isPending} onClick={() => move(last.from)}>
             Undo: set {last.from}
           </button>
         </p>

@@ -11,7 +11,12 @@ interface DialogProps {
 /** A modal dialog. The browser keeps the focus in it and returns it afterwards; Escape closes it. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const opened = dialog.current;
+    opened?.showModal();
+    // Closed before it is removed, or the focus would not return.
+    return () => opened?.close();
+  }, []);
   return (
     <dialog
       ref={dialog}

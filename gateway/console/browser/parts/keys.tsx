@@ -1,3 +1,4 @@
+import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Action } from "./action.js";
 import { Badge } from "./badge.js";
@@ -59,10 +60,11 @@ const isUsable = (key: Key) => ["active", "rotated"].includes(stateOf(key));
 /** The API keys of a user. */
 export function Keys({ userId }: { userId: string }) {
   const { show, dialog } = useSecret();
+  const { query } = useLocation();
   const columns: Columns<Key> = {
-    Key: ({ prefix, label }) => (
+    Key: ({ id, prefix, label }) => (
       <>
-        <code>{prefix}…</code>
+        <code>{prefix}…</code> {id === query.key && <Badge of="found" />}
         {label && <small>{label}</small>}
       </>
     ),

@@ -10,11 +10,11 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{message}</strong>
+        <strong>{fields.length > 0 ? "Not accepted:" : message}</strong>
       </p>
       {fields.map(({ field, issue }) => (
         <p key={field}>
-          {field}: {issue}
+          {issue} ({field})
         </p>
       ))}
       {correlationId && (
