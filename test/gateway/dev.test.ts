@@ -108,7 +108,8 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     expect(listings.body.items.map(({ active }) => active)).toEqual([true, true, false]);
     const forms = await get(`${address}/v1/forms?limit=100`, writeKey);
     expect(forms.body.items.map(({ status }) => status)).toContain("UNKNOWN");
-    for (const name of ["demo.json", "database-url", "app-secret", "internal-token"]) expect(await modeOf(name)).toBe(0o600);
+    for (const name of ["demo.json", "database-url", "app-secret", "internal-token"])
+      expect(await modeOf(name)).toBe(0o600);
     const keys = await runCli(["keys", "list", "--json"], { env: ownEnv, cwd: folder });
     expect(JSON.parse(keys.stdout)).toMatchObject({ items: [{ mode: "read-write" }, { mode: "read-only" }] });
     const pid = await readPostmasterPid(folder);

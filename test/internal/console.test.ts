@@ -125,10 +125,12 @@ describe("the procedures", () => {
   const UNAUTHENTICATED = { serviceCode: "UNAUTHENTICATED", httpStatus: 401 };
 
   test("are called as the operator with the name of the session, whatever X-User-Id says", async () => {
-    const { users, forms } = browser.procedures({ "X-User-Id": userId });
+    const { users, forms, audit } = browser.procedures({ "X-User-Id": userId });
     expect((await users.get.query({ id: userId })).id).toBe(userId);
-    const form = await errorOf(forms.list.query({}));
-    expect(form).toMatchObject({ serviceCode: "FORBIDDEN" });
+    expect(await errorOf(forms.list.query({}))).toMatchObject({ serviceCode: "FORBIDDEN" });
+    const { id: subjectId } = await users.create.mutate({ email: "ada@people.test" });
+    const trail = await audit.trail.query({ subjectId });
+    expect(trail).toMatchObject([{ actor: "operator", actorName: "Ada", action: "user.created", userId: null }]);
   });
 
   test("need a session: the token is not accepted instead", async () => {
