@@ -57,8 +57,8 @@ const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
             ))
           : "All that the owner may see",
       ],
-      ["Id", <Copy text={endpoint.id} />],
       ["Created", <Time at={endpoint.createdAt} />],
+      ["Id", <Copy text={endpoint.id} />],
     ]}
   />
 );

@@ -43,10 +43,10 @@ const ListingFacts = ({ listing }: { listing: Listing }) => (
       ["Guests at most", listing.maxPeopleInListing ?? "No limit"],
       ["Vehicles at most", listing.maxVehicles ?? "No limit"],
       ["Pets", listing.allowPets === null ? "Not set" : listing.allowPets ? "Allowed" : "Not allowed"],
-      ["Id", <Copy text={listing.id} />],
-      ["Public id", <Copy text={listing.publicId} />],
       ["External id", listing.externalId],
       ["Created", <Time at={listing.createdAt} />],
+      ["Id", <Copy text={listing.id} />],
+      ["Public id", <Copy text={listing.publicId} />],
     ]}
   />
 );

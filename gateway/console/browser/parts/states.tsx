@@ -6,7 +6,7 @@ import { Copy } from "./copy.js";
 /** What failed, with the correlation id for the logs. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   const { message, correlationId, status, fields } = toFailure(error);
-  if (status === 401) return <p class="problem">Sign in to go on.</p>;
+  if (status === 401) return <p class="problem">Your session had ended. Sign in, then try again.</p>;
   return (
     <div class="problem" role="alert">
       <p>
