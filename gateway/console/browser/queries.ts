@@ -59,17 +59,17 @@ export const useRead = <Data>(
 export const useListing = (id: string | undefined) =>
   useRead(["listing", id], () => core.listings.getAny.query({ id: id ?? "" }), { enabled: id !== undefined });
 
+/** What to tell the reader about a change. */
+export type Done<Result> = string | ((result: Result) => string | undefined) | undefined;
+
 /** Changes something, says so, and reads again what is shown. */
-export function useChange<Input, Result>(
-  change: (input: Input) => Promise<Result>,
-  done: (result: Result) => string | undefined,
-) {
+export function useChange<Input, Result>(change: (input: Input) => Promise<Result>, done?: Done<Result>) {
   const client = useQueryClient();
   const notify = useNotify();
   return useMutation({
     mutationFn: change,
     onSuccess: async (result: Result) => {
-      const text = done(result);
+      const text = typeof done === "function" ? done(result) : done;
       if (text) notify(text);
       await client.invalidateQueries();
     },

@@ -30,7 +30,7 @@ const SENT_COLUMNS: Columns<Email> = {
 const UNSENT_COLUMNS: Columns<Email> = {
   Email: About,
   State: ({ state }) => <Badge of={state} />,
-  Why: ({ lastError }) => lastError ?? <span class="quiet">–</span>,
+  Why: ({ lastError }) => lastError,
   Attempts: ({ attempts }) => attempts,
   "Next attempt": ({ runAt }) => <Ago at={runAt} />,
   Actions: (email) =>
@@ -40,7 +40,7 @@ const UNSENT_COLUMNS: Columns<Email> = {
         of={`the email about ${(email.formId ?? email.endpointId)?.slice(0, 8)}`}
         class="small"
         send={() => core.notifications.retry.mutate({ id: email.id })}
-        done={() => "The email is sent again."}
+        done="The email is sent again."
       />
     ),
 };
@@ -80,7 +80,6 @@ const RetryFailed = ({ count }: { count: number }) => (
     submit="Retry"
     send={() => core.notifications.retryFailed.mutate()}
     done={({ retried }) => `Emails that are sent again: ${retried.toLocaleString()}.`}
-  >
-    <p>Those of stays that are over, and of forms past SENT, are not sent.</p>
-  </Action>
+    note="Those of stays that are over, and of forms past SENT, are not sent."
+  />
 );

@@ -18,7 +18,7 @@ const COLUMNS: Columns<Listing> = {
   State: ListingState,
   City: ({ city, country }) => `${city}, ${country}`,
   "Time zone": ({ timezone }) => timezone,
-  "External id": ({ externalId }) => externalId ?? <span class="quiet">–</span>,
+  "External id": ({ externalId }) => externalId,
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 

@@ -11,8 +11,8 @@ export type User = Outputs["users"]["get"];
 
 const COLUMNS: Columns<User> = {
   "Email address": ({ id, email }) => <a href={`/console/users/${id}`}>{email}</a>,
-  Name: ({ name }) => name ?? <span class="quiet">–</span>,
-  "External id": ({ externalId }) => externalId ?? <span class="quiet">–</span>,
+  Name: ({ name }) => name,
+  "External id": ({ externalId }) => externalId,
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 

@@ -3,6 +3,7 @@ import { useLocation } from "preact-iso/router";
 import { useRead } from "../queries.js";
 import { Loaded } from "./states.js";
 
+/** Cells by the name of their column; null is shown as a dash. */
 export type Columns<Row> = Record<string, (row: Row) => ComponentChildren>;
 
 interface TableProps<Row> {
@@ -35,7 +36,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
           <tr key={keyOf(row)}>
             {Object.entries(columns).map(([name, cell]) => (
               <td key={name} data-label={name}>
-                {cell(row)}
+                {cell(row) ?? <span class="quiet">–</span>}
               </td>
             ))}
           </tr>
