@@ -12,6 +12,10 @@ import { useNotify } from "./parts/notices.js";
 
 const MAX_RETRIES = 3;
 const FRESH_MS = 5_000;
+const AFTER_FAILURE_MS = 10_000;
+
+/** No answer, or 5xx: the service may be restarting. */
+const isTemporary = (error: unknown) => Boolean(error) && [0, 500, 502, 503, 504].includes(toFailure(error).status);
 
 /** `onSignedOut` is called if a call fails because there is no session. */
 export function createQueryClient(onSignedOut: () => void): QueryClient {
@@ -22,8 +26,7 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: FRESH_MS,
-        // No answer, or 5xx: it may be restarting.
-        retry: (count, error) => count < MAX_RETRIES && [0, 500, 502, 503, 504].includes(toFailure(error).status),
+        retry: (count, error) => count < MAX_RETRIES && isTemporary(error),
       },
     },
   });
@@ -45,6 +48,7 @@ export const useRead = <Data>(
     placeholderData: keepPreviousData,
     enabled: options.enabled ?? true,
     refetchInterval: ({ state }) => {
+      if (isTemporary(state.error)) return AFTER_FAILURE_MS;
       const { everySeconds = false } = options;
       const seconds = typeof everySeconds === "function" ? everySeconds(state.data) : everySeconds;
       return seconds ? seconds * 1000 : false;
@@ -55,17 +59,17 @@ export const useRead = <Data>(
 export const useListing = (id: string | undefined) =>
   useRead(["listing", id], () => core.listings.getAny.query({ id: id ?? "" }), { enabled: id !== undefined });
 
+/** What to tell the reader about a change. */
+export type Done<Result> = string | ((result: Result) => string | undefined) | undefined;
+
 /** Changes something, says so, and reads again what is shown. */
-export function useChange<Input, Result>(
-  change: (input: Input) => Promise<Result>,
-  done: (result: Result) => string | undefined,
-) {
+export function useChange<Input, Result>(change: (input: Input) => Promise<Result>, done?: Done<Result>) {
   const client = useQueryClient();
   const notify = useNotify();
   return useMutation({
     mutationFn: change,
     onSuccess: async (result: Result) => {
-      const text = done(result);
+      const text = typeof done === "function" ? done(result) : done;
       if (text) notify(text);
       await client.invalidateQueries();
     },

@@ -21,23 +21,26 @@ const About = ({ formId, endpointId }: Email) =>
     <a href={`/console/webhooks/${endpointId}`}>Disabled endpoint {endpointId?.slice(0, 8)}</a>
   );
 
-const canBeRetried = ({ state }: Email) => !["sent", "running"].includes(state);
+const SENT_COLUMNS: Columns<Email> = {
+  Email: About,
+  Attempts: ({ attempts }) => attempts,
+  Sent: ({ sentAt }) => <Time at={sentAt} />,
+};
 
-const COLUMNS: Columns<Email> = {
+const UNSENT_COLUMNS: Columns<Email> = {
   Email: About,
   State: ({ state }) => <Badge of={state} />,
   Why: ({ lastError }) => lastError ?? <span class="quiet">–</span>,
   Attempts: ({ attempts }) => attempts,
   "Next attempt": ({ runAt }) => <Ago at={runAt} />,
-  Sent: ({ sentAt }) => <Time at={sentAt} />,
   Actions: (email) =>
-    canBeRetried(email) && (
+    email.state !== "running" && (
       <Instant
         label="Retry"
         of={`the email about ${(email.formId ?? email.endpointId)?.slice(0, 8)}`}
         class="small"
         send={() => core.notifications.retry.mutate({ id: email.id })}
-        done={() => "The email is sent again."}
+        done="The email is sent again."
       />
     ),
 };
@@ -61,7 +64,7 @@ export function EmailsPage() {
         caption={state === "sent" ? "Emails, newest first" : "Emails, oldest first"}
         listKey={["emails", state]}
         read={(page) => core.notifications.list.query({ ...page, ...(state && { state }) })}
-        columns={COLUMNS}
+        columns={state === "sent" ? SENT_COLUMNS : UNSENT_COLUMNS}
         keyOf={({ id }) => id}
         empty={state ? "No email has this state." : "No email waits or has failed."}
         everySeconds={5}
@@ -77,7 +80,6 @@ const RetryFailed = ({ count }: { count: number }) => (
     submit="Retry"
     send={() => core.notifications.retryFailed.mutate()}
     done={({ retried }) => `Emails that are sent again: ${retried.toLocaleString()}.`}
-  >
-    <p>Those of stays that are over, and of forms past SENT, are not sent.</p>
-  </Action>
+    note="Those of stays that are over, and of forms past SENT, are not sent."
+  />
 );

@@ -57,8 +57,8 @@ const EndpointFacts = ({ endpoint }: { endpoint: Endpoint }) => (
             ))
           : "All that the owner may see",
       ],
-      ["Id", <Copy text={endpoint.id} />],
       ["Created", <Time at={endpoint.createdAt} />],
+      ["Id", <Copy text={endpoint.id} />],
     ]}
   />
 );
@@ -68,19 +68,16 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
   const { route } = useLocation();
   const { show, dialog } = useSecret();
   const fields = endpointFields(endpoint);
-  // Keys, because Preact may otherwise show the open dialog of one as that of another when some appear or go.
   return (
     <>
       {enabled && (
         <Instant
-          key="send"
           label="Send a test"
           send={() => core.webhooks.test.mutate({ id })}
-          done={() => "A test is being sent: see Deliveries."}
+          done="A test is being sent: see Deliveries."
         />
       )}
       <Action
-        key="edit"
         label="Edit"
         title="Edit the endpoint"
         submit="Save"
@@ -88,13 +85,11 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         send={(values) =>
           core.webhooks.update.mutate({ ...changesOf(values, fields), id } as Inputs["webhooks"]["update"])
         }
-        done={() => "The endpoint was saved."}
+        done="The endpoint was saved."
       />
       <Action
-        key="rotate"
         label="Rotate secret"
         send={() => core.webhooks.rotateSecret.mutate({ id })}
-        done={() => undefined}
         onDone={({ secret, previousSecretUntil }) =>
           show({
             title: "New secret",
@@ -102,30 +97,25 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
             note: `Deliveries are also signed with the old one until ${formatTime(previousSecretUntil)}.`,
           })
         }
-      >
-        <p>Deliveries are signed with the new secret, and with the old one for another 24 hours.</p>
-      </Action>
+        note="Deliveries are signed with the new secret, and with the old one for another 24 hours."
+      />
       {enabled ? (
         <Action
-          key="disable"
           label="Disable"
           title="Disable the endpoint"
           send={() => core.webhooks.disable.mutate({ id })}
-          done={() => "The endpoint is disabled."}
-        >
-          <p>Deliveries that are due while it is disabled fail, and events from then on are not sent.</p>
-        </Action>
+          done="The endpoint is disabled."
+          note="Deliveries that are due while it is disabled fail, and events from then on are not sent."
+        />
       ) : (
         <Instant
-          key="enable"
           label="Enable"
           class="primary"
           send={() => core.webhooks.enable.mutate({ id })}
-          done={() => "The endpoint is enabled."}
+          done="The endpoint is enabled."
         />
       )}
       <Action
-        key="delete"
         label="Delete"
         title="Delete the endpoint"
         class="danger"
@@ -133,11 +123,12 @@ function Actions({ endpoint }: { endpoint: Endpoint }) {
         send={() => core.webhooks.delete.mutate({ id })}
         done={() => `${url} was deleted.`}
         onDone={() => route("/console/webhooks")}
-      >
-        <p>
-          <code>{url}</code> and all its deliveries are deleted. This cannot be undone.
-        </p>
-      </Action>
+        note={
+          <>
+            <code>{url}</code> and all its deliveries are deleted. This cannot be undone.
+          </>
+        }
+      />
       {dialog}
     </>
   );
@@ -168,11 +159,12 @@ function Deliveries({ endpointId }: { endpointId: string }) {
             submit="Redeliver"
             send={() => redeliver.mutate({ endpointId, failed: true })}
             done={tell}
-          >
-            <p>
-              Failed and retrying deliveries are sent again now, with the same <code>webhook-id</code>.
-            </p>
-          </Action>
+            note={
+              <>
+                Failed and retrying deliveries are sent again now, with the same <code>webhook-id</code>.
+              </>
+            }
+          />
           <Action
             label="Redeliver a time range"
             submit="Redeliver"
@@ -181,11 +173,12 @@ function Deliveries({ endpointId }: { endpointId: string }) {
               redeliver.mutate({ endpointId, since: `${since}`, ...(until && { until: `${until}` }) })
             }
             done={tell}
-          >
-            <p>
-              Deliveries that were sent are sent again too, with the same <code>webhook-id</code>.
-            </p>
-          </Action>
+            note={
+              <>
+                Deliveries that were sent are sent again too, with the same <code>webhook-id</code>.
+              </>
+            }
+          />
         </>
       }
     >

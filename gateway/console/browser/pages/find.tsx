@@ -129,7 +129,7 @@ function Results({ of: text }: { of: string }) {
   return (
     <Loaded query={hits}>
       {(found) => (
-        <Section title={`Found for “${shown}”: ${found.length === 0 ? "nothing" : found.length}`}>
+        <Section title={`${found.length === 0 ? "Nothing" : found.length} found for “${shown}”`}>
           {found.length > 0 && (
             <ul class="hits">
               {found.map(({ kind, href, name, note }) => (

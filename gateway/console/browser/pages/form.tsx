@@ -2,11 +2,10 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs, toFailure } from "../core.js";
+import { Action } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
-import { Opener } from "../parts/dialog.js";
 import { type Entry, What, Who } from "../parts/entry.js";
-import { Form } from "../parts/form.js";
 import { ListingLink, TraceLink } from "../parts/links.js";
 import { type Columns, Table } from "../parts/list.js";
 import { Facts, Page, Section } from "../parts/page.js";
@@ -108,25 +107,18 @@ function EmailState({ form, emails }: { form: OperatorForm; emails: Email[] }) {
       <p role="status">
         {email && <Badge of={email.state} />} {email ? <EmailWords email={email} /> : nothingSent}
       </p>
-      <Opener
+      <Action
         label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
         title="Send the invitation"
         class={email?.state === "failed" ? "primary" : ""}
+        submit="Send it now"
+        send={() => core.notifications.send.mutate({ formId: form.id })}
+        done={({ state }) =>
+          state === "running" ? "The invitation is already being sent." : "The invitation is sent now."
+        }
       >
-        {(close) => (
-          <Form
-            fields={[]}
-            submit="Send it now"
-            send={() => core.notifications.send.mutate({ formId: form.id })}
-            done={({ state }) =>
-              state === "running" ? "The invitation is being sent already." : "The invitation will be sent now."
-            }
-            onDone={close}
-          >
-            <Preview id={form.id} />
-          </Form>
-        )}
-      </Opener>
+        <Preview id={form.id} />
+      </Action>
     </section>
   );
 }
@@ -137,12 +129,9 @@ function Preview({ id }: { id: string }) {
     <Loaded query={preview}>
       {({ subject, text, language }) => (
         <div class="stack">
-          <Facts
-            of={[
-              ["Subject", subject],
-              ["Language", language],
-            ]}
-          />
+          <p>
+            <strong>{subject}</strong> <span class="quiet">in language {language}</span>
+          </p>
           <iframe title="The invitation" sandbox="" src={`/console/emails/${id}.html`} />
           <details>
             <summary>As text</summary>
@@ -163,6 +152,9 @@ interface Move {
 const setStatus = ({ id }: OperatorForm, { from, to }: Move) =>
   core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
 
+/** The button that was pressed is gone. */
+const focus = (button: HTMLElement | null) => button?.focus();
+
 const toldStatus = ({ status }: { status: string }) => `The form is ${status} now.`;
 
 function StatusSection({ form }: { form: OperatorForm }) {
@@ -182,7 +174,7 @@ function StatusSection({ form }: { form: OperatorForm }) {
       {last && canUndo && (
         <p>
           You changed it from {last.from} to {last.to}.{" "}
-          <button type="button" disabled={change.isPending} onClick={() => move(last.from)}>
+          <button key={last.from} ref={focus} type="button" disabled={change.isPending} onClick={() => move(last.from)}>
             Undo: set {last.from}
           </button>
         </p>
@@ -193,27 +185,22 @@ function StatusSection({ form }: { form: OperatorForm }) {
             Set {to.replaceAll("_", " ")}
           </button>
         ))}
-        <Opener label="Other status …" title="Set another status">
-          {(close) => (
-            <Form
-              fields={[
-                { name: "status", label: "Status", type: "choice", required: true, options: others.map(withMeaning) },
-              ]}
-              submit="Set the status"
-              send={({ status: to }) => setStatus(form, { from: status, to: `${to}` })}
-              done={toldStatus}
-              onDone={(result) => {
-                setLast({ from: status, to: result.status });
-                close();
-              }}
-            >
-              <p>
-                The form is <Badge of={status} />. The audit trail records a change out of order as a correction.
-                {status === "UNKNOWN" && " This version does not know the status, so that it cannot be set back here."}
-              </p>
-            </Form>
-          )}
-        </Opener>
+        <Action
+          label="Other status …"
+          title="Set another status"
+          submit="Set the status"
+          fields={[
+            { name: "status", label: "Status", type: "choice", required: true, options: others.map(withMeaning) },
+          ]}
+          send={({ status: to }) => setStatus(form, { from: status, to: `${to}` })}
+          done={toldStatus}
+          onDone={(result) => setLast({ from: status, to: result.status })}
+        >
+          <p>
+            The form is <Badge of={status} />. The audit trail records a change out of order as a correction.
+            {status === "UNKNOWN" && " This version does not know the status, so it cannot be set back here."}
+          </p>
+        </Action>
       </div>
       <p class="quiet">Each change, also an undo, is audited in your name and sent to webhooks at once.</p>
     </Section>
@@ -280,15 +267,16 @@ function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
                 keyOf={({ key }) => key}
                 empty="Nothing is recorded. Old entries of the audit trail are deleted."
               />
-              {hasOlder && limit < MAX_ENTRIES && (
+              {hasOlder && (
                 <p class="pager">
-                  <button type="button" onClick={() => setLimit(Math.min(limit * 2, MAX_ENTRIES))}>
-                    Older
-                  </button>
+                  {limit < MAX_ENTRIES ? (
+                    <button type="button" onClick={() => setLimit(Math.min(limit * 2, MAX_ENTRIES))}>
+                      Older
+                    </button>
+                  ) : (
+                    `These are the newest ${MAX_ENTRIES} changes.`
+                  )}
                 </p>
-              )}
-              {hasOlder && limit >= MAX_ENTRIES && (
-                <p class="pager quiet">These are the newest {MAX_ENTRIES} changes.</p>
               )}
             </>
           );

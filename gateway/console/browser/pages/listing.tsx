@@ -43,10 +43,10 @@ const ListingFacts = ({ listing }: { listing: Listing }) => (
       ["Guests at most", listing.maxPeopleInListing ?? "No limit"],
       ["Vehicles at most", listing.maxVehicles ?? "No limit"],
       ["Pets", listing.allowPets === null ? "Not set" : listing.allowPets ? "Allowed" : "Not allowed"],
-      ["Id", <Copy text={listing.id} />],
-      ["Public id", <Copy text={listing.publicId} />],
       ["External id", listing.externalId],
       ["Created", <Time at={listing.createdAt} />],
+      ["Id", <Copy text={listing.id} />],
+      ["Public id", <Copy text={listing.publicId} />],
     ]}
   />
 );
@@ -57,7 +57,6 @@ function Actions({ listing }: { listing: Listing }) {
   return (
     <>
       <Action
-        key="edit"
         label="Edit"
         title={`Edit ${title}`}
         submit="Save"
@@ -69,19 +68,16 @@ function Actions({ listing }: { listing: Listing }) {
       />
       {active ? (
         <Action
-          key="deactivate"
           label="Deactivate"
           title={`Deactivate ${title}`}
           class="danger"
           isDangerous
           send={() => core.listings.deactivate.mutate({ id })}
           done={() => `${title} is inactive.`}
-        >
-          <p>No new forms can be created on it or moved to it. Its forms stay as they are.</p>
-        </Action>
+          note="No new forms can be created on it or moved to it. Its forms stay as they are."
+        />
       ) : (
         <Instant
-          key="activate"
           label="Activate"
           class="primary"
           send={() => core.listings.update.mutate({ id, active: true })}

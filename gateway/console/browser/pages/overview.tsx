@@ -159,7 +159,7 @@ const Figure = ({ title, series, texts, note }: FigureProps) => (
 function Counts({ title, series }: Pick<FigureProps, "title" | "series">) {
   const minutes = series[0]?.values.map((_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0))) ?? [];
   const texts = series.map(({ values }) => sumOf(values).toLocaleString());
-  const note = `${(minutes.at(-1) ?? 0).toLocaleString()} in this minute, at most ${Math.max(0, ...minutes).toLocaleString()}`;
+  const note = `${(minutes.at(-1) ?? 0).toLocaleString()} in this minute, at most ${Math.max(0, ...minutes).toLocaleString()} in one`;
   return <Figure title={title} series={series} texts={texts} note={note} />;
 }
 

@@ -23,10 +23,10 @@ export function UserPage({ id }: { id: string }) {
               <Facts
                 of={[
                   ["Name", name],
-                  ["Id", <Copy text={id} />],
                   ["External id", externalId],
                   ["Created", <Time at={createdAt} />],
                   ["Forms", <a href={`/console/forms?userId=${id}`}>Forms of this user’s listings</a>],
+                  ["Id", <Copy text={id} />],
                 ]}
               />
             </section>

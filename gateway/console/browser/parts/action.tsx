@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { useChange } from "../queries.js";
+import { type Done, useChange } from "../queries.js";
 import { Dialog, Opener } from "./dialog.js";
 import { Form, type FormProps } from "./form.js";
 import { Problem } from "./states.js";
@@ -16,7 +16,8 @@ interface ActionProps<Result> extends Omit<FormProps<Result>, "submit"> {
 
 /** A button that opens a form in a dialog, which closes once it is done. Without fields it is a confirmation. */
 export const Action = <Result,>({ label, of, title, class: name, submit = label, ...form }: ActionProps<Result>) => (
-  <Opener label={label} of={of} title={title ?? label} class={name ?? ""}>
+  // The key, because Preact may take an action for its neighbor when some appear or go.
+  <Opener key={label} label={label} of={of} title={title ?? label} class={name ?? ""}>
     {(close) => (
       <Form
         {...form}
@@ -35,7 +36,7 @@ interface InstantProps<Result> {
   of?: string;
   class?: string;
   send: () => Promise<Result>;
-  done: (result: Result) => string;
+  done: Done<Result>;
 }
 
 /** A button that does something at once, for what can be undone or repeated. */

@@ -23,6 +23,3 @@ export function Copy({ text, shown = text, label = "Copy" }: { text: string; sho
     </span>
   );
 }
-
-/** The first characters of an id, with a button that copies all of it. */
-export const Id = ({ id }: { id: string }) => <Copy text={id} shown={`${id.slice(0, 8)}…`} />;

@@ -8,10 +8,19 @@ interface DialogProps {
   children: ComponentChildren;
 }
 
-/** A modal dialog. The browser keeps the focus in it and returns it afterwards; Escape closes it. */
+/** A modal dialog. The browser keeps the focus in it and returns it afterwards; Escape closes it, if it can be closed. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const opened = dialog.current;
+    opened?.showModal();
+    // Closed before it is removed, or the focus would not return.
+    return () => {
+      opened?.close();
+      // The button that opened it may be gone, such as that of a revoked key.
+      setTimeout(() => document.activeElement === document.body && document.getElementById("main")?.focus());
+    };
+  }, []);
   return (
     <dialog
       ref={dialog}

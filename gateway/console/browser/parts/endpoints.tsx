@@ -87,7 +87,6 @@ export function Endpoints({ userId }: { userId?: string }) {
           class={userId ? "" : "primary"}
           fields={[...(userId ? [] : [OWNER]), ...endpointFields()]}
           send={create}
-          done={() => undefined}
           onDone={({ secret }) =>
             show({ title: "Secret of the new endpoint", secret, note: "Deliveries are signed with it." })
           }

@@ -6,13 +6,12 @@ export type Entry = Outputs["audit"]["trail"][number];
 
 /** Who made a change. */
 export function Who({ entry: { actor, actorId, actorName, userId } }: { entry: Entry }) {
-  if (actor === "operator") return actorName ? <>{actorName} (operator)</> : "Operator";
+  if (actor === "operator" && !actorName) return "Operator";
   if (actor === "system") return "System";
-  if (!userId) return `Deleted ${actor} ${actorId?.slice(0, 8) ?? ""}`;
   return (
     <>
-      {actor === "key" && "A key of "}
-      <UserLink id={userId} />
+      {actorName ?? (userId ? <UserLink id={userId} /> : `Deleted ${actorId?.slice(0, 8)}`)}
+      <small class="quiet">{actor === "key" ? "by an API key" : actor}</small>
     </>
   );
 }

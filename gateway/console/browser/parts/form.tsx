@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { CallFailed, toFailure } from "../core.js";
-import { useChange } from "../queries.js";
+import { type Done, useChange } from "../queries.js";
 import { Problem } from "./states.js";
 
 export interface Field {
@@ -74,15 +74,25 @@ export interface FormProps<Result> {
   /** Text of the button. */
   submit: string;
   send: (values: Values) => Promise<Result>;
-  /** What to tell the reader. */
-  done: (result: Result) => string | undefined;
+  done?: Done<Result>;
   onDone?: (result: Result) => void;
   isDangerous?: boolean;
+  /** What will happen. */
+  note?: ComponentChildren;
   children?: ComponentChildren;
 }
 
 /** A form. The issues of a rejected input are at its fields, and what was typed stays. Without fields: a confirmation. */
-export function Form<Result>({ fields = [], submit, send, done, onDone, isDangerous, children }: FormProps<Result>) {
+export function Form<Result>({
+  fields = [],
+  submit,
+  send,
+  done,
+  onDone,
+  isDangerous,
+  note,
+  children,
+}: FormProps<Result>) {
   const prefix = useId();
   const change = useChange(send, done);
   const [error, setError] = useState<unknown>();
@@ -114,6 +124,7 @@ export function Form<Result>({ fields = [], submit, send, done, onDone, isDanger
         void onSubmit(event.currentTarget);
       }}
     >
+      {note && <p>{note}</p>}
       {children}
       {fields.map((field) => (
         <FieldInput key={field.name} field={field} id={`${prefix}-${field.name}`} issue={issueOf(field.name)} />

@@ -1,3 +1,4 @@
+import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Action } from "./action.js";
 import { Badge } from "./badge.js";
@@ -31,21 +32,10 @@ const ISSUE_FIELDS: Field[] = [
   },
 ];
 
+const GRACES = { 0: "At once", 3600: "In an hour", 86400: "In 24 hours", 604800: "In 7 days", 2592000: "In 30 days" };
+
 const GRACE_FIELDS: Field[] = [
-  {
-    name: "graceSeconds",
-    label: "The old key ends",
-    type: "choice",
-    options: [
-      ["0", "At once"],
-      ["3600", "In an hour"],
-      ["86400", "In 24 hours"],
-      ["604800", "In 7 days"],
-      ["2592000", "In 30 days"],
-    ],
-    required: true,
-    value: "86400",
-  },
+  { name: "graceSeconds", label: "The old key ends", type: "choice", options: Object.entries(GRACES), value: 86400 },
 ];
 
 function stateOf({ revokedAt, expiresAt, replacedBy }: Key): "revoked" | "expired" | "rotated" | "active" {
@@ -59,10 +49,11 @@ const isUsable = (key: Key) => ["active", "rotated"].includes(stateOf(key));
 /** The API keys of a user. */
 export function Keys({ userId }: { userId: string }) {
   const { show, dialog } = useSecret();
+  const { query } = useLocation();
   const columns: Columns<Key> = {
-    Key: ({ prefix, label }) => (
+    Key: ({ id, prefix, label }) => (
       <>
-        <code>{prefix}…</code>
+        <code>{prefix}…</code> {id === query.key && <Badge of="found" />}
         {label && <small>{label}</small>}
       </>
     ),
@@ -76,7 +67,6 @@ export function Keys({ userId }: { userId: string }) {
         <div class="actions">
           {stateOf(key) === "active" && (
             <Action
-              key="rotate"
               label="Rotate"
               of={key.prefix}
               title={`Rotate ${key.prefix}…`}
@@ -84,7 +74,6 @@ export function Keys({ userId }: { userId: string }) {
               submit="Issue the new key"
               fields={GRACE_FIELDS}
               send={({ graceSeconds }) => core.keys.rotate.mutate({ id: key.id, graceSeconds: Number(graceSeconds) })}
-              done={() => undefined}
               onDone={({ key: secret, replaces }) =>
                 show({
                   title: "New key",
@@ -92,12 +81,10 @@ export function Keys({ userId }: { userId: string }) {
                   note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.`,
                 })
               }
-            >
-              <p>The new key has the same mode, label and last day.</p>
-            </Action>
+              note="The new key has the same mode, label and last day."
+            />
           )}
           <Action
-            key="revoke"
             label="Revoke"
             of={key.prefix}
             title={`Revoke ${key.prefix}…`}
@@ -105,9 +92,8 @@ export function Keys({ userId }: { userId: string }) {
             isDangerous
             send={() => core.keys.revoke.mutate({ id: key.id })}
             done={({ prefix }) => `${prefix}… was revoked.`}
-          >
-            <p>Requests with this key are rejected at once. This cannot be undone.</p>
-          </Action>
+            note="Requests with this key are rejected at once. This cannot be undone."
+          />
         </div>
       ),
   };
@@ -120,7 +106,6 @@ export function Keys({ userId }: { userId: string }) {
           class="primary"
           fields={ISSUE_FIELDS}
           send={(values) => core.keys.issue.mutate({ ...values, userId } as Inputs["keys"]["issue"])}
-          done={() => undefined}
           onDone={({ key: secret, mode, expiresAt }) =>
             show({
               title: `${MODES[mode]} key`,

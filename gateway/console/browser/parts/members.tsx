@@ -55,11 +55,8 @@ export function Members(of: { listingId: string } | { userId: string }) {
           isDangerous
           send={() => core.members.remove.mutate({ userId: member.userId, listingId: member.listingId })}
           done={() => `${member.userEmail} was removed from ${member.listingTitle}.`}
-        >
-          <p>
-            {member.userEmail} loses access to {member.listingTitle} and its forms at once, also with API keys.
-          </p>
-        </Action>
+          note={`${member.userEmail} loses access to ${member.listingTitle} and its forms at once, also with API keys.`}
+        />
       </div>
     ),
   };

@@ -6,15 +6,15 @@ import { Copy } from "./copy.js";
 /** What failed, with the correlation id for the logs. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   const { message, correlationId, status, fields } = toFailure(error);
-  if (status === 401) return <p class="problem">Sign in to go on.</p>;
+  if (status === 401) return <p class="problem">Your session had ended. Sign in, then try again.</p>;
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{message}</strong>
+        <strong>{fields.length > 0 ? "Not accepted:" : message}</strong>
       </p>
       {fields.map(({ field, issue }) => (
         <p key={field}>
-          {field}: {issue}
+          {issue} ({field})
         </p>
       ))}
       {correlationId && (
