@@ -149,6 +149,26 @@ export async function captureOutput(env: Record<string, string> = {}) {
     await callInternal(`/${TOKEN}?token=${TOKEN}`, { headers: { Authorization: `Basic ${TOKEN}` } }),
   ];
   expect(rejectedCalls.filter((status) => status < 400)).toEqual([]);
+  const callConsole = (method: string, path: string, body?: object, headers: Record<string, string> = {}) =>
+    fetch(`${internalUrl}/console${path}`, {
+      method,
+      headers: { "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin", ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const signIn = await callConsole("POST", "/session", { token: TOKEN, name: "Ada" });
+  const [session = ""] = /[\w-]{43}/.exec(signIn.headers.get("set-cookie") ?? "") ?? [];
+  const consoleCalls = [
+    signIn,
+    await callConsole("POST", "/trpc/users.find", { user: HOST }, { Cookie: `guest_forms_console=${session}` }),
+    await callConsole("GET", `/forms/${TOKEN}?token=${TOKEN}&session=${session}`),
+    await callConsole("DELETE", "/session", undefined, { Cookie: `guest_forms_console=${session}` }),
+    await callConsole("POST", "/session", { token: key, name: "Ada" }),
+    await callConsole("POST", "/session", { token: session, name: TOKEN }),
+    await callConsole("POST", "/session", { token: TOKEN, name: "Ada", [TOKEN]: session }),
+    await callConsole("POST", `/trpc/${TOKEN}`, {}, { Cookie: `guest_forms_console=${session}`, Origin: TOKEN }),
+    await callConsole("POST", "/session", { token: TOKEN }, { "Sec-Fetch-Site": TOKEN }),
+  ];
+  expect(consoleCalls.map(({ status }) => status)).toEqual([204, 200, 200, 204, 401, 400, 400, 401, 403]);
 
   const states = async () => {
     const notifications = await core.listUnsent();
@@ -175,7 +195,7 @@ export async function captureOutput(env: Record<string, string> = {}) {
     /** Statuses, headers and bodies of all responses whose requests have no secret as the name of a field. */
     responses,
     /** Must appear nowhere. */
-    secrets: label([...GUESTS, ...halves, ...keys, TEST_SECRET, TOKEN]),
+    secrets: label([...GUESTS, ...halves, ...keys, TEST_SECRET, TOKEN, session]),
     /** Must not be logged, but is stored. */
     host: label([HOST]),
   };
