@@ -1,4 +1,4 @@
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
@@ -8,6 +8,13 @@ export const PHONE = { width: 390, height: 844 };
 export const DESKTOP = { width: 1280, height: 900 };
 export const NAME = "Ada Operator";
 
+/** Of the addresses of guests, which no page may receive. */
+const GUEST_DOMAIN = "@guests.test";
+
+let guests = 0;
+
+export const guestAddress = () => `guest${++guests}${GUEST_DOMAIN}`;
+
 /** Starts a gateway and Chromium for the console. */
 export async function startConsole(settings: Record<string, string | number> = {}) {
   const { url, gateway } = await startInternalGateway(settings);
@@ -15,6 +22,10 @@ export async function startConsole(settings: Record<string, string | number> = {
   const services: Services = await gateway.services();
 
   interface VisitOptions extends BrowserContextOptions {
+    /** Who signs in. */
+    name?: string;
+    /** Default: true. */
+    isSignedIn?: boolean;
     /** Texts of the browser's console that are expected, such as those of failed requests. */
     expected?: RegExp;
     /** Default: the gateway's. */
@@ -23,10 +34,10 @@ export async function startConsole(settings: Record<string, string | number> = {
 
   /**
    * Opens a page of the console in a context of its own, signed in. Fails if, by the end of `use`, it requests another origin,
-   * violates its security policy, throws, or has something in the browser's storage.
+   * violates its security policy, throws, has received a guest's address, or has something in the browser's storage.
    */
   async function visit(path: string, use: (page: Page) => Promise<void>, options: VisitOptions = {}): Promise<void> {
-    const { expected = /status of 401/, at = url, ...contextOptions } = options;
+    const { name = NAME, isSignedIn = true, expected = /status of 401/, at = url, ...contextOptions } = options;
     const context = await browser.newContext({ viewport: DESKTOP, ...contextOptions });
     const page = await context.newPage();
     page.setDefaultTimeout(30_000);
@@ -35,14 +46,18 @@ export async function startConsole(settings: Record<string, string | number> = {
       if (!request.url().startsWith(`${at}/`) && !/^(data|about):/.test(request.url()))
         faults.push(`requested ${request.url()}`);
     });
+    const bodies: Promise<string>[] = [];
+    // Of those that a later navigation drops there is no body.
+    page.on("response", (response) => void bodies.push(response.text().catch(() => "")));
     page.on("console", (message) => {
       if (["error", "warning"].includes(message.type()) && !expected.test(message.text())) faults.push(message.text());
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     await page.addInitScript({ path: PAGE_CHECKS });
     await page.goto(at + path);
-    await signIn(page);
+    if (isSignedIn) await signIn(page, { name });
     await use(page);
+    expect((await Promise.all(bodies)).filter((body) => body.includes(GUEST_DOMAIN))).toEqual([]);
     expect(await page.evaluate("localStorage.length + sessionStorage.length")).toBe(0);
     expect(faults).toEqual([]);
     await context.close();
@@ -57,4 +72,30 @@ export async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): P
   await page.getByLabel("Operator’s token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
+}
+
+/** Waits until the page has all that it shows. */
+export async function settle(page: Page): Promise<void> {
+  await page.waitForLoadState("networkidle");
+  await page.waitForFunction("document.querySelector('h1, dialog') && !document.querySelector('.loading')");
+}
+
+/** The button with exactly this name. */
+export const button = (of: Page | Locator, name: string | RegExp) => of.getByRole("button", { name, exact: true });
+
+/** Presses a button that opens a dialog, and returns the dialog. */
+export async function openDialog(page: Page, name: string | RegExp, title: string | RegExp = name): Promise<Locator> {
+  await button(page, name).click();
+  const dialog = page.getByRole("dialog", { name: title, exact: true });
+  await dialog.waitFor();
+  return dialog;
+}
+
+/** Waits until the page says what was done. */
+export const waitForNotice = (page: Page, text: string | RegExp) =>
+  page.getByRole("status").getByText(text).last().waitFor();
+
+/** Types into fields, found by the beginnings of their labels. */
+export async function fillIn(form: Locator, values: Record<string, string>): Promise<void> {
+  for (const [label, value] of Object.entries(values)) await form.getByLabel(new RegExp(`^${label}`)).fill(value);
 }

@@ -78,7 +78,7 @@ const openUnknownKey = async () => (await import("../../server/keys/authenticato
 describe("the history", () => {
   /** With the minutes of this process in the hands of the test. */
   async function open(DATABASE_URL?: string) {
-    const services = await openTestServices(DATABASE_URL ? { DATABASE_URL, DATABASE_CONNECT_TIMEOUT_MS: "300" } : {});
+    const services = await openTestServices(DATABASE_URL ? { DATABASE_URL } : {});
     const { registry } = createMetrics();
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => {

@@ -133,7 +133,7 @@ describe("a session", () => {
 
   test("while the database is gone, sign-in and session are 503, and work again afterwards", async () => {
     const proxy = await TcpProxy.start((await createTestDatabase()).url);
-    const { url } = await startInternalGateway({ DATABASE_URL: proxy.url, DATABASE_CONNECT_TIMEOUT_MS: 300 });
+    const { url } = await startInternalGateway({ DATABASE_URL: proxy.url });
     const browser = new Browser(url);
     await browser.signIn();
     proxy.cut();

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest";
+import { ALL_STATES } from "../../server/constants.js";
+import { findBarriers } from "../support/chromium.js";
+import { prepareConsoleData } from "./console-data.js";
+import { button, openDialog, PHONE, settle, startConsole } from "./console-page.js";
+
+const { url, services, visit } = await startConsole();
+const { owner, listing, inactive, endpoint, disabled, forms, correlationId } = await prepareConsoleData(services);
+
+const LISTING = `/console/listings/${listing.id}`;
+const USER = `/console/users/${owner.id}`;
+const ENDPOINT = `/console/webhooks/${endpoint.id}`;
+const FORM = `/console/forms/${forms.failed.id}`;
+const MISSING = "00000000-0000-4000-8000-000000000000";
+
+const PAGES = [
+  "/console",
+  "/console/forms",
+  `/console/forms?status=SENT&listingId=${listing.id}&userId=${owner.id}`,
+  ...Object.values(forms).map(({ id }) => `/console/forms/${id}`),
+  "/console/find?q=a",
+  "/console/find?q=nothing-has-this-name",
+  "/console/listings",
+  LISTING,
+  `/console/listings/${inactive.id}`,
+  "/console/users",
+  USER,
+  "/console/emails",
+  ...ALL_STATES.map((state) => `/console/emails?state=${state}`),
+  "/console/webhooks",
+  ENDPOINT,
+  `/console/webhooks/${disabled.id}`,
+  "/console/trace",
+  `/console/trace?id=${correlationId}`,
+  "/console/trace?id=no-id",
+  "/console/no-such-page",
+  `/console/forms/${MISSING}`,
+];
+
+const DIALOGS: [path: string, ...buttons: (string | RegExp)[]][] = [
+  [FORM, "Other status …", "Send the invitation …"],
+  ["/console/listings", "New listing"],
+  [LISTING, "Edit", "Deactivate", "Add member", "Change the role of Rita Reader", /^Remove /],
+  ["/console/users", "New user"],
+  [USER, "Edit", "Issue key", /^Rotate grf_/, /^Revoke grf_/, "New endpoint"],
+  ["/console/webhooks", "New endpoint"],
+  [ENDPOINT, "Edit", "Rotate secret", "Disable", "Delete", "Redeliver failed", "Redeliver a time range"],
+];
+
+const WIDTHS = [360, 768, 1280, 1920];
+/** The frame of an email is its own document, which `emails.browser.ts` checks. */
+const AXE = { iframes: false };
+const NOT_FOUND = /status of 40[14]/;
+
+describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
+  it("no page overflows, cuts texts, has a contrast below 4.5, or a barrier that axe finds, on any width", async () => {
+    const faults: string[] = [];
+    await visit(
+      "/console",
+      async (page) => {
+        for (const path of PAGES) {
+          await page.goto(url + path);
+          await settle(page);
+          for (const width of WIDTHS) {
+            await page.setViewportSize({ width, height: 900 });
+            const found = await page.evaluate<string[]>("[...cutTexts(), ...lowContrast()]");
+            if (width === 360 || width === 1280) found.push(...(await findBarriers(page, AXE)));
+            faults.push(...found.map((fault) => `${path} at ${width} px: ${fault}`));
+          }
+        }
+      },
+      { colorScheme, expected: NOT_FOUND },
+    );
+    expect(faults).toEqual([]);
+  }, 120_000);
+
+  it("nor does a dialog, on a phone", async () => {
+    const faults: string[] = [];
+    await visit(
+      "/console",
+      async (page) => {
+        for (const [path, ...names] of DIALOGS) {
+          await page.goto(url + path);
+          await settle(page);
+          for (const name of names) {
+            await button(page, name).first().click();
+            const dialog = page.getByRole("dialog");
+            await dialog.waitFor();
+            await settle(page);
+            const found = await page.evaluate<string[]>("[...cutTexts(), ...lowContrast()]");
+            found.push(...(await findBarriers(page, AXE)));
+            faults.push(...found.map((fault) => `${path}, ${name}: ${fault}`));
+            await page.keyboard.press("Escape");
+            await dialog.waitFor({ state: "detached" });
+          }
+        }
+      },
+      { colorScheme, viewport: PHONE },
+    );
+    expect(faults).toEqual([]);
+  });
+
+  it("nor does the sign-in, also after a wrong token", async () => {
+    await visit(
+      "/console",
+      async (page) => {
+        const judge = async () => {
+          for (const width of WIDTHS) {
+            await page.setViewportSize({ width, height: 900 });
+            expect(await page.evaluate("[...cutTexts(), ...lowContrast()]"), `${width}`).toEqual([]);
+          }
+          expect(await findBarriers(page)).toEqual([]);
+        };
+        await page.getByLabel("Your name").fill("Ada");
+        await judge();
+        await page.getByLabel("Operator’s token").fill("wrong");
+        await button(page, "Sign in").click();
+        await page.getByRole("alert").waitFor();
+        await judge();
+      },
+      { colorScheme, isSignedIn: false },
+    );
+  });
+});
+
+it("the first load takes at most 150 kB, compressed, with all data of the first page", async () => {
+  await visit("/console", async (page) => {
+    await page.reload();
+    await settle(page);
+    const transferred = await page.evaluate<number>(
+      "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]" +
+        ".reduce((sum, { transferSize, encodedBodySize }) => sum + Math.max(transferSize, encodedBodySize), 0)",
+    );
+    expect(transferred).toBeGreaterThan(20_000);
+    expect(transferred).toBeLessThanOrEqual(150_000);
+  });
+});
+
+it("no page receives a guest’s address, not even in the reason of a mail server or the preview of an email", async () => {
+  const received: string[] = [];
+  await visit("/console", async (page) => {
+    page.on("response", (response) => void response.text().then((body) => received.push(`${response.url()} ${body}`)));
+    for (const path of ["/console/forms", "/console/emails?state=failed", FORM]) {
+      await page.goto(url + path);
+      await settle(page);
+    }
+    await openDialog(page, "Send the invitation …", "Send the invitation");
+    await page.frameLocator("iframe").getByText(listing.title).first().waitFor();
+    await page.goto(`${url}/console/find?q=${encodeURIComponent(forms.failed.guestEmail)}`);
+    await page.getByRole("heading", { name: /^Nothing found/ }).waitFor();
+  });
+  const all = received.join("\n");
+  for (const part of [
+    "forms.listAll",
+    "notifications.preview",
+    `/console/emails/${forms.failed.id}.html`,
+    "no such user",
+  ])
+    expect(all).toContain(part);
+  expect(all.replaceAll(/"hasGuestEmail"/g, "")).not.toContain("guests.test");
+});
