@@ -7,6 +7,7 @@ import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli
 import { formatRecord, formatTable } from "../cli/print.js";
 import type { Finders } from "../cli/services.js";
 import { listOf } from "../cli/values.js";
+import { FORM_HELP } from "./forms.js";
 
 const NO_ENDPOINT = "There is no webhook endpoint with this id.";
 const OPTION_NAMES = { id: "ID" };
@@ -41,6 +42,7 @@ interface RedeliverOptions {
 
 interface DeliveriesOptions {
   id?: string;
+  form?: string;
   state?: Delivery["state"];
 }
 
@@ -149,23 +151,25 @@ Example:
     ...ENDPOINT,
   });
   addListCommand(webhooks, "deliveries [id]", {
-    description: "list the deliveries of an endpoint, or those of all endpoints in one state, newest first",
+    description: "list the deliveries of an endpoint, of a form, or all in one state, newest first",
     options: [
-      new Option("--state <state>", "only deliveries in this state (default: all); required without ID").choices(
-        DELIVERY_STATES,
-      ),
+      new Option("--form <form>", "deliveries of this form to all endpoints"),
+      new Option("--state <state>", "only deliveries in this state (default: all)").choices(DELIVERY_STATES),
     ],
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "next attempt at"), failed (given up
 because three days have passed, the endpoint answered 410 or is disabled, or the worker crashed five times in a row), sent,
 out_of_scope (not sent, because the endpoint's owner may no longer see the form). With --json, the beginning of the last
-answer too.`,
-    check({ id, state }: DeliveriesOptions) {
-      if (id === undefined && (state === undefined || state === "sent"))
-        throw new InvalidArgumentError("Give ID, or --state with a state other than sent.");
+answer too.
+${FORM_HELP}`,
+    check({ id, form, state }: DeliveriesOptions) {
+      if ((id ?? form ?? state ?? "sent") === "sent")
+        throw new InvalidArgumentError("Give ID, --form, or --state with a state other than sent.");
+      if (id !== undefined && form !== undefined) throw new InvalidArgumentError("Give either ID or --form.");
     },
-    call: (core, { id, ...given }: DeliveriesOptions) => core.webhooks.deliveries({ endpointId: id, ...given }),
-    table: (items, { id, state }) =>
+    call: async (core, { id, form, ...given }: DeliveriesOptions, { findForm }) =>
+      core.webhooks.deliveries({ ...given, endpointId: id, formId: form && (await findForm(form)) }),
+    table: (items, { id, form, state }) =>
       formatTable(
         items,
         [
@@ -181,7 +185,7 @@ answer too.`,
           "nextAttemptAt",
           "lastError",
         ],
-        `There are no deliveries${id ? " of this endpoint" : ""}${state ? ` in state ${state}` : ""}.`,
+        `There are no deliveries${id ? " of this endpoint" : form ? " of this form" : ""}${state ? ` in state ${state}` : ""}.`,
       ),
     notFound: NO_ENDPOINT,
     optionNames: { endpointId: "ID" },

@@ -12,6 +12,8 @@ export const notification = z.object({
   state: z.enum(ALL_STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
+  /** Start of the last attempt or its last sign of life; null before the first one. */
+  lastAttemptAt: instantOut.nullable(),
   /** When the next or current attempt is or was due; null once sent, given up or expired. */
   runAt: instantOut.nullable(),
   sentAt: instantOut.nullable(),

@@ -14,7 +14,7 @@ import type { Notification } from "./schema.js";
 const IS_UNSENT = "n.state <> 'sent' AND n.event_id IS NULL";
 
 const COLUMNS = `n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
-  n.last_error AS "lastError", n.next_attempt_at AS "runAt", n.sent_at AS "sentAt"`;
+  n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt", n.sent_at AS "sentAt"`;
 
 // By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
 const oldest = (condition: string) => `
@@ -83,8 +83,10 @@ const FIND = findUnsent("n.id = $1::bigint");
 
 const TOO_LATE = "the stay is over or the form is past SENT: its email is not sent";
 
+type Times = "lastAttemptAt" | "runAt" | "sentAt";
+
 /** A notification as it is read in a transaction. */
-type StoredRow = Omit<Notification, "runAt" | "sentAt"> & { runAt: Date | null; sentAt: Date | null };
+type StoredRow = Omit<Notification, Times> & Record<Times, Date | null>;
 
 /** A notification that was reset to its first attempt. */
 type Retried = Pick<Notification, "id" | "formId" | "endpointId">;

@@ -21,19 +21,21 @@ const NEWEST = `
   LIMIT $3::int`;
 
 // By the row's id, because all endpoints have the same id and time of an event.
-const NEWEST_OF_ALL = `
+const newestOfAll = (condition: string) => `
   SELECT n.id::text AS "rowId", ${COLUMNS} FROM notifications n
-  WHERE n.state <> 'sent' AND n.event_id IS NOT NULL AND n.state = $4::"NotificationState"
-    AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
+  WHERE ${condition} AND n.event_id IS NOT NULL AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
   ORDER BY n.created_at DESC, n.id DESC
   LIMIT $3::int`;
 
-export function listDeliveries(call: Call<typeof schema.deliveriesInput, InAppContext>): Promise<Page<Delivery>> {
-  const { endpointId, state } = call.input;
-  return endpointId === undefined ? listOfAllEndpoints(call, state) : listOfEndpoint(call, endpointId, state);
-}
+const NEWEST_IN_STATE = newestOfAll(`n.state <> 'sent' AND n.state = $4::"NotificationState"`);
+const NEWEST_OF_FORM = newestOfAll("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
 
 type Deliveries = Call<typeof schema.deliveriesInput, InAppContext>;
+
+export function listDeliveries(call: Deliveries): Promise<Page<Delivery>> {
+  const { endpointId, state } = call.input;
+  return endpointId === undefined ? listOfAllEndpoints(call) : listOfEndpoint(call, endpointId, state);
+}
 
 async function listOfEndpoint({ ctx, input }: Deliveries, endpointId: string, state?: string): Promise<Page<Delivery>> {
   await getEndpoint({ ctx, input: { id: endpointId } });
@@ -45,18 +47,22 @@ async function listOfEndpoint({ ctx, input }: Deliveries, endpointId: string, st
   });
 }
 
-function listOfAllEndpoints({ ctx, input }: Deliveries, state?: string): Promise<Page<Delivery>> {
+function listOfAllEndpoints({ ctx, input }: Deliveries): Promise<Page<Delivery>> {
   if (ctx.principal.kind !== "operator") throw invalid([{ field: "endpointId", issue: "is required" }]);
+  const { state, formId } = input;
+  const { db } = ctx.services;
   return readPage(ctx, input, {
-    identity: { list: "deliveries", filters: { state } },
+    identity: { list: "deliveries", filters: { state, formId } },
     order: "newest first",
     async read([createdAt, id, take]) {
-      const values = [createdAt, fromCursorId(id), take, state];
-      const rows = await ctx.services.db.query<Delivery & { rowId: string }>(
-        "newest-deliveries-of-all",
-        NEWEST_OF_ALL,
-        values,
-      );
+      const page = [createdAt, fromCursorId(id), take];
+      const rows = await (formId === undefined
+        ? db.query<Delivery & { rowId: string }>("newest-deliveries-in-state", NEWEST_IN_STATE, [...page, state])
+        : db.query<Delivery & { rowId: string }>("newest-deliveries-of-form", NEWEST_OF_FORM, [
+            ...page,
+            formId,
+            state ?? null,
+          ]));
       return rows.map((row) => ({ ...row, id: toCursorId(row.rowId), eventId: row.id }));
     },
     project: ({ rowId: _rowId, eventId, ...row }) => ({ ...row, id: eventId }),

@@ -36,8 +36,8 @@ export const webhooksRouter = router({
   /** Deletes an endpoint with its deliveries. Errors: RESOURCE_NOT_FOUND. */
   delete: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(deleteEndpoint),
   /**
-   * Deliveries of an endpoint, or those in one state, newest first. For the operator also those of all endpoints in one state
-   * other than `sent`. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   * Deliveries of an endpoint, or those in one state, newest first. For the operator also those of all endpoints, of a form or
+   * in one state other than `sent`. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND, VALIDATION_ERROR.
    */
   deliveries: inAppProcedure.input(schema.deliveriesInput).output(schema.deliveryPage).query(listDeliveries),
   /**

@@ -99,17 +99,22 @@ export const delivery = z.object({
 
 export type Delivery = z.infer<typeof delivery>;
 
-/** Without `endpointId`, of all endpoints: only for the operator, and only those in one state other than `sent`. */
+/** Without `endpointId`, of all endpoints: only for the operator, and those of a form or in one state other than `sent`. */
 export const deliveriesInput = z
   .strictObject({
     endpointId: resourceId.optional(),
+    formId: resourceId.optional(),
     limit,
     cursor,
     state: z.enum(DELIVERY_STATES, { error: expected(`one of ${DELIVERY_STATES.join(", ")}`) }).optional(),
   })
-  .refine(({ endpointId, state }) => endpointId !== undefined || (state !== undefined && state !== "sent"), {
+  .refine(({ endpointId, formId, state }) => (endpointId ?? formId ?? state ?? "sent") !== "sent", {
     path: ["state"],
-    error: "is required, and not sent, unless endpointId is sent",
+    error: "is required, and not sent, unless endpointId or formId is sent",
+  })
+  .refine(({ endpointId, formId }) => endpointId === undefined || formId === undefined, {
+    path: ["formId"],
+    error: "must not be sent with endpointId",
   });
 
 export const deliveryPage = z.object({ items: z.array(delivery), nextCursor });

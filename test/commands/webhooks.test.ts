@@ -158,12 +158,17 @@ describe("deliveries", () => {
     expect(await text(...ofAll, "waiting")).toMatch(
       new RegExp(`^ID +ENDPOINT ID +CREATED AT .*\n${waiting.id} +${endpointId} `),
     );
+    expect(await json("webhooks", "deliveries", "--form", form.id)).toEqual({ items: [waiting], nextCursor: null });
+    expect(await failure("webhooks", "deliveries", endpointId, "--form", form.id)).toEqual([
+      2,
+      "Give either ID or --form.",
+    ]);
     expect(await text(...ofAll, "failed")).toBe("There are no deliveries in state failed.\n");
     for (const args of [
       ["webhooks", "deliveries"],
       [...ofAll, "sent"],
     ])
-      expect(await failure(...args)).toEqual([2, "Give ID, or --state with a state other than sent."]);
+      expect(await failure(...args)).toEqual([2, "Give ID, --form, or --state with a state other than sent."]);
     expect(await failure("webhooks", "redeliver", endpointId, waiting.id)).toEqual([
       2,
       "DELIVERY: the endpoint has no delivery with this id that has ended or is retried",

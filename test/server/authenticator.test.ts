@@ -198,6 +198,7 @@ describe("keys.issue and keys.list", () => {
       expiresAt: null,
       revokedAt: null,
       lastUsedAt: null,
+      replacedBy: null,
     });
     const stored = await sql("SELECT hash FROM api_keys WHERE id = $1", issued.id);
     expect(stored).toEqual([{ hash: createHash("sha256").update(issued.key).digest() }]);

@@ -65,6 +65,7 @@ test("a notification is enqueued for a new form with an address, and not for rep
       state: "waiting",
       attempts: 0,
       lastError: null,
+      lastAttemptAt: null,
       runAt: expect.stringMatching(/^\d{4}-.*Z$/),
       sentAt: null,
     },

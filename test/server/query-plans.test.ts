@@ -162,7 +162,8 @@ async function callProcedures(services: Services): Promise<string[]> {
   await callWebhooks(services, user.webhooks, listingId);
   const { id: endpointId } = await operator.webhooks.create({ url: "https://example.com", listingIds: [listingId] });
   for (const filter of [{}, { userId }]) await operator.webhooks.list(filter);
-  await operator.webhooks.deliveries({ state: "failed" });
+  for (const filter of [{ state: "failed" as const }, { formId: listing.id }])
+    await operator.webhooks.deliveries(filter);
   await operator.webhooks.get({ id: endpointId });
   const erased = await operator.users.create({ email: "erased@example.com" });
   await operator.webhooks.create({ userId: erased.id, url: "https://example.com" });

@@ -3,6 +3,7 @@ import { createCaller } from "../../server/caller.js";
 import type { Delivery } from "../../server/webhooks/schema.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
+import { uniqueStay } from "../support/stays.js";
 
 const { owner, operator, sql, makeOwner, makeUser, asUser, openProcess } = await openTestCore();
 
@@ -87,30 +88,41 @@ describe("scope", () => {
     expect(await operator.webhooks.disable({ id })).toMatchObject({ id, userId: owner.userId, enabled: false });
   });
 
-  test("only the operator lists the deliveries of all endpoints, those in one state, newest first, in pages of every size", async () => {
+  test("only the operator lists the deliveries of all endpoints, those in one state or of one form, newest first, in pages of every size", async () => {
     // In SQL, so that several have the same time and event, as those of one change.
+    const { id: formId } = await owner.forms.create(uniqueStay(owner.listingId));
     await sql(
-      `INSERT INTO notifications (kind, state, correlation_id, endpoint_id, event_id, event_type, created_at, last_error)
+      `INSERT INTO notifications (kind, state, correlation_id, endpoint_id, event_id, event_type, created_at, last_error, form_id)
        SELECT 'webhook', state::"NotificationState", gen_random_uuid(), gen_random_uuid(), event_id, 'form.created',
-         now() - minute * interval '1 minute', state
+         now() - minute * interval '1 minute', state, CASE WHEN state <> 'sent' OR minute = 1 THEN $1::uuid END
        FROM (SELECT minute, gen_random_uuid() AS event_id FROM generate_series(1, 3) minute) event,
          unnest('{failed,failed,retrying,sent}'::text[]) state`,
+      formId,
     );
-    const wanted = await sql(
-      `SELECT event_id AS id, endpoint_id AS "endpointId" FROM notifications n WHERE state = 'failed'
-       ORDER BY created_at DESC, n.id DESC`,
-    );
-    for (const limit of [1, 2, 4, 100]) {
-      const found: Delivery[] = [];
-      let cursor: string | null | undefined;
-      do {
-        const page = await operator.webhooks.deliveries({ state: "failed", limit, ...(cursor && { cursor }) });
-        found.push(...page.items);
-        cursor = page.nextCursor;
-      } while (cursor);
-      expect(found.map(({ id, endpointId }) => ({ id, endpointId }))).toEqual(wanted);
-      expect(found[0]).toMatchObject({ state: "failed", lastError: "failed", nextAttemptAt: expect.any(String) });
+    const wanted = (condition: string) =>
+      sql(
+        `SELECT event_id AS id, endpoint_id AS "endpointId" FROM notifications n WHERE event_id IS NOT NULL AND ${condition}
+         ORDER BY created_at DESC, n.id DESC`,
+      );
+    for (const [filter, condition] of [
+      [{ state: "failed" }, "state = 'failed'"],
+      [{ formId }, `form_id = '${formId}'`],
+      [{ formId, state: "sent" }, `form_id = '${formId}' AND state = 'sent'`],
+    ] as const) {
+      for (const limit of [1, 2, 4, 100]) {
+        const found: Delivery[] = [];
+        let cursor: string | null | undefined;
+        do {
+          const page = await operator.webhooks.deliveries({ ...filter, limit, ...(cursor && { cursor }) });
+          found.push(...page.items);
+          cursor = page.nextCursor;
+        } while (cursor);
+        expect(found.map(({ id, endpointId }) => ({ id, endpointId }))).toEqual(await wanted(condition));
+        expect(found[0]).toMatchObject({ lastError: expect.any(String), nextAttemptAt: expect.any(String) });
+      }
     }
+    const both = { formId, endpointId: formId };
+    expect(await catchRejectedFields(operator.webhooks.deliveries(both))).toEqual(["formId"]);
     expect(await catchRejectedFields(mine.deliveries({ state: "failed" }))).toEqual(["endpointId"]);
     for (const input of [{}, { state: "sent" }] as const)
       expect(await catchRejectedFields(operator.webhooks.deliveries(input))).toEqual(["state"]);

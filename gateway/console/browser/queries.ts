@@ -1,4 +1,5 @@
 import {
+  focusManager,
   keepPreviousData,
   MutationCache,
   QueryCache,
@@ -31,6 +32,21 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
     },
   });
 }
+
+/** Without input for this long, pages are not read again by themselves, so that the session of an absent operator ends. */
+const ABSENT_AFTER_MS = 10 * 60_000;
+
+focusManager.setEventListener((setFocused) => {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const onInput = () => {
+    setFocused(document.visibilityState === "visible");
+    clearTimeout(timer);
+    timer = setTimeout(() => setFocused(false), ABSENT_AFTER_MS);
+  };
+  for (const type of ["pointerdown", "keydown", "visibilitychange"]) addEventListener(type, onInput, true);
+  onInput();
+  return undefined;
+});
 
 export type Query<Data> = ReturnType<typeof useRead<Data>>;
 

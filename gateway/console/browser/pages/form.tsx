@@ -1,21 +1,18 @@
-import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs, toFailure } from "../core.js";
 import { Action } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
-import { type Entry, What, Who } from "../parts/entry.js";
-import { ListingLink, TraceLink } from "../parts/links.js";
-import { type Columns, Table } from "../parts/list.js";
+import { ListingLink } from "../parts/links.js";
 import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded, Problem } from "../parts/states.js";
-import { Ago, Time } from "../parts/time.js";
+import { Time } from "../parts/time.js";
+import { type Email, EmailWords, Timeline } from "../parts/timeline.js";
 import { useChange, useRead } from "../queries.js";
 import { StayTime } from "./forms.js";
 
 type OperatorForm = Outputs["forms"]["getAny"];
-type Email = Outputs["notifications"]["list"]["items"][number];
 
 const IN_PROGRESS = ["waiting", "running", "retrying"];
 const REFRESH_SECONDS = 3;
@@ -37,7 +34,7 @@ export function FormPage({ id }: { id: string }) {
                 <StatusSection form={loaded} />
                 <StaySection form={loaded} />
               </div>
-              <Timeline form={loaded} emails={emails.data?.items ?? []} />
+              <Timeline formId={id} emails={emails.data?.items ?? []} />
             </div>
           </div>
         )}
@@ -64,37 +61,6 @@ const StaySection = ({ form }: { form: OperatorForm }) => (
     />
   </Section>
 );
-
-/** What happened to an email, or will. */
-function EmailWords({ email: { state, lastError, attempts, runAt, sentAt } }: { email: Email }) {
-  const reason = lastError ?? "the reason is not known";
-  switch (state) {
-    case "sent":
-      return (
-        <>
-          The invitation was sent <Ago at={sentAt} />.
-        </>
-      );
-    case "failed":
-      return `The invitation was not delivered: ${reason}. It is not tried again after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.`;
-    case "retrying":
-      return (
-        <>
-          The invitation was not delivered yet: {reason}. Attempt {attempts + 1} is due <Ago at={runAt} />.
-        </>
-      );
-    case "expired":
-      return "The invitation was not sent: the stay was over, or the form was past SENT, before it could be sent.";
-    case "running":
-      return "The invitation is being sent.";
-    default:
-      return (
-        <>
-          The invitation waits to be sent, due <Ago at={runAt} />.
-        </>
-      );
-  }
-}
 
 /** Why the guest got the invitation or not, and how to send it. `emails`: oldest first. */
 function EmailState({ form, emails }: { form: OperatorForm; emails: Email[] }) {
@@ -218,104 +184,4 @@ function StatusProblem({ error }: { error: unknown }) {
       Not changed: somebody else was faster. Now {conflict.issue}.
     </p>
   );
-}
-
-interface Row {
-  key: string;
-  /** Orders the rows. */
-  at: string;
-  when: ComponentChildren;
-  what: ComponentChildren;
-  who: ComponentChildren;
-  trace: ComponentChildren;
-}
-
-const COLUMNS: Columns<Row> = {
-  When: ({ when }) => when,
-  What: ({ what }) => what,
-  Who: ({ who }) => who,
-  Request: ({ trace }) => trace,
-};
-
-const MORE_ENTRIES = 50;
-const MAX_ENTRIES = 1000;
-/** Shown as an email instead. */
-const EXPIRED = "notification.expired";
-
-/** Changes and emails of a form as one list. */
-function Timeline({ form, emails }: { form: OperatorForm; emails: Email[] }) {
-  const [limit, setLimit] = useState(MORE_ENTRIES);
-  const trail = useRead(["timeline", form.id, limit], () => core.audit.trail.query({ subjectId: form.id, limit }));
-  return (
-    <Section title="Timeline">
-      <Loaded query={trail}>
-        {(entries) => {
-          const hasOlder = entries.length >= limit;
-          const oldest = hasOlder ? (entries.at(-1)?.at ?? "") : "";
-          const shown = emails.map((email) => emailRow(email, form, entries)).filter(({ at }) => at >= oldest);
-          const rows = [...shown, ...entries.filter(({ action }) => action !== EXPIRED).map(entryRow)].sort((a, b) =>
-            b.at.localeCompare(a.at),
-          );
-          return (
-            <>
-              <Table
-                caption="Changes and emails, newest first"
-                columns={COLUMNS}
-                rows={rows}
-                keyOf={({ key }) => key}
-                empty="Nothing is recorded. Old entries of the audit trail are deleted."
-              />
-              {hasOlder && (
-                <p class="pager">
-                  {limit < MAX_ENTRIES ? (
-                    <button type="button" onClick={() => setLimit(Math.min(limit * 2, MAX_ENTRIES))}>
-                      Older
-                    </button>
-                  ) : (
-                    `These are the newest ${MAX_ENTRIES} changes.`
-                  )}
-                </p>
-              )}
-            </>
-          );
-        }}
-      </Loaded>
-    </Section>
-  );
-}
-
-const WhenTold = ({ at, isAfter }: { at: string; isAfter?: boolean }) => (
-  <span class="nowrap">
-    <Time at={at} />
-    <small class="quiet">{isAfter ? "or later" : <Ago at={at} />}</small>
-  </span>
-);
-
-const entryRow = (entry: Entry): Row => ({
-  key: `entry ${entry.id}`,
-  at: entry.at,
-  when: <WhenTold at={entry.at} />,
-  what: <What entry={entry} />,
-  who: <Who entry={entry} />,
-  trace: <TraceLink id={entry.correlationId} />,
-});
-
-function emailRow(email: Email, form: OperatorForm, entries: Entry[]): Row {
-  const { id, state, sentAt, runAt } = email;
-  const last = entries.find(({ details }) => details.notificationId === id);
-  const known = sentAt ?? runAt ?? (last?.action === EXPIRED ? last.at : null);
-  // One that has failed has no time of its own: it was after what was last done with it.
-  const at = known ?? last?.at ?? form.createdAt;
-  return {
-    key: `email ${id}`,
-    at,
-    when: <WhenTold at={at} isAfter={!known} />,
-    what: (
-      <>
-        <Badge of={state} /> <EmailWords email={email} />
-      </>
-    ),
-    who: <span class="quiet">Email</span>,
-    trace: last ? <TraceLink id={last.correlationId} /> : <span class="quiet">–</span>,
-  };
 }
