@@ -8,8 +8,15 @@ export type Outputs = inferRouterOutputs<ConsoleRouter>;
 /** Less than the 50 calls that the service takes in one request. */
 const MAX_BATCH_CALLS = 40;
 
+const TIMEOUT_MS = 30_000;
+
 // As POST, so that the input of queries is in no URL.
-const options = { url: "/console/trpc", methodOverride: "POST" } as const;
+const options = {
+  url: "/console/trpc",
+  methodOverride: "POST",
+  fetch: (url: RequestInfo | URL | string, init: object = {}) =>
+    fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }),
+} as const;
 
 /** The core, as the operator. The session's cookie authenticates the calls. */
 export const core = createTRPCClient<ConsoleRouter>({
@@ -61,6 +68,7 @@ export function toFailure(error: unknown): Failure {
 export async function request(method: string, path: string, body?: object): Promise<unknown> {
   const response = await fetch(path, {
     method,
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     ...(body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
   }).catch(() => {
     throw new CallFailed({ message: NO_ANSWER, status: 0, fields: [], correlationId: undefined });

@@ -1,6 +1,6 @@
 import {
   focusManager,
-  keepPreviousData,
+  hashKey,
   MutationCache,
   QueryCache,
   QueryClient,
@@ -52,16 +52,22 @@ export type Query<Data> = ReturnType<typeof useRead<Data>>;
 
 type Seconds = number | false | undefined;
 
-/** Reads from the core. Equal keys share one call; the last data stay while others are read. */
-export const useRead = <Data>(
-  key: readonly unknown[],
-  read: () => Promise<Data>,
-  options: { everySeconds?: Seconds | ((data: Data | undefined) => Seconds); enabled?: boolean } = {},
-) =>
-  useQuery({
+interface ReadOptions<Data> {
+  everySeconds?: Seconds | ((data: Data | undefined) => Seconds);
+  enabled?: boolean;
+  /** The last part of the key says which page. The page before stays while another one is read. */
+  isPaged?: boolean;
+}
+
+const isSameList = (key: readonly unknown[], other: readonly unknown[] = []) =>
+  hashKey(key.slice(0, -1)) === hashKey(other.slice(0, -1));
+
+/** Reads from the core. Equal keys share one call. */
+export const useRead = <Data>(key: readonly unknown[], read: () => Promise<Data>, options: ReadOptions<Data> = {}) =>
+  useQuery<Data>({
     queryKey: key,
     queryFn: read,
-    placeholderData: keepPreviousData,
+    placeholderData: (previous, query) => (options.isPaged && isSameList(key, query?.queryKey) ? previous : undefined),
     enabled: options.enabled ?? true,
     refetchInterval: ({ state }) => {
       if (isTemporary(state.error)) return AFTER_FAILURE_MS;
@@ -84,12 +90,12 @@ export function useChange<Input, Result>(change: (input: Input) => Promise<Resul
   const notify = useNotify();
   return useMutation({
     mutationFn: change,
-    onSuccess: async (result: Result) => {
+    onSuccess: (result: Result) => {
       const text = typeof done === "function" ? done(result) : done;
       if (text) notify(text);
-      await client.invalidateQueries();
     },
-    // It may be rejected because what is shown is out of date.
-    onError: (error) => void ([400, 404].includes(toFailure(error).status) && client.invalidateQueries()),
+    // Also after a failure: what is shown may be out of date, and a change without an answer may have happened.
+    // Not awaited, because a result, such as a key, is shown even if nothing can be read.
+    onSettled: () => void client.invalidateQueries(),
   });
 }

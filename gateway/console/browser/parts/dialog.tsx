@@ -8,7 +8,10 @@ interface DialogProps {
   children: ComponentChildren;
 }
 
-/** A modal dialog. The browser keeps the focus in it and returns it afterwards; Escape closes it, if it can be closed. */
+/**
+ * A modal dialog. The browser keeps the focus in it and returns it afterwards. Escape closes it, if it can be closed and no form in
+ * it waits for its result, such as a key that is shown once.
+ */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -21,23 +24,25 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       setTimeout(() => document.activeElement === document.body && document.getElementById("main")?.focus());
     };
   }, []);
+  const canClose = () => onClose && !dialog.current?.querySelector("form[aria-busy=true]");
+  const close = () => void (canClose() && onClose?.());
   return (
     <dialog
       ref={dialog}
       aria-label={title}
       onCancel={(event) => {
         event.preventDefault();
-        onClose?.();
+        close();
       }}
       onKeyDown={(event) => {
         // Chromium closes at the second Escape even if `cancel` is prevented.
-        if (event.key === "Escape" && !onClose) event.preventDefault();
+        if (event.key === "Escape" && !canClose()) event.preventDefault();
       }}
     >
       <div class="section-head">
         <h2>{title}</h2>
         {onClose && (
-          <button type="button" class="small" onClick={onClose}>
+          <button type="button" class="small" onClick={close}>
             Close
           </button>
         )}

@@ -54,9 +54,14 @@ function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   );
 }
 
-function checkRequired(values: Values, fields: readonly Field[]): void {
-  const missing = fields.filter(({ name, required }) => required && values[name] === "");
-  const issues = missing.map(({ name }) => ({ field: name, issue: "is required" }));
+/** Rejects missing values, and those that the browser cannot parse, such as a half-typed date, which it reports as empty. */
+function checkValues(form: HTMLFormElement, values: Values, fields: readonly Field[]): void {
+  const issues = fields.flatMap(({ name, type, required }) => {
+    const input = form.elements.namedItem(name);
+    if (input instanceof HTMLInputElement && input.validity.badInput)
+      return { field: name, issue: type === "number" ? "must be a number" : "must be a date" };
+    return required && values[name] === "" ? { field: name, issue: "is required" } : [];
+  });
   if (issues.length > 0) throw new CallFailed({ message: "", status: 400, fields: issues, correlationId: undefined });
 }
 
@@ -107,7 +112,7 @@ export function Form<Result>({
     setError(undefined);
     try {
       const values = readValues(form, fields);
-      checkRequired(values, fields);
+      checkValues(form, values, fields);
       onDone?.(await change.mutateAsync(values));
     } catch (thrown) {
       setError(thrown);
@@ -118,6 +123,7 @@ export function Form<Result>({
   return (
     <form
       class="fields"
+      aria-busy={change.isPending}
       noValidate
       onSubmit={(event) => {
         event.preventDefault();

@@ -76,21 +76,21 @@ export function List<Row>({
   const { query } = useLocation();
   const cursor = query[cursorName];
   const page = { limit, ...(cursor && { cursor }) };
-  const rows = useRead([...listKey, cursor], () => read(page), { everySeconds: everySeconds ?? false });
+  const rows = useRead([...listKey, cursor], () => read(page), {
+    everySeconds: everySeconds ?? false,
+    isPaged: true,
+  });
+  const nextCursor = rows.data?.nextCursor;
   return (
-    <Loaded query={rows}>
-      {({ items, nextCursor }) => (
-        <>
-          <Table {...table} rows={items} />
-          {(cursor || nextCursor) && (
-            <nav class="pager" aria-label={`Pages: ${table.caption}`}>
-              {cursor && <a href={withQuery({ [cursorName]: "" })}>First page</a>}
-              {nextCursor && <a href={withQuery({ [cursorName]: nextCursor })}>Next page</a>}
-            </nav>
-          )}
-        </>
+    <>
+      <Loaded query={rows}>{({ items }) => <Table {...table} rows={items} />}</Loaded>
+      {(cursor || nextCursor) && (
+        <nav class="pager" aria-label={`Pages: ${table.caption}`}>
+          {cursor && <a href={withQuery({ [cursorName]: "" })}>First page</a>}
+          {nextCursor && <a href={withQuery({ [cursorName]: nextCursor })}>Next page</a>}
+        </nav>
       )}
-    </Loaded>
+    </>
   );
 }
 

@@ -73,13 +73,14 @@ const MAX_DELIVERIES = 100;
 /** Changes, emails and webhook deliveries of a form as one list. */
 export function Timeline({ formId, emails }: { formId: string; emails: Email[] }) {
   const [limit, setLimit] = useState(FIRST_ENTRIES);
-  const trail = useRead(["timeline", formId, limit], async () => {
+  const read = async () => {
     const [entries, deliveries] = await Promise.all([
       core.audit.trail.query({ subjectId: formId, limit }),
       core.webhooks.deliveries.query({ formId, limit: MAX_DELIVERIES }),
     ]);
     return { entries, deliveries: deliveries.items };
-  });
+  };
+  const trail = useRead(["timeline", formId, limit], read, { isPaged: true });
   return (
     <Section title="Timeline">
       <Loaded query={trail}>
