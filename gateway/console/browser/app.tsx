@@ -1,8 +1,9 @@
 import type { ComponentType } from "preact";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { Route, Router, useLocation } from "preact-iso/router";
 import { EmailsPage } from "./pages/emails.js";
 import { EndpointPage } from "./pages/endpoint.js";
-import { addressOf, FindPage } from "./pages/find.js";
+import { addressOf, FindPage, textOf } from "./pages/find.js";
 import { FormPage } from "./pages/form.js";
 import { FormsPage } from "./pages/forms.js";
 import { ListingPage } from "./pages/listing.js";
@@ -55,20 +56,42 @@ export function App() {
       </a>
       <Header />
       <main id="main" tabIndex={-1}>
-        <Router>
-          {Object.entries(PAGES).map(([path, component]) => (
-            <Route key={path} path={path} component={component} />
-          ))}
-          <Route default component={NoSuchPage} />
-        </Router>
+        <OpenPage />
       </main>
     </>
+  );
+}
+
+function OpenPage() {
+  const { path } = useLocation();
+  const [error, reset] = useErrorBoundary(reportError);
+  useEffect(reset, [path]);
+  if (error) {
+    return (
+      <Page title="The page failed">
+        <p>This is a bug of the console. The browser’s log has the error.</p>
+        <p>
+          <button type="button" onClick={() => location.reload()}>
+            Load the page again
+          </button>
+        </p>
+      </Page>
+    );
+  }
+  return (
+    <Router>
+      {Object.entries(PAGES).map(([path, component]) => (
+        <Route key={path} path={path} component={component} />
+      ))}
+      <Route default component={NoSuchPage} />
+    </Router>
   );
 }
 
 function Header() {
   const { path, query, route } = useLocation();
   const { name, signOut } = useSession();
+  const sought = path === "/console/find" ? (textOf(query) ?? "") : "";
   const isOpen = (page: string) => (page === "/console" ? path === page : path.startsWith(page));
   return (
     <header>
@@ -91,12 +114,12 @@ function Header() {
           }}
         >
           <input
-            key={query.q ?? query.key}
+            key={sought}
             name="q"
             type="search"
             aria-label="Find by id, link, name or address"
             placeholder="Find: id, link, name …"
-            defaultValue={path === "/console/find" ? (query.q ?? "") : ""}
+            defaultValue={sought}
           />
         </form>
       </search>

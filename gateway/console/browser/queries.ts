@@ -29,6 +29,8 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
         staleTime: FRESH_MS,
         retry: (count, error) => count < MAX_RETRIES && isTemporary(error),
       },
+      // Fails at once without a network, instead of waiting for one.
+      mutations: { networkMode: "always" },
     },
   });
 }
@@ -84,16 +86,21 @@ export const useListing = (id: string | undefined) =>
 /** What to tell the reader about a change. */
 export type Done<Result> = string | ((result: Result) => string | undefined) | undefined;
 
-/** Changes something, says so, and reads again what is shown. */
-export function useChange<Input, Result>(change: (input: Input) => Promise<Result>, done?: Done<Result>) {
+/** Changes something, says so, and reads again what is shown. A failure is left to the caller, unless `failed` introduces it. */
+export function useChange<Input, Result>(
+  change: (input: Input) => Promise<Result>,
+  done?: Done<Result>,
+  failed?: string,
+) {
   const client = useQueryClient();
-  const notify = useNotify();
+  const { notify, notifyFailure } = useNotify();
   return useMutation({
     mutationFn: change,
     onSuccess: (result: Result) => {
       const text = typeof done === "function" ? done(result) : done;
       if (text) notify(text);
     },
+    onError: (error) => void (failed !== undefined && notifyFailure(failed, error)),
     // Also after a failure: what is shown may be out of date, and a change without an answer may have happened.
     // Not awaited, because a result, such as a key, is shown even if nothing can be read.
     onSettled: () => void client.invalidateQueries(),

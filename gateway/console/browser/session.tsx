@@ -1,8 +1,9 @@
-import { QueryClientProvider } from "@tanstack/preact-query";
+import { onlineManager, QueryClientProvider } from "@tanstack/preact-query";
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
 import { request, toFailure } from "./core.js";
 import { Dialog } from "./parts/dialog.js";
+import { useNotify } from "./parts/notices.js";
 import { Problem } from "./parts/states.js";
 import { createQueryClient } from "./queries.js";
 
@@ -20,34 +21,60 @@ export const useSession = () => useContext(Current);
 
 const whoIsSignedIn = () => request("GET", PATH) as Promise<{ name: string }>;
 
+/** Tells the other tabs who is signed in: they have the same cookie. */
+const tabs = new BroadcastChannel("session");
+
 /**
- * Shows the console to those who are signed in. If the session ends while a page is open, the page stays with what was typed, and
- * the sign-in opens above it.
+ * Shows the console to those who are signed in. If the session ends while a page is open, the page is hidden and stays with what
+ * was typed until the same operator signs in again.
  */
 export function WithSession({ children }: { children: ComponentChildren }) {
   const [name, setName] = useState<string>();
   const [state, setState] = useState<"checking" | "in" | "out" | "failed">("checking");
   const [error, setError] = useState<unknown>();
+  const { notifyFailure } = useNotify();
   const client = useMemo(() => createQueryClient(() => setState("out")), []);
+  // Nothing is read while the page is hidden.
+  useEffect(() => onlineManager.setOnline(state === "in"), [state]);
+  useEffect(() => {
+    tabs.onmessage = ({ data }) => data !== name && location.reload();
+  }, [name]);
   const check = async () => {
     try {
-      setName((await whoIsSignedIn()).name);
+      const now = (await whoIsSignedIn()).name;
+      tabs.postMessage(now);
+      // The page is another operator's.
+      if (name !== undefined && name !== now) return location.reload();
+      setName(now);
       setState("in");
-      await client.invalidateQueries();
+      void client.invalidateQueries();
     } catch (thrown) {
       setError(thrown);
       setState(toFailure(thrown).status === 401 ? "out" : "failed");
     }
   };
-  useEffect(() => void check(), []);
+  useEffect(() => {
+    void check();
+    // A page that Back takes from memory shows what was read before the sign-out.
+    addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
+  }, []);
   const signOut = async () => {
-    await request("DELETE", PATH);
-    // With all data of the pages.
-    location.assign("/console");
+    try {
+      await request("DELETE", PATH);
+    } catch (thrown) {
+      return notifyFailure("You are still signed in.", thrown);
+    }
+    setName(undefined);
+    client.clear();
+    location.replace("/console");
   };
   return (
     <QueryClientProvider client={client}>
-      {name !== undefined && <Current.Provider value={{ name, signOut }}>{children}</Current.Provider>}
+      {name !== undefined && (
+        <Current.Provider value={{ name, signOut }}>
+          <div hidden={state !== "in"}>{children}</div>
+        </Current.Provider>
+      )}
       {state === "out" && <SignIn name={name} onSignedIn={check} />}
       {state === "failed" && <Problem error={error} retry={() => void check()} />}
     </QueryClientProvider>

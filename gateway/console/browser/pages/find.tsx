@@ -10,16 +10,23 @@ const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 export const isUuid = (text: string) => UUID.test(text);
 
 const PUBLIC_ID = /^[\w-]{21}$/;
-const API_KEY = /^grf_/;
+const API_KEY = /grf_\w+/;
+const PLAIN_WORDS = /^(?:[\p{L}\p{N}.,’'-]{1,20}(?:\s+|$))+$/u;
 const KEY_PREFIX_LENGTH = 12;
 const MAX_HITS = 10;
 
-/** The API keys that were looked for, until the page is loaded again. They are in no address. */
-const keys: string[] = [];
+/** Texts that may be secret or personal, until the page is loaded again. */
+const privateTexts: string[] = [];
 
-/** Address of the page that finds the text. */
+/** Address of the page that finds the text. It and the browser’s history have no keys, guest links or email addresses. */
 export const addressOf = (text: string) =>
-  API_KEY.test(text) ? `/console/find?key=${keys.push(text) - 1}` : `/console/find?${new URLSearchParams({ q: text })}`;
+  isUuid(text) || PLAIN_WORDS.test(text)
+    ? `/console/find?${new URLSearchParams({ q: text })}`
+    : `/console/find?private=${privateTexts.push(text) - 1}`;
+
+/** The text that the page of this address finds; undefined if it is forgotten. */
+export const textOf = (query: Record<string, string>): string | undefined =>
+  query.private === undefined ? (query.q ?? "").trim() : privateTexts[Number(query.private)];
 
 interface Hit {
   kind: string;
@@ -81,8 +88,9 @@ async function find(text: string): Promise<Hit[]> {
   const parts = text.split(/[/?#&=\s]+/);
   const id = parts.findLast(isUuid);
   const publicId = parts.findLast((part) => PUBLIC_ID.test(part));
-  const calls: Promise<Hit | Hit[]>[] = API_KEY.test(text)
-    ? [findKey(text)]
+  const [key] = API_KEY.exec(text) ?? [];
+  const calls: Promise<Hit | Hit[]>[] = key
+    ? [findKey(key)]
     : id
       ? findById(id.toLowerCase())
       : [
@@ -97,17 +105,16 @@ async function find(text: string): Promise<Hit[]> {
 }
 
 export function FindPage() {
-  const { query } = useLocation();
-  const text = query.key === undefined ? (query.q ?? "").trim() : (keys[Number(query.key)] ?? "");
+  const text = textOf(useLocation().query);
   return (
     <Page title="Find">
       {text ? (
-        <Results key={query.key ?? text} of={text} />
+        <Results key={text} of={text} />
       ) : (
         <p>
-          {query.key === undefined
-            ? "Type into “Find” above."
-            : "The key was forgotten when the page was loaded again. Paste it again."}
+          {text === undefined
+            ? "The text was forgotten when the page was loaded again. Type it again."
+            : "Type into “Find” above."}
         </p>
       )}
       <WhatCanBeFound />
@@ -116,16 +123,14 @@ export function FindPage() {
 }
 
 function Results({ of: text }: { of: string }) {
-  const { query, route } = useLocation();
-  const isKey = API_KEY.test(text);
-  const hits = useRead(["find", query.key ?? "", isKey ? "" : text], () => find(text));
-  const only = !hits.isPlaceholderData && hits.data?.length === 1 ? hits.data[0]?.href : undefined;
+  const { route } = useLocation();
+  const hits = useRead(["find", text], () => find(text));
+  const only = hits.data?.length === 1 ? hits.data[0]?.href : undefined;
   useEffect(() => {
     if (only) route(only, true);
-    // A key that came in an address.
-    else if (isKey && query.key === undefined) route(addressOf(text), true);
   }, [only]);
-  const shown = isKey ? `${text.slice(0, KEY_PREFIX_LENGTH)}…` : text;
+  const [key] = API_KEY.exec(text) ?? [];
+  const shown = key ? `${key.slice(0, KEY_PREFIX_LENGTH)}…` : text;
   return (
     <Loaded query={hits}>
       {(found) => (
@@ -149,6 +154,7 @@ const WhatCanBeFound = () => (
   <p class="quiet">
     Finds a form, listing, user, webhook endpoint, API key or request by its id; a form by its public id or the guest’s
     link; a listing by a part of its title, city or external id; a user by a part of the name or email address; a key by
-    the whole key or its first {KEY_PREFIX_LENGTH} characters, which stay out of the address.
+    the whole key or its first {KEY_PREFIX_LENGTH} characters. Keys, guest links and email addresses stay out of the
+    page’s address.
   </p>
 );

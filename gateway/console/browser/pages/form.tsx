@@ -1,12 +1,13 @@
-import { useState } from "preact/hooks";
+import { useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
-import { core, type Outputs, toFailure } from "../core.js";
+import { CallFailed, core, type Outputs, toFailure } from "../core.js";
 import { Action } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
 import { ListingLink } from "../parts/links.js";
 import { Facts, Page, Section } from "../parts/page.js";
-import { Loaded, Problem } from "../parts/states.js";
+import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { type Email, EmailWords, Timeline } from "../parts/timeline.js";
 import { useChange, useRead } from "../queries.js";
@@ -23,6 +24,7 @@ export function FormPage({ id }: { id: string }) {
   const emails = useRead(["emails", id], () => core.notifications.list.query({ formId: id, limit: MAX_EMAILS }), {
     everySeconds: (data) => data?.items.some(({ state }) => IN_PROGRESS.includes(state)) && REFRESH_SECONDS,
   });
+  useRereadForm(id, emails.data?.items);
   return (
     <Page title={`Form ${id.slice(0, 8)}`}>
       <Loaded query={form}>
@@ -41,6 +43,23 @@ export function FormPage({ id }: { id: string }) {
       </Loaded>
     </Page>
   );
+}
+
+/** Reads the form and its timeline again when the state of an email has changed. */
+function useRereadForm(id: string, emails: Email[] | undefined) {
+  const client = useQueryClient();
+  const states = emails?.map(({ state }) => state).join();
+  const before = useRef(states);
+  useEffect(() => {
+    if (before.current !== undefined && before.current !== states) {
+      for (const queryKey of [
+        ["form", id],
+        ["timeline", id],
+      ])
+        void client.invalidateQueries({ queryKey });
+    }
+    before.current = states;
+  }, [states]);
 }
 
 const StaySection = ({ form }: { form: OperatorForm }) => (
@@ -115,8 +134,15 @@ interface Move {
 }
 
 /** Sets the status only if the form is still in the one that the operator saw. This version cannot name an unknown one. */
-const setStatus = ({ id }: OperatorForm, { from, to }: Move) =>
-  core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
+async function setStatus({ id }: OperatorForm, { from, to }: Move) {
+  try {
+    return await core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
+  } catch (error) {
+    const failure = toFailure(error);
+    if (!failure.fields.some(({ field }) => field === "from")) throw error;
+    throw new CallFailed({ ...failure, message: "Not changed: another operator changed it first.", fields: [] });
+  }
+}
 
 /** The button that was pressed is gone. */
 const focus = (button: HTMLElement | null) => button?.focus();
@@ -126,7 +152,7 @@ const toldStatus = ({ status }: { status: string }) => `The form is ${status} no
 function StatusSection({ form }: { form: OperatorForm }) {
   const { status } = form;
   const [last, setLast] = useState<Move>();
-  const change = useChange((move: Move) => setStatus(form, move), toldStatus);
+  const change = useChange((move: Move) => setStatus(form, move), toldStatus, "");
   const move = (to: string) => change.mutate({ from: status, to }, { onSuccess: () => setLast({ from: status, to }) });
   const next = nextStatuses(status);
   const others = KNOWN_STATUSES.filter((one) => one !== status && !next.includes(one));
@@ -136,7 +162,6 @@ function StatusSection({ form }: { form: OperatorForm }) {
       <p>
         <Badge of={status} /> {STATUS_MEANINGS[status]}
       </p>
-      {change.error && <StatusProblem error={change.error} />}
       {last && canUndo && (
         <p>
           You changed it from {last.from} to {last.to}.{" "}
@@ -175,13 +200,3 @@ function StatusSection({ form }: { form: OperatorForm }) {
 
 const withMeaning = (status: string) =>
   [status, `${status}: ${STATUS_MEANINGS[status as keyof typeof STATUS_MEANINGS]}`] as const;
-
-function StatusProblem({ error }: { error: unknown }) {
-  const conflict = toFailure(error).fields.find(({ field }) => field === "from");
-  if (!conflict) return <Problem error={error} />;
-  return (
-    <p class="problem" role="alert">
-      Not changed: somebody else was faster. Now {conflict.issue}.
-    </p>
-  );
-}

@@ -6,6 +6,7 @@ import { type Filter, Filters } from "../parts/filters.js";
 import { FormLink, ListingLink, UserLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
+import { findListingId, findUserId } from "../parts/references.js";
 import { Ago, ZonedTime } from "../parts/time.js";
 import { useListing } from "../queries.js";
 
@@ -28,8 +29,8 @@ export const FORM_COLUMNS: Columns<Form> = {
 const FILTERS: Filter[] = [
   { name: "status", label: "Status", options: [["", "All"], ...KNOWN_STATUSES.map((one) => [one, one] as const)] },
   { name: "checkInDay", label: "Check-in on", type: "date" },
-  { name: "listingId", label: "Listing id" },
-  { name: "userId", label: "User id" },
+  { name: "listingId", label: "Listing", find: findListingId },
+  { name: "userId", label: "User", find: findUserId },
 ];
 
 export function FormsPage() {

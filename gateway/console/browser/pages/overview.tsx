@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Chart, type Series, Swatch, sumOf } from "../parts/chart.js";
@@ -65,7 +66,6 @@ const Message = ({ text }: { text: string }) => (
 );
 
 function Figures({ of: { history, emails, deliveries, version, node, startedAt } }: { of: Overview }) {
-  const { counts } = emails;
   const minutes = Math.min(history.length, MAX_MINUTES);
   const period = minutes === MAX_MINUTES ? "hour" : minutes === 1 ? "minute" : `${minutes} minutes`;
   const per = (read: (minute: Minute) => number | null) => history.map(read);
@@ -80,25 +80,7 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
   return (
     <div class="stack">
       <Section title="Waiting and failed">
-        <Facts
-          of={[
-            ["Emails waiting", <Count n={counts.waiting} to="/console/emails?state=waiting" />],
-            ["Emails retried later", <Count n={counts.retrying} to="/console/emails?state=retrying" isWarning />],
-            ["Emails failed", <Count n={counts.failed} to="/console/emails?state=failed" isWarning />],
-            ["Emails expired", <Count n={counts.expired} to="/console/emails?state=expired" />],
-            ["Longest wait of an email", seconds(emails.longestWaitSeconds)],
-            ["Deliveries waiting", <Count n={deliveries.waiting + deliveries.running} to="/console/webhooks" />],
-            ["Longest wait of a delivery", seconds(deliveries.longestWaitSeconds)],
-            [
-              "Webhook endpoints",
-              <>
-                <Count n={deliveries.endpoints} to="/console/webhooks" /> enabled
-                {deliveries.failing > 0 && `, ${deliveries.failing} failing`}
-                {deliveries.disabled > 0 && `, ${deliveries.disabled} disabled by failures`}
-              </>,
-            ],
-          ]}
-        />
+        <Facts of={[...emailFacts(emails), ...deliveryFacts(deliveries)]} />
       </Section>
       <Section title={`The last ${period}`}>
         <p class="quiet">
@@ -118,6 +100,39 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
       </p>
     </div>
   );
+}
+
+type Fact = [name: string, value: ComponentChildren];
+
+const UNKNOWN = "Unknown: the database does not answer";
+
+function emailFacts(emails: Overview["emails"] | null): Fact[] {
+  if (!emails) return [["Emails", UNKNOWN]];
+  const { counts, longestWaitSeconds } = emails;
+  return [
+    ["Emails waiting", <Count n={counts.waiting} to="/console/emails?state=waiting" />],
+    ["Emails retried later", <Count n={counts.retrying} to="/console/emails?state=retrying" isWarning />],
+    ["Emails failed", <Count n={counts.failed} to="/console/emails?state=failed" isWarning />],
+    ["Emails expired", <Count n={counts.expired} to="/console/emails?state=expired" />],
+    ["Longest wait of an email", seconds(longestWaitSeconds)],
+  ];
+}
+
+function deliveryFacts(deliveries: Overview["deliveries"] | null): Fact[] {
+  if (!deliveries) return [["Webhook deliveries", UNKNOWN]];
+  const { waiting, running, longestWaitSeconds, endpoints, failing, disabled } = deliveries;
+  return [
+    ["Deliveries waiting", <Count n={waiting + running} to="/console/webhooks" />],
+    ["Longest wait of a delivery", seconds(longestWaitSeconds)],
+    [
+      "Webhook endpoints",
+      <>
+        <Count n={endpoints} to="/console/webhooks" /> enabled
+        {failing > 0 && `, ${failing} failing`}
+        {disabled > 0 && `, ${disabled} disabled by failures`}
+      </>,
+    ],
+  ];
 }
 
 const Count = ({ n, to, isWarning = false }: { n: number; to: string; isWarning?: boolean }) => (

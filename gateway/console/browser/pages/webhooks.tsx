@@ -6,7 +6,7 @@ import { Page, Section } from "../parts/page.js";
 
 const COLUMNS: Columns<Delivery> = {
   Endpoint: ({ endpointId }) => (
-    <a class="id" href={`/console/webhooks/${endpointId}`}>
+    <a class="nowrap" href={`/console/webhooks/${endpointId}`}>
       {endpointId.slice(0, 8)}
     </a>
   ),

@@ -1,8 +1,6 @@
-import { useState } from "preact/hooks";
 import { type Done, useChange } from "../queries.js";
-import { Dialog, Opener } from "./dialog.js";
+import { Opener } from "./dialog.js";
 import { Form, type FormProps } from "./form.js";
-import { Problem } from "./states.js";
 
 interface ActionProps<Result> extends Omit<FormProps<Result>, "submit"> {
   /** Text of the button. */
@@ -41,24 +39,16 @@ interface InstantProps<Result> {
 
 /** A button that does something at once, for what can be undone or repeated. */
 export function Instant<Result>({ label, of, class: name = "", send, done }: InstantProps<Result>) {
-  const change = useChange(send, done);
-  const [error, setError] = useState<unknown>();
+  const change = useChange(send, done, `“${label}” failed.`);
   return (
-    <>
-      <button
-        type="button"
-        class={name}
-        aria-label={of && `${label} ${of}`}
-        disabled={change.isPending}
-        onClick={() => void change.mutateAsync(undefined).catch(setError)}
-      >
-        {label}
-      </button>
-      {error ? (
-        <Dialog title={`Not done: ${label}`} onClose={() => setError(undefined)}>
-          <Problem error={error} />
-        </Dialog>
-      ) : null}
-    </>
+    <button
+      type="button"
+      class={name}
+      aria-label={of && `${label} ${of}`}
+      disabled={change.isPending}
+      onClick={() => change.mutate()}
+    >
+      {label}
+    </button>
   );
 }

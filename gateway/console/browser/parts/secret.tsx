@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { copyText } from "./copy.js";
 import { Dialog } from "./dialog.js";
 
 interface Secret {
@@ -16,11 +17,7 @@ export function useSecret() {
 
 function SecretDialog({ title, secret, note, onClose }: Secret & { onClose: () => void }) {
   const [state, setState] = useState<"" | "copied" | "failed">("");
-  const copy = () =>
-    navigator.clipboard.writeText(secret).then(
-      () => setState("copied"),
-      () => setState("failed"),
-    );
+  const copy = async () => setState((await copyText(secret)) ? "copied" : "failed");
   return (
     <Dialog title={title} {...(state === "copied" && { onClose })}>
       <div class="fields">

@@ -1,3 +1,5 @@
+import { useEffect, useState } from "preact/hooks";
+
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;
 const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -35,15 +37,22 @@ export const Time = ({ at, none = "–" }: TimeProps) =>
     </time>
   );
 
+const TICK_MS = 20_000;
+
 /** How long ago, or in how long, with the time as a title. */
-export const Ago = ({ at, none = "–" }: TimeProps) =>
-  at === null ? (
-    <span class="quiet">{none}</span>
-  ) : (
+export function Ago({ at, none = "–" }: TimeProps) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (at === null) return <span class="quiet">{none}</span>;
+  return (
     <time dateTime={at} title={formatTime(at)}>
       {ago(at)}
     </time>
   );
+}
 
 /** A time in a listing's time zone, and in the reader's if it differs. */
 export function ZonedTime({ at, zone, none = "–" }: TimeProps & { zone: string | undefined }) {
