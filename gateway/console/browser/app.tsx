@@ -64,7 +64,7 @@ export function App() {
 
 function OpenPage() {
   const { path } = useLocation();
-  const [error, reset] = useErrorBoundary(reportError);
+  const [error, reset] = useErrorBoundary((thrown) => reportError(thrown));
   useEffect(reset, [path]);
   if (error) {
     return (
