@@ -9,7 +9,16 @@ const ENTRY = `
     CASE e.actor WHEN 'user' THEN e.actor_id WHEN 'key' THEN k.user_id END AS "userId"
   FROM audit_entries e LEFT JOIN api_keys k ON e.actor = 'key' AND k.id = e.actor_id`;
 
-const BY_SUBJECT = `${ENTRY} WHERE e.subject_id = $1::uuid AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int`;
+// The changes of a user include those of its keys and webhook endpoints, of which the newest of each are read by the index.
+const BY_SUBJECT = `
+  SELECT entry.* FROM (
+    SELECT $1::uuid AS id
+    UNION ALL SELECT id FROM api_keys WHERE user_id = $1::uuid
+    UNION ALL SELECT id FROM webhook_endpoints WHERE user_id = $1::uuid
+  ) subject CROSS JOIN LATERAL (
+    ${ENTRY} WHERE e.subject_id = subject.id AND e.id < $2::bigint ORDER BY e.id DESC LIMIT $3::int
+  ) entry
+  ORDER BY entry.id::bigint DESC LIMIT $3::int`;
 const BY_CORRELATION_ID = `${ENTRY} WHERE e.correlation_id = $1::uuid ORDER BY e.id`;
 
 // Read by the index of the forms that the request has changed.
@@ -24,7 +33,7 @@ const DELIVERIES = `
 const MAX_ENTRY_ID = "9223372036854775807";
 
 export const auditRouter = router({
-  /** Audit entries of a form, listing, key or user, newest first; none if the id is unknown. Operator. */
+  /** Audit entries of a form, listing, key, webhook endpoint or user with its keys and endpoints, newest first. Operator. */
   trail: operatorProcedure
     .input(schema.trailInput)
     .output(z.array(schema.auditEntry))

@@ -8,6 +8,9 @@ export const notification = z.object({
   id: z.string(),
   /** Null: it is about `endpointId`, a webhook endpoint that was disabled. */
   formId: z.string().nullable(),
+  /** Of the form, like the next. */
+  listingId: z.string().nullable(),
+  checkInDate: instantOut.nullable(),
   endpointId: z.string().nullable(),
   state: z.enum(ALL_STATES),
   attempts: z.int(),

@@ -13,7 +13,10 @@ import type { Notification } from "./schema.js";
 // A literal instead of a parameter, so that generic plans can use the partial index.
 const IS_UNSENT = "n.state <> 'sent' AND n.event_id IS NULL";
 
-const COLUMNS = `n.form_id::text AS "formId", n.endpoint_id::text AS "endpointId", n.state, n.attempts,
+const ofForm = (column: string) => `(SELECT f.${column} FROM forms f WHERE f.id = n.form_id)`;
+
+const COLUMNS = `n.form_id::text AS "formId", ${ofForm("listing_id")} AS "listingId", ${ofForm("check_in_date")} AS "checkInDate",
+  n.endpoint_id::text AS "endpointId", n.state, n.attempts,
   n.last_error AS "lastError", n.heartbeat_at AS "lastAttemptAt", n.next_attempt_at AS "runAt", n.sent_at AS "sentAt"`;
 
 // By creation time, then id. By id alone the planner may read all sent ones to find a page of others.
@@ -83,7 +86,7 @@ const FIND = findUnsent("n.id = $1::bigint");
 
 const TOO_LATE = "the stay is over or the form is past SENT: its email is not sent";
 
-type Times = "lastAttemptAt" | "runAt" | "sentAt";
+type Times = "checkInDate" | "lastAttemptAt" | "runAt" | "sentAt";
 
 /** A notification as it is read in a transaction. */
 type StoredRow = Omit<Notification, Times> & Record<Times, Date | null>;

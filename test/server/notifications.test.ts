@@ -61,6 +61,8 @@ test("a notification is enqueued for a new form with an address, and not for rep
     {
       id: expect.stringMatching(/^\d+$/),
       formId: form.id,
+      listingId: form.listingId,
+      checkInDate: form.checkInDate,
       endpointId: null,
       state: "waiting",
       attempts: 0,

@@ -356,3 +356,22 @@ test("the audit trail is read by subject, newest first and in pages, and by corr
   expect(traced).toEqual({ correlationId, logField: "correlationId", entries: trail.slice(1), deliveries: [] });
   for (const subjectId of UNKNOWN_IDS) expect(await operator.audit.trail({ subjectId })).toEqual([]);
 });
+
+test("the audit trail of a user has the changes of its keys and webhook endpoints, newest first and in pages", async () => {
+  const { id: userId } = await operator.users.create({ email: "with.keys@example.com" });
+  const { id: keyId } = await operator.keys.issue({ userId, mode: "READ_ONLY" });
+  const { id: endpointId } = await operator.webhooks.create({ userId, url: "https://example.com" });
+  await operator.keys.revoke({ id: keyId });
+  const trail = await operator.audit.trail({ subjectId: userId });
+  expect(trail.map(({ action, subjectId }) => [action, subjectId])).toEqual([
+    ["key.revoked", keyId],
+    ["webhook.created", endpointId],
+    ["key.issued", keyId],
+    ["user.created", userId],
+  ]);
+  for (const limit of [1, 2, 3]) {
+    const before = trail[limit - 1]?.id ?? "";
+    expect(await operator.audit.trail({ subjectId: userId, limit })).toEqual(trail.slice(0, limit));
+    expect(await operator.audit.trail({ subjectId: userId, before })).toEqual(trail.slice(limit));
+  }
+});
