@@ -8,6 +8,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/preact-query";
+import { useId } from "preact/hooks";
 import { core, toFailure } from "./core.js";
 import { useNotify } from "./parts/notices.js";
 
@@ -93,8 +94,10 @@ export function useChange<Input, Result>(
   failed?: string,
 ) {
   const client = useQueryClient();
+  const mutationKey = [useId()];
   const { notify, notifyFailure } = useNotify();
-  return useMutation({
+  const mutation = useMutation({
+    mutationKey,
     mutationFn: change,
     onSuccess: (result: Result) => {
       const text = typeof done === "function" ? done(result) : done;
@@ -105,4 +108,6 @@ export function useChange<Input, Result>(
     // Not awaited, because a result, such as a key, is shown even if nothing can be read.
     onSettled: () => void client.invalidateQueries(),
   });
+  // At the second click of a double click, `isPending` is not yet true.
+  return { ...mutation, isRunning: () => client.isMutating({ mutationKey }) > 0 };
 }

@@ -86,6 +86,7 @@ function SignIn({ name, onSignedIn }: { name: string | undefined; onSignedIn: ()
   const [isSending, setSending] = useState(false);
   useEffect(() => {
     if (name === undefined) document.title = "Sign in · Guest forms console";
+    else document.getElementById("sign-in-token")?.focus();
   }, []);
   const signIn = async (form: HTMLFormElement) => {
     const { token, name } = Object.fromEntries(new FormData(form));

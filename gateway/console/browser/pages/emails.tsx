@@ -3,12 +3,13 @@ import { ALL_STATES } from "../../../../server/constants.js";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Action, Instant } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
-import { FormLink } from "../parts/links.js";
+import { FormLink, ListingLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago, Time } from "../parts/time.js";
 import { useRead } from "../queries.js";
+import { StayTime } from "./forms.js";
 
 type Email = Outputs["notifications"]["list"]["items"][number];
 
@@ -21,14 +22,20 @@ const About = ({ formId, endpointId }: Email) =>
     <a href={`/console/webhooks/${endpointId}`}>Disabled endpoint {endpointId?.slice(0, 8)}</a>
   );
 
-const SENT_COLUMNS: Columns<Email> = {
+const ABOUT: Columns<Email> = {
   Email: About,
+  Listing: ({ listingId }) => listingId && <ListingLink id={listingId} />,
+  "Check-in": ({ checkInDate, listingId }) => listingId && <StayTime at={checkInDate} listingId={listingId} />,
+};
+
+const SENT_COLUMNS: Columns<Email> = {
+  ...ABOUT,
   Attempts: ({ attempts }) => attempts,
   Sent: ({ sentAt }) => <Time at={sentAt} />,
 };
 
 const UNSENT_COLUMNS: Columns<Email> = {
-  Email: About,
+  ...ABOUT,
   State: ({ state }) => <Badge of={state} />,
   Why: ({ lastError }) => lastError,
   Attempts: ({ attempts }) => attempts,
@@ -40,7 +47,7 @@ const UNSENT_COLUMNS: Columns<Email> = {
         of={`the email about ${(email.formId ?? email.endpointId)?.slice(0, 8)}`}
         class="small"
         send={() => core.notifications.retry.mutate({ id: email.id })}
-        done="The email is sent again."
+        done="The email will be sent again: see “waiting”."
       />
     ),
 };
@@ -56,7 +63,7 @@ export function EmailsPage() {
         label="State of the emails"
         name="state"
         of={[
-          ["", "Unsent", unsent],
+          ["", "Not sent", unsent],
           ...ALL_STATES.map((one) => [one, one, one === "sent" ? undefined : counts?.[one]] as const),
         ]}
       />
@@ -79,7 +86,7 @@ const RetryFailed = ({ count }: { count: number }) => (
     title={`Retry ${count.toLocaleString()} failed emails`}
     submit="Retry"
     send={() => core.notifications.retryFailed.mutate()}
-    done={({ retried }) => `Emails that are sent again: ${retried.toLocaleString()}.`}
+    done={({ retried }) => `Emails that will be sent again: ${retried.toLocaleString()}.`}
     note="Those of stays that are over, and of forms past SENT, are not sent."
   />
 );

@@ -87,23 +87,29 @@ function EmailState({ form, emails }: { form: OperatorForm; emails: Email[] }) {
   const nothingSent = form.hasGuestEmail
     ? "No invitation is recorded. None is sent if the stay was over when the form was created, and old records are deleted."
     : "The guest gets no invitation: the form has no email address.";
+  const { status, hasGuestEmail, checkOutDate } = form;
+  const isOver = checkOutDate !== null && Date.parse(checkOutDate) < Date.now();
+  const reason = status !== "SENT" ? "the form is no longer SENT" : isOver && "the stay is over";
   return (
     <section class={`card banner ${email?.state === "failed" ? "bad" : ""}`} aria-label="Invitation">
       <p role="status">
         {email && <Badge of={email.state} />} {email ? <EmailWords email={email} /> : nothingSent}
+        {hasGuestEmail && reason && <small class="quiet"> It cannot be sent now: {reason}.</small>}
       </p>
-      <Action
-        label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
-        title="Send the invitation"
-        class={email?.state === "failed" ? "primary" : ""}
-        submit="Send it now"
-        send={() => core.notifications.send.mutate({ formId: form.id })}
-        done={({ state }) =>
-          state === "running" ? "The invitation is already being sent." : "The invitation is sent now."
-        }
-      >
-        <Preview id={form.id} />
-      </Action>
+      {hasGuestEmail && !reason && (
+        <Action
+          label={email?.state === "sent" ? "Send the invitation again …" : "Send the invitation …"}
+          title="Send the invitation"
+          class={email?.state === "failed" ? "primary" : ""}
+          submit="Send it now"
+          send={() => core.notifications.send.mutate({ formId: form.id })}
+          done={({ state }) =>
+            state === "running" ? "The invitation is already being sent." : "The invitation will be sent now."
+          }
+        >
+          <Preview id={form.id} />
+        </Action>
+      )}
     </section>
   );
 }
@@ -139,8 +145,10 @@ async function setStatus({ id }: OperatorForm, { from, to }: Move) {
     return await core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
   } catch (error) {
     const failure = toFailure(error);
-    if (!failure.fields.some(({ field }) => field === "from")) throw error;
-    throw new CallFailed({ ...failure, message: "Not changed: another operator changed it first.", fields: [] });
+    const conflict = failure.fields.find(({ field }) => field === "from");
+    if (!conflict) throw error;
+    const message = `Not changed: another operator changed it first. Now ${conflict.issue}.`;
+    throw new CallFailed({ ...failure, message, fields: [] });
   }
 }
 
@@ -153,12 +161,13 @@ function StatusSection({ form }: { form: OperatorForm }) {
   const { status } = form;
   const [last, setLast] = useState<Move>();
   const change = useChange((move: Move) => setStatus(form, move), toldStatus, "");
-  const move = (to: string) => change.mutate({ from: status, to }, { onSuccess: () => setLast({ from: status, to }) });
+  const move = (to: string) =>
+    change.isRunning() || change.mutate({ from: status, to }, { onSuccess: () => setLast({ from: status, to }) });
   const next = nextStatuses(status);
   const others = KNOWN_STATUSES.filter((one) => one !== status && !next.includes(one));
   const canUndo = last?.to === status && KNOWN_STATUSES.includes(last.from);
   return (
-    <Section title="Status">
+    <Section title="Form status">
       <p>
         <Badge of={status} /> {STATUS_MEANINGS[status]}
       </p>
@@ -181,7 +190,13 @@ function StatusSection({ form }: { form: OperatorForm }) {
           title="Set another status"
           submit="Set the status"
           fields={[
-            { name: "status", label: "Status", type: "choice", required: true, options: others.map(withMeaning) },
+            {
+              name: "status",
+              label: "Status",
+              type: "choice",
+              required: true,
+              options: [["", "Choose …"], ...others.map(withMeaning)],
+            },
           ]}
           send={({ status: to }) => setStatus(form, { from: status, to: `${to}` })}
           done={toldStatus}

@@ -122,7 +122,7 @@ function deliveryFacts(deliveries: Overview["deliveries"] | null): Fact[] {
   if (!deliveries) return [["Webhook deliveries", UNKNOWN]];
   const { waiting, running, longestWaitSeconds, endpoints, failing, disabled } = deliveries;
   return [
-    ["Deliveries waiting", <Count n={waiting + running} to="/console/webhooks" />],
+    ["Deliveries waiting", <Count n={waiting + running} to="/console/webhooks?state=waiting" />],
     ["Longest wait of a delivery", seconds(longestWaitSeconds)],
     [
       "Webhook endpoints",
@@ -142,7 +142,7 @@ const Count = ({ n, to, isWarning = false }: { n: number; to: string; isWarning?
 );
 
 const seconds = (wait: number) =>
-  wait < 1 ? "None" : wait < 120 ? `${Math.round(wait)} s` : `${Math.round(wait / 60)} min`;
+  wait < 1 ? "None is due" : wait < 120 ? `${Math.round(wait)} s` : `${Math.round(wait / 60)} min`;
 
 interface FigureProps {
   title: string;

@@ -46,7 +46,7 @@ export function Instant<Result>({ label, of, class: name = "", send, done }: Ins
       class={name}
       aria-label={of && `${label} ${of}`}
       disabled={change.isPending}
-      onClick={() => change.mutate()}
+      onClick={() => change.isRunning() || change.mutate()}
     >
       {label}
     </button>

@@ -9,7 +9,7 @@ const COLUMNS: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,
   Who: (entry) => <Who entry={entry} />,
   What: (entry) => <What entry={entry} />,
-  Trace: ({ correlationId }) => <TraceLink id={correlationId} />,
+  Request: ({ correlationId }) => <TraceLink id={correlationId} />,
 };
 
 /** The audit trail of a listing, user or endpoint. */

@@ -25,7 +25,7 @@ export const DELIVERY_COLUMNS: Columns<Delivery> = {
       {[responseStatus, durationMs !== null && `${durationMs} ms`].filter(Boolean).join(" · ") || (
         <span class="quiet">–</span>
       )}
-      {lastError && <small>{lastError}</small>}
+      {lastError && lastError !== `answered ${responseStatus}` && <small>{lastError}</small>}
       {responseBody && (
         <details>
           <summary>Body</summary>

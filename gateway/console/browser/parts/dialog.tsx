@@ -17,6 +17,8 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   useEffect(() => {
     const opened = dialog.current;
     opened?.showModal();
+    // Not “Close”, except before something dangerous.
+    opened?.querySelector<HTMLElement>("form :is(input, select), .primary:not(.danger)")?.focus();
     // Closed before it is removed, or the focus would not return.
     return () => {
       opened?.close();

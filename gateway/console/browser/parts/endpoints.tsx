@@ -23,7 +23,7 @@ export const EndpointState = ({ disabledAt, disabledReason, failingSince }: Endp
     <Badge of={disabledAt ? "disabled" : failingSince ? "failing" : "enabled"} />
     {(disabledAt ?? failingSince) && (
       <small class="quiet">
-        {disabledAt ? "" : "since "}
+        {disabledAt ? " " : " first "}
         <Ago at={disabledAt ?? failingSince} />
         {disabledReason && `: ${DISABLED_BECAUSE[disabledReason]}`}
       </small>
@@ -50,7 +50,7 @@ export const endpointFields = (endpoint?: Endpoint): Field[] => [
     label: "Events",
     type: "choices",
     options: EVENT_TYPES.map((event) => [event, event]),
-    hint: "None: all.",
+    hint: "None chosen: all events.",
     value: endpoint?.events ?? [],
   },
   {

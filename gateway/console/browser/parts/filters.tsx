@@ -69,7 +69,7 @@ export function Filters({ of }: { of: Filter[] }) {
             )}
             {issueOf(name) && (
               <small id={`filter-${name}-issue`} class="issue" role="alert">
-                {label} {issueOf(name)}
+                {label}: {issueOf(name)}
               </small>
             )}
           </div>

@@ -109,6 +109,7 @@ export function Form<Result>({
     Boolean(failure?.fields.length) &&
     failure?.fields.every(({ field }) => fields.some(({ name }) => isAt(name, field)));
   const onSubmit = async (form: HTMLFormElement) => {
+    if (change.isRunning()) return;
     setError(undefined);
     try {
       const values = readValues(form, fields);
@@ -162,7 +163,7 @@ function FieldInput({ field, id, issue }: { field: Field; id: string; issue: str
       )}
       {issue && (
         <small id={`${id}-issue`} class="issue">
-          {label} {issue}
+          {label}: {issue}
         </small>
       )}
     </>

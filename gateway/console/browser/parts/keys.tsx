@@ -6,7 +6,7 @@ import type { Field } from "./form.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
 import { useSecret } from "./secret.js";
-import { Ago, formatTime, Time } from "./time.js";
+import { Ago, formatTime, HERE, Time } from "./time.js";
 
 type Key = Outputs["keys"]["list"]["items"][number];
 
@@ -26,9 +26,9 @@ const ISSUE_FIELDS: Field[] = [
   { name: "label", label: "Label", hint: "What or whom it is for, such as channel manager." },
   {
     name: "expiresAt",
-    label: "Last day",
+    label: "Expires",
     type: "end-of-day",
-    hint: "It works until the end of this day. Empty: it does not expire.",
+    hint: `At the end of this day, ${HERE}. Empty: never.`,
   },
 ];
 
@@ -60,7 +60,7 @@ export function Keys({ userId }: { userId: string }) {
     Mode: ({ mode }) => MODES[mode],
     State: (key) => <Badge of={stateOf(key)} />,
     "Last used": ({ lastUsedAt }) => <Ago at={lastUsedAt} none="never" />,
-    Ends: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
+    Expires: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
     Created: ({ createdAt }) => <Time at={createdAt} />,
     Actions: (key) =>
       isUsable(key) && (
@@ -81,7 +81,7 @@ export function Keys({ userId }: { userId: string }) {
                   note: `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.`,
                 })
               }
-              note="The new key has the same mode, label and last day."
+              note="The new key has the same mode, label and expiry."
             />
           )}
           <Action
@@ -92,7 +92,12 @@ export function Keys({ userId }: { userId: string }) {
             isDangerous
             send={() => core.keys.revoke.mutate({ id: key.id })}
             done={({ prefix }) => `${prefix}… was revoked.`}
-            note="Requests with this key are rejected at once. This cannot be undone."
+            note={
+              <>
+                {key.label ?? "The key has no label"}, last used: <Ago at={key.lastUsedAt} none="never" />. Requests
+                with this key are rejected at once. This cannot be undone.
+              </>
+            }
           />
         </div>
       ),

@@ -55,7 +55,7 @@ export function Members(of: { listingId: string } | { userId: string }) {
           isDangerous
           send={() => core.members.remove.mutate({ userId: member.userId, listingId: member.listingId })}
           done={() => `${member.userEmail} was removed from ${member.listingTitle}.`}
-          note={`${member.userEmail} loses access to ${member.listingTitle} and its forms at once, also with API keys.`}
+          note={`${member.userEmail} loses access to ${member.listingTitle} and its forms at once, also with API keys.${member.role === "OWNER" ? " If there is no other owner, the listing has none then." : ""}`}
         />
       </div>
     ),

@@ -13,9 +13,9 @@ const Notify = createContext({ notify: (_text: string) => {}, notifyFailure: (_t
 /** Functions that tell the reader what was done, or what failed. */
 export const useNotify = () => useContext(Notify);
 
-const SHOWN_MS = 8_000;
+const SHOWN_MS = { status: 8_000, alert: 60_000 };
 
-/** Texts above the page, also after the button that was pressed is gone. Failures stay until they are closed. */
+/** Texts above the page, also after the button that was pressed is gone. */
 export function Notices({ children }: { children: ComponentChildren }) {
   const [notices, setNotices] = useState<Notice[]>([]);
   const close = (closed: number) => setNotices((shown) => shown.filter(({ id }) => id !== closed));
@@ -23,10 +23,10 @@ export function Notices({ children }: { children: ComponentChildren }) {
     const show = (role: Notice["role"], text: string) => {
       const id = Date.now() + Math.random();
       setNotices((shown) => [...shown, { id, role, text }]);
-      return id;
+      setTimeout(close, SHOWN_MS[role], id);
     };
     return {
-      notify: (text: string) => void setTimeout(close, SHOWN_MS, show("status", text)),
+      notify: (text: string) => show("status", text),
       notifyFailure(text: string, error: unknown) {
         const { message, fields, correlationId } = toFailure(error);
         const reasons = fields.length > 0 ? fields.map(({ issue }) => issue) : [message];

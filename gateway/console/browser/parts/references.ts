@@ -14,12 +14,12 @@ async function idOf(field: string, issue: string, find: () => Promise<{ id: stri
 
 /** Id of the user whose email address, external id or id is in the form's field. */
 export const findUserId = (values: Values, field: string) =>
-  idOf(field, "is no user’s email address, external id or id", () =>
+  idOf(field, "no user has this email address, external id or id", () =>
     core.users.find.query({ user: `${values[field] ?? ""}` }),
   );
 
 /** Id of the listing whose external id or id is in the form's field. */
 export const findListingId = (values: Values, field: string) =>
-  idOf(field, "is no listing’s external id or id", () =>
+  idOf(field, "no listing has this external id or id", () =>
     core.listings.find.query({ listing: `${values[field] ?? ""}` }),
   );

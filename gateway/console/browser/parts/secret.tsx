@@ -26,6 +26,7 @@ function SecretDialog({ title, secret, note, onClose }: Secret & { onClose: () =
         </p>
         <code class="secret">{secret}</code>
         <p role="status" class={state === "failed" ? "issue" : "quiet"}>
+          {state === "" && "\u00a0"}
           {state === "copied" && "Copied."}
           {state === "failed" && "The browser did not copy it: select the text and copy it."}
         </p>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export const formatTime = (at: string, timeZone?: string) =>
   new Intl.DateTimeFormat(undefined, { ...DATE_TIME, ...(timeZone && { timeZone }) }).format(new Date(at));

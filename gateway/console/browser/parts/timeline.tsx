@@ -20,11 +20,11 @@ export function EmailWords({ email: { state, lastError, attempts, runAt, sentAt 
     case "sent":
       return (
         <>
-          The invitation was sent <Ago at={sentAt} />.
+          The invitation was sent <Ago at={sentAt} />.{lastError && ` Before that it failed: ${lastError}.`}
         </>
       );
     case "failed":
-      return `The invitation was not delivered: ${reason}. It is not tried again after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.`;
+      return `The invitation was not delivered: ${reason}. It is not tried again after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.${/\b5\d\d\b/.test(reason) ? " The mail server refused the address or the message: ask the host for another address." : ""}`;
     case "retrying":
       return (
         <>
