@@ -54,6 +54,7 @@ export async function startConsole(settings: Record<string, string | number> = {
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     await page.addInitScript({ path: PAGE_CHECKS });
+    watchRequests(page);
     await page.goto(at + path);
     if (isSignedIn) await signIn(page, { name });
     await use(page);
@@ -74,10 +75,27 @@ export async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): P
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
-/** Waits until the page has all that it shows. */
+/** Requests that are under way, and when the last one began or ended. */
+const requests = new WeakMap<Page, { pending: number; at: number }>();
+
+function watchRequests(page: Page): void {
+  const state = { pending: 0, at: performance.now() };
+  const count = (change: number) => () =>
+    Object.assign(state, { pending: state.pending + change, at: performance.now() });
+  page.on("request", count(1)).on("requestfinished", count(-1)).on("requestfailed", count(-1));
+  requests.set(page, state);
+}
+
+const QUIET_MS = 80;
+
+/** Waits until the page has read all that it shows. */
 export async function settle(page: Page): Promise<void> {
-  await page.waitForLoadState("networkidle");
-  await page.waitForFunction("document.querySelector('h1, dialog') && !document.querySelector('.loading')");
+  const shown = "!!document.querySelector('h1, dialog') && !document.querySelector('.loading, [aria-busy=true]')";
+  const isQuiet = async () => {
+    const { pending = 0, at = 0 } = requests.get(page) ?? {};
+    return pending <= 0 && performance.now() - at > QUIET_MS && (await page.evaluate<boolean>(shown));
+  };
+  await expect.poll(isQuiet, { interval: 20 }).toBe(true);
 }
 
 /** The button with exactly this name. */

@@ -28,8 +28,8 @@ export const FORM_COLUMNS: Columns<Form> = {
 const FILTERS: Filter[] = [
   { name: "status", label: "Status", options: [["", "All"], ...KNOWN_STATUSES.map((one) => [one, one] as const)] },
   { name: "checkInDay", label: "Check-in on", type: "date" },
-  { name: "listingId", label: "Listing id" },
-  { name: "userId", label: "User id" },
+  { name: "listingId", label: "Listing id", isWide: true },
+  { name: "userId", label: "User id", isWide: true },
 ];
 
 export function FormsPage() {

@@ -50,7 +50,7 @@ const OWNER: Field = {
 
 const FILTERS = [
   { name: "search", label: "Title, city or external id" },
-  { name: "userId", label: "User id" },
+  { name: "userId", label: "User id", isWide: true },
 ];
 
 export function ListingsPage() {

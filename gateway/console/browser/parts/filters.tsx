@@ -5,6 +5,8 @@ export interface Filter {
   name: string;
   label: string;
   type?: "search" | "date";
+  /** For an id. */
+  isWide?: boolean;
   /** Values and texts of a choice; absent: an input. */
   options?: readonly (readonly [value: string, text: string])[];
 }
@@ -26,8 +28,8 @@ export function Filters({ of }: { of: Filter[] }) {
           set(event.currentTarget);
         }}
       >
-        {of.map(({ name, label, type = "search", options }) => (
-          <div key={`${name} ${query[name] ?? ""}`}>
+        {of.map(({ name, label, type = "search", isWide, options }) => (
+          <div key={`${name} ${query[name] ?? ""}`} class={isWide ? "wide" : ""}>
             <label for={`filter-${name}`}>{label}</label>
             {options ? (
               <select id={`filter-${name}`} name={name} onChange={({ currentTarget: { form } }) => form && set(form)}>
