@@ -1,8 +1,14 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { ALL_STATES } from "../../server/constants.js";
+import type { Notification } from "../../server/notifications/schema.js";
 import { addDataCommand, addListCommand } from "../cli/data-command.js";
-import { formatTable } from "../cli/print.js";
+import { formatRecord, formatTable } from "../cli/print.js";
 import { FORM_HELP, NO_FORM } from "./forms.js";
+
+interface RetryOptions {
+  id?: string;
+  failed?: true;
+}
 
 export function addNotifications(program: Command): void {
   const notifications = addListCommand(program, "notifications", {
@@ -48,10 +54,17 @@ Example:
     optionNames: { formId: "FORM" },
     notFound: NO_FORM,
   });
-  addDataCommand(notifications, "retry <id>", {
-    description: "retry a notification now; no effect on one that is running; one that would expire is rejected",
-    help: "Example:\n  guest-forms notifications retry 42",
-    call: (core, { id }: { id: string }) => core.notifications.retry({ id }),
+  addDataCommand(notifications, "retry [id]", {
+    description: "retry a notification or all failed ones now; no effect on one that is running or would expire",
+    options: [new Option("--failed", "all failed notifications, except those that would expire")],
+    help: "Examples:\n  guest-forms notifications retry 42\n  guest-forms notifications retry --failed",
+    check({ id, failed }: RetryOptions) {
+      if ((id === undefined) !== (failed === true)) throw new InvalidArgumentError("Give either ID or --failed.");
+    },
+    call: (core, { id }: RetryOptions): Promise<Notification | { retried: number }> =>
+      id === undefined ? core.notifications.retryFailed() : core.notifications.retry({ id }),
+    text: (result) =>
+      "retried" in result ? `Notifications that are retried: ${result.retried}.` : formatRecord(result),
     optionNames: { id: "ID" },
     notFound: "There is no unsent notification with this id.",
   });

@@ -39,6 +39,11 @@ interface RedeliverOptions {
   until?: string;
 }
 
+interface DeliveriesOptions {
+  id?: string;
+  state?: Delivery["state"];
+}
+
 export function addWebhooks(program: Command): void {
   const webhooks = program.command("webhooks").description("endpoints to which events of forms are sent");
   addDataCommand(webhooks, "create", {
@@ -143,21 +148,30 @@ Example:
     problem: describeProblem,
     ...ENDPOINT,
   });
-  addListCommand(webhooks, "deliveries <id>", {
-    description: "list the deliveries of an endpoint, newest first",
-    options: [new Option("--state <state>", "only deliveries in this state (default: all)").choices(DELIVERY_STATES)],
+  addListCommand(webhooks, "deliveries [id]", {
+    description: "list the deliveries of an endpoint, or those of all endpoints in one state, newest first",
+    options: [
+      new Option("--state <state>", "only deliveries in this state (default: all); required without ID").choices(
+        DELIVERY_STATES,
+      ),
+    ],
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "next attempt at"), failed (given up
 because three days have passed, the endpoint answered 410 or is disabled, or the worker crashed five times in a row), sent,
 out_of_scope (not sent, because the endpoint's owner may no longer see the form). With --json, the beginning of the last
 answer too.`,
-    call: (core, { id, ...given }: { id: string; state?: Delivery["state"] }) =>
+    check({ id, state }: DeliveriesOptions) {
+      if (id === undefined && (state === undefined || state === "sent"))
+        throw new InvalidArgumentError("Give ID, or --state with a state other than sent.");
+    },
+    call: (core, { id, ...given }: DeliveriesOptions) =>
       core.webhooks.deliveries({ endpointId: id, ...given }),
-    table: (items, { state }) =>
+    table: (items, { id, state }) =>
       formatTable(
         items,
         [
           "id",
+          ...(id === undefined ? (["endpointId"] as const) : []),
           "createdAt",
           "event",
           "formId",
@@ -168,7 +182,7 @@ answer too.`,
           "nextAttemptAt",
           "lastError",
         ],
-        `There are no deliveries of this endpoint${state ? ` in state ${state}` : ""}.`,
+        `There are no deliveries${id ? " of this endpoint" : ""}${state ? ` in state ${state}` : ""}.`,
       ),
     notFound: NO_ENDPOINT,
     optionNames: { endpointId: "ID" },

@@ -8,6 +8,7 @@ import { type Caller, createCaller } from "../../server/caller.js";
 import { ServiceError } from "../../server/errors.js";
 import type { WebhookEvent } from "../../server/webhooks/event-schema.js";
 import { sign } from "../../server/webhooks/sign.js";
+import { addSentDeliveries } from "./demo-past.js";
 
 /** By this path the endpoint is found again at the next start. */
 const PATH = "/guest-forms-demo";
@@ -41,7 +42,7 @@ export async function startDemoReceiver(print: (line: string) => void): Promise<
   return {
     url,
     async connect(services) {
-      secret = await connectEndpoint(createCaller(services, { kind: "operator" }), url).catch((error) => {
+      secret = await connectEndpoint(services, url).catch((error) => {
         // The operator has as many endpoints as an owner may have.
         if (!(error instanceof ServiceError) || error.serviceCode !== "VALIDATION_ERROR") throw error;
         print(`Webhooks are not printed: ${error.errors?.[0]?.issue}`);
@@ -76,9 +77,14 @@ function describeEvent(event: WebhookEvent): string {
 }
 
 /** Returns the secret of the endpoint, which is new at each start, so that it is not stored. */
-async function connectEndpoint({ webhooks }: Caller, url: string): Promise<string> {
+async function connectEndpoint(services: Services, url: string): Promise<string> {
+  const { webhooks } = createCaller(services, { kind: "operator" });
   const id = await findEndpoint(webhooks);
-  if (!id) return (await webhooks.create({ url })).secret;
+  if (!id) {
+    const created = await webhooks.create({ url });
+    await addSentDeliveries(services, created.id);
+    return created.secret;
+  }
   await webhooks.update({ id, url });
   await webhooks.enable({ id });
   return (await webhooks.rotateSecret({ id })).secret;

@@ -4,6 +4,7 @@ import type { KeyMode } from "../../server/constants.js";
 import { ServiceError } from "../../server/errors.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import type { Listing } from "../../server/listings/schema.js";
+import { prepareHosts } from "./demo-hosts.js";
 
 /** Saved between starts because a key is shown only when it is issued. */
 export interface SavedDemo {
@@ -72,13 +73,15 @@ const LISTINGS: Definition[] = [
 
 /**
  * Creates demo data through the core: a key holder with three listings, forms and a key of each mode. Existing data is
- * kept; keys that no longer work are issued again.
+ * kept; keys that no longer work are issued again. A database without users also gets other hosts and a past.
  */
 export async function prepareDemo(
   services: Services,
   saved: Partial<SavedDemo>,
   save: (demo: SavedDemo) => void,
 ): Promise<Demo> {
+  // First, because it belongs to a database without users.
+  await prepareHosts(services);
   const operator = createCaller(services, { kind: "operator" });
   const authenticate = keyAuthenticator(services);
   const holderId = await findHolder(operator);

@@ -88,37 +88,93 @@ type Filters = Omit<z.output<typeof listAllInput>, "limit" | "cursor">;
 const GET_ANY = `
   SELECT ${FORM_COLUMNS}, f.guest_email IS NOT NULL AS "hasGuestEmail" FROM forms f WHERE f.id = $1::uuid`;
 
-// A day in any time zone is between noon of the day before and noon of the day after, in UTC.
-const MATCHES = `coalesce(f.status = $4::text, true) AND ($5::date IS NULL
-    OR f.check_in_date BETWEEN $5::date - 1 AND $5::date + 2
-      AND (f.check_in_date AT TIME ZONE (SELECT l.timezone FROM listings l WHERE l.id = f.listing_id))::date = $5::date)`;
-
 const newestForms = (condition: string) => `
   SELECT ${FORM_COLUMNS}
   FROM forms f
-  WHERE ${condition} (f.created_at, f.id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
+  WHERE ${condition} AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
   ORDER BY f.created_at DESC, f.id DESC
   LIMIT $3::int`;
 
-const NEWEST = newestForms("");
-const NEWEST_ON_LISTING = newestForms("f.listing_id = $6::uuid AND");
-const NEWEST_ON_LISTING_OF_USER = newestForms(`f.listing_id = $6::uuid
-    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$7")} AND m.listing_id = $6::uuid) AND`);
+// No index sorts all forms, because it would slow down creates: this merges the newest forms in each status. A status is open
+// text, so those that exist are found by jumping through the index from each to the next.
+const NEWEST = `
+  WITH RECURSIVE existing (status) AS (
+    SELECT ''
+    UNION ALL
+    SELECT (SELECT min(f.status) FROM forms f WHERE f.status > e.status) FROM existing e WHERE e.status IS NOT NULL
+  )
+  SELECT newest.* FROM existing e CROSS JOIN LATERAL (${newestForms("f.status = e.status")}) newest
+  ORDER BY newest."createdAt" DESC, newest.id DESC
+  LIMIT $3::int`;
+
+const NEWEST_IN_STATUS = newestForms("f.status = $4::text");
+
+const HAS_STATUS = "coalesce(f.status = $4::text, true)";
+const NEWEST_ON_LISTING = newestForms(`f.listing_id = $5::uuid AND ${HAS_STATUS}`);
+const NEWEST_ON_LISTING_OF_USER = newestForms(`f.listing_id = $5::uuid AND ${HAS_STATUS}
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$6")} AND m.listing_id = $5::uuid)`);
+
 const NEWEST_OF_USER = `
   SELECT ${FORM_COLUMNS}
   FROM scoped_forms s
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-  WHERE s.user_id = $6::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND ${MATCHES}
+  WHERE s.user_id = $5::uuid AND (s.created_at, s.form_id) < ($1::timestamptz, $2::uuid) AND ${HAS_STATUS}
   ORDER BY s.created_at DESC, s.form_id DESC
   LIMIT $3::int`;
 
+// A subquery and not EXISTS, which the planner could turn into a join that reads the user's whole scope.
+const isInScope = (userId: string) => `(
+  SELECT true FROM scoped_forms s WHERE s.user_id = ${userId}::uuid AND s.created_at = f.created_at AND s.form_id = f.id)`;
+
+const NEWEST_IN_STATUS_OF_USER = newestForms(`f.status = $4::text AND ${isInScope("$5")}`);
+
+/** A larger scope is not read in search of forms in one status, which may be rare. */
+const MAX_SCOPE_TO_SEARCH = 5_000;
+
+const IS_LARGER_SCOPE = `
+  SELECT FROM scoped_forms WHERE user_id = $1::uuid ORDER BY created_at, form_id OFFSET ${MAX_SCOPE_TO_SEARCH} LIMIT 1`;
+
+async function selectInStatusOfUser(sql: Sql, page: KeysetValues, status: string, userId: string): Promise<FormRow[]> {
+  const [further] = await sql.query("is-larger-scope", IS_LARGER_SCOPE, [userId]);
+  const values = [...page, status, userId];
+  return further
+    ? sql.query("newest-forms-in-status-of-user", NEWEST_IN_STATUS_OF_USER, values)
+    : sql.query("newest-forms-of-user", NEWEST_OF_USER, values);
+}
+
+// UTC is at most 14 hours behind and 12 hours ahead of a local time. With OFFSET 0 the day's forms are read first, whatever the
+// planner expects of the other conditions.
+const NEWEST_ON_DAY = `
+  SELECT ${FORM_COLUMNS}
+  FROM (
+    SELECT * FROM forms
+    WHERE check_in_date >= $4::date - interval '14 hours' AND check_in_date < $4::date + interval '36 hours'
+    OFFSET 0
+  ) f
+  WHERE (f.check_in_date AT TIME ZONE (SELECT l.timezone FROM listings l WHERE l.id = f.listing_id))::date = $4::date
+    AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
+    AND coalesce(f.status = $5::text, true) AND coalesce(f.listing_id = $6::uuid, true)
+    AND ($7::uuid IS NULL OR ${isInScope("$7")})
+  ORDER BY f.created_at DESC, f.id DESC
+  LIMIT $3::int`;
+
 function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters): Promise<FormRow[]> {
-  const { listingId, userId, status, checkInDay } = filters;
-  const values = [...page, status ?? null, checkInDay ?? null];
-  if (listingId === undefined && userId === undefined) return sql.query("newest-forms", NEWEST, values);
-  if (listingId === undefined) return sql.query("newest-forms-of-user", NEWEST_OF_USER, [...values, userId]);
-  if (userId === undefined) return sql.query("newest-forms-on-listing", NEWEST_ON_LISTING, [...values, listingId]);
-  return sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, [...values, listingId, userId]);
+  const { listingId, userId, status = null, checkInDay } = filters;
+  if (checkInDay !== undefined) {
+    const values = [...page, checkInDay, status, listingId ?? null, userId ?? null];
+    return sql.query("newest-forms-on-day", NEWEST_ON_DAY, values);
+  }
+  if (listingId !== undefined)
+    return userId === undefined
+      ? sql.query("newest-forms-on-listing", NEWEST_ON_LISTING, [...page, status, listingId])
+      : sql.query("newest-forms-on-listing-of-user", NEWEST_ON_LISTING_OF_USER, [...page, status, listingId, userId]);
+  if (userId !== undefined)
+    return status === null
+      ? sql.query("newest-forms-of-user", NEWEST_OF_USER, [...page, status, userId])
+      : selectInStatusOfUser(sql, page, status, userId);
+  return status === null
+    ? sql.query("newest-forms", NEWEST, page)
+    : sql.query("newest-forms-in-status", NEWEST_IN_STATUS, [...page, status]);
 }
 
 export async function getAnyForm({ ctx, input }: Call<typeof getInput>): Promise<OperatorForm> {
@@ -155,8 +211,6 @@ export function listAllForms({ ctx, input }: Call<typeof listAllInput>): Promise
   return readPage(ctx, input, {
     identity: { list: "all forms", filters },
     order: "newest first",
-    // No index sorts all forms, because it would slow down creates. Without a listing or a user, a page reads all forms and
-    // may hit the statement timeout.
     read: (page) => selectNewestForms(db, page, filters),
     project: projectForm,
   });

@@ -143,7 +143,7 @@ export const formsRouter = router({
 
   /**
    * All forms, newest first, or those on one listing, in one user's scope, in one status, with check-in on one day in the
-   * listing's time zone. Without a listing or a user it reads all forms. Operator.
+   * listing's time zone. Operator.
    * Errors: INVALID_CURSOR, VALIDATION_ERROR.
    */
   listAll: operatorProcedure.input(schema.listAllInput).output(schema.formPage).query(listAllForms),

@@ -2,7 +2,7 @@ import { readQueueFigures } from "../outbox/figures.js";
 import { operatorProcedure, router } from "../trpc.js";
 import { previewInvitation } from "./preview.js";
 import * as schema from "./schema.js";
-import { listNotifications, retryNotification, sendNotification } from "./store.js";
+import { listNotifications, retryFailedNotifications, retryNotification, sendNotification } from "./store.js";
 
 export const notificationsRouter = router({
   /**
@@ -17,6 +17,11 @@ export const notificationsRouter = router({
    * past SENT).
    */
   retry: operatorProcedure.input(schema.retryInput).output(schema.notification).mutation(retryNotification),
+  /**
+   * Resets every failed notification to its first attempt, due now, except invitations whose stay is over or whose form is past
+   * SENT. Operator.
+   */
+  retryFailed: operatorProcedure.output(schema.retriedNotifications).mutation(retryFailedNotifications),
   /**
    * Sends the guest of a form the invitation, also if it was sent before. One that waits, failed or expired is reset to its first
    * attempt, due now; one that is being sent is not changed. Operator. Errors: RESOURCE_NOT_FOUND (form), VALIDATION_ERROR (the

@@ -31,6 +31,8 @@ export const notificationPage = z.object({ items: z.array(notification), nextCur
 /** A malformed id is RESOURCE_NOT_FOUND. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
+export const retriedNotifications = z.object({ retried: z.int() });
+
 export const sendInput = z.strictObject({ formId: resourceId });
 
 export const previewInput = z.strictObject({ formId: resourceId, language: languageTag.optional() });

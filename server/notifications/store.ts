@@ -1,10 +1,10 @@
 import type { z } from "zod";
-import type { Call, Context } from "../access/context.js";
+import type { Call, Context, OperatorContext } from "../access/context.js";
 import { audit } from "../audit.js";
 import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { enqueueInvitations, INVITATION } from "../outbox/enqueue.js";
-import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
+import { fromCursorId, type KeysetValues, type Page, readPage, toCursorId } from "../resources/paging.js";
 import { toSqlRow } from "../resources/resource.js";
 import { IS_OVER, NEEDS_NO_INVITATION } from "./expiry.js";
 import type * as schema from "./schema.js";
@@ -40,16 +40,6 @@ const OLDEST_OF_FORM = oldest(
   "n.form_id = $4::uuid AND n.event_id IS NULL AND n.state::text = coalesce($5, n.state::text)",
 );
 
-const MAX_BIGINT = 2n ** 63n - 1n;
-
-// Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
-const toCursorId = (id: string) => BigInt(id).toString(16).padStart(32, "0");
-function fromCursorId(id: string): string {
-  const number = BigInt(`0x${id.replaceAll("-", "")}`);
-  // The start of a list that is newest first is larger than any id.
-  return (number < MAX_BIGINT ? number : MAX_BIGINT).toString();
-}
-
 type Row = Omit<Notification, "id"> & { notificationId: string; createdAt: string };
 
 export function listNotifications({ ctx, input }: Call<typeof schema.listInput>): Promise<Page<Notification>> {
@@ -77,12 +67,14 @@ function readRows(sql: Sql, page: KeysetValues, { state, formId }: z.output<type
 /** Ids are positive 64-bit integers. */
 const ID = /^[1-9]\d{0,17}$/;
 
-const RETRY = `
+const resetToFirstAttempt = (condition: string) => `
   UPDATE notifications n SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
-  WHERE n.id = $1::bigint AND n.event_id IS NULL AND n.state IN ('waiting', 'retrying', 'failed', 'expired')
+  WHERE ${condition} AND n.event_id IS NULL
     AND NOT (n.kind = '${INVITATION}'
       AND (SELECT ${NEEDS_NO_INVITATION} FROM forms f WHERE f.id = n.form_id))
   RETURNING n.id::text, ${COLUMNS}`;
+
+const RETRY = resetToFirstAttempt("n.id = $1::bigint AND n.state IN ('waiting', 'retrying', 'failed', 'expired')");
 
 const findUnsent = (condition: string) =>
   `SELECT n.id::text, ${COLUMNS} FROM notifications n WHERE ${IS_UNSENT} AND ${condition}`;
@@ -94,11 +86,22 @@ const TOO_LATE = "the stay is over or the form is past SENT: its email is not se
 /** A notification as it is read in a transaction. */
 type StoredRow = Omit<Notification, "runAt" | "sentAt"> & { runAt: Date | null; sentAt: Date | null };
 
+/** A notification that was reset to its first attempt. */
+type Retried = Pick<Notification, "id" | "formId" | "endpointId">;
+
+const auditRetried = (tx: Sql | Transaction, ctx: Context, rows: readonly Retried[]) =>
+  audit(
+    tx,
+    ctx,
+    "notification.retried",
+    rows.flatMap(({ formId, endpointId }) => formId ?? endpointId ?? []),
+    rows.map(({ id }) => ({ notificationId: id })),
+  );
+
 /** Returns undefined if the notification cannot be retried. */
 async function retry(tx: Transaction, ctx: Context, id: string): Promise<StoredRow | undefined> {
   const [row] = await queryIn<StoredRow>(tx, "retry-notification", RETRY, [id]);
-  const subjectId = row?.formId ?? row?.endpointId;
-  if (subjectId) await audit(tx, ctx, "notification.retried", subjectId, { notificationId: id });
+  if (row) await auditRetried(tx, ctx, [row]);
   return row;
 }
 
@@ -112,6 +115,33 @@ export async function retryNotification({ ctx, input: { id } }: Call<typeof sche
   if (!unchanged) throw notFound();
   if (unchanged.state !== "running") throw invalid([{ field: "id", issue: TOO_LATE }]);
   return unchanged;
+}
+
+const FIND_FAILED = `SELECT n.id::text FROM notifications n WHERE ${IS_UNSENT} AND n.state::text = 'failed'`;
+
+// Leaves to another call what it is retrying.
+const RETRY_FAILED = resetToFirstAttempt(`n.id = ANY(ARRAY(
+    SELECT id FROM notifications WHERE id = ANY($1::bigint[]) AND state::text = 'failed'
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))`);
+
+/** Notifications per transaction. */
+const BATCH = 500;
+
+/** After a failure, the notifications of some batches are retried. */
+export async function retryFailedNotifications({ ctx }: { ctx: OperatorContext }) {
+  const { db } = ctx.services;
+  const failed = await db.query<{ id: string }>("failed-notifications", FIND_FAILED, []);
+  const ids = failed.map(({ id }) => id);
+  let retried = 0;
+  for (let from = 0; from < ids.length; from += BATCH) {
+    retried += await db.sqlTransaction(async (tx) => {
+      const batch = [ids.slice(from, from + BATCH)];
+      const rows = await tx.query<Retried>("retry-failed-notifications", RETRY_FAILED, batch);
+      await auditRetried(tx, ctx, rows);
+      return rows.length;
+    }, ctx.signal);
+  }
+  return { retried };
 }
 
 // Locks the form, so that two calls at the same time send one email.

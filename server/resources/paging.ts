@@ -129,6 +129,17 @@ export interface Page<Item> {
   nextCursor: string | null;
 }
 
+const MAX_BIGINT = 2n ** 63n - 1n;
+
+// Cursors hold 16 bytes: a UUID, or an id as a number of as many bytes.
+export const toCursorId = (id: string) => BigInt(id).toString(16).padStart(32, "0");
+
+export function fromCursorId(id: string): string {
+  const number = BigInt(`0x${id.replaceAll("-", "")}`);
+  // The start of a list that is newest first is larger than any id.
+  return (number < MAX_BIGINT ? number : MAX_BIGINT).toString();
+}
+
 interface PageInput {
   limit: number;
   cursor?: string | undefined;

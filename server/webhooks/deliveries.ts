@@ -3,7 +3,7 @@ import { audit } from "../audit.js";
 import { TEST_EVENT } from "../constants.js";
 import { invalid, notFound } from "../errors.js";
 import { DELIVERY } from "../outbox/events.js";
-import { type Page, readPage } from "../resources/paging.js";
+import { fromCursorId, type Page, readPage, toCursorId } from "../resources/paging.js";
 import { NIL_UUID } from "../values.js";
 import { getEndpoint } from "./endpoints.js";
 import type * as schema from "./schema.js";
@@ -20,17 +20,46 @@ const NEWEST = `
   ORDER BY n.created_at DESC, n.event_id DESC
   LIMIT $3::int`;
 
-export async function listDeliveries({
-  ctx,
-  input,
-}: Call<typeof schema.deliveriesInput, InAppContext>): Promise<Page<Delivery>> {
-  const { endpointId, state } = input;
+// By the row's id, because all endpoints have the same id and time of an event.
+const NEWEST_OF_ALL = `
+  SELECT n.id::text AS "rowId", ${COLUMNS} FROM notifications n
+  WHERE n.state <> 'sent' AND n.event_id IS NOT NULL AND n.state = $4::"NotificationState"
+    AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
+  ORDER BY n.created_at DESC, n.id DESC
+  LIMIT $3::int`;
+
+export function listDeliveries(call: Call<typeof schema.deliveriesInput, InAppContext>): Promise<Page<Delivery>> {
+  const { endpointId, state } = call.input;
+  return endpointId === undefined ? listOfAllEndpoints(call, state) : listOfEndpoint(call, endpointId, state);
+}
+
+type Deliveries = Call<typeof schema.deliveriesInput, InAppContext>;
+
+async function listOfEndpoint({ ctx, input }: Deliveries, endpointId: string, state?: string): Promise<Page<Delivery>> {
   await getEndpoint({ ctx, input: { id: endpointId } });
   return readPage(ctx, input, {
     identity: { list: "deliveries", filters: { endpointId, state } },
     order: "newest first",
     read: (page) => ctx.services.db.query<Delivery>("newest-deliveries", NEWEST, [...page, endpointId, state ?? null]),
     project: (row) => row,
+  });
+}
+
+function listOfAllEndpoints({ ctx, input }: Deliveries, state?: string): Promise<Page<Delivery>> {
+  if (ctx.principal.kind !== "operator") throw invalid([{ field: "endpointId", issue: "is required" }]);
+  return readPage(ctx, input, {
+    identity: { list: "deliveries", filters: { state } },
+    order: "newest first",
+    async read([createdAt, id, take]) {
+      const values = [createdAt, fromCursorId(id), take, state];
+      const rows = await ctx.services.db.query<Delivery & { rowId: string }>(
+        "newest-deliveries-of-all",
+        NEWEST_OF_ALL,
+        values,
+      );
+      return rows.map((row) => ({ ...row, id: toCursorId(row.rowId), eventId: row.id }));
+    },
+    project: ({ rowId: _rowId, eventId, ...row }) => ({ ...row, id: eventId }),
   });
 }
 

@@ -35,7 +35,10 @@ export const webhooksRouter = router({
   test: inAppProcedure.input(schema.getInput).output(schema.delivery).mutation(testEndpoint),
   /** Deletes an endpoint with its deliveries. Errors: RESOURCE_NOT_FOUND. */
   delete: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(deleteEndpoint),
-  /** Deliveries of an endpoint, or those in one state, newest first. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND. */
+  /**
+   * Deliveries of an endpoint, or those in one state, newest first. For the operator also those of all endpoints in one state
+   * other than `sent`. Errors: INVALID_CURSOR, RESOURCE_NOT_FOUND, VALIDATION_ERROR.
+   */
   deliveries: inAppProcedure.input(schema.deliveriesInput).output(schema.deliveryPage).query(listDeliveries),
   /**
    * Sends deliveries that have ended or are retried again, now and with the same `webhook-id`: one, all failed ones, or those of

@@ -99,12 +99,18 @@ export const delivery = z.object({
 
 export type Delivery = z.infer<typeof delivery>;
 
-export const deliveriesInput = z.strictObject({
-  endpointId: resourceId,
-  limit,
-  cursor,
-  state: z.enum(DELIVERY_STATES, { error: expected(`one of ${DELIVERY_STATES.join(", ")}`) }).optional(),
-});
+/** Without `endpointId`, of all endpoints: only for the operator, and only those in one state other than `sent`. */
+export const deliveriesInput = z
+  .strictObject({
+    endpointId: resourceId.optional(),
+    limit,
+    cursor,
+    state: z.enum(DELIVERY_STATES, { error: expected(`one of ${DELIVERY_STATES.join(", ")}`) }).optional(),
+  })
+  .refine(({ endpointId, state }) => endpointId !== undefined || (state !== undefined && state !== "sent"), {
+    path: ["state"],
+    error: "is required, and not sent, unless endpointId is sent",
+  });
 
 export const deliveryPage = z.object({ items: z.array(delivery), nextCursor });
 

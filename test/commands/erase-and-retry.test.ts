@@ -123,6 +123,15 @@ describe("notifications retry", () => {
     expect(await failure("notifications", "retry", "999999")).toEqual(missing);
   });
 
+  test("--failed retries all failed ones and prints their number; either it or an id is required", async () => {
+    await sql("UPDATE notifications SET state = 'failed'");
+    const [{ count }] = await sql("SELECT count(*)::int AS count FROM notifications");
+    expect(await json("notifications", "retry", "--failed")).toEqual({ retried: count });
+    expect(await text("notifications", "retry", "--failed")).toBe("Notifications that are retried: 0.\n");
+    for (const args of [[], ["42", "--failed"]])
+      expect(await failure("notifications", "retry", ...args)).toEqual([2, "Give either ID or --failed."]);
+  });
+
   test("exits with 2 and says why if the stay is over, and notifications lists it as expired", async () => {
     const { form } = await owner.create(owner.body);
     await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");

@@ -153,6 +153,17 @@ describe("deliveries", () => {
     );
     const noneFailed = "There are no deliveries of this endpoint in state failed.\n";
     expect(await text("webhooks", "deliveries", endpointId, "--state", "failed")).toBe(noneFailed);
+    const ofAll = ["webhooks", "deliveries", "--state"];
+    expect(await json(...ofAll, "waiting")).toEqual({ items: [waiting], nextCursor: null });
+    expect(await text(...ofAll, "waiting")).toMatch(
+      new RegExp(`^ID +ENDPOINT ID +CREATED AT .*\n${waiting.id} +${endpointId} `),
+    );
+    expect(await text(...ofAll, "failed")).toBe("There are no deliveries in state failed.\n");
+    for (const args of [
+      ["webhooks", "deliveries"],
+      [...ofAll, "sent"],
+    ])
+      expect(await failure(...args)).toEqual([2, "Give ID, or --state with a state other than sent."]);
     expect(await failure("webhooks", "redeliver", endpointId, waiting.id)).toEqual([
       2,
       "DELIVERY: the endpoint has no delivery with this id that has ended or is retried",

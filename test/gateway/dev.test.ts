@@ -110,7 +110,10 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     expect(forms.body.items.map(({ status }) => status)).toContain("UNKNOWN");
     for (const name of ["demo.json", "database-url", "app-secret", "internal-token"])
       expect(await modeOf(name)).toBe(0o600);
-    const keys = await runCli(["keys", "list", "--json"], { env: ownEnv, cwd: folder });
+    const keys = await runCli(["keys", "list", "--user", "demo.host@example.com", "--json"], {
+      env: ownEnv,
+      cwd: folder,
+    });
     expect(JSON.parse(keys.stdout)).toMatchObject({ items: [{ mode: "read-write" }, { mode: "read-only" }] });
     const pid = await readPostmasterPid(folder);
     expect(isAlive(pid)).toBe(true);
@@ -130,9 +133,9 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     dev = spawnCli(["dev", "--json"], { env: ownEnv, cwd: folder });
     await expectDemo(await waitUntilReady(dev));
     const { stdout } = await runCli(["webhooks", "list", "--json"], { env: ownEnv, cwd: folder });
-    const { items } = JSON.parse(stdout);
-    expect(items).toMatchObject([{ userId: null, url: expect.stringMatching(/\/guest-forms-demo$/), enabled: true }]);
-    const tested = await runCli(["webhooks", "test", items[0].id], { env: ownEnv, cwd: folder });
+    const own = JSON.parse(stdout).items.filter(({ userId }: { userId: string | null }) => userId === null);
+    expect(own).toMatchObject([{ url: expect.stringMatching(/\/guest-forms-demo$/), enabled: true }]);
+    const tested = await runCli(["webhooks", "test", own[0].id], { env: ownEnv, cwd: folder });
     expect(tested.stdout).toMatch(/^Delivered: status 204 /);
     expect(dev.stderr).toMatch(/^Webhook: webhook\.test$/m);
   });
@@ -181,10 +184,11 @@ it(
     const first = start({ ...env, WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "false" });
     const before = await waitUntilReady(first);
     expect((await first.stop()).code).toBe(0);
-    const { keys, webhooks } = asOperator(await openTestServices({ DATABASE_URL }));
-    expect((await webhooks.list({})).items).toEqual([]);
+    const { keys, users, webhooks } = asOperator(await openTestServices({ DATABASE_URL }));
+    expect((await webhooks.list({})).items.filter(({ userId }) => userId === null)).toEqual([]);
     for (let n = 0; n < 20; n++) await webhooks.create({ url: "https://example.com" });
-    const readOnly = (await keys.list({})).items.find(({ mode }) => mode === "READ_ONLY");
+    const { id: userId } = await users.find({ user: "demo.host@example.com" });
+    const readOnly = (await keys.list({ userId })).items.find(({ mode }) => mode === "READ_ONLY");
     await keys.revoke({ id: String(readOnly?.id) });
     const taken = await Promise.all([3000, 3001, 3003].map(occupy));
     const second = start({ INTERNAL_TOKEN: "t".repeat(32), INTERNAL_PORT: "3002" });

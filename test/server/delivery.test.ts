@@ -97,6 +97,45 @@ describe("notifications.retry", () => {
   });
 });
 
+test("notifications.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
+  const addForm = async () => (await owner.addForm({ guestEmail: ADDRESS })).id;
+  const [over, waiting, ...retriable] = [await addForm(), await addForm(), await addForm(), await addForm()];
+  await sql(
+    "UPDATE notifications SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1",
+    waiting,
+  );
+  await sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", over);
+  await sql(
+    `INSERT INTO notifications (kind, form_id, state, next_attempt_at, correlation_id, endpoint_id, event_id)
+     SELECT 'webhook', form_id, state, NULL, correlation_id, gen_random_uuid(), gen_random_uuid() FROM notifications`,
+  );
+  // More than a batch, about a webhook endpoint.
+  await sql(
+    `INSERT INTO notifications (kind, state, next_attempt_at, check_in_date, correlation_id, endpoint_id)
+     SELECT 'webhook.disabled', 'failed', NULL, '-infinity', gen_random_uuid(), gen_random_uuid()
+     FROM generate_series(1, 600)`,
+  );
+  const { retryFailed } = operator.notifications;
+  const calls = await Promise.all([retryFailed(), retryFailed(), retryFailed()]);
+  expect(calls.reduce((sum, { retried }) => sum + retried, 0)).toBe(602);
+  const states = await sql(
+    "SELECT state, attempts, event_id IS NULL AS email, count(*)::int FROM notifications GROUP BY 1, 2, 3 ORDER BY 3, 1",
+  );
+  expect(states).toEqual([
+    { state: "waiting", attempts: 0, email: false, count: 1 },
+    { state: "failed", attempts: 0, email: false, count: 3 },
+    { state: "waiting", attempts: 0, email: true, count: 603 },
+    { state: "failed", attempts: 25, email: true, count: 1 },
+  ]);
+  for (const id of retriable) expect(await actionsOf(id)).toEqual(["notification.retried", "form.created"]);
+  for (const id of [over, waiting]) expect(await actionsOf(id)).toEqual(["form.created"]);
+  const entries = await sql(
+    "SELECT count(DISTINCT details->>'notificationId')::int AS count FROM audit_entries WHERE action = 'notification.retried'",
+  );
+  expect(entries).toEqual([{ count: 602 }]);
+  expect(await retryFailed()).toEqual({ retried: 0 });
+});
+
 describe("notifications.send", () => {
   const { send } = operator.notifications;
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { createCaller } from "../../server/caller.js";
+import type { Delivery } from "../../server/webhooks/schema.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
 
@@ -84,6 +85,35 @@ describe("scope", () => {
     expect((await operator.webhooks.list({})).items.map((endpoint) => endpoint.id)).toEqual([id, operators.id]);
     expect((await operator.webhooks.list({ userId: owner.userId })).items.map((endpoint) => endpoint.id)).toEqual([id]);
     expect(await operator.webhooks.disable({ id })).toMatchObject({ id, userId: owner.userId, enabled: false });
+  });
+
+  test("only the operator lists the deliveries of all endpoints, those in one state, newest first, in pages of every size", async () => {
+    // In SQL, so that several have the same time and event, as those of one change.
+    await sql(
+      `INSERT INTO notifications (kind, state, correlation_id, endpoint_id, event_id, event_type, created_at, last_error)
+       SELECT 'webhook', state::"NotificationState", gen_random_uuid(), gen_random_uuid(), event_id, 'form.created',
+         now() - minute * interval '1 minute', state
+       FROM (SELECT minute, gen_random_uuid() AS event_id FROM generate_series(1, 3) minute) event,
+         unnest('{failed,failed,retrying,sent}'::text[]) state`,
+    );
+    const wanted = await sql(
+      `SELECT event_id AS id, endpoint_id AS "endpointId" FROM notifications n WHERE state = 'failed'
+       ORDER BY created_at DESC, n.id DESC`,
+    );
+    for (const limit of [1, 2, 4, 100]) {
+      const found: Delivery[] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page = await operator.webhooks.deliveries({ state: "failed", limit, ...(cursor && { cursor }) });
+        found.push(...page.items);
+        cursor = page.nextCursor;
+      } while (cursor);
+      expect(found.map(({ id, endpointId }) => ({ id, endpointId }))).toEqual(wanted);
+      expect(found[0]).toMatchObject({ state: "failed", lastError: "failed", nextAttemptAt: expect.any(String) });
+    }
+    expect(await catchRejectedFields(mine.deliveries({ state: "failed" }))).toEqual(["endpointId"]);
+    for (const input of [{}, { state: "sent" }] as const)
+      expect(await catchRejectedFields(operator.webhooks.deliveries(input))).toEqual(["state"]);
   });
 
   test("a user creates and lists none for others, and filters by no listing out of its scope", async () => {

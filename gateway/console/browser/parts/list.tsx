@@ -58,15 +58,24 @@ interface ListProps<Row> extends Omit<TableProps<Row>, "rows"> {
   /** Name of the cursor in the page's address. Default: cursor. */
   cursorName?: string;
   everySeconds?: number;
+  /** Rows per page. */
+  limit?: number;
 }
 
 const LIMIT = 50;
 
 /** A list, one page at a time. The cursor is in the page's address, so that the browser's Back goes one page back. */
-export function List<Row>({ listKey, read, cursorName = "cursor", everySeconds, ...table }: ListProps<Row>) {
+export function List<Row>({
+  listKey,
+  read,
+  cursorName = "cursor",
+  everySeconds,
+  limit = LIMIT,
+  ...table
+}: ListProps<Row>) {
   const { query } = useLocation();
   const cursor = query[cursorName];
-  const page = { limit: LIMIT, ...(cursor && { cursor }) };
+  const page = { limit, ...(cursor && { cursor }) };
   const rows = useRead([...listKey, cursor], () => read(page), { everySeconds: everySeconds ?? false });
   return (
     <Loaded query={rows}>
