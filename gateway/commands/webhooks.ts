@@ -164,8 +164,7 @@ answer too.`,
       if (id === undefined && (state === undefined || state === "sent"))
         throw new InvalidArgumentError("Give ID, or --state with a state other than sent.");
     },
-    call: (core, { id, ...given }: DeliveriesOptions) =>
-      core.webhooks.deliveries({ endpointId: id, ...given }),
+    call: (core, { id, ...given }: DeliveriesOptions) => core.webhooks.deliveries({ endpointId: id, ...given }),
     table: (items, { id, state }) =>
       formatTable(
         items,

@@ -99,7 +99,7 @@ describe("notifications.retry", () => {
 
 test("notifications.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
   const addForm = async () => (await owner.addForm({ guestEmail: ADDRESS })).id;
-  const [over, waiting, ...retriable] = [await addForm(), await addForm(), await addForm(), await addForm()];
+  const [over, waiting, ...sendable] = [await addForm(), await addForm(), await addForm(), await addForm()];
   await sql(
     "UPDATE notifications SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1",
     waiting,
@@ -127,7 +127,7 @@ test("notifications.retryFailed retries each failed email once that may still be
     { state: "waiting", attempts: 0, email: true, count: 603 },
     { state: "failed", attempts: 25, email: true, count: 1 },
   ]);
-  for (const id of retriable) expect(await actionsOf(id)).toEqual(["notification.retried", "form.created"]);
+  for (const id of sendable) expect(await actionsOf(id)).toEqual(["notification.retried", "form.created"]);
   for (const id of [over, waiting]) expect(await actionsOf(id)).toEqual(["form.created"]);
   const entries = await sql(
     "SELECT count(DISTINCT details->>'notificationId')::int AS count FROM audit_entries WHERE action = 'notification.retried'",

@@ -259,7 +259,8 @@ test("forms.listAll returns the forms in a status in a scope of more than 5,000 
     [large, forms[0]?.id],
   );
   const { rows } = await services.db.pool.query(
-    "SELECT f.id FROM scoped_forms s JOIN forms f ON f.id = s.form_id WHERE s.user_id = $1 AND f.status = 'REJECTED' ORDER BY f.created_at DESC, f.id DESC",
+    `SELECT f.id FROM scoped_forms s JOIN forms f ON f.id = s.form_id
+     WHERE s.user_id = $1 AND f.status = 'REJECTED' ORDER BY f.created_at DESC, f.id DESC`,
     [large],
   );
   expect(rows).toHaveLength(3);
