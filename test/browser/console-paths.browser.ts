@@ -14,6 +14,9 @@ const { publicId } = await operator.forms.getAny({ id: form.id });
 const key = await makeKey(services, owner.id, { label: "channel manager" });
 const endpoint = await operator.webhooks.create({ url: "https://hooks.example.com/" });
 
+/** Whatever an id or key may be of is asked for. */
+const NOT_FOUND = { expected: /status of 40[14]/ };
+
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1, exact: true });
 const find = async (page: Page, text: string) => {
   await page.getByRole("searchbox", { name: /^Find/ }).fill(text);
@@ -32,33 +35,41 @@ it.each([
   ["a whole key", key.key, owner.email],
 ])("Find opens the page of %s", async (_, text, title) => {
   const addresses: string[] = [];
-  await visit("/console", async (page) => {
-    page.on("request", (request) => addresses.push(request.url()));
-    page.on("framenavigated", (frame) => addresses.push(frame.url()));
-    await find(page, text);
-    await heading(page, title).waitFor();
-    await settle(page);
-    addresses.push(page.url());
-    // Back leads to where Find was used, not to a page that leads forward again.
-    await page.goBack();
-    await heading(page, "Overview").waitFor();
-  });
+  await visit(
+    "/console",
+    async (page) => {
+      page.on("request", (request) => addresses.push(request.url()));
+      page.on("framenavigated", (frame) => addresses.push(frame.url()));
+      await find(page, text);
+      await heading(page, title).waitFor();
+      await settle(page);
+      addresses.push(page.url());
+      // Back leads to where Find was used, not to a page that leads forward again.
+      await page.goBack();
+      await heading(page, "Overview").waitFor();
+    },
+    NOT_FOUND,
+  );
   expect(addresses.join("\n")).not.toContain(key.prefix);
 });
 
 it("Find says if it finds nothing, lists several, and forgets a key at a reload", async () => {
-  await visit("/console", async (page) => {
-    await find(page, "unicorn");
-    await page.getByRole("heading", { name: "Nothing found for “unicorn”" }).waitFor();
-    await find(page, "o");
-    await page.getByRole("link", { name: "Boat house" }).waitFor();
-    await page.getByRole("link", { name: "Olga Owner" }).waitFor();
-    await find(page, "grf_of-nobody");
-    await page.getByRole("heading", { name: /^Nothing found/ }).waitFor();
-    expect(page.url()).not.toContain("grf_");
-    await page.reload();
-    await page.getByText(/^The key was forgotten/).waitFor();
-  });
+  await visit(
+    "/console",
+    async (page) => {
+      await find(page, "unicorn");
+      await page.getByRole("heading", { name: "Nothing found for “unicorn”" }).waitFor();
+      await find(page, "o");
+      await page.getByRole("link", { name: "Boat house" }).waitFor();
+      await page.getByRole("link", { name: "Olga Owner" }).waitFor();
+      await find(page, "grf_of-nobody");
+      await page.getByRole("heading", { name: /^Nothing found/ }).waitFor();
+      expect(page.url()).not.toContain("grf_");
+      await page.reload();
+      await page.getByText(/^The key was forgotten/).waitFor();
+    },
+    NOT_FOUND,
+  );
 });
 
 it("a change is traced from the timeline of a form to its request and its webhook deliveries", async () => {
