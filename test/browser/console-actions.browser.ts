@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createCaller } from "../../server/caller.js";
+import type { Mailer } from "../../server/notifications/mailer.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
 import { emailQueue } from "../support/email-queue.js";
 import { makeForm, makeListing, makeUser, openTestServices } from "../support/factories.js";
@@ -25,8 +26,16 @@ async function changesOf(subjectId: string): Promise<string[]> {
     .reverse();
 }
 
-/** Makes an attempt at every email that is due, which fails for good. */
-async function failEmails(): Promise<void> {
+/** Makes an attempt at every email that is due. */
+async function attemptEmails(mailer?: Mailer): Promise<void> {
+  const queue = emailQueue(services, "worker", mailer);
+  for (let row = await queue.claim(); row; row = await queue.claim()) await queue.attempt(row);
+}
+
+const failEmails = () =>
+  attemptEmails({ send: () => Promise.reject(new SendingFailed("the mailbox is full", true)) });
+
+XX: Promise<void> {
   const queue = emailQueue(services, "worker", {
     send: () => Promise.reject(new SendingFailed("the mailbox is full", true)),
   });
@@ -58,13 +67,13 @@ describe("a form", () => {
     expect(await changesOf(id)).toEqual(["form.status_set", "form.status_set", "form.status_set"]);
   });
 
-  it("whose guest got no email shows why, and the invitation is sent again after a preview", async () => {
+  it("whose guest got no email shows why, and the invitation is sent after a preview, and once more", async () => {
     const { id } = await addForm();
     await failEmails();
     expect(await emailOf(id)).toMatchObject({ state: "failed" });
     await visit(`/console/forms/${id}`, async (page) => {
       await page
-        .getByText(/^The invitation was not delivered: the mailbox is full/)
+        .getByText(/The invitation was not delivered: the mailbox is full/)
         .first()
         .waitFor();
       const dialog = await openDialog(page, "Send the invitation …", "Send the invitation");
@@ -77,9 +86,14 @@ describe("a form", () => {
         .getByRole("region", { name: "Invitation" })
         .getByText(/waits to be sent/)
         .waitFor();
+      expect(await emailOf(id)).toMatchObject({ state: "waiting" });
+      await attemptEmails();
+      const again = await openDialog(page, "Send the invitation again …", "Send the invitation");
+      await button(again, "Send it now").click();
+      await expect.poll(async () => (await emailOf(id))?.state).toBe("waiting");
+      await again.waitFor({ state: "detached" });
     });
-    expect(await emailOf(id)).toMatchObject({ state: "waiting" });
-    expect(await changesOf(id)).toEqual(["notification.requested"]);
+    expect(await changesOf(id)).toEqual(["notification.retried", "notification.requested"]);
     await failEmails();
   });
 });

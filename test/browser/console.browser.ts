@@ -74,7 +74,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
       { colorScheme, expected: NOT_FOUND },
     );
     expect(faults).toEqual([]);
-  }, 120_000);
+  }, 180_000);
 
   it("nor does a dialog, on a phone", async () => {
     const faults: string[] = [];
