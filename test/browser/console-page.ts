@@ -1,6 +1,7 @@
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
+import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { openChromium, PAGE_CHECKS } from "../support/chromium.js";
 
@@ -116,4 +117,13 @@ export const waitForNotice = (page: Page, text: string | RegExp) =>
 /** Types into fields, found by the beginnings of their labels. */
 export async function fillIn(form: Locator, values: Record<string, string>): Promise<void> {
   for (const [label, value] of Object.entries(values)) await form.getByLabel(new RegExp(`^${label}`)).fill(value);
+}
+
+/** What was done to something in the name of NAME, oldest first. */
+export async function changesByConsole(services: Services, subjectId: string): Promise<string[]> {
+  const entries = await createCaller(services, { kind: "operator" }).audit.trail({ subjectId });
+  return entries
+    .filter(({ actorName }) => actorName === NAME)
+    .map(({ action }) => action)
+    .reverse();
 }
