@@ -1,6 +1,7 @@
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
+import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { openChromium, PAGE_CHECKS } from "../support/chromium.js";
 
@@ -54,6 +55,7 @@ export async function startConsole(settings: Record<string, string | number> = {
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     await page.addInitScript({ path: PAGE_CHECKS });
+    watchRequests(page);
     await page.goto(at + path);
     if (isSignedIn) await signIn(page, { name });
     await use(page);
@@ -74,10 +76,27 @@ export async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): P
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
-/** Waits until the page has all that it shows. */
+/** Requests that are under way, and when the last one began or ended. */
+const requests = new WeakMap<Page, { pending: number; at: number }>();
+
+function watchRequests(page: Page): void {
+  const state = { pending: 0, at: performance.now() };
+  const count = (change: number) => () =>
+    Object.assign(state, { pending: state.pending + change, at: performance.now() });
+  page.on("request", count(1)).on("requestfinished", count(-1)).on("requestfailed", count(-1));
+  requests.set(page, state);
+}
+
+const QUIET_MS = 80;
+
+/** Waits until the page has read all that it shows. */
 export async function settle(page: Page): Promise<void> {
-  await page.waitForLoadState("networkidle");
-  await page.waitForFunction("document.querySelector('h1, dialog') && !document.querySelector('.loading')");
+  const shown = "!!document.querySelector('h1, dialog') && !document.querySelector('.loading, [aria-busy=true]')";
+  const isQuiet = async () => {
+    const { pending = 0, at = 0 } = requests.get(page) ?? {};
+    return pending <= 0 && performance.now() - at > QUIET_MS && (await page.evaluate<boolean>(shown));
+  };
+  await expect.poll(isQuiet, { interval: 20 }).toBe(true);
 }
 
 /** The button with exactly this name. */
@@ -98,4 +117,13 @@ export const waitForNotice = (page: Page, text: string | RegExp) =>
 /** Types into fields, found by the beginnings of their labels. */
 export async function fillIn(form: Locator, values: Record<string, string>): Promise<void> {
   for (const [label, value] of Object.entries(values)) await form.getByLabel(new RegExp(`^${label}`)).fill(value);
+}
+
+/** What was done to something in the name of NAME, oldest first. */
+export async function changesByConsole(services: Services, subjectId: string): Promise<string[]> {
+  const entries = await createCaller(services, { kind: "operator" }).audit.trail({ subjectId });
+  return entries
+    .filter(({ actorName }) => actorName === NAME)
+    .map(({ action }) => action)
+    .reverse();
 }

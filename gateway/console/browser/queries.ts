@@ -2,6 +2,7 @@ import {
   focusManager,
   hashKey,
   MutationCache,
+  notifyManager,
   QueryCache,
   QueryClient,
   useMutation,
@@ -18,6 +19,9 @@ const AFTER_FAILURE_MS = 10_000;
 
 /** No answer, or 5xx: the service may be restarting. */
 const isTemporary = (error: unknown) => Boolean(error) && [0, 500, 502, 503, 504].includes(toFailure(error).status);
+
+// At once, and not in another task: the second click of a double click must find the button disabled.
+notifyManager.setScheduler(queueMicrotask);
 
 /** `onSignedOut` is called if a call fails because there is no session. */
 export function createQueryClient(onSignedOut: () => void): QueryClient {

@@ -41,8 +41,8 @@ export function Filters({ of }: { of: Filter[] }) {
           void set(event.currentTarget);
         }}
       >
-        {of.map(({ name, label, type = "search", options }) => (
-          <div key={`${name} ${query[name] ?? ""}`}>
+        {of.map(({ name, label, type = "search", find, options }) => (
+          <div key={`${name} ${query[name] ?? ""}`} class={find ? "wide" : ""}>
             <label for={`filter-${name}`}>{label}</label>
             {options ? (
               <select

@@ -8,6 +8,8 @@ interface PageProps {
   children: ComponentChildren;
 }
 
+let isFirst = true;
+
 /** A page with its title, which gets the focus when the page is opened by a link, so that a screen reader reads it. */
 export function Page({ title, actions, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -15,7 +17,10 @@ export function Page({ title, actions, children }: PageProps) {
     document.title = `${title} · Guest forms console`;
   }, [title]);
   useEffect(() => {
-    if (document.activeElement?.closest("nav, main a, search")) heading.current?.focus();
+    const { activeElement, body } = document;
+    // The link that was pressed may be gone with its page. At first the focus is before the link that skips to the content.
+    if (!isFirst && (activeElement === body || activeElement?.closest("nav, main a, search"))) heading.current?.focus();
+    isFirst = false;
     scrollTo(0, 0);
   }, []);
   return (

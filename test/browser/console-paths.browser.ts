@@ -1,0 +1,191 @@
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { createCaller } from "../../server/caller.js";
+import { TOKEN } from "../internal/internal-gateway.js";
+import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.js";
+import { button, fillIn, NAME, settle, startConsole, waitForNotice } from "./console-page.js";
+
+const { url, services, visit } = await startConsole();
+const operator = createCaller(services, { kind: "operator" });
+const owner = await makeUser(services, { name: "Olga Owner", email: "olga@people.test" });
+const listing = await makeListing(services, owner.id, { title: "Boat house" });
+const form = await makeForm(services, owner.id, listing.id);
+const { publicId } = await operator.forms.getAny({ id: form.id });
+const key = await makeKey(services, owner.id, { label: "channel manager" });
+const endpoint = await operator.webhooks.create({ url: "https://hooks.example.com/" });
+
+/** Whatever an id or key may be of is asked for. */
+const NOT_FOUND = { expected: /status of 40[14]/ };
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1, exact: true });
+const find = async (page: Page, text: string) => {
+  await page.getByRole("searchbox", { name: /^Find/ }).fill(text);
+  await page.keyboard.press("Enter");
+};
+
+it.each([
+  ["a form’s id", form.id.toUpperCase(), `Form ${form.id.slice(0, 8)}`],
+  ["a public id", publicId ?? "", `Form ${form.id.slice(0, 8)}`],
+  ["a guest’s link", ` https://app.example.com/register/${publicId}?from=mail `, `Form ${form.id.slice(0, 8)}`],
+  ["an email address", owner.email, owner.email],
+  ["a part of a title", "boat", "Boat house"],
+  ["a listing’s id", listing.id, "Boat house"],
+  ["an endpoint’s id", endpoint.id, "Endpoint hooks.example.com"],
+  ["the first characters of a key", key.prefix, owner.email],
+  ["a whole key", key.key, owner.email],
+])("Find opens the page of %s", async (_, text, title) => {
+  const addresses: string[] = [];
+  await visit(
+    "/console",
+    async (page) => {
+      page.on("request", (request) => addresses.push(request.url()));
+      page.on("framenavigated", (frame) => addresses.push(frame.url()));
+      await find(page, text);
+      await heading(page, title).waitFor();
+      await settle(page);
+      addresses.push(page.url());
+      // Back leads to where Find was used, not to a page that leads forward again.
+      await page.goBack();
+      await heading(page, "Overview").waitFor();
+    },
+    NOT_FOUND,
+  );
+  expect(addresses.join("\n")).not.toContain(key.prefix);
+});
+
+it("Find says if it finds nothing, lists several, and forgets a key at a reload", async () => {
+  await visit(
+    "/console",
+    async (page) => {
+      await find(page, "unicorn");
+      await page.getByRole("heading", { name: "Nothing found for “unicorn”" }).waitFor();
+      await find(page, "o");
+      await page.getByRole("link", { name: "Boat house" }).waitFor();
+      await page.getByRole("link", { name: "Olga Owner" }).waitFor();
+      await find(page, "grf_of-nobody");
+      await page.getByRole("heading", { name: /^Nothing found/ }).waitFor();
+      expect(page.url()).not.toContain("grf_");
+      await page.reload();
+      await page.getByText(/^The key was forgotten/).waitFor();
+    },
+    NOT_FOUND,
+  );
+});
+
+it("a change is traced from the timeline of a form to its request and its webhook deliveries", async () => {
+  const { id } = await makeForm(services, owner.id, listing.id);
+  await visit(`/console/forms/${id}`, async (page) => {
+    await button(page, "Set COMPLETED").click();
+    const change = page.getByRole("row", { name: /SENT → COMPLETED/ });
+    await change.getByText(NAME).waitFor();
+    await change.getByRole("link").last().click();
+    await heading(page, "Trace").waitFor();
+    await page
+      .getByRole("table", { name: /^Changes/ })
+      .getByText("SENT → COMPLETED")
+      .waitFor();
+    await page
+      .getByRole("table", { name: /^Webhook deliveries/ })
+      .getByText("form.status_changed")
+      .waitFor();
+    const address = page.url();
+    await fillIn(page.getByRole("search").last(), { "Correlation id": "no-id" });
+    await button(page, "Show").click();
+    await page.getByText(/^A correlation id is a UUID/).waitFor();
+    await page.goBack();
+    await page.getByText("SENT → COMPLETED").waitFor();
+    expect(page.url()).toBe(address);
+  });
+});
+
+it("filters and the page of a list are in the address: Back undoes them, and a copy of it opens the same", async () => {
+  const user = await makeUser(services);
+  const busy = await makeListing(services, user.id, { title: "Busy house" });
+  for (let stay = 0; stay < 52; stay++) await makeForm(services, user.id, busy.id);
+  await visit(`/console/listings/${busy.id}`, async (page) => {
+    await page.getByRole("link", { name: "All its forms" }).click();
+    const rows = page.getByRole("table").getByRole("row");
+    await expect.poll(() => rows.count()).toBe(51);
+    await page.getByRole("link", { name: "Next page" }).click();
+    await expect.poll(() => rows.count()).toBe(3);
+    const shown = await rows.allTextContents();
+    await visit(page.url().slice(url.length), async (copy) => {
+      const copied = copy.getByRole("table").getByRole("row");
+      await expect.poll(() => copied.count()).toBe(3);
+      expect((await copied.allTextContents()).map((text) => text.slice(0, 20))).toEqual(
+        shown.map((text) => text.slice(0, 20)),
+      );
+    });
+    await page.getByLabel("Status").selectOption("ACCEPTED");
+    await page.getByText(/^No form matches/).waitFor();
+    expect(page.url()).not.toContain("cursor");
+    await page.goBack();
+    await expect.poll(() => rows.count()).toBe(3);
+    await page.goBack();
+    await expect.poll(() => rows.count()).toBe(51);
+  });
+});
+
+it("by keyboard alone an operator signs in, finds a form, sets its status, and always sees where the focus is", async () => {
+  const { id } = await makeForm(services, owner.id, listing.id);
+  await visit(
+    "/console",
+    async (page) => {
+      const focused = () => page.evaluate<string>("document.activeElement.textContent || document.activeElement.name");
+      const isFocusSeen = () =>
+        page.evaluate<boolean>("getComputedStyle(document.activeElement).outlineStyle !== 'none'");
+      const press = async (...keys: string[]) => {
+        for (const name of keys) await page.keyboard.press(name);
+      };
+      /** Moves the focus forward to what has this text. */
+      const tabTo = async (text: string) => {
+        for (let stop = 0; stop < 60; stop++) {
+          await press("Tab");
+          if ((await focused()) === text) return expect(await isFocusSeen(), text).toBe(true);
+        }
+        expect.fail(`no Tab reaches ${text}`);
+      };
+      await page.getByLabel("Your name").waitFor();
+      await expect.poll(focused).toBe("name");
+      await page.keyboard.type(NAME);
+      await tabTo("token");
+      await page.keyboard.type(TOKEN);
+      await press("Enter");
+      await button(page, "Sign out").waitFor();
+      await press("Escape");
+      await tabTo("Skip to the content");
+      await press("Enter");
+      expect(await page.evaluate("document.activeElement.id")).toBe("main");
+      await page.reload();
+      await heading(page, "Overview").waitFor();
+      await tabTo("Forms");
+      await press("Enter");
+      await expect.poll(focused).toBe("Forms");
+      expect(await page.evaluate("document.activeElement.tagName")).toBe("H1");
+      await page.getByRole("table").waitFor();
+      await tabTo(id.slice(0, 8));
+      await press("Enter");
+      await expect.poll(focused).toBe(`Form ${id.slice(0, 8)}`);
+      await button(page, "Other status …").waitFor();
+      await tabTo("Other status …");
+      await press("Enter");
+      const dialog = page.getByRole("dialog", { name: "Set another status" });
+      await dialog.waitFor();
+      for (let stop = 0; stop < 12; stop++) {
+        await press("Tab");
+        const inside = "document.activeElement === document.body || !!document.activeElement.closest('dialog')";
+        expect(await page.evaluate(inside)).toBe(true);
+      }
+      await press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      expect(await focused()).toBe("Other status …");
+      await press("Shift+Tab", "Space");
+      await waitForNotice(page, "The form is COMPLETED now.");
+      await expect.poll(focused).toBe("Undo: set SENT");
+      await press("Enter");
+      await waitForNotice(page, "The form is SENT now.");
+    },
+    { isSignedIn: false },
+  );
+  expect((await operator.forms.getAny({ id })).status).toBe("SENT");
+});

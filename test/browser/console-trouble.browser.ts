@@ -1,0 +1,270 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createCaller } from "../../server/caller.js";
+import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
+import { insertListingsWithForms } from "../support/bulk.js";
+import { makeForm, makeListing, makeUser } from "../support/factories.js";
+import { restartablePort } from "../support/network.js";
+import { button, fillIn, openDialog, settle, startConsole, waitForNotice } from "./console-page.js";
+
+const { services, visit } = await startConsole();
+const operator = createCaller(services, { kind: "operator" });
+const owner = await makeUser(services, { name: "Olga Owner" });
+const listing = await makeListing(services, owner.id, { title: "Boat house" });
+
+const addForm = () => makeForm(services, owner.id, listing.id);
+const statusOf = async (id: string) => (await operator.forms.getAny({ id })).status;
+const endSessions = () =>
+  services.db.pool.query("UPDATE operator_sessions SET last_used_at = now() - interval '1 hour'");
+
+const failed = (...statuses: (number | string)[]) => ({
+  expected: new RegExp(`status of (401|${statuses.join("|")})|ERR_`),
+});
+
+describe("a sign-in", () => {
+  it("with a wrong token says so and keeps what was typed; after too many, it says when to try again", async () => {
+    const other = await startInternalGateway();
+    await visit(
+      "/console",
+      async (page) => {
+        await page.getByLabel("Your name").fill("Grace");
+        await page.getByLabel("Operator’s token").fill("wrong");
+        for (let failure = 0; failure < 10; failure++) {
+          const answer = page.waitForResponse(`${other.url}/console/session`);
+          await button(page, "Sign in").click();
+          expect((await answer).status()).toBe(401);
+          await page.getByRole("alert").getByText("The token is wrong.").waitFor();
+        }
+        expect(await page.getByLabel("Your name").inputValue()).toBe("Grace");
+        expect(await page.getByLabel("Operator’s token").inputValue()).toBe("wrong");
+        await page.getByLabel("Operator’s token").fill(TOKEN);
+        await button(page, "Sign in").click();
+        await page
+          .getByRole("alert")
+          .getByText(/Retry|Try again|later|seconds|minutes/i)
+          .first()
+          .waitFor();
+        expect(await page.getByLabel("Operator’s token").inputValue()).toBe(TOKEN);
+      },
+      { at: other.url, isSignedIn: false, ...failed(429) },
+    );
+  });
+
+  it("opens above the page when the session has ended: what was typed is still there, and is saved afterwards", async () => {
+    await visit(`/console/listings/${listing.id}`, async (page) => {
+      const edit = await openDialog(page, "Edit", /^Edit/);
+      await fillIn(edit, { District: "Harbour", "Guests at most": "7" });
+      await endSessions();
+      await button(edit, "Save").click();
+      const again = page.getByRole("dialog", { name: "Your session has ended" });
+      await again.getByLabel("Operator’s token").fill(TOKEN);
+      await button(again, "Sign in").click();
+      await again.waitFor({ state: "detached" });
+      expect(await edit.getByLabel(/^District/).inputValue()).toBe("Harbour");
+      expect(await edit.getByLabel(/^Guests at most/).inputValue()).toBe("7");
+      await button(edit, "Save").click();
+      await waitForNotice(page, /was saved/);
+    });
+    expect(await operator.listings.getAny({ id: listing.id })).toMatchObject({
+      district: "Harbour",
+      maxPeopleInListing: 7,
+    });
+  });
+
+  it("is asked for after a sign-out, and Back shows nothing of the page before", async () => {
+    await visit(`/console/listings/${listing.id}`, async (page) => {
+      await button(page, "Sign out").click();
+      await page.getByRole("dialog", { name: "Guest forms console" }).waitFor();
+      await page.goBack();
+      await page.getByRole("dialog", { name: "Guest forms console" }).waitFor();
+      expect(await page.getByText("Boat house").count()).toBe(0);
+    });
+  });
+});
+
+it("of two operators on one form the slower is told its status now, and overwrites nothing", async () => {
+  const { id } = await addForm();
+  await visit(
+    `/console/forms/${id}`,
+    async (first) => {
+      await visit(
+        `/console/forms/${id}`,
+        async (second) => {
+          await button(second, "Set COMPLETED").waitFor();
+          await button(first, "Set COMPLETED").click();
+          await waitForNotice(first, "The form is COMPLETED now.");
+          const dialog = await openDialog(second, "Other status …", "Set another status");
+          await dialog.getByLabel("Status").selectOption("REJECTED");
+          await button(dialog, "Set the status").click();
+          await dialog
+            .getByText(/the form is COMPLETED/)
+            .first()
+            .waitFor();
+          expect(await statusOf(id)).toBe("COMPLETED");
+          await button(dialog, "Close").click();
+          await button(second, "Set ACCEPTED").click();
+          await waitForNotice(second, "The form is ACCEPTED now.");
+          await button(first, "Set REJECTED").click();
+          await first.getByRole("alert").getByText("Now the form is ACCEPTED.").waitFor();
+          await button(first, "Set VALIDATED").waitFor();
+        },
+        { name: "Grace", ...failed(400) },
+      );
+    },
+    failed(400),
+  );
+  expect(await statusOf(id)).toBe("ACCEPTED");
+  const trail = await operator.audit.trail({ subjectId: id });
+  expect(trail.map(({ actorName }) => actorName)).toEqual(["Grace", "Ada Operator", null]);
+});
+
+it("fields that the service rejects are marked, and what was typed stays; two operators’ edits of other fields are both kept", async () => {
+  await visit(
+    `/console/listings/${listing.id}`,
+    async (page) => {
+      const edit = await openDialog(page, "Edit", /^Edit/);
+      await fillIn(edit, { City: "Kiel", "Time zone": "Europe/Nowhere", "Guests at most": "0" });
+      await operator.listings.update({ id: listing.id, address: "Quay 9" });
+      await button(edit, "Save").click();
+      await edit.getByText(/^Time zone must/).waitFor();
+      await edit.getByText(/^Guests at most must/).waitFor();
+      const zone = edit.getByLabel(/^Time zone/);
+      await expect.poll(() => page.evaluate("document.activeElement.id")).toBe(await zone.getAttribute("id"));
+      expect(await zone.getAttribute("aria-invalid")).toBe("true");
+      expect(await edit.getByLabel(/^City/).inputValue()).toBe("Kiel");
+      await fillIn(edit, { "Time zone": "Europe/Berlin", "Guests at most": "3" });
+      await button(edit, "Save").click();
+      await waitForNotice(page, /was saved/);
+    },
+    failed(400),
+  );
+  const { city, address, maxPeopleInListing } = await operator.listings.getAny({ id: listing.id });
+  expect([city, address, maxPeopleInListing]).toEqual(["Kiel", "Quay 9", 3]);
+});
+
+it("while the service restarts, a page says so, keeps what was typed, and recovers without a reload", async () => {
+  const INTERNAL_PORT = await restartablePort();
+  const settings = { INTERNAL_PORT, DATABASE_URL: String(services.db.url) };
+  const before = await startInternalGateway(settings);
+  await visit(
+    `/console/listings/${listing.id}`,
+    async (page) => {
+      const edit = await openDialog(page, "Edit", /^Edit/);
+      await fillIn(edit, { District: "Old town" });
+      await before.gateway.stop();
+      await button(edit, "Save").click();
+      await edit.getByText("The service does not answer. It may be restarting.").waitFor();
+      const { gateway } = await startInternalGateway(settings);
+      await button(edit, "Save").click();
+      await waitForNotice(page, /was saved/);
+      expect(await operator.listings.getAny({ id: listing.id })).toMatchObject({ district: "Old town" });
+      await gateway.stop();
+      await page.getByRole("link", { name: "Users", exact: true }).click();
+      await page.getByRole("alert").getByText("The service does not answer. It may be restarting.").waitFor();
+      await startInternalGateway(settings);
+      await page.getByRole("link", { name: owner.email }).waitFor();
+    },
+    { at: before.url, ...failed() },
+  );
+});
+
+it("a list that cannot be read shows why with the correlation id to copy, and is read again on request", async () => {
+  await visit(
+    "/console/users",
+    async (page) => {
+      await page.getByRole("link", { name: owner.email }).waitFor();
+      await services.db.pool.query("ALTER TABLE listings RENAME TO listings_gone");
+      onTestFinished(() =>
+        services.db.pool.query("ALTER TABLE IF EXISTS listings_gone RENAME TO listings").then(() => {}),
+      );
+      const ids: unknown[] = [];
+      page.on("response", (response) => ids.push(response.headers()["x-correlation-id"]));
+      await page.getByRole("link", { name: "Listings", exact: true }).click();
+      const alert = page.getByRole("alert");
+      await alert.waitFor();
+      await alert.getByRole("button", { name: /^Copy / }).click();
+      expect(ids).toContain(await page.evaluate("navigator.clipboard.readText()"));
+      await services.db.pool.query("ALTER TABLE listings_gone RENAME TO listings");
+      await button(alert, "Try again").click();
+      await page.getByRole("link", { name: "Boat house" }).waitFor();
+    },
+    { permissions: ["clipboard-read", "clipboard-write"], ...failed(500) },
+  );
+});
+
+it("on a slow network a page says that it loads, and a double click sends once", async () => {
+  const { id } = await addForm();
+  await visit("/console/forms", async (page) => {
+    const held: (() => void)[] = [];
+    const sent: string[] = [];
+    await page.route("**/console/trpc/**", async (route) => {
+      sent.push(route.request().url().split("/").at(-1) ?? "");
+      await new Promise<void>((resolve) => held.push(resolve));
+      await route.continue();
+    });
+    await page.getByRole("link", { name: id.slice(0, 8) }).click();
+    await page.getByRole("status").getByText("Loading …").waitFor();
+    await expect.poll(() => held.length).toBeGreaterThan(0);
+    const release = () => {
+      for (const next of held.splice(0)) next();
+    };
+    await expect
+      .poll(() => {
+        release();
+        return button(page, "Set COMPLETED").count();
+      })
+      .toBe(1);
+    await button(page, "Set COMPLETED").dblclick();
+    await expect.poll(() => button(page, "Set COMPLETED").isDisabled()).toBe(true);
+    await expect
+      .poll(() => {
+        release();
+        return page.getByText("The form is COMPLETED now.").count();
+      })
+      .toBe(1);
+    expect(sent.filter((procedure) => procedure === "forms.setStatus")).toHaveLength(1);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    release();
+  });
+  expect(await statusOf(id)).toBe("COMPLETED");
+});
+
+it("with 10,000 listings and 10,000 forms, lists show their pages, and each call takes less than 200 ms", async () => {
+  const { id } = await makeUser(services);
+  await insertListingsWithForms(services, id, { listings: 10_000, formsPerListing: 1, distinctTimes: 1000 });
+  await services.db.pool.query("ANALYZE forms, listings, memberships");
+  await visit("/console/forms", async (page) => {
+    for (const name of ["Forms", "Listings"]) {
+      await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+      await page.getByRole("heading", { name, level: 1 }).waitFor();
+      const rows = page.getByRole("table").getByRole("row");
+      await expect.poll(() => rows.count()).toBe(51);
+      const idOfFirst = () => rows.nth(1).getByRole("link").first().getAttribute("href");
+      const first = await idOfFirst();
+      await page.getByRole("link", { name: "Next page" }).click();
+      await expect.poll(idOfFirst).not.toBe(first);
+      expect(await rows.count()).toBe(51);
+      await page.goBack();
+      await expect.poll(idOfFirst).toBe(first);
+    }
+    await settle(page);
+  });
+  const lists = {
+    "forms.listAll": () => operator.forms.listAll({}),
+    "forms.listAll of a status": () => operator.forms.listAll({ status: "COMPLETED" }),
+    "forms.listAll of a user": () => operator.forms.listAll({ userId: id }),
+    "listings.listAll": () => operator.listings.listAll({}),
+    "listings.listAll of a text": () => operator.listings.listAll({ search: "Boat" }),
+    "users.list": () => operator.users.list({}),
+    "notifications.list": () => operator.notifications.list({}),
+    "webhooks.list": () => operator.webhooks.list({}),
+  };
+  for (const [name, read] of Object.entries(lists)) {
+    const times: number[] = [];
+    for (let call = 0; call < 20; call++) {
+      const start = performance.now();
+      await read();
+      times.push(performance.now() - start);
+    }
+    expect(times.sort((a, b) => a - b)[10], name).toBeLessThan(200);
+  }
+});
