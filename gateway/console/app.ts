@@ -4,6 +4,7 @@ import type { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { createCaller } from "../../server/caller.js";
+import { enforceTimeout, isAnswered } from "../http/deadline.js";
 import { tokenComparison } from "../http/internal-token.js";
 import "../http/locals.js";
 import { rejectMethod } from "../http/methods.js";
@@ -39,24 +40,30 @@ export function openConsole({ services, log, metrics, traceRequests, worker }: C
   router.use("/trpc", requirePost, session, callProcedures(services, log, procedures));
   router.use("/trpc", sendTrpcError(services, log));
   serveSession(router, sessions, { settings, log, isToken: tokenComparison(token) });
-  router.route("/emails/:formId.html").get(session, previewEmail(services));
+  router.get(EMAIL_PATH, enforceTimeout(settings, log), session, previewEmail(services));
   servePages(router);
   return { router, stop: history.stop };
 }
 
-/** Only resources of this server. No inline script or style, no eval. */
-const pageHeaders = securityHeaders({
-  scriptSrc: ["'self'"],
-  styleSrc: ["'self'"],
-  imgSrc: ["'self'", "data:"],
-  connectSrc: ["'self'"],
-  frameSrc: ["'self'"],
-  baseUri: ["'none'"],
-  formAction: ["'none'"],
-});
+/** Only resources of this server. No inline script or style, no eval. No HSTS: whether there is TLS is up to the proxy. */
+const pageHeaders = securityHeaders(
+  {
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+    imgSrc: ["'self'", "data:"],
+    connectSrc: ["'self'"],
+    frameSrc: ["'self'"],
+    baseUri: ["'none'"],
+    formAction: ["'none'"],
+  },
+  false,
+);
 
 const requirePost: RequestHandler = (req, res, next) =>
   req.method === "POST" ? next() : rejectMethod("POST")(req, res, next);
+
+// Express would fail on a malformed escape in a parameter.
+const EMAIL_PATH = /^\/emails\/(?<formId>[\w-]+)\.html$/;
 
 /** Styles of emails are inline. Scripts do not run, and nothing is loaded. */
 const EMAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'";
@@ -65,9 +72,9 @@ const EMAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; fr
 function previewEmail(services: Services): RequestHandler<{ formId: string }> {
   return async (req, res) => {
     const { actor = null, correlationId } = res.locals;
-    const language = new URL(req.url, "http://localhost").searchParams.get("language");
     const { notifications } = createCaller(services, actor, { correlationId });
-    const { html } = await notifications.preview({ formId: req.params.formId, ...(language && { language }) });
+    const { html } = await notifications.preview({ formId: req.params.formId });
+    if (isAnswered(res)) return;
     res.set({ "Content-Security-Policy": EMAIL_POLICY, "X-Frame-Options": "SAMEORIGIN" });
     res.type("text/html").end(html);
   };

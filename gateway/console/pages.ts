@@ -6,13 +6,11 @@ import { notFound, ServiceError } from "../../server/errors.js";
 import { sendFile } from "../http/files.js";
 import { serveAt } from "../http/methods.js";
 
-const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
-
 /** Serves what `npm run build` has written to `dist/console`: its assets, and its page at every other path. */
 export function servePages(router: Router, folder = join(packageRoot(), "dist/console")): void {
   const read = (path: string) => readFileSync(join(folder, path), "utf8");
   for (const name of existsSync(folder) ? readdirSync(join(folder, "assets")) : []) {
-    const type = TYPES[extname(name)] ?? "text/plain";
+    const type = extname(name) === ".css" ? "text/css" : "text/javascript";
     serveAt(router, `/assets/${name}`, sendFile({ type, isImmutable: true, text: read(`assets/${name}`) }));
   }
   router.use("/assets", () => {
@@ -20,8 +18,12 @@ export function servePages(router: Router, folder = join(packageRoot(), "dist/co
   });
   serveAt(
     router,
-    "/{*page}",
-    existsSync(folder) ? sendFile({ type: "text/html", isImmutable: false, text: read("index.html") }) : rejectNotBuilt,
+    // Any path, even with a malformed escape, on which Express would fail in a parameter.
+    /^/,
+    // `no-store`: after the sign-out, the browser's Back must not show the pages from its memory.
+    existsSync(folder)
+      ? sendFile({ type: "text/html", text: read("index.html") }, { "Cache-Control": "no-store" })
+      : rejectNotBuilt,
   );
 }
 

@@ -20,32 +20,37 @@ export function serveSession(
   sessions: OperatorSessions,
   { settings, log, isToken }: { settings: Settings; log: Logger; isToken: (sent: string) => boolean },
 ): void {
+  /** Returns the cookies of the request, emptied. */
+  const endSessions = async (req: Request, res: Response) => {
+    const cookies = readCookies(req);
+    for (const name of await sessions.end([...cookies.values()]))
+      log.info({ name, correlationId: res.locals.correlationId }, "console sign-out");
+    return new Map([...cookies.keys()].map((cookie) => [cookie, ""]));
+  };
   router
     .route("/session")
     .all(enforceTimeout(settings, log))
     .get(async (req, res) => {
       sendJson(res, JSON.stringify(await findSession(sessions, req)));
     })
-    .post(...limitFailures(), readBody(settings), async (req, res) => {
+    .post(limitFailures(), readBody(settings), async (req, res) => {
       const { values, fieldErrors } = res.locals.body ?? { values: {}, fieldErrors: [] };
       const { data, error } = signInInput.safeParse(values);
       if (!data || fieldErrors.length > 0) throw invalid([...fieldErrors, ...(error ? fieldErrorsOf(error) : [])]);
       // Names are logged and stored.
       if (isToken(data.name)) throw invalid([{ field: "name", issue: "must not be the token" }]);
       if (!isToken(data.token)) throw new ServiceError("UNAUTHENTICATED", { message: "The token is wrong." });
+      const ended = await endSessions(req, res);
       const id = await sessions.start(data.name);
       if (isAnswered(res)) return;
       log.info({ name: data.name, correlationId: res.locals.correlationId }, "console sign-in");
-      setCookie(req, res, id, SESSION_HOURS * 3600);
+      setCookies(res, new Map([...ended, [cookieName(req), id]]));
       sendJson(res.status(204));
     })
     .delete(async (req, res) => {
-      const id = readCookie(req);
-      const session = id === undefined ? undefined : await sessions.find(id);
-      if (id !== undefined) await sessions.end(id);
+      const ended = await endSessions(req, res);
       if (isAnswered(res)) return;
-      if (session) log.info({ name: session.name, correlationId: res.locals.correlationId }, "console sign-out");
-      setCookie(req, res, "", 0);
+      setCookies(res, ended);
       sendJson(res.status(204));
     })
     .all(rejectMethod("GET, HEAD, POST, DELETE"));
@@ -61,8 +66,7 @@ export function requireSession(sessions: OperatorSessions): RequestHandler {
 }
 
 async function findSession(sessions: OperatorSessions, req: Request) {
-  const id = readCookie(req);
-  const session = id === undefined ? undefined : await sessions.find(id);
+  const session = await sessions.find([...readCookies(req).values()]);
   if (!session)
     throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
   return session;
@@ -71,23 +75,29 @@ async function findSession(sessions: OperatorSessions, req: Request) {
 const COOKIE = "guest_forms_console";
 const SECURE_COOKIE = `__Secure-${COOKIE}`;
 
-const findCookie = (header: string, name: string) =>
-  new RegExp(`(?:^|; *)${name}=([\\w-]{43})(?=;|$)`).exec(header)?.[1];
-
-// A browser that has signed in over http too sends both over https.
-const readCookie = ({ headers: { cookie = "" } }: Request) =>
-  findCookie(cookie, SECURE_COOKIE) ?? findCookie(cookie, COOKIE);
+/** The names and values of the session cookies. A browser that has signed in over http too sends both over https. */
+function readCookies({ headers: { cookie = "" } }: Request): Map<string, string> {
+  const cookies = [SECURE_COOKIE, COOKIE].flatMap((name): [string, string][] => {
+    const [, value] = new RegExp(`(?:^|; *)${name}=([\\w-]{43})(?=;|$)`).exec(cookie) ?? [];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return new Map(cookies);
+}
 
 /** The internal port speaks http, so only the origin of the page says whether a proxy adds TLS. */
-function setCookie({ headers }: Request, res: Response, value: string, seconds: number): void {
-  const isHttps = headers.origin?.startsWith("https://") ?? false;
-  res.cookie(isHttps ? SECURE_COOKIE : COOKIE, value, {
-    path: "/console",
-    httpOnly: true,
-    sameSite: "strict",
-    secure: isHttps,
-    maxAge: seconds * 1000,
-  });
+const cookieName = ({ headers: { origin } }: Request) => (origin?.startsWith("https://") ? SECURE_COOKIE : COOKIE);
+
+/** An empty value clears a cookie. */
+function setCookies(res: Response, cookies: Map<string, string>): void {
+  for (const [name, value] of cookies) {
+    res.cookie(name, value, {
+      path: "/console",
+      httpOnly: true,
+      sameSite: "strict",
+      secure: name === SECURE_COOKIE,
+      maxAge: value ? SESSION_HOURS * 3_600_000 : 0,
+    });
+  }
 }
 
 /** Rejects writes that another site makes the browser send. A read changes nothing, and its response cannot be read there. */
@@ -104,40 +114,24 @@ export const requireSameOrigin: RequestHandler = (req, _res, next) => {
 
 const isHost = (origin = "", host = "") => URL.canParse(origin) && new URL(origin).host === host;
 
-const FAILURES_WINDOW_MS = 15 * 60_000;
+const FAILURES_WINDOW_MS = 60_000;
 const MAX_FAILURES = 10;
-const MAX_FAILURES_OF_ALL = 100;
 
 /**
- * Limits failed sign-ins of each client address. If those of all addresses together are too many, one failure is enough:
- * others can still sign in, and an attacker with many addresses has one guess with each.
+ * Limits failed sign-ins per address of the connection, because anyone who reaches the port can forge X-Forwarded-For. Behind a
+ * proxy all operators share one address, so the window is short: a token of at least 32 characters is not guessed at this rate,
+ * and someone who fails on purpose does not lock others out for long.
  */
-function limitFailures(): RequestHandler[] {
-  const failures = (options: Parameters<typeof rateLimit>[0]) =>
-    rateLimit({
-      windowMs: FAILURES_WINDOW_MS,
-      standardHeaders: false,
-      legacyHeaders: false,
-      validate: false,
-      store: new LocalStore(),
-      skipSuccessfulRequests: true,
-      requestWasSuccessful: (_req, { statusCode }) => statusCode !== 401,
-      ...options,
-    });
-  const underAttack = new WeakSet<object>();
-  return [
-    failures({
-      keyGenerator: () => "all",
-      limit: MAX_FAILURES_OF_ALL,
-      handler(_req, res, next) {
-        underAttack.add(res);
-        next();
-      },
-    }),
-    failures({
-      keyGenerator: ({ ip = "" }) => ipKeyGenerator(ip),
-      limit: (_req, res) => (underAttack.has(res) ? 1 : MAX_FAILURES),
-      handler: rejectRateLimited,
-    }),
-  ];
-}
+const limitFailures = () =>
+  rateLimit({
+    windowMs: FAILURES_WINDOW_MS,
+    limit: MAX_FAILURES,
+    standardHeaders: false,
+    legacyHeaders: false,
+    validate: false,
+    store: new LocalStore(),
+    skipSuccessfulRequests: true,
+    requestWasSuccessful: (_req, { statusCode }) => statusCode !== 401,
+    keyGenerator: ({ socket }) => ipKeyGenerator(socket.remoteAddress ?? ""),
+    handler: rejectRateLimited,
+  });

@@ -7,7 +7,12 @@ import { DEMO_PREFIX, openPast, type Past, removeDemoData } from "./demo-past.js
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const OPERATOR: Principal = { kind: "operator" };
+const OPERATORS = ["Nora Blake", "Sam Miller"];
+/** One of the operators, the same for equal numbers. */
+const operatorOf = (number: number): Principal => ({
+  kind: "operator",
+  name: OPERATORS[number % OPERATORS.length] ?? "",
+});
 
 /** The listings whose forms the integrator creates with its key. */
 const INTEGRATED = ["porto", "seville", "rome", "paris", "vienna", "amsterdam", "helsinki"] as const;
@@ -121,12 +126,12 @@ type OperatorAt = (daysAgo: number) => Caller;
  * interrupted start has left.
  */
 export async function prepareHosts(services: Services): Promise<void> {
-  const { items } = await createCaller(services, OPERATOR).users.list({ limit: 100 });
+  const { items } = await createCaller(services, operatorOf(0)).users.list({ limit: 100 });
   if (items.some(({ externalId }) => !externalId?.startsWith(DEMO_PREFIX))) return;
   if (items.length > 0) await removeDemoData(services);
   const past = openPast(services);
   const now = Date.now();
-  const operatorAt = (daysAgo: number) => past.callAt(now - daysAgo * DAY_MS, OPERATOR);
+  const operatorAt = (daysAgo: number) => past.callAt(now - daysAgo * DAY_MS, operatorOf(daysAgo));
   const users = await createUsers(operatorAt);
   const listings = await createListings(operatorAt);
   const keys = await issueKeys(operatorAt, users, now);
@@ -236,9 +241,9 @@ async function createForms({ past, now, users, listings, integrator }: Forms) {
     const isCheckedOut = status === "CHECKED_OUT";
     const end = isCheckedOut ? checkOut + HOUR_MS : Math.min(now, checkIn);
     for (const [step, next] of steps.entries()) {
-      const isByHost = next !== "COMPLETED" && next !== "ON_HOLD";
+      const isByHost = next !== "COMPLETED" && next !== "ON_HOLD" && index % 5 > 0;
       const share = (step + 1) / (steps.length + (isCheckedOut ? 0 : 1));
-      const { forms } = past.callAt(created + (end - created) * share, isByHost ? host : OPERATOR);
+      const { forms } = past.callAt(created + (end - created) * share, isByHost ? host : operatorOf(index));
       if (next === "COMPLETED" && index % 3 === 0) {
         const numberOfPets = listing.pets ? index % 2 : 0;
         await forms.setParty({ id, numberOfVehicles: Math.min(1, listing.vehicles), numberOfPets });

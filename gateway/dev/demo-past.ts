@@ -72,9 +72,9 @@ const CALLS = "jsonb_to_recordset($1::jsonb) AS call (id uuid, at timestamptz)";
 const MOVE_ENTRIES = `
   WITH moved AS (
     DELETE FROM audit_entries e USING ${CALLS} WHERE e.correlation_id = call.id
-    RETURNING e.id, call.at, e.actor, e.actor_id, e.action, e.subject_id, e.correlation_id, e.details)
-  INSERT INTO audit_entries (at, actor, actor_id, action, subject_id, correlation_id, details)
-  SELECT at, actor, actor_id, action, subject_id, correlation_id, details FROM moved ORDER BY at, id`;
+    RETURNING e.id, call.at, e.actor, e.actor_id, e.actor_name, e.action, e.subject_id, e.correlation_id, e.details)
+  INSERT INTO audit_entries (at, actor, actor_id, actor_name, action, subject_id, correlation_id, details)
+  SELECT at, actor, actor_id, actor_name, action, subject_id, correlation_id, details FROM moved ORDER BY at, id`;
 
 /** Columns with the time of an audit entry, and the row that it is about. */
 const MOVED: [column: string, action: string, row?: string][] = [

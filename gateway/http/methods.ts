@@ -23,7 +23,7 @@ export const rejectMethod =
 const READ_ONLY = "GET, HEAD, OPTIONS";
 
 /** Adds a read-only path outside `/v1`: GET and HEAD go to the handler, other methods get 405. */
-export function serveAt(router: Router, path: string, handler: RequestHandler): void {
+export function serveAt(router: Router, path: string | RegExp, handler: RequestHandler): void {
   router.route(path).get(handler).options(answerOptions(READ_ONLY)).all(rejectMethod(READ_ONLY));
 }
 

@@ -59,7 +59,7 @@ function createInternalApp(
 ): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");
-  app.set("query parser", false).set("trust proxy", services.settings.TRUST_PROXY);
+  app.set("query parser", false);
   app.use(correlate(log), noStore);
   app.use("/console", operatorConsole);
   app.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));

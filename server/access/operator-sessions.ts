@@ -14,20 +14,20 @@ const START = `
   INSERT INTO operator_sessions (hash, name) VALUES ($1::bytea, $2)`;
 
 const FIND = `
-  WITH found AS (SELECT * FROM operator_sessions WHERE hash = $1::bytea AND ${IS_VALID}),
+  WITH found AS (
+    SELECT * FROM operator_sessions WHERE hash = ANY($1::bytea[]) AND ${IS_VALID} ORDER BY created_at DESC LIMIT 1
+  ),
   used AS (
     UPDATE operator_sessions SET last_used_at = now()
     WHERE hash = (SELECT hash FROM found WHERE last_used_at < now() - interval '1 minute')
   )
-  SELECT name, created_at + interval '${SESSION_HOURS} hours' AS "expiresAt" FROM found`;
+  SELECT name FROM found`;
 
-const END = "DELETE FROM operator_sessions WHERE hash = $1::bytea";
+const END = "DELETE FROM operator_sessions WHERE hash = ANY($1::bytea[]) RETURNING name";
 
 export interface OperatorSession {
   /** As given at the sign-in. */
   name: string;
-  /** When it ends at the latest. */
-  expiresAt: string;
 }
 
 /**
@@ -50,14 +50,19 @@ export class OperatorSessions {
     return id;
   }
 
-  /** Undefined if the session has ended. */
-  async find(id: string): Promise<OperatorSession | undefined> {
-    const [found] = await this.#db.query<OperatorSession>("find-session", FIND, [this.#hash(id)]);
+  /** The newest session of these ids; undefined if all have ended. */
+  async find(ids: readonly string[]): Promise<OperatorSession | undefined> {
+    const [found] = await this.#query("find-session", FIND, ids);
     return found;
   }
 
-  async end(id: string): Promise<void> {
-    await this.#db.query("end-session", END, [this.#hash(id)]);
+  /** Returns the names of the operators whose sessions it ended. */
+  async end(ids: readonly string[]): Promise<string[]> {
+    return (await this.#query("end-session", END, ids)).map(({ name }) => name);
+  }
+
+  async #query(name: string, text: string, ids: readonly string[]): Promise<OperatorSession[]> {
+    return ids.length > 0 ? this.#db.query<OperatorSession>(name, text, [ids.map((id) => this.#hash(id))]) : [];
   }
 
   #hash(id: string): Buffer {

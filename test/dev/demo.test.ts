@@ -40,6 +40,20 @@ describe("a database without users", async () => {
     ).toEqual([]);
   });
 
+  it("has changes by two operators with names, by hosts and by the key of an integrator", async () => {
+    const actors = (action: string) =>
+      query(`
+        SELECT DISTINCT e.actor, e.actor_name AS name FROM audit_entries e JOIN forms f ON f.id = e.subject_id
+          JOIN listings l ON l.id = f.listing_id
+        WHERE l.external_id LIKE 'demo-%' AND e.action = '${action}' ORDER BY 1, 2`);
+    expect(await actors("form.status_set")).toEqual([
+      { actor: "operator", name: "Nora Blake" },
+      { actor: "operator", name: "Sam Miller" },
+      { actor: "user", name: null },
+    ]);
+    expect(await actors("form.updated")).toEqual([{ actor: "key", name: null }]);
+  });
+
   it("has expired, revoked, rotated and used keys, and a webhook endpoint that fails", async () => {
     const { items: keys } = await operator.keys.list({ limit: 100 });
     const isOver = ({ expiresAt }: (typeof keys)[number]) => expiresAt !== null && Date.parse(expiresAt) < Date.now();

@@ -32,8 +32,7 @@ describe("a session", () => {
       /^guest_forms_console=[\w-]{43}; Max-Age=28800; Path=\/console; Expires=[^;]+; HttpOnly; SameSite=Strict$/;
     expect(cookie).toMatch(attributes);
     const { json } = await browser.send("GET", "/console/session");
-    expect(json).toEqual({ name: "Ada Lovelace", expiresAt: expect.stringMatching(/Z$/) });
-    expect(Date.parse(json.expiresAt) / 3_600_000).toBeCloseTo(Date.now() / 3_600_000 + 8, 1);
+    expect(json).toEqual({ name: "Ada Lovelace" });
     const signOut = await browser.signOut();
     expect(signOut.status).toBe(204);
     expect(signOut.headers.getSetCookie()).toEqual([
@@ -174,29 +173,37 @@ describe("a sign-in", () => {
     },
   );
 
-  test("fails 10 times in 15 minutes per client address, then is 429 even with the right token, while others sign in", async () => {
+  test("fails 10 times in a minute per address of the connection, then is 429 even with the right token, whatever X-Forwarded-For says", async () => {
     const { url } = await startInternalGateway({ TRUST_PROXY: 1 });
-    const signIn = (address: string, token = TOKEN) =>
-      new Browser(url).signIn({ token, headers: { "X-Forwarded-For": address } });
-    for (let success = 0; success < 12; success++) expect((await signIn("192.0.2.1")).status).toBe(204);
-    for (let failure = 0; failure < 10; failure++) expect((await signIn("192.0.2.1", "wrong")).status).toBe(401);
-    const rejected = await signIn("192.0.2.1");
-    expect([rejected.status, rejected.json.code]).toEqual([429, "RATE_LIMITED"]);
-    expect(Number(rejected.headers.get("retry-after"))).toBeGreaterThan(800);
-    expect(Number(rejected.headers.get("retry-after"))).toBeLessThanOrEqual(900);
-    expect((await signIn("192.0.2.2")).status).toBe(204);
+    let address = 0;
+    const signIn = (token = TOKEN) =>
+      new Browser(url).signIn({ token, headers: { "X-Forwarded-For": `192.0.2.${address++}` } });
+    for (let success = 0; success < 12; success++) expect((await signIn()).status).toBe(204);
+    for (let failure = 0; failure < 10; failure++) expect((await signIn("wrong")).status).toBe(401);
+    const { status, json, headers } = await signIn();
+    expect([status, json.code]).toEqual([429, "RATE_LIMITED"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
+    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(60);
   });
 
-  test("that fails from 100 addresses leaves one guess to each further address, and operators can still sign in", async () => {
-    const { url } = await startInternalGateway({ TRUST_PROXY: 1 });
-    const signIn = (address: string, token = TOKEN) =>
-      new Browser(url).signIn({ token, headers: { "X-Forwarded-For": address } });
-    for (let attacker = 0; attacker < 100; attacker++) await signIn(`192.0.2.${attacker}`, "wrong");
-    expect((await signIn("192.0.2.0", "wrong")).status).toBe(429);
-    expect((await signIn("198.51.100.1", "wrong")).status).toBe(401);
-    expect((await signIn("198.51.100.1")).status).toBe(429);
-    expect((await signIn("198.51.100.2")).status).toBe(204);
-    expect((await signIn("198.51.100.2")).status).toBe(204);
+  test("ends the sessions that the browser had, and so does a sign-out, with the cookies of http and of https", async () => {
+    const [http, https] = [new Browser(url), new Browser(url)];
+    const Origin = "https://console.example.com";
+    const end = async (method: string, body?: object) => {
+      await http.signIn();
+      await https.signIn({ headers: { Origin } });
+      const headers = { Cookie: `${http.cookie}; ${https.cookie}` };
+      const response = await http.send(method, "/console/session", { ...(body && { body }), headers });
+      expect(await Promise.all([http.sessionStatus(), https.sessionStatus()])).toEqual([401, 401]);
+      http.cookie = https.cookie = "";
+      return response.headers.getSetCookie().map((cookie) => cookie.replace(/=[\w-]{43};/, "=new;").split(" Path")[0]);
+    };
+    const secure = "__Secure-guest_forms_console=; Max-Age=0;";
+    expect(await end("DELETE")).toEqual([secure, "guest_forms_console=; Max-Age=0;"]);
+    expect(await end("POST", { name: "Ada", token: TOKEN })).toEqual([
+      secure,
+      "guest_forms_console=new; Max-Age=28800;",
+    ]);
   });
 });
 
@@ -222,9 +229,9 @@ describe("a request that another site makes a browser send", () => {
     const { cookie } = await openBrowser();
     const post = { method: "POST", body: JSON.stringify({ token: TOKEN, name: "Ada" }) };
     const writes: [string, RequestInit][] = [
-      ["/console/session", post],
       ["/console/trpc/notifications.count", { method: "POST", body: "" }],
       ["/console/forms", post],
+      ["/console/session", post],
       ["/console/session", { method: "DELETE" }],
     ];
     const statuses: number[] = [];
@@ -232,7 +239,7 @@ describe("a request that another site makes a browser send", () => {
       const sent = { "Content-Type": "application/json", Cookie: cookie, ...headers } as Record<string, string>;
       statuses.push((await fetch(url + path, { ...init, headers: sent })).status);
     }
-    expect(statuses).toEqual(outcome === "allowed" ? [204, 200, 405, 204] : [403, 403, 403, 403]);
+    expect(statuses).toEqual(outcome === "allowed" ? [200, 405, 204, 204] : [403, 403, 403, 403]);
   });
 
   test.each(["/console/session", "/console/trpc/notifications.count"])(

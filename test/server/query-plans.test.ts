@@ -216,8 +216,8 @@ async function runBackgroundWork(services: Services): Promise<void> {
   await actAs(services, userId);
   const sessions = new OperatorSessions(db, "token");
   const sessionId = await sessions.start("Ada");
-  await sessions.find(sessionId);
-  await sessions.end(sessionId);
+  await sessions.find([sessionId]);
+  await sessions.end([sessionId]);
   const { forms } = asUser(services, userId);
   for (let count = 0; count < 8; count++) {
     await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
