@@ -65,7 +65,6 @@ const Message = ({ text }: { text: string }) => (
 );
 
 function Figures({ of: { history, emails, deliveries, version, node, startedAt } }: { of: Overview }) {
-  const { counts } = emails;
   const minutes = Math.min(history.length, MAX_MINUTES);
   const period = minutes === MAX_MINUTES ? "hour" : minutes === 1 ? "minute" : `${minutes} minutes`;
   const per = (read: (minute: Minute) => number | null) => history.map(read);
@@ -80,25 +79,11 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
   return (
     <div class="stack">
       <Section title="Waiting and failed">
-        <Facts
-          of={[
-            ["Emails waiting", <Count n={counts.waiting} to="/console/emails?state=waiting" />],
-            ["Emails retried later", <Count n={counts.retrying} to="/console/emails?state=retrying" isWarning />],
-            ["Emails failed", <Count n={counts.failed} to="/console/emails?state=failed" isWarning />],
-            ["Emails expired", <Count n={counts.expired} to="/console/emails?state=expired" />],
-            ["Longest wait of an email", seconds(emails.longestWaitSeconds)],
-            ["Deliveries waiting", <Count n={deliveries.waiting + deliveries.running} to="/console/webhooks" />],
-            ["Longest wait of a delivery", seconds(deliveries.longestWaitSeconds)],
-            [
-              "Webhook endpoints",
-              <>
-                <Count n={deliveries.endpoints} to="/console/webhooks" /> enabled
-                {deliveries.failing > 0 && `, ${deliveries.failing} failing`}
-                {deliveries.disabled > 0 && `, ${deliveries.disabled} disabled by failures`}
-              </>,
-            ],
-          ]}
-        />
+        {emails && deliveries ? (
+          <Waiting emails={emails} deliveries={deliveries} />
+        ) : (
+          <p>The database does not answer.</p>
+        )}
       </Section>
       <Section title={`The last ${period}`}>
         <p class="quiet">
@@ -119,6 +104,30 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
     </div>
   );
 }
+
+type Waits = { [Name in "emails" | "deliveries"]: NonNullable<Overview[Name]> };
+
+const Waiting = ({ emails, emails: { counts }, deliveries }: Waits) => (
+  <Facts
+    of={[
+      ["Emails waiting", <Count n={counts.waiting} to="/console/emails?state=waiting" />],
+      ["Emails retried later", <Count n={counts.retrying} to="/console/emails?state=retrying" isWarning />],
+      ["Emails failed", <Count n={counts.failed} to="/console/emails?state=failed" isWarning />],
+      ["Emails expired", <Count n={counts.expired} to="/console/emails?state=expired" />],
+      ["Longest wait of an email", seconds(emails.longestWaitSeconds)],
+      ["Deliveries waiting", <Count n={deliveries.waiting + deliveries.running} to="/console/webhooks" />],
+      ["Longest wait of a delivery", seconds(deliveries.longestWaitSeconds)],
+      [
+        "Webhook endpoints",
+        <>
+          <Count n={deliveries.endpoints} to="/console/webhooks" /> enabled
+          {deliveries.failing > 0 && `, ${deliveries.failing} failing`}
+          {deliveries.disabled > 0 && `, ${deliveries.disabled} disabled by failures`}
+        </>,
+      ],
+    ]}
+  />
+);
 
 const Count = ({ n, to, isWarning = false }: { n: number; to: string; isWarning?: boolean }) => (
   <a href={to} class={isWarning && n > 0 ? "issue" : ""}>
