@@ -98,7 +98,7 @@ export function fromTrpcError(error: TRPCError): ServiceError {
   }
 }
 
-export const { router, mergeRouters, createCallerFactory } = t;
+export const { router, createCallerFactory } = t;
 
 /** Throws UNAUTHENTICATED without a principal, and FORBIDDEN with this message if it is of no kind that is allowed. */
 function assertKind<Allowed extends Principal>(

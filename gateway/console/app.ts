@@ -20,18 +20,16 @@ export interface ConsoleDeps {
   log: Logger;
   metrics: { registry: Registry; observe: RequestHandler };
   traceRequests?: RequestHandler | undefined;
-  /** Whether this process also runs a worker. */
-  worker: boolean;
 }
 
 /**
  * The console, at `/console` on the internal port: pages for operators, who sign in with INTERNAL_TOKEN and their name. The pages
  * call the procedures at `/console/trpc` as the operator with that name.
  */
-export function openConsole({ services, log, metrics, traceRequests, worker }: ConsoleDeps, token: string) {
+export function openConsole({ services, log, metrics, traceRequests }: ConsoleDeps, token: string) {
   const history = keepHistory(services, metrics.registry);
   const { db, settings } = services;
-  const procedures = createConsoleRouter(history, settings, worker);
+  const procedures = createConsoleRouter(services, history);
   const sessions = new OperatorSessions(db, token);
   const session = requireSession(sessions);
   const router = Router({ caseSensitive: true, strict: true });

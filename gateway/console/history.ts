@@ -1,6 +1,7 @@
 import type { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { type Activity, type ActivityCount, readActivity } from "../../server/background/activity.js";
+import { OPERATIONS } from "../operations/operations.js";
 import type { Minute, Outcomes } from "./schema.js";
 
 const MINUTE_MS = 60_000;
@@ -50,15 +51,19 @@ async function readMetric(registry: Registry, name: string) {
 
 const sum = (values: { value: number }[]) => values.reduce((total, { value }) => total + value, 0);
 
+const PUBLIC: ReadonlySet<unknown> = new Set(OPERATIONS.map(({ name }) => name));
+
+/** Of the public operations. */
 async function readRequests(registry: Registry): Promise<Omit<Sample, "at" | "activity">> {
-  const [requests, refusals, durations] = await Promise.all([
+  const [all, refusals, durations] = await Promise.all([
     readMetric(registry, "requests_total"),
     readMetric(registry, "rate_limit_refusals_total"),
     readMetric(registry, "request_duration_seconds"),
   ]);
+  const requests = all.filter(({ labels }) => PUBLIC.has(labels.operation));
   const buckets = new Map<number, number>();
   for (const { value, labels } of durations) {
-    if (labels.le === undefined) continue;
+    if (labels.le === undefined || !PUBLIC.has(labels.operation)) continue;
     const seconds = labels.le === "+Inf" ? Number.POSITIVE_INFINITY : Number(labels.le);
     buckets.set(seconds, (buckets.get(seconds) ?? 0) + value);
   }

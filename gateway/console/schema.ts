@@ -10,11 +10,11 @@ export type Outcomes = z.infer<typeof outcomes>;
 const minute = z.object({
   /** When it began. The last one is still in progress. */
   at: instantOut,
-  /** Requests that this process served, at both ports. */
+  /** Requests of the public operations that this process answered, without those of the console and its pages. */
   requests: z.number(),
   /** Those with status 500 or above. */
   errors: z.number(),
-  /** Those with status 429. */
+  /** Those with status 429, for a key or an unknown key. */
   refused: z.number(),
   /** Null without requests. */
   p50Ms: z.number().nullable(),
@@ -32,18 +32,21 @@ export const overview = z.object({
   startedAt: instantOut,
   /** The last hour at most, oldest first. */
   history: z.array(minute),
-  emails: z.object({ counts: notificationCounts, longestWaitSeconds: z.number() }),
-  deliveries: z.object({
-    waiting: z.int(),
-    running: z.int(),
-    longestWaitSeconds: z.number(),
-    /** Enabled ones. */
-    endpoints: z.int(),
-    /** Enabled ones whose last attempt failed. */
-    failing: z.int(),
-    /** Those that were disabled because they failed or were gone. */
-    disabled: z.int(),
-  }),
+  /** Null if the database did not answer, as `deliveries`. */
+  emails: z.object({ counts: notificationCounts, longestWaitSeconds: z.number() }).nullable(),
+  deliveries: z
+    .object({
+      waiting: z.int(),
+      running: z.int(),
+      longestWaitSeconds: z.number(),
+      /** Enabled ones. */
+      endpoints: z.int(),
+      /** Enabled ones whose last attempt failed. */
+      failing: z.int(),
+      /** Those that were disabled because they failed or were gone. */
+      disabled: z.int(),
+    })
+    .nullable(),
 });
 
 export const health = z.object({

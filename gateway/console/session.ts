@@ -1,9 +1,11 @@
 import type { Request, RequestHandler, Response, Router } from "express";
 import { ipKeyGenerator, rateLimit } from "express-rate-limit";
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { type OperatorSessions, SESSION_HOURS } from "../../server/access/operator-sessions.js";
+import { type OperatorSession, type OperatorSessions, SESSION_HOURS } from "../../server/access/operator-sessions.js";
 import type { Settings } from "../../server/config.js";
+import { toServiceError } from "../../server/database/failures.js";
 import { expected, fieldErrorsOf, invalid, ServiceError } from "../../server/errors.js";
 import { text } from "../../server/values.js";
 import { readBody, requireJson } from "../http/body.js";
@@ -56,11 +58,29 @@ export function serveSession(
     .all(rejectMethod("GET, HEAD, POST, DELETE"));
 }
 
-/** Makes the operator of the session the actor of the request. UNAUTHENTICATED without a session. */
+const RECENT_SESSION_MS = 60_000;
+const MAX_RECENT_SESSIONS = 100;
+/** What shows the state of the process while the database is gone. */
+const WITHOUT_DATABASE: readonly string[] = ["/console.overview", "/console.health"];
+
+/**
+ * Makes the operator of the session the actor of the request. UNAUTHENTICATED without a session. If the database does not answer,
+ * the calls of the first page accept a session that was found within the last minute.
+ */
 export function requireSession(sessions: OperatorSessions): RequestHandler {
+  const recent = new LRUCache<string, OperatorSession>({ max: MAX_RECENT_SESSIONS, ttl: RECENT_SESSION_MS });
   return async (req, res, next) => {
-    const { name } = await findSession(sessions, req);
-    res.locals.actor = { kind: "operator", name };
+    const key = [...readCookies(req).values()].join();
+    let session: OperatorSession;
+    try {
+      session = await findSession(sessions, req);
+      recent.set(key, session);
+    } catch (error) {
+      const known = recent.get(key);
+      if (!known || !WITHOUT_DATABASE.includes(req.path) || toServiceError(error).status !== 503) throw error;
+      session = known;
+    }
+    res.locals.actor = { kind: "operator", name: session.name };
     next();
   };
 }

@@ -1,4 +1,4 @@
-import { openDb } from "../../server/database/db.js";
+import { type Db, openDb } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { explain } from "../cli/failure.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
@@ -11,27 +11,35 @@ export interface Report {
   message: string;
 }
 
-/** Runs all checks, or those with these names. Takes at most twice `CHECK_TIMEOUT_SECONDS`. */
-export async function examine(context: CheckContext, names?: readonly string[]): Promise<Report[]> {
+export const CHECK_NAMES: readonly string[] = Object.keys({ ...DATABASE_CHECKS, ...CHECKS });
+
+/**
+ * Runs all checks, or those with these names. Takes at most twice `CHECK_TIMEOUT_SECONDS`. Uses connections of its own unless
+ * `db` is given.
+ */
+export async function examine(context: CheckContext, names = CHECK_NAMES, db?: Db): Promise<Report[]> {
   const chosen = <Check>(checks: Record<string, Check>) =>
-    Object.entries(checks).filter(([name]) => names?.includes(name) ?? true);
+    Object.entries(checks).filter(([name]) => names.includes(name));
   const others = chosen(CHECKS).map(([name, check]) => report(name, context, async () => check(context)));
-  return [...(await examineDatabase(context, chosen(DATABASE_CHECKS))), ...(await Promise.all(others))];
+  return [...(await examineDatabase(context, chosen(DATABASE_CHECKS), db)), ...(await Promise.all(others))];
 }
 
 type DatabaseChecks = [name: string, check: typeof checkDatabase][];
 
-async function examineDatabase(context: CheckContext, checks: DatabaseChecks): Promise<Report[]> {
+async function examineDatabase(context: CheckContext, checks: DatabaseChecks, given?: Db): Promise<Report[]> {
   const skipped = checks.map(([name]): Report => ({ name, status: "skipped", message: "The database check failed." }));
   if (!context.settings.DATABASE_URL) return [{ name: "database", ...failed("DATABASE_URL is not set.") }, ...skipped];
-  const db = openDb(context.settings);
+  const db = given ?? openDb(context.settings);
   const run = ([name, check]: DatabaseChecks[number]) => report(name, context, () => check(context, db));
   try {
     const database = await run(["database", checkDatabase]);
     return [database, ...(database.status === "ok" ? await Promise.all(checks.map(run)) : skipped)];
   } finally {
-    const closed = db.close().catch(() => {});
-    await waitAtMost(CLOSE_TIMEOUT_SECONDS, closed);
+    if (!given)
+      await waitAtMost(
+        CLOSE_TIMEOUT_SECONDS,
+        db.close().catch(() => {}),
+      );
   }
 }
 

@@ -1,10 +1,10 @@
-import { getTRPCErrorShape } from "@trpc/server";
+import { type AnyTRPCRouter, getTRPCErrorShape } from "@trpc/server";
 import { createExpressMiddleware } from "@trpc/server/adapters/express";
 import type { ErrorRequestHandler, Request, RequestHandler } from "express";
 import type { Logger } from "pino";
 import { createContext, type Services } from "../../server/access/context.js";
 import { toServiceError } from "../../server/database/failures.js";
-import { type AppRouter, appRouter } from "../../server/router.js";
+import { appRouter } from "../../server/router.js";
 import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
 import { sendError } from "./envelope.js";
 import { singleHeader } from "./request.js";
@@ -14,15 +14,11 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_BATCH_CALLS = 50;
 
 /** The paths of all procedures, such as `forms.create`. tRPC has no public list of them. */
-export const PROCEDURES: ReadonlySet<string> = new Set([
-  ...Object.keys(appRouter._def.procedures),
-  // Of gateway/console/router.ts.
-  "console.overview",
-  "console.health",
-]);
+export const PROCEDURES = Object.keys(appRouter._def.procedures);
 
 /** Calls procedures over tRPC's HTTP protocol, as the principal in `res.locals.actor`. */
-export function callProcedures(services: Services, log: Logger, router: AppRouter): RequestHandler {
+export function callProcedures(services: Services, log: Logger, router: AnyTRPCRouter): RequestHandler {
+  const nameOf = (path = "") => (Object.hasOwn(router._def.procedures, path) ? path : undefined);
   return createExpressMiddleware({
     router,
     maxBodySize: MAX_BODY_BYTES,
@@ -30,8 +26,7 @@ export function callProcedures(services: Services, log: Logger, router: AppRoute
     // Queries may be sent as POST, which keeps secrets such as a guest's link out of URLs.
     allowMethodOverride: true,
     createContext: ({ req, res, info: { calls } }) => {
-      const [path = ""] = calls.map((call) => call.path);
-      res.locals.procedure = calls.length > 1 ? "batch" : PROCEDURES.has(path) ? path : "none";
+      res.locals.procedure = calls.length > 1 ? "batch" : (nameOf(calls[0]?.path) ?? "none");
       return createContext(services, res.locals.actor ?? null, {
         correlationId: res.locals.correlationId,
         idempotencyKey: singleHeader(req, "idempotency-key"),
@@ -48,8 +43,7 @@ export function callProcedures(services: Services, log: Logger, router: AppRoute
       const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
       setCorrelationId(error, correlationId);
       if (fromTrpcError(error).status < 500) return;
-      const procedure = PROCEDURES.has(path ?? "") ? path : undefined;
-      log.error({ correlationId, procedure, err: error.cause ?? error }, "call failed");
+      log.error({ correlationId, procedure: nameOf(path), err: error.cause ?? error }, "call failed");
     },
   });
 }

@@ -63,8 +63,7 @@ export async function startGateway(options: {
     await redis?.connect();
     const url = await listen(server, settings, "PORT");
     if (metrics) {
-      const { worker } = options;
-      internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests, worker });
+      internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
     }
     const worker = options.worker
       ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })

@@ -9,7 +9,7 @@ import { makeListingOwner } from "../support/listing-owner.js";
 import { fixedStay } from "../support/stays.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 import { Browser } from "./console-client.js";
-import { startInternalGateway } from "./internal-gateway.js";
+import { errorOf, startInternalGateway } from "./internal-gateway.js";
 
 const { version } = (await import("../../package.json", { with: { type: "json" } })).default;
 
@@ -44,6 +44,10 @@ test("the overview shows what the process served since its start, and what waits
   await services.db.pool.query("ALTER TABLE api_keys_gone RENAME TO api_keys");
   await recordActivity(services.db, "notification.sent");
   for (let repeat = 0; repeat < 2; repeat++) await recordActivity(services.db, "delivery.failed");
+  // What waits is read again after 5 s.
+  await expect
+    .poll(async () => (await overview.query()).emails?.counts.waiting, { timeout: 10_000, interval: 500 })
+    .toBe(1);
   const shown = await overview.query();
   expect(shown).toEqual({
     version,
@@ -52,8 +56,8 @@ test("the overview shows what the process served since its start, and what waits
     history: [
       {
         at: history[0]?.at,
-        // Six creates, the failed list, and the overview before.
-        requests: 8,
+        // Six creates and the failed list, without the calls of the console.
+        requests: 7,
         errors: 1,
         refused: 2,
         p50Ms: expect.any(Number),
@@ -104,7 +108,11 @@ describe("the history", () => {
       await nextMinute();
     }
     for (let count = 0; count < 100; count++) durations.observe({ operation: "forms.list" }, 0.004);
-    requests.inc({ operation: "batch", status: 200 });
+    requests.inc({ operation: "forms.get", status: 200 });
+    for (const operation of ["batch", "console.overview", "none"]) {
+      requests.inc({ operation, status: 500 });
+      durations.observe({ operation }, 3);
+    }
     const minutes = await history.read();
     expect(minutes.map(({ requests }) => requests)).toEqual([
       ...Array.from({ length: 58 }, (_, index) => index + 12),
@@ -156,7 +164,7 @@ describe("the history", () => {
 });
 
 test("the health is the report of doctor, made once for concurrent calls and kept for 15 s", async () => {
-  const { url, gateway } = await startInternalGateway();
+  const { url } = await startInternalGateway();
   const { health } = await (async () => {
     const browser = new Browser(url);
     await browser.signIn();
@@ -172,5 +180,29 @@ test("the health is the report of doctor, made once for concurrent calls and kep
   });
   expect(first.checks.map(({ name }) => name)).toEqual(expect.arrayContaining(["schema", "redis", "mail server"]));
   expect(first.ok).toBe(first.checks.every(({ status }) => status !== "failed"));
-  expect(JSON.stringify(first)).not.toContain(new URL(String(gateway.settings.DATABASE_URL)).password || "\0");
+  // One process does not know how many there are.
+  expect(first.checks.map(({ name }) => name)).not.toContain("connections");
+});
+
+test("overview and health answer while the database is gone, to sessions used within the last minute, and other calls are 503", async () => {
+  const target = new URL((await createTestDatabase()).url);
+  target.password ||= "a-password-of-the-database";
+  const proxy = await TcpProxy.start(target.href);
+  const { url } = await startInternalGateway({ DATABASE_URL: proxy.url });
+  const [known, unknown] = [new Browser(url), new Browser(url)];
+  await known.signIn();
+  await unknown.signIn();
+  const { console: first, users } = known.procedures();
+  await users.list.query({});
+  proxy.cut();
+  const { history, emails, deliveries } = await first.overview.query();
+  expect([history.length, emails, deliveries]).toEqual([1, null, null]);
+  const { ok, checks } = await first.health.query();
+  expect([ok, checks]).toEqual([
+    false,
+    expect.arrayContaining([{ name: "database", status: "failed", message: expect.any(String) }]),
+  ]);
+  expect(JSON.stringify(checks)).not.toContain(target.password);
+  expect(await errorOf(users.list.query({}))).toMatchObject({ httpStatus: 503 });
+  expect(await errorOf(unknown.procedures().console.overview.query())).toMatchObject({ httpStatus: 503 });
 });
