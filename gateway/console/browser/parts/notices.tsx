@@ -41,23 +41,19 @@ export function Notices({ children }: { children: ComponentChildren }) {
     <Notify.Provider value={functions}>
       {children}
       <div class="notices">
-        {/* Exist before their texts, or screen readers do not read them. */}
-        {(["status", "alert"] as const).map((each) => (
-          <div key={each} role={each}>
-            {notices
-              .filter(({ role }) => role === each)
-              .map(({ id, text }) => (
-                <p key={id}>
-                  {text}{" "}
-                  {each === "alert" && (
-                    <button type="button" class="small" onClick={() => close(id)}>
-                      Close
-                    </button>
-                  )}
-                </p>
-              ))}
-          </div>
-        ))}
+        {/* Exists before its texts, or screen readers do not read them. An alert is read when it appears. */}
+        <div role="status">{notices.map(({ id, role, text }) => role === "status" && <p key={id}>{text}</p>)}</div>
+        {notices.map(
+          ({ id, role, text }) =>
+            role === "alert" && (
+              <p key={id} role="alert">
+                {text}{" "}
+                <button type="button" class="small" onClick={() => close(id)}>
+                  Close
+                </button>
+              </p>
+            ),
+        )}
       </div>
     </Notify.Provider>
   );
