@@ -115,7 +115,7 @@ it("a listing is created, edited, deactivated and activated, and its members are
     await fillIn(form, {
       Owner: owner.email,
       Title: "Mill by the brook",
-      "Street and number": "Mühlgasse 1",
+      "Street and number": "Am Bach 1",
       "Postal code": "01067",
       City: "Dresden",
       Country: "Germany",

@@ -7,7 +7,7 @@ import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.j
 import { openServicesWithMail, startMailServer } from "../support/mail-server.js";
 import { guestAddress } from "./console-page.js";
 
-const LONG_WORD = "Donaudampfschifffahrtsgesellschaftskapitänswohnung";
+const LONG_WORD = "Guesthouse".repeat(5);
 const ENDED = "next_attempt_at = NULL, attempts = 3, duration_ms = 812";
 
 /** Has everything that pages show: all statuses, states of emails, deliveries and keys, and long names. */
@@ -50,7 +50,7 @@ export async function prepareConsoleData(services: Services) {
   });
   await send();
   const retrying = await invite();
-  mailServer.rcptErrors.push({ code: 451, text: `4.7.1 <${retrying.guestEmail}>: greylisted` });
+  mailServer.rcptErrors.push({ code: 451, text: `4.7.1 <${retrying.guestEmail}>: try again later` });
   await send();
   const sent = await invite();
   await send();

@@ -5,8 +5,7 @@ import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { openChromium, PAGE_CHECKS } from "../support/chromium.js";
 
-export const PHONE = { width: 390, height: 844 };
-export const DESKTOP = { width: 1280, height: 900 };
+const DESKTOP = { width: 1280, height: 900 };
 export const NAME = "Ada Operator";
 
 /** Of the addresses of guests, which no page may receive. */
@@ -69,7 +68,7 @@ export async function startConsole(settings: Record<string, string | number> = {
 }
 
 /** Fills in the sign-in that the page shows. */
-export async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): Promise<void> {
+async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): Promise<void> {
   await page.getByLabel("Your name").fill(name);
   await page.getByLabel("Operator’s token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
