@@ -66,7 +66,7 @@ it("Find says if it finds nothing, lists several, and forgets a key at a reload"
       await page.getByRole("heading", { name: /^Nothing found/ }).waitFor();
       expect(page.url()).not.toContain("grf_");
       await page.reload();
-      await page.getByText(/^The key was forgotten/).waitFor();
+      await page.getByText(/^The text was forgotten/).waitFor();
     },
     NOT_FOUND,
   );

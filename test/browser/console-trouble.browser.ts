@@ -72,6 +72,7 @@ describe("a sign-in", () => {
 
   it("is asked for after a sign-out, and Back shows nothing of the page before", async () => {
     await visit(`/console/listings/${listing.id}`, async (page) => {
+      await page.getByRole("link", { name: "Users" }).click();
       await button(page, "Sign out").click();
       await page.getByRole("dialog", { name: "Guest forms console" }).waitFor();
       await page.goBack();
@@ -125,8 +126,8 @@ it("fields that the service rejects are marked, and what was typed stays; two op
       await fillIn(edit, { City: "Kiel", "Time zone": "Europe/Nowhere", "Guests at most": "0" });
       await operator.listings.update({ id: listing.id, address: "Quay 9" });
       await button(edit, "Save").click();
-      await edit.getByText(/^Time zone must/).waitFor();
-      await edit.getByText(/^Guests at most must/).waitFor();
+      await edit.getByText(/^Time zone: must/).waitFor();
+      await edit.getByText(/^Guests at most: must/).waitFor();
       const zone = edit.getByLabel(/^Time zone/);
       await expect.poll(() => page.evaluate("document.activeElement.id")).toBe(await zone.getAttribute("id"));
       expect(await zone.getAttribute("aria-invalid")).toBe("true");

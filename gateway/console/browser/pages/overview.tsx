@@ -84,7 +84,8 @@ function Figures({ of: { history, emails, deliveries, version, node, startedAt }
       </Section>
       <Section title={`The last ${period}`}>
         <p class="quiet">
-          Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar is one minute.
+          Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar
+          is one minute.
         </p>
         <div class="charts">
           <Counts title="Requests" series={[requests]} />
