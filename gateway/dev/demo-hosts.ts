@@ -18,7 +18,7 @@ const operatorOf = (number: number): Principal => ({
 const INTEGRATED = ["porto", "seville", "rome", "paris", "vienna", "amsterdam", "helsinki"] as const;
 
 /** Hosts also own the listings that name them. */
-// biome-ignore format: a table
+// biome-ignore format: a table, with one row per line to compare them
 const USERS = [
   { id: "marta", name: "Marta Costa", role: "OWNER", listings: [] },
   { id: "jonas", name: "Jonas Weber", role: "OWNER", listings: [] },
@@ -28,7 +28,7 @@ const USERS = [
 ] as const;
 
 /** The last columns: the maximum numbers of guests and vehicles, and whether pets are allowed. */
-// biome-ignore format: a table
+// biome-ignore format: a table, with one row per line to compare them
 const LISTINGS = [
   ["porto", "marta", "Studio by the river", "Rua das Flores 88", "Porto", "Portugal", "4050-265", "Europe/Lisbon", "pt", 2, 0, false],
   ["seville", "marta", "House with a patio", "Calle Feria 45", "Seville", "Spain", "41003", "Europe/Madrid", "es", 5, 1, null],
@@ -74,7 +74,7 @@ const STATUSES: [days: number, weights: Record<string, number>][] = [
 
 const REFUSED = "Can't send mail - all recipients were rejected:";
 /** Forms whose invitation was not sent. `hoursAgo` they were created; `from` is in days from today. */
-// biome-ignore format: a table
+// biome-ignore format: a table, with one row per line to compare them
 const UNSENT = [
   { listing: "rome", hoursAgo: 0.4, from: 1, nights: 2, state: "waiting", attempts: 0, lastError: null },
   { listing: "athens", hoursAgo: 0.7, from: 2, nights: 3, state: "waiting", attempts: 0, lastError: null },
@@ -87,7 +87,7 @@ const UNSENT = [
 ] as const;
 
 /** When they were issued, used and so on, in days ago. The first one creates forms. */
-// biome-ignore format: a table
+// biome-ignore format: a table, with one row per line to compare them
 const KEYS: { user: UserId; label: string; mode: KeyMode; issued: number; used?: number; rotated?: number; revoked?: number; expired?: number }[] = [
   { user: "channels", label: "Production", mode: "READ_WRITE", issued: 98, used: 0.005 },
   { user: "channels", label: "Trial", mode: "READ_WRITE", issued: 97, used: 68, expired: 67 },
