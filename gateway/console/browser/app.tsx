@@ -1,9 +1,8 @@
 import type { ComponentType } from "preact";
-import { useEffect, useErrorBoundary } from "preact/hooks";
+import { useErrorBoundary, useState } from "preact/hooks";
 import { Route, Router, useLocation } from "preact-iso/router";
 import { EmailsPage } from "./pages/emails.js";
-import { EndpointPage } from "./pages/endpoint.js";
-import { addressOf, FindPage, textOf } from "./pages/find.js";
+import { FindPage } from "./pages/find.js";
 import { FormPage } from "./pages/form.js";
 import { FormsPage } from "./pages/forms.js";
 import { ListingPage } from "./pages/listing.js";
@@ -14,129 +13,110 @@ import { UserPage } from "./pages/user.js";
 import { UsersPage } from "./pages/users.js";
 import { WebhooksPage } from "./pages/webhooks.js";
 import { Page } from "./parts/page.js";
+import { Tabs } from "./parts/tabs.js";
 import { useSession } from "./session.js";
 
-const NAVIGATION = [
-  ["/console", "Overview"],
-  ["/console/forms", "Forms"],
-  ["/console/listings", "Listings"],
-  ["/console/users", "Users"],
-  ["/console/emails", "Emails"],
-  ["/console/webhooks", "Webhooks"],
-  ["/console/trace", "Trace"],
-] as const;
+const NAVIGATION = ["Overview", "Forms", "Listings", "Users", "Emails", "Webhooks", "Trace"];
 
-/** Every page keeps its state while its address has the same path; another id is another page. */
-const keyed = <Props extends object>(Component: ComponentType<Props>) =>
-  function Keyed(props: Props) {
-    const { path } = useLocation();
-    return <Component key={path} {...props} />;
-  };
+interface PageProps {
+  /** Of what the page shows. */
+  id: string;
+  /** What the reader types into Find. */
+  sought: string;
+}
 
-const PAGES: Record<string, ComponentType<{ id: string }>> = {
+const PAGES: Record<string, ComponentType<PageProps>> = {
   "/console": OverviewPage,
   "/console/find": FindPage,
   "/console/forms": FormsPage,
-  "/console/forms/:id": keyed(FormPage),
+  "/console/forms/:id": FormPage,
   "/console/listings": ListingsPage,
-  "/console/listings/:id": keyed(ListingPage),
+  "/console/listings/:id": ListingPage,
   "/console/users": UsersPage,
-  "/console/users/:id": keyed(UserPage),
+  "/console/users/:id": UserPage,
   "/console/emails": EmailsPage,
   "/console/webhooks": WebhooksPage,
-  "/console/webhooks/:id": keyed(EndpointPage),
   "/console/trace": TracePage,
 };
 
 export function App() {
+  const { path, route } = useLocation();
+  // Not in the address: it may be a key, a guest's link or an email address.
+  const [sought, setSought] = useState("");
+  const find = (text: string) => {
+    setSought(text);
+    route("/console/find");
+  };
   return (
     <>
-      <a class="skip" href="#main">
+      <a class="visually-hidden-focusable btn btn-primary position-absolute" href="#main">
         Skip to the content
       </a>
-      <Header />
-      <main id="main" tabIndex={-1}>
-        <OpenPage />
+      <Header onFind={find} />
+      <main id="main" tabIndex={-1} class="container-xxl py-4">
+        {/* A page keeps its state while the path is the same: another id is another page. */}
+        <OpenPage key={path} sought={sought} />
       </main>
     </>
   );
 }
 
-function OpenPage() {
-  const { path } = useLocation();
-  const [error, reset] = useErrorBoundary((thrown) => reportError(thrown));
-  useEffect(reset, [path]);
+function OpenPage({ sought }: Pick<PageProps, "sought">) {
+  const [error] = useErrorBoundary((thrown) => reportError(thrown));
   if (error) {
     return (
       <Page title="The page failed">
-        <p>This is a bug of the console. The browser’s log has the error.</p>
-        <p>
-          <button type="button" onClick={() => location.reload()}>
-            Load the page again
-          </button>
-        </p>
+        <p>This is a bug of the console. The browser’s log has the error. Load the page again to go on.</p>
       </Page>
     );
   }
   return (
     <Router>
       {Object.entries(PAGES).map(([path, component]) => (
-        <Route key={path} path={path} component={component} />
+        <Route key={path} path={path} component={component} sought={sought} />
       ))}
       <Route default component={NoSuchPage} />
     </Router>
   );
 }
 
-function Header() {
-  const { path, query, route } = useLocation();
+function Header({ onFind }: { onFind: (text: string) => void }) {
+  const { path } = useLocation();
   const { name, signOut } = useSession();
-  const sought = path === "/console/find" ? (textOf(query) ?? "") : "";
-  const isOpen = (page: string) => (page === "/console" ? path === page : path.startsWith(page));
+  const addressOf = (text: string) => (text === "Overview" ? "/console" : `/console/${text.toLowerCase()}`);
+  const isOpen = (href: string) => href === path || (href !== "/console" && path.startsWith(href));
   return (
-    <header>
-      <a class="brand" href="/console">
-        Guest forms
-      </a>
-      <nav aria-label="Pages">
-        {NAVIGATION.map(([page, text]) => (
-          <a key={page} href={page} aria-current={isOpen(page) ? "page" : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
-      <search>
+    <header class="navbar sticky-md-top bg-body border-bottom px-3 gap-3">
+      <Tabs
+        label="Pages"
+        tabs={NAVIGATION.map((text) => ({ text, href: addressOf(text), isOpen: isOpen(addressOf(text)) }))}
+      />
+      <search class="flex-grow-1">
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            const text = `${new FormData(event.currentTarget).get("q")}`.trim();
-            if (text) route(addressOf(text));
+            onFind(`${new FormData(event.currentTarget).get("q")}`.trim());
           }}
         >
           <input
-            key={sought}
+            class="form-control"
             name="q"
             type="search"
             aria-label="Find by id, link, name or address"
             placeholder="Find: id, link, name …"
-            defaultValue={sought}
           />
         </form>
       </search>
-      <div class="who">
-        <span>{name}</span>
-        <button type="button" class="small" onClick={() => void signOut()}>
-          Sign out
-        </button>
-      </div>
+      <span>{name}</span>
+      <button type="button" class="btn btn-sm" onClick={() => void signOut()}>
+        Sign out
+      </button>
     </header>
   );
 }
 
 const NoSuchPage = () => (
   <Page title="No such page">
-    <p>
-      <a href="/console">Go to the overview.</a>
-    </p>
+    <a href="/console">Go to the overview.</a>
   </Page>
 );

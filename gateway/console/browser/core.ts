@@ -10,10 +10,19 @@ const MAX_BATCH_CALLS = 40;
 
 const TIMEOUT_MS = 30_000;
 
-// As POST, so that the input of queries is in no URL.
+/** When the reader last did something in this tab. The service ends the session 30 minutes later, also if the page reads on. */
+let lastInput = Date.now();
+const noteInput = () => {
+  lastInput = Date.now();
+};
+for (const type of ["pointerdown", "keydown", "wheel"])
+  addEventListener(type, noteInput, { capture: true, passive: true });
+
 const options = {
   url: "/console/trpc",
+  // As POST, so that the input of queries is in no URL.
   methodOverride: "POST",
+  headers: () => ({ "X-Idle-Seconds": `${Math.floor((Date.now() - lastInput) / 1000)}` }),
   fetch: (url: RequestInfo | URL | string, init: object = {}) =>
     fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }),
 } as const;
@@ -30,9 +39,7 @@ export const core = createTRPCClient<ConsoleRouter>({
   ],
 });
 
-/** What the service says about a failed call. */
-export interface Failure {
-  message: string;
+interface Failure {
   /** 0: no answer. */
   status: number;
   /** The rejected fields of the input. */
@@ -41,40 +48,42 @@ export interface Failure {
   correlationId: string | undefined;
 }
 
-const NO_ANSWER = "The service does not answer. It may be restarting.";
-
+/** What the service says about a failed call. */
 export class CallFailed extends Error implements Failure {
-  readonly status: number;
-  readonly fields: Failure["fields"];
-  readonly correlationId: string | undefined;
+  status = 0;
+  fields: Failure["fields"] = [];
+  correlationId: string | undefined;
 
-  constructor({ message, status, fields, correlationId }: Failure) {
+  constructor(message: string, failure: Partial<Failure> = {}) {
     super(message);
-    this.status = status;
-    this.fields = fields;
-    this.correlationId = correlationId;
+    Object.assign(this, failure);
   }
 }
 
-export function toFailure(error: unknown): Failure {
+const noAnswer = () => new CallFailed("The service does not answer. It may be restarting.");
+
+export function toFailure(error: unknown): CallFailed {
   if (error instanceof CallFailed) return error;
-  const data = error instanceof TRPCClientError ? (error as TRPCClientError<ConsoleRouter>).data : undefined;
-  if (!data) return { message: NO_ANSWER, status: 0, fields: [], correlationId: undefined };
-  const { httpStatus, errors = [], correlationId } = data;
-  return { message: (error as Error).message, status: httpStatus, fields: errors, correlationId };
+  if (!(error instanceof TRPCClientError) || !error.data) return noAnswer();
+  const {
+    httpStatus: status,
+    errors: fields = [],
+    correlationId,
+  } = (error as TRPCClientError<ConsoleRouter>).data ?? {};
+  return new CallFailed(error.message, { status: status ?? 0, fields, correlationId });
 }
 
-/** Calls a path of the console that is not tRPC. */
-export async function request(method: string, path: string, body?: object): Promise<unknown> {
-  const response = await fetch(path, {
+/** Calls the path where sessions begin and end. */
+export async function callSession(method: string, body?: object): Promise<{ name?: string }> {
+  const response = await fetch("/console/session", {
     method,
     signal: AbortSignal.timeout(TIMEOUT_MS),
     ...(body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
   }).catch(() => {
-    throw new CallFailed({ message: NO_ANSWER, status: 0, fields: [], correlationId: undefined });
+    throw noAnswer();
   });
   const json = response.status === 204 ? {} : await response.json().catch(() => ({}));
   if (response.ok) return json;
-  const { message = response.statusText, errors = [], correlationId } = json;
-  throw new CallFailed({ message, status: response.status, fields: errors, correlationId });
+  const { message = response.statusText, errors: fields = [], correlationId } = json;
+  throw new CallFailed(message, { status: response.status, fields, correlationId });
 }

@@ -1,6 +1,4 @@
 import {
-  focusManager,
-  hashKey,
   MutationCache,
   notifyManager,
   QueryCache,
@@ -40,48 +38,29 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
   });
 }
 
-/** Without input for this long, pages are not read again by themselves, so that the session of an absent operator ends. */
-const ABSENT_AFTER_MS = 10 * 60_000;
-
-focusManager.setEventListener((setFocused) => {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const onInput = () => {
-    setFocused(document.visibilityState === "visible");
-    clearTimeout(timer);
-    timer = setTimeout(() => setFocused(false), ABSENT_AFTER_MS);
-  };
-  for (const type of ["pointerdown", "keydown", "visibilitychange"]) addEventListener(type, onInput, true);
-  onInput();
-  return undefined;
-});
-
 export type Query<Data> = ReturnType<typeof useRead<Data>>;
 
-type Seconds = number | false | undefined;
-
-interface ReadOptions<Data> {
-  everySeconds?: Seconds | ((data: Data | undefined) => Seconds);
+interface ReadOptions {
+  /** Reads again after this time. */
+  everySeconds?: number | undefined;
   enabled?: boolean;
-  /** The last part of the key says which page. The page before stays while another one is read. */
+  /** The page before stays while another one is read. */
   isPaged?: boolean;
 }
 
-const isSameList = (key: readonly unknown[], other: readonly unknown[] = []) =>
-  hashKey(key.slice(0, -1)) === hashKey(other.slice(0, -1));
-
 /** Reads from the core. Equal keys share one call. */
-export const useRead = <Data>(key: readonly unknown[], read: () => Promise<Data>, options: ReadOptions<Data> = {}) =>
+export const useRead = <Data>(
+  key: readonly unknown[],
+  read: () => Promise<Data>,
+  { everySeconds, enabled = true, isPaged = false }: ReadOptions = {},
+) =>
   useQuery<Data>({
     queryKey: key,
     queryFn: read,
-    placeholderData: (previous, query) => (options.isPaged && isSameList(key, query?.queryKey) ? previous : undefined),
-    enabled: options.enabled ?? true,
-    refetchInterval: ({ state }) => {
-      if (isTemporary(state.error)) return AFTER_FAILURE_MS;
-      const { everySeconds = false } = options;
-      const seconds = typeof everySeconds === "function" ? everySeconds(state.data) : everySeconds;
-      return seconds ? seconds * 1000 : false;
-    },
+    placeholderData: (previous) => (isPaged ? previous : undefined),
+    enabled,
+    refetchInterval: ({ state }) =>
+      isTemporary(state.error) ? AFTER_FAILURE_MS : everySeconds !== undefined && everySeconds * 1000,
   });
 
 /** A listing, from memory if it was read before. */
@@ -89,7 +68,7 @@ export const useListing = (id: string | undefined) =>
   useRead(["listing", id], () => core.listings.getAny.query({ id: id ?? "" }), { enabled: id !== undefined });
 
 /** What to tell the reader about a change. */
-export type Done<Result> = string | ((result: Result) => string | undefined) | undefined;
+export type Done<Result> = string | ((result: Result) => string) | undefined;
 
 /** Changes something, says so, and reads again what is shown. A failure is left to the caller, unless `failed` introduces it. */
 export function useChange<Input, Result>(
@@ -99,15 +78,12 @@ export function useChange<Input, Result>(
 ) {
   const client = useQueryClient();
   const mutationKey = [useId()];
-  const { notify, notifyFailure } = useNotify();
+  const notify = useNotify();
   const mutation = useMutation({
     mutationKey,
     mutationFn: change,
-    onSuccess: (result: Result) => {
-      const text = typeof done === "function" ? done(result) : done;
-      if (text) notify(text);
-    },
-    onError: (error) => void (failed !== undefined && notifyFailure(failed, error)),
+    onSuccess: (result: Result) => void (done && notify(typeof done === "function" ? done(result) : done)),
+    onError: (error) => void (failed !== undefined && notify(failed, error)),
     // Also after a failure: what is shown may be out of date, and a change without an answer may have happened.
     // Not awaited, because a result, such as a key, is shown even if nothing can be read.
     onSettled: () => void client.invalidateQueries(),

@@ -1,27 +1,19 @@
 import { onlineManager, QueryClientProvider } from "@tanstack/preact-query";
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
-import { request, toFailure } from "./core.js";
+import { CallFailed, callSession, toFailure } from "./core.js";
 import { Dialog } from "./parts/dialog.js";
+import { type Field, Form, type Values } from "./parts/form.js";
 import { useNotify } from "./parts/notices.js";
 import { Problem } from "./parts/states.js";
 import { createQueryClient } from "./queries.js";
 
-const PATH = "/console/session";
+const Current = createContext({ name: "", signOut: async () => {} });
 
-interface Session {
-  name: string;
-  signOut: () => Promise<void>;
-}
-
-const Current = createContext<Session>({ name: "", signOut: async () => {} });
-
-/** Who is signed in. */
+/** The operator who is signed in. */
 export const useSession = () => useContext(Current);
 
-const whoIsSignedIn = () => request("GET", PATH) as Promise<{ name: string }>;
-
-/** Tells the other tabs who is signed in: they have the same cookie. */
+/** Says to the other tabs who is signed in: they have the same cookie. */
 const tabs = new BroadcastChannel("session");
 
 /**
@@ -32,7 +24,7 @@ export function WithSession({ children }: { children: ComponentChildren }) {
   const [name, setName] = useState<string>();
   const [state, setState] = useState<"checking" | "in" | "out" | "failed">("checking");
   const [error, setError] = useState<unknown>();
-  const { notifyFailure } = useNotify();
+  const notify = useNotify();
   const client = useMemo(() => createQueryClient(() => setState("out")), []);
   // Nothing is read while the page is hidden.
   useEffect(() => onlineManager.setOnline(state === "in"), [state]);
@@ -41,11 +33,11 @@ export function WithSession({ children }: { children: ComponentChildren }) {
   }, [name]);
   const check = async () => {
     try {
-      const now = (await whoIsSignedIn()).name;
-      tabs.postMessage(now);
+      const { name: current = "" } = await callSession("GET");
+      tabs.postMessage(current);
       // The page is another operator's.
-      if (name !== undefined && name !== now) return location.reload();
-      setName(now);
+      if (name !== undefined && name !== current) return location.reload();
+      setName(current);
       setState("in");
       void client.invalidateQueries();
     } catch (thrown) {
@@ -60,9 +52,9 @@ export function WithSession({ children }: { children: ComponentChildren }) {
   }, []);
   const signOut = async () => {
     try {
-      await request("DELETE", PATH);
+      await callSession("DELETE");
     } catch (thrown) {
-      return notifyFailure("You are still signed in.", thrown);
+      return notify("You are still signed in.", thrown);
     }
     setName(undefined);
     client.clear();
@@ -81,61 +73,31 @@ export function WithSession({ children }: { children: ComponentChildren }) {
   );
 }
 
-function SignIn({ name, onSignedIn }: { name: string | undefined; onSignedIn: () => Promise<void> }) {
-  const [error, setError] = useState<unknown>();
-  const [isSending, setSending] = useState(false);
-  useEffect(() => {
-    if (name === undefined) document.title = "Sign in · Guest forms console";
-    else document.getElementById("sign-in-token")?.focus();
-  }, []);
-  const signIn = async (form: HTMLFormElement) => {
-    const { token, name } = Object.fromEntries(new FormData(form));
-    setSending(true);
-    setError(undefined);
-    try {
-      await request("POST", PATH, { token, name });
-      await onSignedIn();
-    } catch (thrown) {
-      setError(thrown);
-      setSending(false);
-    }
-  };
-  return (
-    <Dialog title={name === undefined ? "Guest forms console" : "Your session has ended"}>
-      <form
-        class="fields"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void signIn(event.currentTarget);
-        }}
-      >
-        {name !== undefined && <p>Sign in again to go on. What you typed is still there.</p>}
-        <div class="field">
-          <label for="sign-in-name">Your name</label>
-          <input id="sign-in-name" name="name" required maxLength={80} autocomplete="name" defaultValue={name ?? ""} />
-          <small class="quiet">The audit trail shows it beside your changes.</small>
-        </div>
-        <div class="field">
-          <label for="sign-in-token">Operator’s token</label>
-          <input id="sign-in-token" name="token" type="password" required autocomplete="off" />
-          <small class="quiet">The service’s setting INTERNAL_TOKEN.</small>
-        </div>
-        {error ? <SignInProblem error={error} /> : null}
-        <button type="submit" class="primary" disabled={isSending}>
-          Sign in
-        </button>
-      </form>
-    </Dialog>
-  );
+async function signIn(values: Values): Promise<void> {
+  try {
+    await callSession("POST", values);
+  } catch (error) {
+    const { status, message } = toFailure(error);
+    throw status === 401 ? new CallFailed(message, { fields: [{ field: "token", issue: "is wrong" }] }) : error;
+  }
 }
 
-function SignInProblem({ error }: { error: unknown }) {
-  if (toFailure(error).status !== 401) return <Problem error={error} />;
+const SignIn = ({ name, onSignedIn }: { name: string | undefined; onSignedIn: () => Promise<void> }) => {
+  const fields: Field[] = [
+    { name: "token", label: "Operator’s token", type: "password", required: true, hint: "The setting INTERNAL_TOKEN." },
+    {
+      name: "name",
+      label: "Your name",
+      required: true,
+      value: name,
+      hint: "The audit trail shows it with each change.",
+    },
+  ];
   return (
-    <div class="problem" role="alert">
-      <p>
-        <strong>The token is wrong.</strong> It is the setting INTERNAL_TOKEN of the service.
-      </p>
-    </div>
+    <Dialog title={name === undefined ? "Guest forms console" : "Your session has ended"}>
+      <Form fields={fields} submit="Sign in" send={signIn} onDone={() => void onSignedIn()}>
+        {name !== undefined && <p>Sign in again to go on. What you typed is still there.</p>}
+      </Form>
+    </Dialog>
   );
-}
+};

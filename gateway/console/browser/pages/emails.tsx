@@ -1,92 +1,76 @@
 import { useLocation } from "preact-iso/router";
 import { ALL_STATES } from "../../../../server/constants.js";
-import { core, type Inputs, type Outputs } from "../core.js";
-import { Action, Instant } from "../parts/action.js";
+import { core, type Inputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
-import { FormLink, ListingLink } from "../parts/links.js";
+import { CallButton, FormButton } from "../parts/dialog.js";
+import { EndpointLink, FormLink, ListingLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
-import { Tabs } from "../parts/tabs.js";
-import { Ago, Time } from "../parts/time.js";
+import { StateTabs } from "../parts/tabs.js";
+import { Time } from "../parts/time.js";
+import type { Email } from "../parts/timeline.js";
 import { useRead } from "../queries.js";
-import { StayTime } from "./forms.js";
 
-type Email = Outputs["notifications"]["list"]["items"][number];
-
-const About = ({ formId, endpointId }: Email) =>
-  formId ? (
+const COLUMNS: Columns<Email> = {
+  Email: ({ formId, endpointId }) => (
     <>
-      Invitation <FormLink id={formId} />
+      {formId ? "Invitation " : "Disabled endpoint "}
+      {formId ? <FormLink id={formId} /> : endpointId && <EndpointLink id={endpointId} />}
     </>
-  ) : (
-    <a href={`/console/webhooks/${endpointId}`}>Disabled endpoint {endpointId?.slice(0, 8)}</a>
-  );
-
-const ABOUT: Columns<Email> = {
-  Email: About,
+  ),
   Listing: ({ listingId }) => listingId && <ListingLink id={listingId} />,
-  "Check-in": ({ checkInDate, listingId }) => listingId && <StayTime at={checkInDate} listingId={listingId} />,
-};
-
-const SENT_COLUMNS: Columns<Email> = {
-  ...ABOUT,
-  Attempts: ({ attempts }) => attempts,
-  Sent: ({ sentAt }) => <Time at={sentAt} />,
-};
-
-const UNSENT_COLUMNS: Columns<Email> = {
-  ...ABOUT,
-  State: ({ state }) => <Badge of={state} />,
+  "Check-in": ({ checkInDate, listingId }) => listingId && <Time at={checkInDate} listingId={listingId} />,
+  State: ({ state }) => <Badge text={state} />,
   Why: ({ lastError }) => lastError,
   Attempts: ({ attempts }) => attempts,
-  "Next attempt": ({ runAt }) => <Ago at={runAt} />,
-  Actions: (email) =>
-    email.state !== "running" && (
-      <Instant
+  "Sent or next attempt": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
+  Actions: ({ id, formId, endpointId, state }) =>
+    !["running", "sent"].includes(state) && (
+      <CallButton
         label="Retry"
-        of={`the email about ${(email.formId ?? email.endpointId)?.slice(0, 8)}`}
-        class="small"
-        send={() => core.notifications.retry.mutate({ id: email.id })}
+        about={`the email about ${(formId ?? endpointId)?.slice(0, 8)}`}
+        class="btn-sm"
+        send={() => core.notifications.retry.mutate({ id })}
         done="The email will be sent again: see “waiting”."
       />
     ),
 };
 
+const UNSENT = "not sent";
+
 export function EmailsPage() {
   const { query } = useLocation();
   const state = query.state as Inputs["notifications"]["list"]["state"];
   const counts = useRead(["email counts"], () => core.notifications.count.query(), { everySeconds: 5 }).data;
-  const unsent = counts && Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const unsent = Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0);
+  const failed = counts?.failed ?? 0;
+  const retryAll = (
+    <FormButton
+      label="Retry all failed"
+      title={`Retry ${failed.toLocaleString()} failed emails`}
+      submit="Retry"
+      send={() => core.notifications.retryFailed.mutate()}
+      done={({ retried }) => `Emails that will be sent again: ${retried.toLocaleString()}.`}
+    >
+      <p>Those of stays that are over, and of forms past SENT, are not sent.</p>
+    </FormButton>
+  );
   return (
-    <Page title="Emails" actions={counts && counts.failed > 0 && <RetryFailed count={counts.failed} />}>
-      <Tabs
+    <Page title="Emails" actions={failed > 0 && retryAll}>
+      <StateTabs
         label="State of the emails"
-        name="state"
-        of={[
-          ["", "Not sent", unsent],
-          ...ALL_STATES.map((one) => [one, one, one === "sent" ? undefined : counts?.[one]] as const),
-        ]}
+        states={[UNSENT, ...ALL_STATES]}
+        counts={counts && { ...counts, [UNSENT]: unsent }}
       />
       <List
-        caption={state === "sent" ? "Emails, newest first" : "Emails, oldest first"}
+        caption={`Emails, ${state === "sent" ? "newest" : "oldest"} first`}
         listKey={["emails", state]}
         read={(page) => core.notifications.list.query({ ...page, ...(state && { state }) })}
-        columns={state === "sent" ? SENT_COLUMNS : UNSENT_COLUMNS}
+        columns={COLUMNS}
         keyOf={({ id }) => id}
-        empty={state ? "No email has this state." : "No email waits or has failed."}
+        empty="None."
         everySeconds={5}
       />
     </Page>
   );
 }
-
-const RetryFailed = ({ count }: { count: number }) => (
-  <Action
-    label="Retry all failed"
-    title={`Retry ${count.toLocaleString()} failed emails`}
-    submit="Retry"
-    send={() => core.notifications.retryFailed.mutate()}
-    done={({ retried }) => `Emails that will be sent again: ${retried.toLocaleString()}.`}
-    note="Those of stays that are over, and of forms past SENT, are not sent."
-  />
-);

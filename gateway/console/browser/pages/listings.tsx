@@ -1,17 +1,17 @@
 import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Action } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
+import { FormButton } from "../parts/dialog.js";
 import { Filters } from "../parts/filters.js";
 import type { Field } from "../parts/form.js";
+import { findUserId } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
-import { findUserId } from "../parts/references.js";
 import { Time } from "../parts/time.js";
 
 export type Listing = Outputs["listings"]["getAny"];
 
-export const ListingState = ({ active }: Listing) => <Badge of={active ? "active" : "inactive"} />;
+export const ListingState = ({ active }: Listing) => <Badge text={active ? "active" : "inactive"} />;
 
 const COLUMNS: Columns<Listing> = {
   Listing: ({ id, title }) => <a href={`/console/listings/${id}`}>{title}</a>,
@@ -22,31 +22,30 @@ const COLUMNS: Columns<Listing> = {
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 
-const TIME_ZONES = Intl.supportedValuesOf("timeZone");
+const PETS = [
+  ["", "Not set"],
+  ["true", "Yes"],
+  ["false", "No"],
+] as const;
 
-export const listingFields = (listing?: Listing): Field[] => {
-  const fields: Field[] = [
-    { name: "title", label: "Title", required: true },
-    { name: "address", label: "Street and number", required: true },
-    { name: "zipCode", label: "Postal code", required: true },
-    { name: "city", label: "City", required: true },
-    { name: "district", label: "District" },
-    { name: "country", label: "Country", required: true },
-    { name: "timezone", label: "Time zone", hint: "Such as Europe/Berlin.", suggestions: TIME_ZONES, required: true },
-    { name: "language", label: "Language of the invitation", hint: "Such as de or pt-BR. Empty: the default." },
-    { name: "maxPeopleInListing", label: "Guests at most", type: "number", hint: "Empty: no limit." },
-    { name: "maxVehicles", label: "Vehicles at most", type: "number", hint: "Empty: no limit." },
-    { name: "allowPets", label: "Pets allowed", type: "flag" },
-  ];
-  return fields.map((field) => ({ ...field, value: listing?.[field.name as keyof Listing] }));
-};
+const FIELDS: Field[] = [
+  { name: "title", label: "Title", required: true },
+  { name: "address", label: "Street and number", required: true },
+  { name: "zipCode", label: "Postal code", required: true },
+  { name: "city", label: "City", required: true },
+  { name: "district", label: "District" },
+  { name: "country", label: "Country", required: true },
+  { name: "timezone", label: "Time zone", hint: "Such as Europe/Berlin.", required: true },
+  { name: "language", label: "Language of the invitation", hint: "Such as de or pt-BR. Empty: the default." },
+  { name: "maxPeopleInListing", label: "Guests at most", type: "number", hint: "Empty: no limit." },
+  { name: "maxVehicles", label: "Vehicles at most", type: "number", hint: "Empty: no limit." },
+  { name: "allowPets", label: "Pets allowed", options: PETS },
+];
 
-const OWNER: Field = {
-  name: "ownerId",
-  label: "Owner",
-  hint: "Email address, external id or id of a user.",
-  required: true,
-};
+export const listingFields = (listing: Listing): Field[] =>
+  FIELDS.map((field) => ({ ...field, value: listing[field.name as keyof Listing] }));
+
+const OWNER = { name: "ownerId", label: "Owner", hint: "Email address, external id or id of a user.", required: true };
 
 const FILTERS = [
   { name: "search", label: "Title, city or external id" },
@@ -57,25 +56,23 @@ export function ListingsPage() {
   const { query, route } = useLocation();
   const given = FILTERS.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : []));
   const filters: Inputs["listings"]["listAll"] = Object.fromEntries(given);
+  const create = (
+    <FormButton
+      label="New listing"
+      class="btn-primary"
+      submit="Create"
+      fields={[OWNER, ...FIELDS]}
+      send={async (values) => {
+        const ownerId = await findUserId(values, "ownerId");
+        return core.listings.create.mutate({ ...values, ownerId } as Inputs["listings"]["create"]);
+      }}
+      done={({ title }) => `${title} was created.`}
+      onDone={({ id }) => route(`/console/listings/${id}`)}
+    />
+  );
   return (
-    <Page
-      title="Listings"
-      actions={
-        <Action
-          label="New listing"
-          class="primary"
-          submit="Create"
-          fields={[OWNER, ...listingFields()]}
-          send={async (values) => {
-            const ownerId = await findUserId(values, "ownerId");
-            return core.listings.create.mutate({ ...values, ownerId } as Inputs["listings"]["create"]);
-          }}
-          done={({ title }) => `${title} was created.`}
-          onDone={({ id }) => route(`/console/listings/${id}`)}
-        />
-      }
-    >
-      <Filters of={FILTERS} />
+    <Page title="Listings" actions={create}>
+      <Filters filters={FILTERS} />
       <List
         caption="Listings, newest first"
         listKey={["listings", filters]}

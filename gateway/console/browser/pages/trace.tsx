@@ -2,69 +2,40 @@ import { useLocation } from "preact-iso/router";
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
-import { type Entry, Subject, What, Who } from "../parts/entry.js";
-import { FormLink } from "../parts/links.js";
-import { type Columns, Table, withQuery } from "../parts/list.js";
+import { Filters } from "../parts/filters.js";
+import { EndpointLink, FormLink } from "../parts/links.js";
+import { type Columns, Table } from "../parts/list.js";
 import { Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
-import { Ago, Time } from "../parts/time.js";
+import { Time } from "../parts/time.js";
+import { type Entry, Subject, What, Who } from "../parts/trail.js";
 import { useRead } from "../queries.js";
-import { isUuid } from "./find.js";
-
-type Delivery = Outputs["audit"]["trace"]["deliveries"][number];
 
 const ENTRIES: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,
-  Of: (entry) => <Subject entry={entry} />,
-  What: (entry) => <What entry={entry} />,
-  Who: (entry) => <Who entry={entry} />,
+  "Changed thing": Subject,
+  What,
+  Who,
 };
 
-const DELIVERIES: Columns<Delivery> = {
+const DELIVERIES: Columns<Outputs["audit"]["trace"]["deliveries"][number]> = {
   Event: ({ event }) => event,
   Form: ({ formId }) => formId && <FormLink id={formId} />,
-  Endpoint: ({ endpointId }) => <a href={`/console/webhooks/${endpointId}`}>{endpointId.slice(0, 8)}</a>,
-  State: ({ state }) => <Badge of={state} />,
+  Endpoint: ({ endpointId }) => <EndpointLink id={endpointId} />,
+  State: ({ state }) => <Badge text={state} />,
   Attempts: ({ attempts }) => attempts,
-  "Last answer": ({ responseStatus }) => responseStatus ?? <span class="quiet">–</span>,
-  "Next attempt": ({ nextAttemptAt }) => <Ago at={nextAttemptAt} />,
+  "Last answer": ({ responseStatus }) => responseStatus,
+  "Next attempt": ({ nextAttemptAt }) => <Time at={nextAttemptAt} />,
 };
 
+const HINT = "It is in the X-Correlation-Id header of each response, in each error and in the request’s log lines.";
+
 export function TracePage() {
-  const { query, route } = useLocation();
-  const id = query.id ?? "";
-  const issue = id && !isUuid(id) ? "A correlation id is a UUID, such as 8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11." : "";
+  const { query } = useLocation();
   return (
     <Page title="Trace">
-      <search>
-        <form
-          class="filters"
-          onSubmit={(event) => {
-            event.preventDefault();
-            route(withQuery({ id: `${new FormData(event.currentTarget).get("id")}`.trim() }));
-          }}
-        >
-          <div class="wide">
-            <label for="correlation-id">Correlation id of a request</label>
-            <input
-              key={id}
-              id="correlation-id"
-              name="id"
-              defaultValue={id}
-              autocomplete="off"
-              spellcheck={false}
-              aria-invalid={issue ? "true" : undefined}
-              aria-describedby="correlation-id-note"
-            />
-          </div>
-          <button type="submit">Show</button>
-        </form>
-      </search>
-      <p id="correlation-id-note" role="status" class={issue ? "issue" : "quiet"}>
-        {issue ||
-          "It is in the X-Correlation-Id header of each response, in each error and in the log lines of the request."}
-      </p>
-      {id && !issue && <Trace id={id.toLowerCase()} />}
+      <Filters filters={[{ name: "id", label: "Correlation id of a request", hint: HINT }]} submit="Show" />
+      {query.id && <Trace id={query.id} />}
     </Page>
   );
 }
@@ -74,7 +45,7 @@ function Trace({ id }: { id: string }) {
   return (
     <Loaded query={trace}>
       {({ entries, deliveries, logField }) => (
-        <div class="stack">
+        <div class="vstack gap-4">
           <Section title="Changes">
             <Table
               caption="Changes by this request, in order"

@@ -1,38 +1,36 @@
 import { core, type Inputs } from "../core.js";
-import { Action } from "../parts/action.js";
-import { AuditTrail } from "../parts/audit.js";
 import { Copy } from "../parts/copy.js";
-import { Endpoints } from "../parts/endpoints.js";
+import { FormButton } from "../parts/dialog.js";
 import { changesOf } from "../parts/form.js";
 import { Keys } from "../parts/keys.js";
 import { Members } from "../parts/members.js";
-import { Facts, Page } from "../parts/page.js";
+import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
+import { AuditTrail } from "../parts/trail.js";
 import { useRead } from "../queries.js";
 import { type User, userFields } from "./users.js";
 
 export function UserPage({ id }: { id: string }) {
   const user = useRead(["user", id], () => core.users.get.query({ id }));
   return (
-    <Page title={user.data?.email ?? "User"} actions={user.data && <EditUser user={user.data} />}>
+    <Page title={user.data?.email ?? "User"}>
       <Loaded query={user}>
-        {({ name, externalId, createdAt }) => (
-          <div class="stack">
-            <section class="card" aria-label="Facts">
+        {(loaded) => (
+          <div class="vstack gap-4">
+            <Section title="Facts" actions={<EditUser user={loaded} />}>
               <Facts
-                of={[
-                  ["Name", name],
-                  ["External id", externalId],
-                  ["Created", <Time at={createdAt} />],
-                  ["Forms", <a href={`/console/forms?userId=${id}`}>Forms of this user’s listings</a>],
-                  ["Id", <Copy text={id} />],
-                ]}
+                facts={{
+                  Name: loaded.name,
+                  "External id": loaded.externalId,
+                  Created: <Time at={loaded.createdAt} />,
+                  Forms: <a href={`/console/forms?userId=${id}`}>Forms of this user’s listings</a>,
+                  Id: <Copy text={id} />,
+                }}
               />
-            </section>
+            </Section>
             <Keys userId={id} />
             <Members userId={id} />
-            <Endpoints userId={id} />
             <AuditTrail id={id} />
           </div>
         )}
@@ -44,7 +42,7 @@ export function UserPage({ id }: { id: string }) {
 function EditUser({ user }: { user: User }) {
   const fields = userFields(user);
   return (
-    <Action
+    <FormButton
       label="Edit"
       title={`Edit ${user.email}`}
       submit="Save"

@@ -1,6 +1,6 @@
 import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Action } from "../parts/action.js";
+import { FormButton } from "../parts/dialog.js";
 import { Filters } from "../parts/filters.js";
 import type { Field } from "../parts/form.js";
 import { type Columns, List } from "../parts/list.js";
@@ -24,22 +24,20 @@ export const userFields = (user?: User): Field[] => [
 export function UsersPage() {
   const { query, route } = useLocation();
   const search = query.search;
+  const create = (
+    <FormButton
+      label="New user"
+      class="btn-primary"
+      submit="Create"
+      fields={userFields()}
+      send={(values) => core.users.create.mutate(values as Inputs["users"]["create"])}
+      done={({ email }) => `${email} was created.`}
+      onDone={({ id }) => route(`/console/users/${id}`)}
+    />
+  );
   return (
-    <Page
-      title="Users"
-      actions={
-        <Action
-          label="New user"
-          class="primary"
-          submit="Create"
-          fields={userFields()}
-          send={(values) => core.users.create.mutate(values as Inputs["users"]["create"])}
-          done={({ email }) => `${email} was created.`}
-          onDone={({ id }) => route(`/console/users/${id}`)}
-        />
-      }
-    >
-      <Filters of={[{ name: "search", label: "Email address, name or external id" }]} />
+    <Page title="Users" actions={create}>
+      <Filters filters={[{ name: "search", label: "Email address, name or external id", type: "search" }]} />
       <List
         caption="Users, newest first"
         listKey={["users", search]}

@@ -1,48 +1,49 @@
+/** Name, color, and the number of a row; null: unknown. */
+export type Series<Row> = [
+  name: string,
+  tone: "primary" | "success" | "warning" | "danger",
+  read: (row: Row) => number | null | undefined,
+];
+
+interface ChartProps<Row> {
+  title: string;
+  /** One per minute, oldest first. */
+  rows: Row[];
+  /** Stacked in this order, from above. */
+  series: Series<Row>[];
+  /** The number of a series is its highest, not the sum. */
+  isPeak?: boolean;
+}
+
 const SLOTS = 60;
-const HEIGHT = 24;
-/** Space between two bars, in bars. */
-const GAP = 0.2;
+const BAR_WIDTH = 0.8;
 
-export interface Series {
-  name: string;
-  tone: "accent" | "info" | "good" | "warn" | "bad";
-  /** One per minute, oldest first. Null: unknown. */
-  values: (number | null)[];
-}
-
-interface ChartProps {
-  /** Says the numbers in words, for screen readers. */
-  label: string;
-  /** Stacked in this order, from below. */
-  series: Series[];
-}
-
-/** Bars of the last 60 minutes, the newest at the right. */
-export function Chart({ label, series }: ChartProps) {
-  const minutes = series[0]?.values.length ?? 0;
-  const totals = Array.from({ length: minutes }, (_, minute) => sumOf(series.map(({ values }) => values[minute] ?? 0)));
-  const max = Math.max(...totals, 1);
-  const bars = totals.flatMap((total, minute) => {
-    let y = HEIGHT - (total / max) * HEIGHT;
-    return series.toReversed().flatMap(({ name, tone, values }) => {
-      const height = ((values[minute] ?? 0) / max) * HEIGHT;
-      y += height;
-      const place = { x: SLOTS - minutes + minute, y: y - height, width: 1 - GAP, height };
-      return height > 0 ? [<rect key={`${name} ${minute}`} class={tone} {...place} />] : [];
-    });
-  });
+/** Bars of the last 60 minutes, the newest at the right, and their numbers as text. */
+export function Chart<Row>({ title, rows, series, isPeak = false }: ChartProps<Row>) {
+  const stacks = rows.map((row) => series.map(([, , read]) => read(row) ?? 0));
+  const max = Math.max(...stacks.map(sum), 1);
+  const valuesOf = (index: number) => stacks.map((stack) => stack[index] ?? 0);
+  const numberOf = (index: number) => (isPeak ? Math.max(0, ...valuesOf(index)) : sum(valuesOf(index)));
+  const bars = series.flatMap(([name, tone], index) =>
+    stacks.map((stack, minute) => {
+      const y = max - sum(stack.slice(index));
+      const place = { x: SLOTS - rows.length + minute, y, width: BAR_WIDTH, height: stack[index] };
+      return <rect key={`${name} ${minute}`} class={`text-${tone}`} fill="currentColor" {...place} />;
+    }),
+  );
   return (
-    <svg class="chart" role="img" aria-label={label} viewBox={`0 0 ${SLOTS} ${HEIGHT}`} preserveAspectRatio="none">
-      {bars}
-    </svg>
+    <figure class="mb-0">
+      <figcaption>{title}</figcaption>
+      <svg class="chart border-bottom" viewBox={`0 0 ${SLOTS} ${max}`} preserveAspectRatio="none" aria-hidden="true">
+        {bars}
+      </svg>
+      {series.map(([name, tone], index) => (
+        <span key={name} class="me-3">
+          <span class={`badge bg-${tone}`}> </span> {numberOf(index).toLocaleString()} {name}
+        </span>
+      ))}
+    </figure>
   );
 }
 
-/** The color of a series. */
-export const Swatch = ({ tone }: Pick<Series, "tone">) => (
-  <svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">
-    <rect class={tone} width="1" height="1" />
-  </svg>
-);
-
-export const sumOf = (values: (number | null)[]) => values.reduce<number>((total, value) => total + (value ?? 0), 0);
+const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);

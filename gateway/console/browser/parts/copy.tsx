@@ -2,28 +2,24 @@ import { useState } from "preact/hooks";
 
 const SHOWN_MS = 2_000;
 
-/** Whether the text was copied. Over http, browsers copy only on localhost. */
-export async function copyText(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A text with a button that copies it. */
-export function Copy({ text, shown = text, label = "Copy" }: { text: string; shown?: string; label?: string }) {
+/** A text with a button that copies it. Over http, browsers copy only on localhost. */
+export function Copy({ text }: { text: string }) {
   const [state, setState] = useState("");
   const copy = async () => {
-    setState((await copyText(text)) ? "Copied" : "Not copied: select the text");
+    const copied = navigator.clipboard?.writeText(text) ?? Promise.reject();
+    setState(
+      await copied.then(
+        () => "Copied",
+        () => "Not copied: select the text",
+      ),
+    );
     setTimeout(() => setState(""), SHOWN_MS);
   };
   return (
-    <span class="copy">
-      <code title={text}>{shown}</code>
-      <button type="button" class="small" aria-label={`${label} ${shown}`} onClick={() => void copy()}>
-        {state || label}
+    <span class="row-of-items d-inline-flex">
+      <code class="user-select-all">{text}</code>
+      <button type="button" class="btn btn-sm" aria-label={`Copy ${text}`} onClick={() => void copy()}>
+        {state || "Copy"}
       </button>
     </span>
   );

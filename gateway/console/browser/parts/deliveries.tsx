@@ -1,31 +1,21 @@
 import { core, type Outputs } from "../core.js";
-import { Instant } from "./action.js";
 import { Badge } from "./badge.js";
-import { FormLink } from "./links.js";
+import { CallButton } from "./dialog.js";
+import { EndpointLink, FormLink } from "./links.js";
 import type { Columns } from "./list.js";
-import { Ago, Time } from "./time.js";
+import { Time } from "./time.js";
 
 export type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
 
-const hasEnded = ({ state }: Delivery) => !["waiting", "running"].includes(state);
-
 export const DELIVERY_COLUMNS: Columns<Delivery> = {
-  Event: ({ event, createdAt }) => (
+  Event: ({ event }) => event,
+  When: ({ createdAt }) => <Time at={createdAt} />,
+  Form: ({ formId }) => (formId ? <FormLink id={formId} /> : "Test"),
+  Endpoint: ({ endpointId }) => <EndpointLink id={endpointId} />,
+  State: ({ state }) => <Badge text={state} />,
+  Answer: ({ responseStatus, lastError, responseBody }) => (
     <>
-      {event}
-      <small class="quiet">
-        <Time at={createdAt} />
-      </small>
-    </>
-  ),
-  Form: ({ formId }) => (formId ? <FormLink id={formId} /> : <span class="quiet">Test</span>),
-  State: ({ state }) => <Badge of={state} />,
-  Answer: ({ responseStatus, durationMs, lastError, responseBody }) => (
-    <>
-      {[responseStatus, durationMs !== null && `${durationMs} ms`].filter(Boolean).join(" · ") || (
-        <span class="quiet">–</span>
-      )}
-      {lastError && lastError !== `answered ${responseStatus}` && <small>{lastError}</small>}
+      {lastError ?? responseStatus ?? "–"}
       {responseBody && (
         <details>
           <summary>Body</summary>
@@ -35,15 +25,15 @@ export const DELIVERY_COLUMNS: Columns<Delivery> = {
     </>
   ),
   Attempts: ({ attempts }) => attempts,
-  Next: ({ nextAttemptAt }) => <Ago at={nextAttemptAt} />,
-  Actions: (delivery) =>
-    hasEnded(delivery) && (
-      <Instant
+  "Next attempt": ({ nextAttemptAt }) => <Time at={nextAttemptAt} />,
+  Actions: ({ state, event, id, endpointId }) =>
+    !["waiting", "running"].includes(state) && (
+      <CallButton
         label="Redeliver"
-        of={`${delivery.event} ${delivery.id.slice(0, 8)}`}
-        class="small"
-        send={() => core.webhooks.redeliver.mutate({ endpointId: delivery.endpointId, id: delivery.id })}
-        done={() => `${delivery.event} is sent again.`}
+        about={`${event} ${id.slice(0, 8)}`}
+        class="btn-sm"
+        send={() => core.webhooks.redeliver.mutate({ endpointId, id })}
+        done={`${event} is sent again.`}
       />
     ),
 };

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { type Done, useChange } from "../queries.js";
+import { Form, type FormProps } from "./form.js";
 
 interface DialogProps {
   title: string;
@@ -18,7 +20,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     const opened = dialog.current;
     opened?.showModal();
     // Not “Close”, except before something dangerous.
-    opened?.querySelector<HTMLElement>("form :is(input, select), .primary:not(.danger)")?.focus();
+    opened?.querySelector<HTMLElement>("form :is(input, select), .btn-primary")?.focus();
     // Closed before it is removed, or the focus would not return.
     return () => {
       opened?.close();
@@ -32,6 +34,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     <dialog
       ref={dialog}
       aria-label={title}
+      class="bg-body text-body border rounded p-4"
       onCancel={(event) => {
         event.preventDefault();
         close();
@@ -41,10 +44,10 @@ export function Dialog({ title, onClose, children }: DialogProps) {
         if (event.key === "Escape" && !canClose()) event.preventDefault();
       }}
     >
-      <div class="section-head">
-        <h2>{title}</h2>
+      <div class="row-of-items justify-content-between mb-3">
+        <h2 class="h5 mb-0">{title}</h2>
         {onClose && (
-          <button type="button" class="small" onClick={close}>
+          <button type="button" class="btn btn-sm" onClick={close}>
             Close
           </button>
         )}
@@ -54,30 +57,71 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-interface OpenerProps {
+interface ButtonProps {
   /** Text of the button. */
   label: string;
   /** What it is about, for screen readers, if other buttons have the same text. */
-  of?: string | undefined;
-  title?: string;
+  about?: string | undefined;
   class?: string;
-  children: (close: () => void) => ComponentChildren;
 }
 
-/** A button that opens a dialog. */
-export function Opener({ label, of, title = label, class: name = "", children }: OpenerProps) {
+interface FormButtonProps<Result> extends ButtonProps, Omit<FormProps<Result>, "submit"> {
+  /** Title of the dialog. Default: label. */
+  title?: string;
+  /** Text of the dialog's button. Default: label. */
+  submit?: string;
+}
+
+/** A button that opens a form in a dialog, which closes once it is done. Without fields it is a confirmation. */
+export function FormButton<Result>({
+  label,
+  about,
+  class: look = "",
+  title = label,
+  submit = label,
+  ...form
+}: FormButtonProps<Result>) {
   const [isOpen, setOpen] = useState(false);
-  const close = () => setOpen(false);
+  const onDone = (result: Result) => {
+    setOpen(false);
+    form.onDone?.(result);
+  };
   return (
     <>
-      <button type="button" class={name} aria-label={of && `${label} ${of}`} onClick={() => setOpen(true)}>
+      <button
+        type="button"
+        class={`btn ${look}`}
+        aria-label={about && `${label} ${about}`}
+        onClick={() => setOpen(true)}
+      >
         {label}
       </button>
       {isOpen && (
-        <Dialog title={title} onClose={close}>
-          {children(close)}
+        <Dialog title={title} onClose={() => setOpen(false)}>
+          <Form {...form} submit={submit} onDone={onDone} />
         </Dialog>
       )}
     </>
+  );
+}
+
+interface CallButtonProps<Result> extends ButtonProps {
+  send: () => Promise<Result>;
+  done: Done<Result>;
+}
+
+/** A button that does something at once, for what can be undone or repeated. */
+export function CallButton<Result>({ label, about, class: look = "", send, done }: CallButtonProps<Result>) {
+  const change = useChange(send, done, `“${label}” failed.`);
+  return (
+    <button
+      type="button"
+      class={`btn ${look}`}
+      aria-label={about && `${label} ${about}`}
+      disabled={change.isPending}
+      onClick={() => change.isRunning() || change.mutate()}
+    >
+      {label}
+    </button>
   );
 }

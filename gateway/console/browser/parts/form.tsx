@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
-import { CallFailed, toFailure } from "../core.js";
+import { toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
 import { Problem } from "./states.js";
 
@@ -9,70 +9,36 @@ export interface Field {
   name: string;
   label: string;
   hint?: string;
-  /**
-   * `choice` has options, and `choices` any number of them; `flag`: yes, no or unset; `ids`: separated by spaces; `end-of-day`: a
-   * date, of which the last second counts. Default: text.
-   */
-  type?: "text" | "email" | "url" | "number" | "datetime-local" | "end-of-day" | "choice" | "choices" | "flag" | "ids";
+  /** `end-of-day`: a date, of which the last second counts, as an instant. Default: text. */
+  type?: "text" | "email" | "number" | "password" | "search" | "date" | "end-of-day";
+  /** Of a choice; its values may also be "true" and "false", and "" is null. */
   options?: readonly (readonly [value: string, text: string])[];
-  /** Of a text that may also be another. */
-  suggestions?: readonly string[];
   required?: boolean;
   value?: Value | undefined;
 }
 
-type Value = string | number | boolean | null | readonly string[];
+type Value = string | number | boolean | null;
 
 export type Values = Record<string, Value>;
 
-const FLAGS = [
-  ["", "Not set"],
-  ["true", "Yes"],
-  ["false", "No"],
-] as const;
-
-const instantOf = (localTime: string) => {
-  const at = new Date(localTime);
-  return Number.isNaN(at.getTime()) ? localTime : at.toISOString();
-};
-
-/** The values as the core takes them: empty is null unless the field is required, a local time is an instant. */
+/** The values as the core takes them: empty is null unless the field is required. */
 function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   const data = new FormData(form);
-  return Object.fromEntries(
-    fields.map(({ name, type, required }) => {
-      const text = `${data.get(name) ?? ""}`.trim();
-      if (type === "choices") return [name, data.getAll(name).map(String)];
-      if (type === "ids") return [name, text.split(/[\s,]+/).filter(Boolean)];
-      if (text === "") return [name, required ? "" : null];
-      if (type === "number") return [name, Number(text)];
-      if (type === "flag") return [name, text === "true"];
-      if (type === "datetime-local") return [name, instantOf(text)];
-      if (type === "end-of-day") return [name, instantOf(`${text}T23:59:59`)];
-      return [name, text];
-    }),
-  );
-}
-
-/** Rejects missing values, and those that the browser cannot parse, such as a half-typed date, which it reports as empty. */
-function checkValues(form: HTMLFormElement, values: Values, fields: readonly Field[]): void {
-  const issues = fields.flatMap(({ name, type, required }) => {
-    const input = form.elements.namedItem(name);
-    if (input instanceof HTMLInputElement && input.validity.badInput)
-      return { field: name, issue: type === "number" ? "must be a number" : "must be a date" };
-    return required && values[name] === "" ? { field: name, issue: "is required" } : [];
-  });
-  if (issues.length > 0) throw new CallFailed({ message: "", status: 400, fields: issues, correlationId: undefined });
+  const read = ({ name, type, required }: Field) => {
+    const text = `${data.get(name) ?? ""}`.trim();
+    if (text === "") return required ? "" : null;
+    if (type === "number") return Number(text);
+    if (type === "end-of-day") return new Date(`${text}T23:59:59`).toISOString();
+    return ["true", "false"].includes(text) ? text === "true" : text;
+  };
+  return Object.fromEntries(fields.map((field) => [field.name, read(field)]));
 }
 
 /** Those of the values that differ, so that another operator's changes of other fields stay. */
-export const changesOf = (values: Values, fields: readonly Field[]): Values =>
-  Object.fromEntries(
-    Object.entries(values).filter(([name, value]) => {
-      const before = fields.find((field) => field.name === name)?.value ?? null;
-      return JSON.stringify(value) !== JSON.stringify(before);
-    }),
-  );
+export const changesOf = (values: Values, fields: readonly Field[]): Values => {
+  const isChanged = ({ name, value = null }: Field) => values[name] !== value;
+  return Object.fromEntries(fields.filter(isChanged).map(({ name }) => [name, values[name] ?? null]));
+};
 
 export interface FormProps<Result> {
   fields?: readonly Field[];
@@ -82,8 +48,9 @@ export interface FormProps<Result> {
   done?: Done<Result>;
   onDone?: (result: Result) => void;
   isDangerous?: boolean;
-  /** What will happen. */
-  note?: ComponentChildren;
+  /** Fields side by side, none of them needed. */
+  isInline?: boolean;
+  /** Above the fields: what will happen. */
   children?: ComponentChildren;
 }
 
@@ -94,27 +61,20 @@ export function Form<Result>({
   send,
   done,
   onDone,
-  isDangerous,
-  note,
+  isDangerous = false,
+  isInline = false,
   children,
 }: FormProps<Result>) {
   const prefix = useId();
   const change = useChange(send, done);
   const [error, setError] = useState<unknown>();
-  const failure = error ? toFailure(error) : undefined;
-  // Of an item of a list the name has its index: listingIds.0.
-  const isAt = (name: string, field: string) => field === name || field.startsWith(`${name}.`);
-  const issueOf = (name: string) => failure?.fields.find(({ field }) => isAt(name, field))?.issue;
-  const isAtFields =
-    Boolean(failure?.fields.length) &&
-    failure?.fields.every(({ field }) => fields.some(({ name }) => isAt(name, field)));
+  const issues = error ? toFailure(error).fields : [];
+  const isAtFields = issues.length > 0 && issues.every(({ field }) => fields.some(({ name }) => name === field));
   const onSubmit = async (form: HTMLFormElement) => {
     if (change.isRunning()) return;
     setError(undefined);
     try {
-      const values = readValues(form, fields);
-      checkValues(form, values, fields);
-      onDone?.(await change.mutateAsync(values));
+      onDone?.(await change.mutateAsync(readValues(form, fields)));
     } catch (thrown) {
       setError(thrown);
       // After the issues are there.
@@ -123,72 +83,56 @@ export function Form<Result>({
   };
   return (
     <form
-      class="fields"
+      class={isInline ? "row-of-items align-items-end" : "vstack gap-3"}
       aria-busy={change.isPending}
-      noValidate
       onSubmit={(event) => {
         event.preventDefault();
         void onSubmit(event.currentTarget);
       }}
     >
-      {note && <p>{note}</p>}
       {children}
       {fields.map((field) => (
-        <FieldInput key={field.name} field={field} id={`${prefix}-${field.name}`} issue={issueOf(field.name)} />
+        <FieldInput
+          // Shows other filters of the address. In a dialog, what was typed stays if the value changes.
+          key={isInline ? `${field.name} ${field.value}` : field.name}
+          field={field}
+          id={`${prefix}-${field.name}`}
+          issue={issues.find((one) => one.field === field.name)?.issue}
+          isMarked={!isInline && !field.required && !field.options}
+        />
       ))}
       {error && !isAtFields ? <Problem error={error} /> : null}
-      <button type="submit" class={isDangerous ? "primary danger" : "primary"} disabled={change.isPending}>
+      <button type="submit" class={`btn ${isDangerous ? "btn-danger" : "btn-primary"}`} disabled={change.isPending}>
         {change.isPending ? "Working …" : submit}
       </button>
     </form>
   );
 }
 
-const INPUT_TYPES: Partial<Record<NonNullable<Field["type"]>, string>> = { "end-of-day": "date", ids: "text" };
+interface FieldInputProps {
+  field: Field;
+  id: string;
+  issue: string | undefined;
+  /** Whether its label says that it is optional. */
+  isMarked: boolean;
+}
 
-function FieldInput({ field, id, issue }: { field: Field; id: string; issue: string | undefined }) {
-  const { name, label, hint, type = "text", suggestions, required, value } = field;
-  const options = type === "flag" ? FLAGS : field.options;
+function FieldInput({ field, id, issue, isMarked }: FieldInputProps) {
+  const { name, label, hint, type = "text", options, required = false, value } = field;
   const common = {
     id,
+    name,
+    required,
     "aria-invalid": issue ? ("true" as const) : undefined,
-    "aria-describedby": [hint && `${id}-hint`, issue && `${id}-issue`].filter(Boolean).join(" ") || undefined,
+    "aria-describedby": `${id}-hint ${id}-issue`,
   };
-  const notes = (
-    <>
-      {hint && (
-        <small id={`${id}-hint`} class="quiet">
-          {hint}
-        </small>
-      )}
-      {issue && (
-        <small id={`${id}-issue`} class="issue">
-          {label}: {issue}
-        </small>
-      )}
-    </>
-  );
-  if (type === "choices") {
-    const chosen = Array.isArray(value) ? value : [];
-    return (
-      <fieldset class="field" {...common}>
-        <legend>{label}</legend>
-        {options?.map(([option, text]) => (
-          <label key={option}>
-            <input type="checkbox" name={name} value={option} defaultChecked={chosen.includes(option)} /> {text}
-          </label>
-        ))}
-        {notes}
-      </fieldset>
-    );
-  }
   return (
-    <div class="field">
-      <label for={id}>
-        {label} {!required && !options && <span class="quiet">(optional)</span>}
+    <div>
+      <label class="form-label" for={id}>
+        {label} {isMarked && <span class="text-body-secondary">(optional)</span>}
       </label>
       {options ? (
-        <select {...common} name={name} required={required}>
+        <select {...common} class="form-select">
           {options.map(([option, text]) => (
             <option key={option} value={option} selected={option === `${value ?? ""}`}>
               {text}
@@ -198,22 +142,18 @@ function FieldInput({ field, id, issue }: { field: Field; id: string; issue: str
       ) : (
         <input
           {...common}
-          name={name}
-          required={required}
-          type={INPUT_TYPES[type] ?? type}
-          defaultValue={Array.isArray(value) ? value.join(" ") : `${value ?? ""}`}
+          class="form-control"
+          type={type === "end-of-day" ? "date" : type}
+          defaultValue={`${value ?? ""}`}
           autocomplete="off"
-          list={suggestions && `${id}-suggestions`}
         />
       )}
-      {suggestions && (
-        <datalist id={`${id}-suggestions`}>
-          {suggestions.map((one) => (
-            <option key={one} value={one} />
-          ))}
-        </datalist>
-      )}
-      {notes}
+      <div id={`${id}-hint`} class="form-text">
+        {hint}
+      </div>
+      <div id={`${id}-issue`} class="small text-danger-emphasis">
+        {issue && `${label}: ${issue}`}
+      </div>
     </div>
   );
 }

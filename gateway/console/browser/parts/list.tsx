@@ -18,14 +18,14 @@ interface TableProps<Row> {
 
 /** A table; on a phone each row is a card. */
 export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
-  if (rows.length === 0) return <div class="empty">{empty}</div>;
+  if (rows.length === 0) return <p class="text-body-secondary mb-0">{empty}</p>;
   return (
-    <table>
-      <caption class="hidden">{caption}</caption>
+    <table class="table table-hover mb-0">
+      <caption class="visually-hidden">{caption}</caption>
       <thead>
         <tr>
           {Object.keys(columns).map((name) => (
-            <th key={name} scope="col">
+            <th key={name} scope="col" class="small fw-normal text-body-secondary">
               {name}
             </th>
           ))}
@@ -36,7 +36,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
           <tr key={keyOf(row)}>
             {Object.entries(columns).map(([name, cell]) => (
               <td key={name} data-label={name}>
-                {cell(row) ?? <span class="quiet">–</span>}
+                {cell(row) ?? "–"}
               </td>
             ))}
           </tr>
@@ -46,15 +46,10 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
   );
 }
 
-interface Page<Row> {
-  items: Row[];
-  nextCursor: string | null;
-}
-
 interface ListProps<Row> extends Omit<TableProps<Row>, "rows"> {
   /** Names the list, with its filters. */
   listKey: readonly unknown[];
-  read: (page: { limit: number; cursor?: string }) => Promise<Page<Row>>;
+  read: (page: { limit: number; cursor?: string }) => Promise<{ items: Row[]; nextCursor: string | null }>;
   /** Name of the cursor in the page's address. Default: cursor. */
   cursorName?: string;
   everySeconds?: number;
@@ -76,17 +71,14 @@ export function List<Row>({
   const { query } = useLocation();
   const cursor = query[cursorName];
   const page = { limit, ...(cursor && { cursor }) };
-  const rows = useRead([...listKey, cursor], () => read(page), {
-    everySeconds: everySeconds ?? false,
-    isPaged: true,
-  });
+  const rows = useRead([...listKey, cursor], () => read(page), { everySeconds, isPaged: true });
   const nextCursor = rows.data?.nextCursor;
   return (
     <>
       <Loaded query={rows}>{({ items }) => <Table {...table} rows={items} />}</Loaded>
       {(cursor || nextCursor) && (
-        <nav class="pager" aria-label={`Pages: ${table.caption}`}>
-          {cursor && <a href={withQuery({ [cursorName]: "" })}>First page</a>}
+        <nav class="row-of-items" aria-label={`Pages: ${table.caption}`}>
+          {cursor && <a href={withQuery({ [cursorName]: null })}>First page</a>}
           {nextCursor && <a href={withQuery({ [cursorName]: nextCursor })}>Next page</a>}
         </nav>
       )}
@@ -94,9 +86,9 @@ export function List<Row>({
   );
 }
 
-/** The page's address with these changes of its query; an empty text removes. */
-export function withQuery(changes: Record<string, string>): string {
+/** The page's address with these changes of its query; null removes. */
+export function withQuery(changes: Record<string, unknown>): string {
   const query = new URLSearchParams(location.search);
-  for (const [name, value] of Object.entries(changes)) value ? query.set(name, value) : query.delete(name);
+  for (const [name, value] of Object.entries(changes)) value ? query.set(name, `${value}`) : query.delete(name);
   return query.size > 0 ? `${location.pathname}?${query}` : location.pathname;
 }

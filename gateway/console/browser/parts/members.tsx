@@ -1,21 +1,24 @@
 import { ROLES } from "../../../../server/constants.js";
 import { core, type Inputs, type Outputs } from "../core.js";
-import { Action } from "./action.js";
 import { Badge } from "./badge.js";
+import { FormButton } from "./dialog.js";
 import type { Field } from "./form.js";
+import { findListingId, findUserId } from "./links.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
-import { findListingId, findUserId } from "./references.js";
 
 type Member = Outputs["members"]["list"]["items"][number];
 type Role = Inputs["members"]["set"]["role"];
 
-const ROLE_TEXTS: Record<Role, string> = { OWNER: "Owner", WRITER: "Writer", READER: "Reader" };
+const ROLE_TEXTS: Record<Role, string> = {
+  OWNER: "Owner: has access to its forms",
+  WRITER: "Writer: has access to its forms",
+  READER: "Reader: has no access to its forms",
+};
 
-const roleField = (value: string): Field => ({
+const roleField = (value: Role): Field => ({
   name: "role",
   label: "Role",
-  type: "choice",
   options: ROLES.map((role) => [role, ROLE_TEXTS[role]]),
   required: true,
   value,
@@ -26,70 +29,57 @@ const setRole = (userId: string, listingId: string, role: unknown) =>
 
 /** The members of a listing, or the memberships of a user. */
 export function Members(of: { listingId: string } | { userId: string }) {
-  const ofListing = "listingId" in of;
-  const nameOf = ({ userEmail, listingTitle }: Member) => (ofListing ? userEmail : listingTitle);
+  const isOfListing = "listingId" in of;
+  const nameOf = ({ userEmail, listingTitle }: Member) => (isOfListing ? userEmail : listingTitle);
   const columns: Columns<Member> = {
-    [ofListing ? "User" : "Listing"]: (member) => (
-      <a href={ofListing ? `/console/users/${member.userId}` : `/console/listings/${member.listingId}`}>
+    [isOfListing ? "User" : "Listing"]: (member) => (
+      <a href={isOfListing ? `/console/users/${member.userId}` : `/console/listings/${member.listingId}`}>
         {nameOf(member)}
       </a>
     ),
-    Role: ({ role }) => <Badge of={role} />,
-    Actions: (member) => (
-      <div class="actions">
-        <Action
-          label="Change"
-          of={`the role of ${nameOf(member)}`}
-          title={`Role: ${nameOf(member)}`}
-          class="small"
-          submit="Set role"
-          fields={[roleField(member.role)]}
-          send={({ role }) => setRole(member.userId, member.listingId, role)}
-          done={({ role }) => `${member.userEmail} is ${role} of ${member.listingTitle}.`}
-        />
-        <Action
-          label="Remove"
-          of={nameOf(member)}
-          title={`Remove ${nameOf(member)}`}
-          class="small danger"
-          isDangerous
-          send={() => core.members.remove.mutate({ userId: member.userId, listingId: member.listingId })}
-          done={() => `${member.userEmail} was removed from ${member.listingTitle}.`}
-          note={`${member.userEmail} loses access to ${member.listingTitle} and its forms at once, also with API keys.${member.role === "OWNER" ? " If there is no other owner, the listing has none then." : ""}`}
-        />
-      </div>
+    Role: ({ role }) => <Badge text={role} />,
+    Actions: ({ userId, listingId, userEmail, listingTitle, role }) => (
+      <FormButton
+        label="Remove"
+        about={`${userEmail} from ${listingTitle}`}
+        class="btn-sm"
+        isDangerous
+        send={() => core.members.remove.mutate({ userId, listingId })}
+        done={`${userEmail} was removed from ${listingTitle}.`}
+      >
+        <p>
+          {userEmail} loses access to {listingTitle} and its forms at once, also with API keys.
+          {role === "OWNER" && " If there is no other owner, the listing has none then."}
+        </p>
+      </FormButton>
     ),
   };
-  const reference: Field = ofListing
+  const other: Field = isOfListing
     ? { name: "user", label: "User", hint: "Email address, external id or id.", required: true }
     : { name: "listing", label: "Listing", hint: "External id or id.", required: true };
+  const add = (
+    <FormButton
+      label={isOfListing ? "Set a member’s role" : "Set the role on a listing"}
+      submit="Set the role"
+      fields={[other, roleField("WRITER")]}
+      send={async (values) => {
+        const userId = isOfListing ? await findUserId(values, "user") : of.userId;
+        const listingId = isOfListing ? of.listingId : await findListingId(values, "listing");
+        return setRole(userId, listingId, values.role);
+      }}
+      done={({ role }) => `The role is ${role}.`}
+    />
+  );
   return (
-    <Section
-      title={ofListing ? "Members" : "Listings"}
-      actions={
-        <Action
-          label={ofListing ? "Add member" : "Add to a listing"}
-          submit="Add"
-          fields={[reference, roleField("WRITER")]}
-          send={async (values) =>
-            setRole(
-              ofListing ? await findUserId(values, "user") : of.userId,
-              ofListing ? of.listingId : await findListingId(values, "listing"),
-              values.role,
-            )
-          }
-          done={({ role }) => `Added as ${role}.`}
-        />
-      }
-    >
+    <Section title={isOfListing ? "Members" : "Listings"} actions={add}>
       <List
-        caption={ofListing ? "Members" : "Listings of the user"}
+        caption={isOfListing ? "Members" : "Listings of the user"}
         listKey={["members", of]}
         read={(page) => core.members.list.query({ ...of, ...page })}
         cursorName="members"
         columns={columns}
         keyOf={({ userId, listingId }) => `${userId} ${listingId}`}
-        empty={ofListing ? "It has no members." : "This user is a member of no listing."}
+        empty="None."
       />
     </Section>
   );

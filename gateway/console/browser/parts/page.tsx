@@ -24,36 +24,36 @@ export function Page({ title, actions, children }: PageProps) {
     scrollTo(0, 0);
   }, []);
   return (
-    <>
-      <div class="page-head">
-        <h1 ref={heading} tabIndex={-1}>
+    <div class="vstack gap-4">
+      <div class="row-of-items justify-content-between">
+        <h1 ref={heading} tabIndex={-1} class="h3 mb-0">
           {title}
         </h1>
-        {actions && <div class="actions">{actions}</div>}
+        <div class="row-of-items">{actions}</div>
       </div>
       {children}
-    </>
+    </div>
   );
 }
 
 /** A part of a page with a title of its own. */
 export const Section = ({ title, actions, children }: PageProps) => (
-  <section class="card">
-    <div class="section-head">
-      <h2>{title}</h2>
-      {actions && <div class="actions">{actions}</div>}
+  <section class="card card-body vstack gap-3">
+    <div class="row-of-items justify-content-between">
+      <h2 class="h6 mb-0">{title}</h2>
+      <div class="row-of-items">{actions}</div>
     </div>
     {children}
   </section>
 );
 
-/** Names and values. */
-export const Facts = ({ of }: { of: [name: string, value: ComponentChildren][] }) => (
-  <dl class="facts">
-    {of.map(([name, value]) => (
+/** Names and values. A value of null is shown as a dash. */
+export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) => (
+  <dl class="facts mb-0">
+    {Object.entries(facts).map(([name, value]) => (
       <div key={name}>
-        <dt>{name}</dt>
-        <dd>{value ?? <span class="quiet">–</span>}</dd>
+        <dt class="small fw-normal text-body-secondary">{name}</dt>
+        <dd class="mb-0">{value ?? "–"}</dd>
       </div>
     ))}
   </dl>

@@ -5,25 +5,17 @@ import { Copy } from "./copy.js";
 
 /** What failed, with the correlation id for the logs. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
-  const { message, correlationId, status, fields } = toFailure(error);
-  if (status === 401) return <p class="problem">Your session had ended. Sign in, then try again.</p>;
+  const { message, correlationId, fields } = toFailure(error);
   return (
-    <div class="problem" role="alert">
-      <p>
-        <strong>{fields.length > 0 ? "Not accepted:" : message}</strong>
-      </p>
-      {fields.map(({ field, issue }) => (
-        <p key={field}>
-          {issue} ({field})
-        </p>
-      ))}
+    <div class="alert alert-danger mb-0" role="alert">
+      <p>{fields.length > 0 ? fields.map(({ field, issue }) => `${field}: ${issue}`).join("; ") : message}</p>
       {correlationId && (
         <p>
           Correlation id <Copy text={correlationId} />
         </p>
       )}
       {retry && (
-        <button type="button" onClick={retry}>
+        <button type="button" class="btn" onClick={retry}>
           Try again
         </button>
       )}
@@ -43,7 +35,7 @@ export function Loaded<Data>({ query, children }: LoadedProps<Data>) {
   if (data === undefined) {
     return (
       problem ?? (
-        <p class="loading" role="status">
+        <p role="status" aria-busy="true" class="text-body-secondary mb-0">
           Loading …
         </p>
       )
@@ -52,7 +44,9 @@ export function Loaded<Data>({ query, children }: LoadedProps<Data>) {
   return (
     <>
       {problem}
-      <div aria-busy={isPlaceholderData}>{children(data)}</div>
+      <div aria-busy={isPlaceholderData} class={isPlaceholderData ? "opacity-50" : ""}>
+        {children(data)}
+      </div>
     </>
   );
 }

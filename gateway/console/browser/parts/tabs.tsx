@@ -1,29 +1,44 @@
 import { useLocation } from "preact-iso/router";
 import { withQuery } from "./list.js";
 
+interface Tab {
+  text: string;
+  href: string;
+  isOpen: boolean;
+  count?: number | undefined;
+}
+
 interface TabsProps {
   /** Names the choice for screen readers. */
   label: string;
-  /** Of the choice in the page's address. */
-  name: string;
-  of: readonly (readonly [value: string, text: string, count?: number | undefined])[];
+  tabs: Tab[];
 }
 
-/** The states of a list, as links. The first is the default, with an empty value. */
-export function Tabs({ label, name, of }: TabsProps) {
+/** Links of which one is open. */
+export const Tabs = ({ label, tabs }: TabsProps) => (
+  <nav class="nav nav-pills" aria-label={label}>
+    {tabs.map(({ text, href, isOpen, count }) => (
+      <a key={text} class={`nav-link ${isOpen ? "active" : ""}`} href={href} aria-current={isOpen ? "page" : undefined}>
+        {text} {count?.toLocaleString()}
+      </a>
+    ))}
+  </nav>
+);
+
+interface StateTabsProps {
+  label: string;
+  states: readonly string[];
+  counts?: Partial<Record<string, number>> | undefined;
+}
+
+/** The states of a list, which are in the page's address. The first is the default. */
+export function StateTabs({ label, states, counts }: StateTabsProps) {
   const { query } = useLocation();
-  return (
-    <nav class="tabs" aria-label={label}>
-      {of.map(([value, text, count]) => (
-        <a
-          key={value}
-          href={withQuery({ [name]: value, cursor: "" })}
-          aria-current={value === (query[name] ?? "") ? "page" : undefined}
-        >
-          {text}
-          {count !== undefined && <span>{count.toLocaleString()}</span>}
-        </a>
-      ))}
-    </nav>
-  );
+  const tabOf = (state: string, index: number) => ({
+    text: state.replaceAll("_", " "),
+    href: withQuery({ state: index > 0 && state, cursor: null }),
+    isOpen: state === (query.state ?? states[0]),
+    count: counts?.[state],
+  });
+  return <Tabs label={label} tabs={states.map(tabOf)} />;
 }

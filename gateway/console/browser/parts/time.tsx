@@ -1,72 +1,46 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useReducer } from "preact/hooks";
+import { useListing } from "../queries.js";
 
 const DATE_TIME = { dateStyle: "medium", timeStyle: "short" } as const;
 export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-export const formatTime = (at: string, timeZone?: string) =>
-  new Intl.DateTimeFormat(undefined, { ...DATE_TIME, ...(timeZone && { timeZone }) }).format(new Date(at));
+export const formatTime = (at: string, timeZone = HERE) =>
+  new Intl.DateTimeFormat(undefined, { ...DATE_TIME, timeZone }).format(new Date(at));
 
-const UNITS = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-] as const;
+const UNITS = { day: 86_400, hour: 3_600, minute: 60, second: 1 };
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
-function ago(at: string): string {
-  const seconds = (Date.parse(at) - Date.now()) / 1000;
-  for (const [unit, length] of UNITS) {
-    if (Math.abs(seconds) >= length) return RELATIVE.format(Math.round(seconds / length), unit);
-  }
-  return RELATIVE.format(Math.round(seconds), "second");
+function formatAge(at: string): string {
+  const seconds = Math.round((Date.parse(at) - Date.now()) / 1000);
+  const [unit, length] = Object.entries(UNITS).find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
+  return RELATIVE.format(Math.round(seconds / length), unit as keyof typeof UNITS);
 }
-
-interface TimeProps {
-  at: string | null;
-  /** Shown without a time. */
-  none?: string;
-}
-
-/** A time in the reader's time zone, and how long ago. */
-export const Time = ({ at, none = "–" }: TimeProps) =>
-  at === null ? (
-    <span class="quiet">{none}</span>
-  ) : (
-    <time dateTime={at} title={`${at} (${ago(at)})`}>
-      {formatTime(at)}
-    </time>
-  );
 
 const TICK_MS = 20_000;
 
-/** How long ago, or in how long, with the time as a title. */
-export function Ago({ at, none = "–" }: TimeProps) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((count) => count + 1), TICK_MS);
-    return () => clearInterval(timer);
-  }, []);
-  if (at === null) return <span class="quiet">{none}</span>;
-  return (
-    <time dateTime={at} title={formatTime(at)}>
-      {ago(at)}
-    </time>
-  );
+interface TimeProps {
+  at: string | null | undefined;
+  /** Shown without a time. */
+  none?: string;
+  /** The listing in whose time zone it is. */
+  listingId?: string;
 }
 
-/** A time in a listing's time zone, and in the reader's if it differs. */
-export function ZonedTime({ at, zone, none = "–" }: TimeProps & { zone: string | undefined }) {
-  if (at === null) return <span class="quiet">{none}</span>;
+/** A time in the reader's time zone, with how long ago; or in a listing's, with the reader's if it differs. */
+export function Time({ at, none = "–", listingId }: TimeProps) {
+  const zone = useListing(listingId).data?.timezone;
+  const [, tick] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(tick, TICK_MS, undefined);
+    return () => clearInterval(timer);
+  }, []);
+  if (!at) return none;
   const here = formatTime(at);
-  const there = zone ? formatTime(at, zone) : here;
+  const there = formatTime(at, zone);
+  const other = there === here ? "" : `${here} ${HERE}`;
   return (
     <time dateTime={at}>
-      {there} {zone && <span class="quiet">{zone}</span>}
-      {there !== here && (
-        <small class="quiet">
-          {here} {HERE}
-        </small>
-      )}
+      {there} {zone} <small class="text-body-secondary">{listingId ? other : `(${formatAge(at)})`}</small>
     </time>
   );
 }

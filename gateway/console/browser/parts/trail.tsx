@@ -1,0 +1,104 @@
+import type { ComponentChildren } from "preact";
+import { core, type Outputs } from "../core.js";
+import { EndpointLink, FormLink, ListingLink, TraceLink, UserLink } from "./links.js";
+import { type Columns, List } from "./list.js";
+import { Section } from "./page.js";
+import { Time } from "./time.js";
+
+export type Entry = Outputs["audit"]["trail"][number];
+
+/** Who made a change. */
+export function Who({ actor, actorId, actorName, userId }: Entry): ComponentChildren {
+  const name = actorName ?? (userId && <UserLink id={userId} />) ?? (actorId && `Deleted ${actorId.slice(0, 8)}`);
+  if (!name) return actor === "system" ? "System" : "Operator";
+  return (
+    <>
+      {name} <small class="text-body-secondary">{actor === "key" ? "by an API key" : actor}</small>
+    </>
+  );
+}
+
+const words = (text: string) => text.replaceAll(/[._]/g, " ").replace(/^./, (first) => first.toUpperCase());
+
+/** Field names of the core as words: `checkInDate` is `check in date`. */
+const fieldNames = (fields: unknown) =>
+  [fields ?? []]
+    .flat()
+    .filter((field) => field !== "listingId")
+    .map((field) => `${field}`.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`))
+    .join(", ");
+
+const TEXTS: Partial<Record<string, string>> = {
+  "form.updated": "Stay changed",
+  "form.party_set": "Changed",
+  "form.email_erased": "Guest’s address erased",
+  "notification.requested": "Asked to send the invitation again",
+  "notification.retried": "Asked to retry the email",
+  "notification.expired": "Invitation expired: the stay was over, or the form was past SENT",
+};
+
+/** What a change did. */
+export function What({ action, details }: Entry): ComponentChildren {
+  const { from, to, fields, listingId, movedFrom, userId, role, reason } = details;
+  if (action === "form.created")
+    return <>Form created on {listingId ? <ListingLink id={`${listingId}`} /> : "a listing"}</>;
+  if (action === "form.status_set") {
+    const note = details.correction === true && "out of order";
+    return (
+      <>
+        Status {`${from}`} → <strong>{`${to}`}</strong> <span class="text-body-secondary">{note}</span>
+      </>
+    );
+  }
+  const changed = fieldNames(fields) || reason;
+  const text = `${TEXTS[action] ?? words(action)}${changed ? `: ${changed}` : ""}`;
+  if (action.startsWith("member.")) {
+    return (
+      <>
+        {text}: <UserLink id={`${userId}`} /> {role && `${role}`}
+      </>
+    );
+  }
+  if (!movedFrom) return text;
+  return (
+    <>
+      <strong>Moved</strong> from <ListingLink id={`${movedFrom}`} /> to <ListingLink id={`${listingId}`} />
+      {changed && <div>Also changed: {`${changed}`}</div>}
+    </>
+  );
+}
+
+/** What a change was made to. */
+export function Subject({ action, subjectId }: Entry) {
+  const [kind] = action.split(".");
+  if (kind === "listing" || kind === "member") return <ListingLink id={subjectId} />;
+  if (kind === "user") return <UserLink id={subjectId} />;
+  if (kind === "webhook") return <EndpointLink id={subjectId} />;
+  if (kind === "key") return <a href={`/console/find?q=${subjectId}`}>Key {subjectId.slice(0, 8)}</a>;
+  return <FormLink id={subjectId} />;
+}
+
+const COLUMNS: Columns<Entry> = {
+  When: ({ at }) => <Time at={at} />,
+  What,
+  Who,
+  Request: ({ correlationId }) => <TraceLink id={correlationId} />,
+};
+
+/** The audit trail of a listing, user or endpoint. */
+export const AuditTrail = ({ id }: { id: string }) => (
+  <Section title="Audit trail">
+    <List
+      caption="Changes, newest first"
+      listKey={["trail", id]}
+      read={async ({ limit, cursor }) => {
+        const items = await core.audit.trail.query({ subjectId: id, limit, ...(cursor && { before: cursor }) });
+        return { items, nextCursor: items.length === limit ? (items.at(-1)?.id ?? null) : null };
+      }}
+      cursorName="before"
+      columns={COLUMNS}
+      keyOf={(entry) => entry.id}
+      empty="Nothing was changed."
+    />
+  </Section>
+);
