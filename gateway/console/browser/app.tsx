@@ -13,19 +13,13 @@ import { UserPage } from "./pages/user.js";
 import { UsersPage } from "./pages/users.js";
 import { WebhooksPage } from "./pages/webhooks.js";
 import { Page } from "./parts/page.js";
-import { Tabs } from "./parts/tabs.js";
+import { Tab } from "./parts/tabs.js";
 import { useSession } from "./session.js";
 
 const NAVIGATION = ["Overview", "Forms", "Listings", "Users", "Emails", "Webhooks", "Trace"];
 
-interface PageProps {
-  /** Of what the page shows. */
-  id: string;
-  /** What the reader types into Find. */
-  sought: string;
-}
-
-const PAGES: Record<string, ComponentType<PageProps>> = {
+/** By path. `sought` is what the reader types into Find. */
+const PAGES: Record<string, ComponentType<{ id: string; sought: string }>> = {
   "/console": OverviewPage,
   "/console/find": FindPage,
   "/console/forms": FormsPage,
@@ -61,7 +55,7 @@ export function App() {
   );
 }
 
-function OpenPage({ sought }: Pick<PageProps, "sought">) {
+function OpenPage({ sought }: { sought: string }) {
   const [error] = useErrorBoundary((thrown) => reportError(thrown));
   if (error) {
     return (
@@ -87,10 +81,11 @@ function Header({ onFind }: { onFind: (text: string) => void }) {
   const isOpen = (href: string) => href === path || (href !== "/console" && path.startsWith(href));
   return (
     <header class="navbar sticky-md-top bg-body border-bottom px-3 gap-3">
-      <Tabs
-        label="Pages"
-        tabs={NAVIGATION.map((text) => ({ text, href: addressOf(text), isOpen: isOpen(addressOf(text)) }))}
-      />
+      <nav class="nav nav-pills" aria-label="Pages">
+        {NAVIGATION.map((text) => (
+          <Tab key={text} href={addressOf(text)} isOpen={isOpen(addressOf(text))} text={text} />
+        ))}
+      </nav>
       <search class="flex-grow-1">
         <form
           onSubmit={(event) => {

@@ -39,22 +39,16 @@ export const core = createTRPCClient<ConsoleRouter>({
   ],
 });
 
-interface Failure {
+/** What the service says about a failed call. */
+export class CallFailed extends Error {
   /** 0: no answer. */
-  status: number;
+  status = 0;
   /** The rejected fields of the input. */
-  fields: { field: string; issue: string }[];
+  fields: { field: string; issue: string }[] = [];
   /** Also in the log lines of the request. */
   correlationId: string | undefined;
-}
 
-/** What the service says about a failed call. */
-export class CallFailed extends Error implements Failure {
-  status = 0;
-  fields: Failure["fields"] = [];
-  correlationId: string | undefined;
-
-  constructor(message: string, failure: Partial<Failure> = {}) {
+  constructor(message: string, failure: Partial<Omit<CallFailed, keyof Error>> = {}) {
     super(message);
     Object.assign(this, failure);
   }

@@ -7,7 +7,6 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/preact-query";
-import { useId } from "preact/hooks";
 import { core, toFailure } from "./core.js";
 import { useNotify } from "./parts/notices.js";
 
@@ -77,10 +76,8 @@ export function useChange<Input, Result>(
   failed?: string,
 ) {
   const client = useQueryClient();
-  const mutationKey = [useId()];
   const notify = useNotify();
-  const mutation = useMutation({
-    mutationKey,
+  return useMutation({
     mutationFn: change,
     onSuccess: (result: Result) => void (done && notify(typeof done === "function" ? done(result) : done)),
     onError: (error) => void (failed !== undefined && notify(failed, error)),
@@ -88,6 +85,4 @@ export function useChange<Input, Result>(
     // Not awaited, because a result, such as a key, is shown even if nothing can be read.
     onSettled: () => void client.invalidateQueries(),
   });
-  // At the second click of a double click, `isPending` is not yet true.
-  return { ...mutation, isRunning: () => client.isMutating({ mutationKey }) > 0 };
 }

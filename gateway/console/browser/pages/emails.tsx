@@ -1,6 +1,6 @@
 import { useLocation } from "preact-iso/router";
 import { ALL_STATES } from "../../../../server/constants.js";
-import { core, type Inputs } from "../core.js";
+import { core } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
 import { EndpointLink, FormLink, ListingLink } from "../parts/links.js";
@@ -36,13 +36,11 @@ const COLUMNS: Columns<Email> = {
     ),
 };
 
-const UNSENT = "not sent";
+const STATES = ["failed", ...ALL_STATES.filter((state) => state !== "failed")];
 
 export function EmailsPage() {
-  const { query } = useLocation();
-  const state = query.state as Inputs["notifications"]["list"]["state"];
+  const state = (useLocation().query.state ?? "failed") as Email["state"];
   const counts = useRead(["email counts"], () => core.notifications.count.query(), { everySeconds: 5 }).data;
-  const unsent = Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0);
   const failed = counts?.failed ?? 0;
   const retryAll = (
     <FormButton
@@ -57,15 +55,11 @@ export function EmailsPage() {
   );
   return (
     <Page title="Emails" actions={failed > 0 && retryAll}>
-      <StateTabs
-        label="State of the emails"
-        states={[UNSENT, ...ALL_STATES]}
-        counts={counts && { ...counts, [UNSENT]: unsent }}
-      />
+      <StateTabs label="State of the emails" states={STATES} counts={counts} />
       <List
         caption={`Emails, ${state === "sent" ? "newest" : "oldest"} first`}
         listKey={["emails", state]}
-        read={(page) => core.notifications.list.query({ ...page, ...(state && { state }) })}
+        read={(page) => core.notifications.list.query({ ...page, state })}
         columns={COLUMNS}
         keyOf={({ id }) => id}
         empty="None."

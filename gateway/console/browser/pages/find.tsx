@@ -17,23 +17,17 @@ interface Hit {
   name: string;
 }
 
-const formHit = ({ id, status }: { id: string; status: string }): Hit => ({
-  kind: "Form",
-  href: `/console/forms/${id}`,
-  name: `${id} ${status}`,
-});
+const toForm = ({ id, status }: { id: string; status: string }): Hit => {
+  return { kind: "Form", href: `/console/forms/${id}`, name: `${id} ${status}` };
+};
 
-const listingHit = ({ id, title, city }: { id: string; title: string; city: string }): Hit => ({
-  kind: "Listing",
-  href: `/console/listings/${id}`,
-  name: `${title}, ${city}`,
-});
+const toListing = ({ id, title, city }: { id: string; title: string; city: string }): Hit => {
+  return { kind: "Listing", href: `/console/listings/${id}`, name: `${title}, ${city}` };
+};
 
-const userHit = ({ id, name, email }: { id: string; name: string | null; email: string }): Hit => ({
-  kind: "User",
-  href: `/console/users/${id}`,
-  name: `${name ?? ""} ${email}`,
-});
+const toUser = ({ id, name, email }: { id: string; name: string | null; email: string }): Hit => {
+  return { kind: "User", href: `/console/users/${id}`, name: `${name ?? ""} ${email}` };
+};
 
 const findKey = async (key: string): Promise<Hit> => {
   const { id, userId, prefix, label } = await core.keys.find.mutate({ key });
@@ -42,7 +36,7 @@ const findKey = async (key: string): Promise<Hit> => {
 
 const findEndpoint = async (id: string): Promise<Hit> => {
   const { url } = await core.webhooks.get.query({ id });
-  return { kind: "Webhook endpoint", href: `/console/webhooks/${id}`, name: url };
+  return { kind: "Webhook endpoint", href: `/console/webhooks?endpoint=${id}`, name: url };
 };
 
 const findRequest = async (id: string): Promise<Hit[]> => {
@@ -51,21 +45,18 @@ const findRequest = async (id: string): Promise<Hit[]> => {
 };
 
 const findById = (id: string): Promise<Hit | Hit[]>[] => [
-  core.forms.getAny.query({ id }).then(formHit),
-  core.listings.getAny.query({ id }).then(listingHit),
-  core.users.get.query({ id }).then(userHit),
+  core.forms.getAny.query({ id }).then(toForm),
+  core.listings.getAny.query({ id }).then(toListing),
+  core.users.get.query({ id }).then(toUser),
   findEndpoint(id),
   findKey(id),
   findRequest(id),
 ];
 
 const findByText = (search: string): Promise<Hit | Hit[]>[] => [
-  core.listings.listAll.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(listingHit)),
-  core.users.list.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(userHit)),
+  core.listings.listAll.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(toListing)),
+  core.users.list.query({ search, limit: MAX_HITS }).then(({ items }) => items.map(toUser)),
 ];
-
-const findByPublicId = (publicId: string): Promise<Hit> =>
-  core.forms.getByPublicId.query({ publicId }).then(({ form }) => formHit(form));
 
 /** Everything that the text may mean: an id, a guest's link, an API key, or a part of a name. */
 async function find(text: string): Promise<Hit[]> {
@@ -74,7 +65,7 @@ async function find(text: string): Promise<Hit[]> {
   const publicId = parts.findLast((part) => PUBLIC_ID.test(part));
   const [key] = API_KEY.exec(text) ?? [];
   const calls = key ? [findKey(key)] : id ? findById(id) : findByText(text);
-  if (publicId) calls.push(findByPublicId(publicId));
+  if (publicId) calls.push(core.forms.getByPublicId.query({ publicId }).then(({ form }) => toForm(form)));
   const noneIfMissing = (error: unknown) => {
     if (toFailure(error).status === 404) return [];
     throw error;
@@ -108,9 +99,8 @@ export function FindPage({ sought }: { sought: string }) {
         </Loaded>
       )}
       <p class="text-body-secondary">
-        Type above: the id of a form, listing, user, webhook endpoint, API key or request; a form’s public id or the
-        guest’s link; a part of a listing’s title, city or external id; a part of a user’s name or email address; a key
-        or its first 12 characters. What you type stays out of the page’s address.
+        Type any id, a guest’s link, an API key or its first 12 characters, or a part of a listing’s title or city, or
+        of a user’s name or email address. What you type stays out of the page’s address.
       </p>
     </Page>
   );

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { KNOWN_STATUSES, nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
-import { CallFailed, core, type Outputs, toFailure } from "../core.js";
+import { nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
+import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
 import { FormButton } from "../parts/dialog.js";
@@ -8,7 +8,7 @@ import { ListingLink } from "../parts/links.js";
 import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
-import { type Email, EmailWords, Timeline } from "../parts/timeline.js";
+import { type Email, EmailState, Timeline } from "../parts/timeline.js";
 import { useChange, useRead } from "../queries.js";
 
 type OperatorForm = Outputs["forms"]["getAny"];
@@ -28,7 +28,7 @@ export function FormPage({ id }: { id: string }) {
       <Loaded query={form}>
         {(loaded) => (
           <div class="vstack gap-4">
-            <Loaded query={emails}>{({ items }) => <EmailState form={loaded} email={items.at(-1)} />}</Loaded>
+            <Loaded query={emails}>{({ items }) => <Invitation form={loaded} email={items.at(-1)} />}</Loaded>
             <StatusSection form={loaded} />
             <StaySection form={loaded} />
             <Timeline formId={id} emails={emails.data?.items ?? []} {...REFRESH} />
@@ -62,7 +62,7 @@ const NO_EMAIL =
   "No invitation is recorded. None is sent if the stay was over when the form was created, and old records are deleted.";
 
 /** Why the guest got the invitation or not, and how to send it. */
-function EmailState({ form, email }: { form: OperatorForm; email: Email | undefined }) {
+function Invitation({ form, email }: { form: OperatorForm; email: Email | undefined }) {
   const { id, status, hasGuestEmail, checkOutDate } = form;
   const isOver = checkOutDate !== null && Date.parse(checkOutDate) < Date.now();
   const reason = status !== "SENT" ? "the form is no longer SENT" : isOver && "the stay is over";
@@ -83,7 +83,7 @@ function EmailState({ form, email }: { form: OperatorForm; email: Email | undefi
   return (
     <Section title="Invitation" actions={hasGuestEmail && !reason && send}>
       <div role="status">
-        {email && <Badge text={email.state} />} {email ? <EmailWords {...email} /> : hasGuestEmail && NO_EMAIL}
+        {email ? <EmailState {...email} /> : hasGuestEmail && NO_EMAIL}
         {hasGuestEmail || "The guest gets no invitation: the form has no email address."}
         {hasGuestEmail && reason && ` It cannot be sent now: ${reason}.`}
       </div>
@@ -91,35 +91,18 @@ function EmailState({ form, email }: { form: OperatorForm; email: Email | undefi
   );
 }
 
-interface Move {
-  from: string;
-  to: string;
-}
-
-/** Sets the status only if the form is still in the one that the operator saw. This version cannot name an unknown one. */
-async function setStatus({ id }: OperatorForm, { from, to }: Move) {
-  try {
-    return await core.forms.setStatus.mutate({ id, status: to, ...(KNOWN_STATUSES.includes(from) && { from }) });
-  } catch (error) {
-    const { fields, status, correlationId } = toFailure(error);
-    const conflict = fields.find(({ field }) => field === "from");
-    if (!conflict) throw error;
-    const message = `Not changed: another operator changed it first. Now ${conflict.issue}.`;
-    throw new CallFailed(message, { status, correlationId });
-  }
-}
-
 /** The button that was pressed is gone. */
 const focus = (button: HTMLElement | null) => button?.focus();
 
-const sayStatus = ({ status }: { status: string }) => `The form is ${status} now.`;
-
-function StatusSection({ form }: { form: OperatorForm }) {
-  const { status } = form;
-  const [last, setLast] = useState<Move>();
-  const change = useChange((move: Move) => setStatus(form, move), sayStatus, "");
-  const move = (to: string) =>
-    change.isRunning() || change.mutate({ from: status, to }, { onSuccess: () => setLast({ from: status, to }) });
+function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
+  const [last, setLast] = useState({ from: "", to: "" });
+  // Not if another operator has set another status meanwhile.
+  const change = useChange(
+    (to: string) => core.forms.setStatus.mutate({ id, status: to, from: status }),
+    (result) => `The form is ${result.status} now.`,
+    "Not changed:",
+  );
+  const set = (to: string) => change.mutate(to, { onSuccess: () => setLast({ from: status, to }) });
   const next = nextStatuses(status);
   return (
     <Section title="Form status">
@@ -127,20 +110,20 @@ function StatusSection({ form }: { form: OperatorForm }) {
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
       <div class="row-of-items">
-        {last?.to === status && KNOWN_STATUSES.includes(last.from) && (
+        {last.to === status && (
           <button
             key={last.from}
             ref={focus}
             type="button"
             class="btn btn-primary"
             disabled={change.isPending}
-            onClick={() => move(last.from)}
+            onClick={() => set(last.from)}
           >
             Undo: set {last.from}
           </button>
         )}
         {next.map((to) => (
-          <button key={to} type="button" class="btn" disabled={change.isPending} onClick={() => move(to)}>
+          <button key={to} type="button" class="btn" disabled={change.isPending} onClick={() => set(to)}>
             Set {to.replaceAll("_", " ")}
           </button>
         ))}

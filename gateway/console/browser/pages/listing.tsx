@@ -1,7 +1,6 @@
 import { core, type Inputs } from "../core.js";
 import { Copy } from "../parts/copy.js";
-import { CallButton, FormButton } from "../parts/dialog.js";
-import { changesOf } from "../parts/form.js";
+import { EditButton } from "../parts/dialog.js";
 import { Members } from "../parts/members.js";
 import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
@@ -17,7 +16,16 @@ export function ListingPage({ id }: { id: string }) {
       <Loaded query={listing}>
         {(loaded) => (
           <div class="vstack gap-4">
-            <Section title="Facts" actions={<Actions listing={loaded} />}>
+            <Section
+              title="Facts"
+              actions={
+                <EditButton
+                  name={loaded.title}
+                  fields={listingFields(loaded)}
+                  send={(changes) => core.listings.update.mutate({ ...changes, id } as Inputs["listings"]["update"])}
+                />
+              }
+            >
               <ListingFacts listing={loaded} />
             </Section>
             <Members listingId={id} />
@@ -48,40 +56,3 @@ const ListingFacts = ({ listing }: { listing: Listing }) => (
     }}
   />
 );
-
-function Actions({ listing }: { listing: Listing }) {
-  const { id, title, active } = listing;
-  const fields = listingFields(listing);
-  return (
-    <>
-      <FormButton
-        label="Edit"
-        title={`Edit ${title}`}
-        submit="Save"
-        fields={fields}
-        send={(values) =>
-          core.listings.update.mutate({ ...changesOf(values, fields), id } as Inputs["listings"]["update"])
-        }
-        done={(saved) => `${saved.title} was saved.`}
-      />
-      {active ? (
-        <FormButton
-          label="Deactivate"
-          title={`Deactivate ${title}`}
-          isDangerous
-          send={() => core.listings.deactivate.mutate({ id })}
-          done={`${title} is inactive.`}
-        >
-          <p>No new forms can be created on it or moved to it. Its forms stay as they are.</p>
-        </FormButton>
-      ) : (
-        <CallButton
-          label="Activate"
-          class="btn-primary"
-          send={() => core.listings.update.mutate({ id, active: true })}
-          done={`${title} is active.`}
-        />
-      )}
-    </>
-  );
-}

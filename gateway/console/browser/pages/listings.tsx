@@ -22,8 +22,7 @@ const COLUMNS: Columns<Listing> = {
   Created: ({ createdAt }) => <Time at={createdAt} />,
 };
 
-const PETS = [
-  ["", "Not set"],
+const FLAG = [
   ["true", "Yes"],
   ["false", "No"],
 ] as const;
@@ -39,11 +38,13 @@ const FIELDS: Field[] = [
   { name: "language", label: "Language of the invitation", hint: "Such as de or pt-BR. Empty: the default." },
   { name: "maxPeopleInListing", label: "Guests at most", type: "number", hint: "Empty: no limit." },
   { name: "maxVehicles", label: "Vehicles at most", type: "number", hint: "Empty: no limit." },
-  { name: "allowPets", label: "Pets allowed", options: PETS },
+  { name: "allowPets", label: "Pets allowed", options: [["", "Not set"], ...FLAG] },
 ];
 
+const ACTIVE = { name: "active", label: "Active", hint: "No: no new forms on it. Its forms stay.", options: FLAG };
+
 export const listingFields = (listing: Listing): Field[] =>
-  FIELDS.map((field) => ({ ...field, value: listing[field.name as keyof Listing] }));
+  [...FIELDS, ACTIVE].map((field) => ({ ...field, value: listing[field.name as keyof Listing] }));
 
 const OWNER = { name: "ownerId", label: "Owner", hint: "Email address, external id or id of a user.", required: true };
 

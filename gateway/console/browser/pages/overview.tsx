@@ -71,10 +71,10 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
     <Section title="Waiting and failed">
       <Facts facts={{ ...emailFacts(emails), ...deliveryFacts(deliveries) }} />
     </Section>
-    <Section title={`The last ${history.length} minutes`}>
+    <Section title="The last hour">
       <p class="text-body-secondary mb-0">
         Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar is
-        one minute.
+        one minute since the start of the process.
       </p>
       <div class="facts">
         {Object.entries(CHARTS).map(([title, series]) => (

@@ -28,14 +28,16 @@ const DELIVERIES: Columns<Outputs["audit"]["trace"]["deliveries"][number]> = {
   "Next attempt": ({ nextAttemptAt }) => <Time at={nextAttemptAt} />,
 };
 
-const HINT = "It is in the X-Correlation-Id header of each response, in each error and in the request’s log lines.";
-
 export function TracePage() {
   const { query } = useLocation();
   return (
     <Page title="Trace">
-      <Filters filters={[{ name: "id", label: "Correlation id of a request", hint: HINT }]} submit="Show" />
-      {query.id && <Trace id={query.id} />}
+      <Filters filters={[{ name: "id", label: "Correlation id of a request" }]} submit="Show" />
+      {query.id ? (
+        <Trace id={query.id} />
+      ) : (
+        <p>It is in the header X-Correlation-Id of each response, and in each error.</p>
+      )}
     </Page>
   );
 }

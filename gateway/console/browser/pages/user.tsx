@@ -1,7 +1,6 @@
 import { core, type Inputs } from "../core.js";
 import { Copy } from "../parts/copy.js";
-import { FormButton } from "../parts/dialog.js";
-import { changesOf } from "../parts/form.js";
+import { EditButton } from "../parts/dialog.js";
 import { Keys } from "../parts/keys.js";
 import { Members } from "../parts/members.js";
 import { Facts, Page, Section } from "../parts/page.js";
@@ -9,7 +8,7 @@ import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { AuditTrail } from "../parts/trail.js";
 import { useRead } from "../queries.js";
-import { type User, userFields } from "./users.js";
+import { userFields } from "./users.js";
 
 export function UserPage({ id }: { id: string }) {
   const user = useRead(["user", id], () => core.users.get.query({ id }));
@@ -18,7 +17,16 @@ export function UserPage({ id }: { id: string }) {
       <Loaded query={user}>
         {(loaded) => (
           <div class="vstack gap-4">
-            <Section title="Facts" actions={<EditUser user={loaded} />}>
+            <Section
+              title="Facts"
+              actions={
+                <EditButton
+                  name={loaded.email}
+                  fields={userFields(loaded)}
+                  send={(changes) => core.users.update.mutate({ ...changes, id } as Inputs["users"]["update"])}
+                />
+              }
+            >
               <Facts
                 facts={{
                   Name: loaded.name,
@@ -36,21 +44,5 @@ export function UserPage({ id }: { id: string }) {
         )}
       </Loaded>
     </Page>
-  );
-}
-
-function EditUser({ user }: { user: User }) {
-  const fields = userFields(user);
-  return (
-    <FormButton
-      label="Edit"
-      title={`Edit ${user.email}`}
-      submit="Save"
-      fields={fields}
-      send={(values) =>
-        core.users.update.mutate({ ...changesOf(values, fields), id: user.id } as Inputs["users"]["update"])
-      }
-      done={({ email }) => `${email} was saved.`}
-    />
   );
 }

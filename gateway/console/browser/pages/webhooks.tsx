@@ -10,12 +10,6 @@ import { Page, Section } from "../parts/page.js";
 import { StateTabs } from "../parts/tabs.js";
 import { Time } from "../parts/time.js";
 
-const DISABLED_BECAUSE = {
-  manual: "by hand",
-  gone: "it answered 410",
-  failing: "all attempts of three days have failed",
-} as const;
-
 const COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
   Endpoint: ({ id, url }) => (
     <>
@@ -28,7 +22,7 @@ const COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
   State: ({ disabledAt, disabledReason, failingSince }) => (
     <>
       <Badge text={disabledAt ? "disabled" : failingSince ? "failing" : "enabled"} />{" "}
-      <Time at={disabledAt ?? failingSince} none="" /> {disabledReason && DISABLED_BECAUSE[disabledReason]}
+      <Time at={disabledAt ?? failingSince} none="" /> {disabledReason}
     </>
   ),
   Actions: ({ id, url, enabled }) =>

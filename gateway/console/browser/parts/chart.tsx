@@ -34,7 +34,14 @@ export function Chart<Row>({ title, rows, series, isPeak = false }: ChartProps<R
   return (
     <figure class="mb-0">
       <figcaption>{title}</figcaption>
-      <svg class="chart border-bottom" viewBox={`0 0 ${SLOTS} ${max}`} preserveAspectRatio="none" aria-hidden="true">
+      <svg
+        width="100%"
+        height="64"
+        class="border-bottom"
+        viewBox={`0 0 ${SLOTS} ${max}`}
+        preserveAspectRatio="none"
+        aria-hidden="true"
+      >
         {bars}
       </svg>
       {series.map(([name, tone], index) => (

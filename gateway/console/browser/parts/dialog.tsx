@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Done, useChange } from "../queries.js";
-import { Form, type FormProps } from "./form.js";
+import { type Field, Form, type FormProps, type Values } from "./form.js";
 
 interface DialogProps {
   title: string;
@@ -63,7 +63,26 @@ interface ButtonProps {
   /** What it is about, for screen readers, if other buttons have the same text. */
   about?: string | undefined;
   class?: string;
+  isDisabled?: boolean;
 }
+
+const Button = ({
+  label,
+  about,
+  class: look = "",
+  isDisabled = false,
+  onClick,
+}: ButtonProps & { onClick: () => void }) => (
+  <button
+    type="button"
+    class={`btn ${look}`}
+    aria-label={about && `${label} ${about}`}
+    disabled={isDisabled}
+    onClick={onClick}
+  >
+    {label}
+  </button>
+);
 
 interface FormButtonProps<Result> extends ButtonProps, Omit<FormProps<Result>, "submit"> {
   /** Title of the dialog. Default: label. */
@@ -73,35 +92,38 @@ interface FormButtonProps<Result> extends ButtonProps, Omit<FormProps<Result>, "
 }
 
 /** A button that opens a form in a dialog, which closes once it is done. Without fields it is a confirmation. */
-export function FormButton<Result>({
-  label,
-  about,
-  class: look = "",
-  title = label,
-  submit = label,
-  ...form
-}: FormButtonProps<Result>) {
+export function FormButton<Result>({ title, submit, ...props }: FormButtonProps<Result>) {
   const [isOpen, setOpen] = useState(false);
   const onDone = (result: Result) => {
     setOpen(false);
-    form.onDone?.(result);
+    props.onDone?.(result);
   };
   return (
     <>
-      <button
-        type="button"
-        class={`btn ${look}`}
-        aria-label={about && `${label} ${about}`}
-        onClick={() => setOpen(true)}
-      >
-        {label}
-      </button>
+      <Button {...props} onClick={() => setOpen(true)} />
       {isOpen && (
-        <Dialog title={title} onClose={() => setOpen(false)}>
-          <Form {...form} submit={submit} onDone={onDone} />
+        <Dialog title={title ?? props.label} onClose={() => setOpen(false)}>
+          <Form {...props} submit={submit ?? props.label} onDone={onDone} />
         </Dialog>
       )}
     </>
+  );
+}
+
+interface EditButtonProps<Result> {
+  name: string;
+  fields: readonly Field[];
+  send: (changes: Values) => Promise<Result>;
+}
+
+/** Sends only the values that differ, so that another operator's changes of other fields stay. */
+export function EditButton<Result>({ name, fields, send }: EditButtonProps<Result>) {
+  const sendChanges = (values: Values) => {
+    const changed = fields.filter((field) => values[field.name] !== (field.value ?? null));
+    return send(Object.fromEntries(changed.map((field) => [field.name, values[field.name] ?? null])));
+  };
+  return (
+    <FormButton label="Edit" title={`Edit ${name}`} submit="Save" fields={fields} send={sendChanges} done="Saved." />
   );
 }
 
@@ -111,17 +133,7 @@ interface CallButtonProps<Result> extends ButtonProps {
 }
 
 /** A button that does something at once, for what can be undone or repeated. */
-export function CallButton<Result>({ label, about, class: look = "", send, done }: CallButtonProps<Result>) {
-  const change = useChange(send, done, `“${label}” failed.`);
-  return (
-    <button
-      type="button"
-      class={`btn ${look}`}
-      aria-label={about && `${label} ${about}`}
-      disabled={change.isPending}
-      onClick={() => change.isRunning() || change.mutate()}
-    >
-      {label}
-    </button>
-  );
+export function CallButton<Result>({ send, done, ...props }: CallButtonProps<Result>) {
+  const change = useChange(send, done, `“${props.label}” failed.`);
+  return <Button {...props} isDisabled={change.isPending} onClick={() => change.mutate()} />;
 }

@@ -17,15 +17,10 @@ export function Filters({ filters, submit = "Filter" }: { filters: readonly Filt
     return Object.fromEntries(found);
   };
   const fields = filters.map((filter) => ({ ...filter, value: query[filter.name] }));
-  const addressOf = (values: Values) => withQuery({ ...values, cursor: null });
+  const show = (found: Values) => route(withQuery({ ...found, cursor: null }));
   return (
-    <search class="row-of-items align-items-end">
-      <Form fields={fields} submit={submit} send={resolve} onDone={(found) => route(addressOf(found))} isInline />
-      {fields.some(({ value }) => value) && (
-        <a class="btn" href={addressOf(Object.fromEntries(fields.map(({ name }) => [name, null])))}>
-          Clear
-        </a>
-      )}
+    <search>
+      <Form fields={fields} submit={submit} send={resolve} onDone={show} isInline />
     </search>
   );
 }

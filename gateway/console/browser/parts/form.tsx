@@ -34,12 +34,6 @@ function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   return Object.fromEntries(fields.map((field) => [field.name, read(field)]));
 }
 
-/** Those of the values that differ, so that another operator's changes of other fields stay. */
-export const changesOf = (values: Values, fields: readonly Field[]): Values => {
-  const isChanged = ({ name, value = null }: Field) => values[name] !== value;
-  return Object.fromEntries(fields.filter(isChanged).map(({ name }) => [name, values[name] ?? null]));
-};
-
 export interface FormProps<Result> {
   fields?: readonly Field[];
   /** Text of the button. */
@@ -71,7 +65,6 @@ export function Form<Result>({
   const issues = error ? toFailure(error).fields : [];
   const isAtFields = issues.length > 0 && issues.every(({ field }) => fields.some(({ name }) => name === field));
   const onSubmit = async (form: HTMLFormElement) => {
-    if (change.isRunning()) return;
     setError(undefined);
     try {
       onDone?.(await change.mutateAsync(readValues(form, fields)));
@@ -98,7 +91,7 @@ export function Form<Result>({
           field={field}
           id={`${prefix}-${field.name}`}
           issue={issues.find((one) => one.field === field.name)?.issue}
-          isMarked={!isInline && !field.required && !field.options}
+          isInline={isInline}
         />
       ))}
       {error && !isAtFields ? <Problem error={error} /> : null}
@@ -109,27 +102,21 @@ export function Form<Result>({
   );
 }
 
-interface FieldInputProps {
-  field: Field;
-  id: string;
-  issue: string | undefined;
-  /** Whether its label says that it is optional. */
-  isMarked: boolean;
-}
+type FieldInputProps = { field: Field; id: string; issue: string | undefined; isInline: boolean };
 
-function FieldInput({ field, id, issue, isMarked }: FieldInputProps) {
+function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
   const { name, label, hint, type = "text", options, required = false, value } = field;
   const common = {
     id,
     name,
     required,
     "aria-invalid": issue ? ("true" as const) : undefined,
-    "aria-describedby": `${id}-hint ${id}-issue`,
+    "aria-describedby": `${id}-notes`,
   };
   return (
     <div>
       <label class="form-label" for={id}>
-        {label} {isMarked && <span class="text-body-secondary">(optional)</span>}
+        {label} {!isInline && !required && !options && <span class="text-body-secondary">(optional)</span>}
       </label>
       {options ? (
         <select {...common} class="form-select">
@@ -148,11 +135,8 @@ function FieldInput({ field, id, issue, isMarked }: FieldInputProps) {
           autocomplete="off"
         />
       )}
-      <div id={`${id}-hint`} class="form-text">
-        {hint}
-      </div>
-      <div id={`${id}-issue`} class="small text-danger-emphasis">
-        {issue && `${label}: ${issue}`}
+      <div id={`${id}-notes`} class="small text-body-secondary">
+        {hint} {issue && <span class="text-danger-emphasis">{`${label}: ${issue}`}</span>}
       </div>
     </div>
   );

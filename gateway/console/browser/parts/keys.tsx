@@ -11,24 +11,16 @@ import { formatTime, HERE, Time } from "./time.js";
 
 type Key = Outputs["keys"]["list"]["items"][number];
 
-const MODES = { READ_ONLY: "Read-only", READ_WRITE: "Read and write" } as const;
+const MODES = {
+  READ_ONLY: "Read-only: sees forms and listings, changes nothing",
+  READ_WRITE: "Read and write: also creates and changes forms",
+};
 
 const ISSUE_FIELDS: Field[] = [
-  {
-    name: "mode",
-    label: "Mode",
-    options: [
-      ["READ_ONLY", `${MODES.READ_ONLY}: sees forms and listings, changes nothing`],
-      ["READ_WRITE", `${MODES.READ_WRITE}: also creates and changes forms`],
-    ],
-    required: true,
-  },
+  { name: "mode", label: "Mode", options: Object.entries(MODES), required: true },
   { name: "label", label: "Label", hint: "What or whom it is for, such as channel manager." },
   { name: "expiresAt", label: "Expires", type: "end-of-day", hint: `At the end of this day, ${HERE}. Empty: never.` },
 ];
-
-const GRACES = { 0: "At once", 3600: "In an hour", 86400: "In 24 hours", 604800: "In 7 days", 2592000: "In 30 days" };
-const GRACE: Field = { name: "graceSeconds", label: "The old key ends", options: Object.entries(GRACES), value: 86400 };
 
 function stateOf({ revokedAt, expiresAt, replacedBy }: Key): "revoked" | "expired" | "rotated" | "active" {
   if (revokedAt) return "revoked";
@@ -36,16 +28,9 @@ function stateOf({ revokedAt, expiresAt, replacedBy }: Key): "revoked" | "expire
   return replacedBy ? "rotated" : "active";
 }
 
-interface Issued {
-  title: string;
-  key: string;
-  /** When it ends, or its predecessor. */
-  note: string;
-}
-
 /** The API keys of a user. */
 export function Keys({ userId }: { userId: string }) {
-  const [issued, setIssued] = useState<Issued>();
+  const [issued, setIssued] = useState<{ key: string; note: string }>();
   const { query } = useLocation();
   const columns: Columns<Key> = {
     Key: ({ id, prefix, label }) => (
@@ -53,7 +38,7 @@ export function Keys({ userId }: { userId: string }) {
         <code>{prefix}…</code> {id === query.key && <Badge text="found" />} {label}
       </>
     ),
-    Mode: ({ mode }) => MODES[mode],
+    Mode: ({ mode }) => MODES[mode].split(":")[0],
     State: (key) => <Badge text={stateOf(key)} />,
     "Last used": ({ lastUsedAt }) => <Time at={lastUsedAt} none="never" />,
     Expires: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
@@ -67,14 +52,12 @@ export function Keys({ userId }: { userId: string }) {
             title={`Rotate ${key.prefix}…`}
             class="btn-sm"
             submit="Issue the new key"
-            fields={[GRACE]}
-            send={({ graceSeconds }) => core.keys.rotate.mutate({ id: key.id, graceSeconds: Number(graceSeconds) })}
-            onDone={({ key: secret, replaces }) => {
-              const note = `The old key ${key.prefix}… ends ${formatTime(replaces.expiresAt)}.`;
-              setIssued({ title: "New key", key: secret, note });
-            }}
+            send={() => core.keys.rotate.mutate({ id: key.id })}
+            onDone={({ key: secret, replaces }) =>
+              setIssued({ key: secret, note: `The old key ends ${formatTime(replaces.expiresAt)}.` })
+            }
           >
-            The new key has the same mode, label and expiry.
+            <p>The new key has the same mode, label and expiry. The old one works for another 24 hours.</p>
           </FormButton>
         )}
         {["active", "rotated"].includes(stateOf(key)) && (
@@ -102,10 +85,9 @@ export function Keys({ userId }: { userId: string }) {
       class="btn-primary"
       fields={ISSUE_FIELDS}
       send={(values) => core.keys.issue.mutate({ ...values, userId } as Inputs["keys"]["issue"])}
-      onDone={({ key, mode, expiresAt }) => {
-        const note = expiresAt ? `It works until ${formatTime(expiresAt)}.` : "It does not expire.";
-        setIssued({ title: `${MODES[mode]} key`, key, note });
-      }}
+      onDone={({ key, expiresAt }) =>
+        setIssued({ key, note: expiresAt ? `It works until ${formatTime(expiresAt)}.` : "It does not expire." })
+      }
     />
   );
   return (
@@ -120,7 +102,7 @@ export function Keys({ userId }: { userId: string }) {
         empty="This user has no keys."
       />
       {issued && (
-        <Dialog title={issued.title}>
+        <Dialog title="New key">
           <div class="vstack gap-3">
             <p>
               <strong>Copy it now: it is never shown again.</strong> {issued.note}

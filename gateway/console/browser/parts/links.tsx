@@ -25,24 +25,21 @@ export function UserLink({ id }: LinkProps) {
   return <a href={`/console/users/${id}`}>{data ? (data.name ?? data.email) : shorten(id)}</a>;
 }
 
-/** Returns the id of what `find` finds, or fails at the form's field. */
-async function idOf(field: string, issue: string, find: () => Promise<{ id: string }>): Promise<string> {
-  try {
-    return (await find()).id;
-  } catch (error) {
-    const { message, status } = toFailure(error);
-    throw [400, 404].includes(status) ? new CallFailed(message, { status, fields: [{ field, issue }] }) : error;
-  }
-}
+/** Returns the id of what `find` finds by the text in the form's field, or fails at the field. */
+const findIn =
+  (issue: string, find: (text: string) => Promise<{ id: string }>) => async (values: Values, field: string) => {
+    try {
+      return (await find(`${values[field] ?? ""}`)).id;
+    } catch (error) {
+      const { message, status } = toFailure(error);
+      throw [400, 404].includes(status) ? new CallFailed(message, { status, fields: [{ field, issue }] }) : error;
+    }
+  };
 
-/** Id of the user whose email address, external id or id is in the form's field. */
-export const findUserId = (values: Values, field: string) =>
-  idOf(field, "no user has this email address, external id or id", () =>
-    core.users.find.query({ user: `${values[field] ?? ""}` }),
-  );
+export const findUserId = findIn("no user has this email address, external id or id", (user) =>
+  core.users.find.query({ user }),
+);
 
-/** Id of the listing whose external id or id is in the form's field. */
-export const findListingId = (values: Values, field: string) =>
-  idOf(field, "no listing has this external id or id", () =>
-    core.listings.find.query({ listing: `${values[field] ?? ""}` }),
-  );
+export const findListingId = findIn("no listing has this external id or id", (listing) =>
+  core.listings.find.query({ listing }),
+);

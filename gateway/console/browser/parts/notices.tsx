@@ -43,7 +43,7 @@ export function Notices({ children }: { children: ComponentChildren }) {
   return (
     <Notify.Provider value={notify}>
       {children}
-      <div class="notices position-fixed bottom-0 end-0 p-3">
+      <div class="position-fixed bottom-0 end-0 z-3 p-3 col-md-5">
         {/* Exists before its texts, or screen readers do not read them. An alert is read when it appears. */}
         <div role="status">{notices.filter(({ isFailure }) => !isFailure).map(show)}</div>
         {notices.filter(({ isFailure }) => isFailure).map(show)}

@@ -40,7 +40,7 @@ export function Page({ title, actions, children }: PageProps) {
 export const Section = ({ title, actions, children }: PageProps) => (
   <section class="card card-body vstack gap-3">
     <div class="row-of-items justify-content-between">
-      <h2 class="h6 mb-0">{title}</h2>
+      <h2 class="h6 fw-bold mb-0">{title}</h2>
       <div class="row-of-items">{actions}</div>
     </div>
     {children}

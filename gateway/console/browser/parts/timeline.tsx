@@ -12,34 +12,25 @@ import { type Entry, What, Who } from "./trail.js";
 
 export type Email = Outputs["notifications"]["list"]["items"][number];
 
-/** What happened to an invitation, or will. */
-export function EmailWords({ state, lastError, attempts, runAt, sentAt }: Email): ComponentChildren {
-  const reason = lastError ?? "the reason is not known";
-  const isRefused = /\b5\d\d\b/.test(reason);
-  switch (state) {
-    case "sent":
-      return (
-        <>
-          The invitation was sent <Time at={sentAt} />.{lastError && ` Before that it failed: ${lastError}.`}
-        </>
-      );
-    case "failed":
-      return `The invitation was not delivered: ${reason}. It is not tried again after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.${isRefused ? " The mail server refused the address or the message: ask the host for another address." : ""}`;
-    case "expired":
-      return "The invitation was not sent: the stay was over, or the form was past SENT, before it could be sent.";
-    case "running":
-      return "The invitation is being sent.";
-    default:
-      return (
-        <>
-          {lastError
-            ? `The invitation was not delivered yet: ${lastError}. Attempt`
-            : "The invitation waits to be sent,"}{" "}
-          {lastError && `${attempts + 1} is`} due <Time at={runAt} />.
-        </>
-      );
-  }
-}
+const STATE_TEXTS: Record<Email["state"], string> = {
+  waiting: "The invitation waits to be sent, due",
+  running: "The invitation is being sent.",
+  retrying: "The invitation was not delivered yet. The next attempt is due",
+  failed: "The invitation was not delivered, and is not tried again.",
+  expired: "The invitation was not sent: the stay was over, or the form was past SENT, before it could be sent.",
+  sent: "The invitation was sent",
+};
+
+/** What happened to an invitation, or will, and why. */
+export const EmailState = ({ state, lastError, runAt, sentAt }: Email) => (
+  <>
+    <Badge text={state} /> {STATE_TEXTS[state]} <Time at={sentAt ?? runAt} none="" />{" "}
+    {lastError && `${state === "sent" ? "An earlier attempt" : "It"} failed: ${lastError}. `}
+    {state === "failed" &&
+      /\b5\d\d\b/.test(lastError ?? "") &&
+      "The address is wrong or blocked: ask the host for another."}
+  </>
+);
 
 interface Row {
   key: string;
@@ -97,12 +88,7 @@ const entryRow = (entry: Entry): Row => ({
 /** None for one that expired before it was tried: the entry of that says so. */
 function emailRow(email: Email): Row[] {
   const at = email.sentAt ?? email.lastAttemptAt ?? email.runAt;
-  const what = (
-    <>
-      <Badge text={email.state} /> <EmailWords {...email} />
-    </>
-  );
-  return at === null ? [] : [{ key: `email ${email.id}`, at, what, who: "Email" }];
+  return at === null ? [] : [{ key: `email ${email.id}`, at, what: <EmailState {...email} />, who: "Email" }];
 }
 
 const deliveryRow = ({ id, endpointId, createdAt, event, state, lastError }: Delivery): Row => ({

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
-import { EndpointLink, FormLink, ListingLink, TraceLink, UserLink } from "./links.js";
+import { ListingLink, TraceLink, UserLink } from "./links.js";
 import { type Columns, List } from "./list.js";
 import { Section } from "./page.js";
 import { Time } from "./time.js";
@@ -40,16 +40,7 @@ const TEXTS: Partial<Record<string, string>> = {
 /** What a change did. */
 export function What({ action, details }: Entry): ComponentChildren {
   const { from, to, fields, listingId, movedFrom, userId, role, reason } = details;
-  if (action === "form.created")
-    return <>Form created on {listingId ? <ListingLink id={`${listingId}`} /> : "a listing"}</>;
-  if (action === "form.status_set") {
-    const note = details.correction === true && "out of order";
-    return (
-      <>
-        Status {`${from}`} → <strong>{`${to}`}</strong> <span class="text-body-secondary">{note}</span>
-      </>
-    );
-  }
+  if (action === "form.status_set") return `Status ${from} → ${to}${details.correction ? ", out of order" : ""}`;
   const changed = fieldNames(fields) || reason;
   const text = `${TEXTS[action] ?? words(action)}${changed ? `: ${changed}` : ""}`;
   if (action.startsWith("member.")) {
@@ -68,15 +59,12 @@ export function What({ action, details }: Entry): ComponentChildren {
   );
 }
 
-/** What a change was made to. */
-export function Subject({ action, subjectId }: Entry) {
-  const [kind] = action.split(".");
-  if (kind === "listing" || kind === "member") return <ListingLink id={subjectId} />;
-  if (kind === "user") return <UserLink id={subjectId} />;
-  if (kind === "webhook") return <EndpointLink id={subjectId} />;
-  if (kind === "key") return <a href={`/console/find?q=${subjectId}`}>Key {subjectId.slice(0, 8)}</a>;
-  return <FormLink id={subjectId} />;
-}
+/** What a change was made to: Find knows its page. */
+export const Subject = ({ action, subjectId }: Entry) => (
+  <a href={`/console/find?q=${subjectId}`}>
+    {action.split(".")[0]} {subjectId.slice(0, 8)}
+  </a>
+);
 
 const COLUMNS: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,
