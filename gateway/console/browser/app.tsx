@@ -14,7 +14,7 @@ import { UsersPage } from "./pages/users.js";
 import { WebhooksPage } from "./pages/webhooks.js";
 import { Page } from "./parts/page.js";
 import { Tab } from "./parts/tabs.js";
-import { useSession } from "./session.js";
+import type { Session } from "./session.js";
 
 const NAVIGATION = ["Overview", "Forms", "Listings", "Users", "Emails", "Webhooks", "Trace"];
 
@@ -33,7 +33,7 @@ const PAGES: Record<string, ComponentType<{ id: string; sought: string }>> = {
   "/console/trace": TracePage,
 };
 
-export function App() {
+export function App({ session }: { session: Session }) {
   const { path, route } = useLocation();
   // Not in the address: it may be a key, a guest's link or an email address.
   const [sought, setSought] = useState("");
@@ -46,7 +46,7 @@ export function App() {
       <a class="visually-hidden-focusable btn btn-primary position-absolute" href="#main">
         Skip to the content
       </a>
-      <Header onFind={find} />
+      <Header session={session} onFind={find} />
       <main id="main" tabIndex={-1} class="container-xxl py-4">
         {/* A page keeps its state while the path is the same: another id is another page. */}
         <OpenPage key={path} sought={sought} />
@@ -74,9 +74,8 @@ function OpenPage({ sought }: { sought: string }) {
   );
 }
 
-function Header({ onFind }: { onFind: (text: string) => void }) {
+function Header({ session, onFind }: { session: Session; onFind: (text: string) => void }) {
   const { path } = useLocation();
-  const { name, signOut } = useSession();
   const addressOf = (text: string) => (text === "Overview" ? "/console" : `/console/${text.toLowerCase()}`);
   const isOpen = (href: string) => href === path || (href !== "/console" && path.startsWith(href));
   return (
@@ -102,8 +101,8 @@ function Header({ onFind }: { onFind: (text: string) => void }) {
           />
         </form>
       </search>
-      <span>{name}</span>
-      <button type="button" class="btn btn-sm" onClick={() => void signOut()}>
+      <span>{session.name}</span>
+      <button type="button" class="btn btn-sm" onClick={() => void session.signOut()}>
         Sign out
       </button>
     </header>

@@ -16,9 +16,7 @@ if (root) {
   render(
     <LocationProvider scope="/console">
       <Notices>
-        <WithSession>
-          <App />
-        </WithSession>
+        <WithSession>{(session) => <App session={session} />}</WithSession>
       </Notices>
     </LocationProvider>,
     root,

@@ -1,6 +1,6 @@
 import { onlineManager, QueryClientProvider } from "@tanstack/preact-query";
-import { type ComponentChildren, createContext } from "preact";
-import { useContext, useEffect, useMemo, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { CallFailed, callSession, toFailure } from "./core.js";
 import { Dialog } from "./parts/dialog.js";
 import { type Field, Form, type Values } from "./parts/form.js";
@@ -8,10 +8,11 @@ import { useNotify } from "./parts/notices.js";
 import { Problem } from "./parts/states.js";
 import { createQueryClient } from "./queries.js";
 
-const Current = createContext({ name: "", signOut: async () => {} });
-
-/** The operator who is signed in. */
-export const useSession = () => useContext(Current);
+export interface Session {
+  /** The operator who is signed in. */
+  name: string;
+  signOut: () => Promise<void>;
+}
 
 /** Says to the other tabs who is signed in: they have the same cookie. */
 const tabs = new BroadcastChannel("session");
@@ -20,7 +21,7 @@ const tabs = new BroadcastChannel("session");
  * Shows the console to those who are signed in. If the session ends while a page is open, the page is hidden and stays with what
  * was typed until the same operator signs in again.
  */
-export function WithSession({ children }: { children: ComponentChildren }) {
+export function WithSession({ children }: { children: (session: Session) => ComponentChildren }) {
   const [name, setName] = useState<string>();
   const [state, setState] = useState<"checking" | "in" | "out" | "failed">("checking");
   const [error, setError] = useState<unknown>();
@@ -62,11 +63,7 @@ export function WithSession({ children }: { children: ComponentChildren }) {
   };
   return (
     <QueryClientProvider client={client}>
-      {name !== undefined && (
-        <Current.Provider value={{ name, signOut }}>
-          <div hidden={state !== "in"}>{children}</div>
-        </Current.Provider>
-      )}
+      {name !== undefined && <div hidden={state !== "in"}>{children({ name, signOut })}</div>}
       {state === "out" && <SignIn name={name} onSignedIn={check} />}
       {state === "failed" && <Problem error={error} retry={() => void check()} />}
     </QueryClientProvider>

@@ -109,7 +109,7 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
       <p class="mb-0">
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
-      <div class="row-of-items">
+      <div class="hstack flex-wrap gap-2">
         {last.to === status && (
           <button
             key={last.from}

@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Chart, type Series } from "../parts/chart.js";
@@ -53,35 +52,40 @@ const outcomes = (kind: "emails" | "deliveries"): Series<Minute>[] => [
   ["failed", "danger", (minute) => minute[kind]?.failed],
 ];
 
-const CHARTS: Record<string, Series<Minute>[]> = {
-  Requests: [["", "primary", ({ requests }) => requests]],
-  "Errors (status 500 and above)": [["", "danger", ({ errors }) => errors]],
-  "Refused by the rate limit": [["", "warning", ({ refused }) => refused]],
-  Emails: outcomes("emails"),
-  "Webhook deliveries": outcomes("deliveries"),
-};
-
-const DURATIONS: Record<string, Series<Minute>> = {
-  "p50 of a request": ["ms at most", "primary", ({ p50Ms }) => p50Ms],
-  "p99 of a request": ["ms at most", "primary", ({ p99Ms }) => p99Ms],
-};
+const CHARTS: [title: string, series: Series<Minute>[], isPeak?: boolean][] = [
+  ["Requests", [["", "primary", ({ requests }) => requests]]],
+  ["Errors (status 500 and above)", [["", "danger", ({ errors }) => errors]]],
+  ["Refused by the rate limit", [["", "warning", ({ refused }) => refused]]],
+  ["p50 of a request", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
+  ["p99 of a request", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
+  ["Emails", outcomes("emails")],
+  ["Webhook deliveries", outcomes("deliveries")],
+];
 
 const Figures = ({ history, emails, deliveries, version, node, startedAt }: Overview) => (
   <div class="vstack gap-4">
     <Section title="Waiting and failed">
-      <Facts facts={{ ...emailFacts(emails), ...deliveryFacts(deliveries) }} />
+      <Facts
+        facts={{
+          "Emails waiting": emails && <a href="/console/emails?state=waiting">{emails.counts.waiting}</a>,
+          "Emails retrying": emails && <a href="/console/emails?state=retrying">{emails.counts.retrying}</a>,
+          "Emails failed": emails && <a href="/console/emails">{emails.counts.failed}</a>,
+          "Longest wait of an email": emails && formatWait(emails.longestWaitSeconds),
+          "Deliveries waiting": deliveries && <a href="/console/webhooks?state=waiting">{deliveries.waiting}</a>,
+          "Endpoints failing": deliveries && <a href="/console/webhooks">{deliveries.failing}</a>,
+          "Endpoints disabled by failures": deliveries && <a href="/console/webhooks">{deliveries.disabled}</a>,
+          "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWaitSeconds),
+        }}
+      />
     </Section>
     <Section title="The last hour">
       <p class="text-body-secondary mb-0">
         Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar is
         one minute since the start of the process.
       </p>
-      <div class="facts">
-        {Object.entries(CHARTS).map(([title, series]) => (
-          <Chart key={title} title={title} rows={history} series={series} />
-        ))}
-        {Object.entries(DURATIONS).map(([title, series]) => (
-          <Chart key={title} title={title} rows={history} series={[series]} isPeak />
+      <div class="row row-cols-1 row-cols-md-2 row-cols-lg-4 g-3">
+        {CHARTS.map(([title, series, isPeak]) => (
+          <Chart key={title} title={title} rows={history} series={series} isPeak={isPeak} />
         ))}
       </div>
     </Section>
@@ -90,31 +94,6 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
     </p>
   </div>
 );
-
-type FactsOf = Record<string, ComponentChildren>;
-
-const UNKNOWN = "Unknown: the database does not answer";
-
-function emailFacts(emails: Overview["emails"]): FactsOf {
-  if (!emails) return { Emails: UNKNOWN };
-  const { counts, longestWaitSeconds } = emails;
-  const states = ["waiting", "retrying", "failed"] as const;
-  const link = (state: (typeof states)[number]) => [
-    `Emails ${state}`,
-    <a href={`/console/emails?state=${state}`}>{counts[state].toLocaleString()}</a>,
-  ];
-  return { ...Object.fromEntries(states.map(link)), "Longest wait of an email": formatWait(longestWaitSeconds) };
-}
-
-function deliveryFacts(deliveries: Overview["deliveries"]): FactsOf {
-  if (!deliveries) return { "Webhook deliveries": UNKNOWN };
-  const { waiting, running, longestWaitSeconds, endpoints, failing, disabled } = deliveries;
-  return {
-    "Deliveries waiting": <a href="/console/webhooks?state=waiting">{(waiting + running).toLocaleString()}</a>,
-    "Longest wait of a delivery": formatWait(longestWaitSeconds),
-    "Webhook endpoints": `${endpoints} enabled, ${failing} failing, ${disabled} disabled by failures`,
-  };
-}
 
 const formatWait = (seconds: number) =>
   seconds < 1 ? "None is due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;

@@ -32,7 +32,7 @@ export function TracePage() {
   const { query } = useLocation();
   return (
     <Page title="Trace">
-      <Filters filters={[{ name: "id", label: "Correlation id of a request" }]} submit="Show" />
+      <Filters filters={[{ name: "id", label: "Correlation id of a request" }]} />
       {query.id ? (
         <Trace id={query.id} />
       ) : (

@@ -12,7 +12,7 @@ interface ChartProps<Row> {
   /** Stacked in this order, from above. */
   series: Series<Row>[];
   /** The number of a series is its highest, not the sum. */
-  isPeak?: boolean;
+  isPeak?: boolean | undefined;
 }
 
 const SLOTS = 60;

@@ -16,7 +16,7 @@ export function Copy({ text }: { text: string }) {
     setTimeout(() => setState(""), SHOWN_MS);
   };
   return (
-    <span class="row-of-items d-inline-flex">
+    <span class="hstack flex-wrap gap-2 d-inline-flex">
       <code class="user-select-all">{text}</code>
       <button type="button" class="btn btn-sm" aria-label={`Copy ${text}`} onClick={() => void copy()}>
         {state || "Copy"}

@@ -44,7 +44,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
         if (event.key === "Escape" && !canClose()) event.preventDefault();
       }}
     >
-      <div class="row-of-items justify-content-between mb-3">
+      <div class="hstack flex-wrap gap-2 justify-content-between mb-3">
         <h2 class="h5 mb-0">{title}</h2>
         {onClose && (
           <button type="button" class="btn btn-sm" onClick={close}>
@@ -63,24 +63,17 @@ interface ButtonProps {
   /** What it is about, for screen readers, if other buttons have the same text. */
   about?: string | undefined;
   class?: string;
-  isDisabled?: boolean;
 }
 
-const Button = ({
-  label,
-  about,
-  class: look = "",
-  isDisabled = false,
-  onClick,
-}: ButtonProps & { onClick: () => void }) => (
+const Button = (props: ButtonProps & { isDisabled?: boolean; onClick: () => void }) => (
   <button
     type="button"
-    class={`btn ${look}`}
-    aria-label={about && `${label} ${about}`}
-    disabled={isDisabled}
-    onClick={onClick}
+    class={`btn ${props.class ?? ""}`}
+    aria-label={props.about && `${props.label} ${props.about}`}
+    disabled={props.isDisabled}
+    onClick={props.onClick}
   >
-    {label}
+    {props.label}
   </button>
 );
 
@@ -127,13 +120,12 @@ export function EditButton<Result>({ name, fields, send }: EditButtonProps<Resul
   );
 }
 
-interface CallButtonProps<Result> extends ButtonProps {
-  send: () => Promise<Result>;
-  done: Done<Result>;
-}
-
 /** A button that does something at once, for what can be undone or repeated. */
-export function CallButton<Result>({ send, done, ...props }: CallButtonProps<Result>) {
+export function CallButton<Result>({
+  send,
+  done,
+  ...props
+}: ButtonProps & { send: () => Promise<Result>; done: Done<Result> }) {
   const change = useChange(send, done, `“${props.label}” failed.`);
   return <Button {...props} isDisabled={change.isPending} onClick={() => change.mutate()} />;
 }

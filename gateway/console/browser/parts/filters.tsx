@@ -8,7 +8,7 @@ export interface Filter extends Field {
 }
 
 /** Filters of a list. They are in the page's address, so that it can be sent to others. */
-export function Filters({ filters, submit = "Filter" }: { filters: readonly Filter[]; submit?: string }) {
+export function Filters({ filters }: { filters: readonly Filter[] }) {
   const { query, route } = useLocation();
   const resolve = async (values: Values) => {
     const found = await Promise.all(
@@ -20,7 +20,7 @@ export function Filters({ filters, submit = "Filter" }: { filters: readonly Filt
   const show = (found: Values) => route(withQuery({ ...found, cursor: null }));
   return (
     <search>
-      <Form fields={fields} submit={submit} send={resolve} onDone={show} isInline />
+      <Form fields={fields} submit="Show" send={resolve} onDone={show} isInline />
     </search>
   );
 }

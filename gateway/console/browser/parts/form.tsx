@@ -76,7 +76,7 @@ export function Form<Result>({
   };
   return (
     <form
-      class={isInline ? "row-of-items align-items-end" : "vstack gap-3"}
+      class={isInline ? "hstack flex-wrap gap-2 align-items-end" : "vstack gap-3"}
       aria-busy={change.isPending}
       onSubmit={(event) => {
         event.preventDefault();

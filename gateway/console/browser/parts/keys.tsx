@@ -44,7 +44,7 @@ export function Keys({ userId }: { userId: string }) {
     Expires: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
     Created: ({ createdAt }) => <Time at={createdAt} />,
     Actions: (key) => (
-      <div class="row-of-items">
+      <div class="hstack flex-wrap gap-2">
         {stateOf(key) === "active" && (
           <FormButton
             label="Rotate"

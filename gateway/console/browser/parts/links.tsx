@@ -10,11 +10,23 @@ const shorten = (id: string) => id.slice(0, 8);
 
 /** Links with the name of what they lead to, or the first characters of its id until that is known. */
 
-export const FormLink = ({ id }: LinkProps) => <a href={`/console/forms/${id}`}>{shorten(id)}</a>;
+export const FormLink = ({ id }: LinkProps) => (
+  <a class="text-nowrap" href={`/console/forms/${id}`}>
+    {shorten(id)}
+  </a>
+);
 
-export const TraceLink = ({ id }: LinkProps) => <a href={`/console/trace?id=${id}`}>{shorten(id)}</a>;
+export const TraceLink = ({ id }: LinkProps) => (
+  <a class="text-nowrap" href={`/console/trace?id=${id}`}>
+    {shorten(id)}
+  </a>
+);
 
-export const EndpointLink = ({ id }: LinkProps) => <a href={`/console/webhooks?endpoint=${id}`}>{shorten(id)}</a>;
+export const EndpointLink = ({ id }: LinkProps) => (
+  <a class="text-nowrap" href={`/console/webhooks?endpoint=${id}`}>
+    {shorten(id)}
+  </a>
+);
 
 export const ListingLink = ({ id }: LinkProps) => (
   <a href={`/console/listings/${id}`}>{useListing(id).data?.title ?? shorten(id)}</a>

@@ -77,7 +77,7 @@ export function List<Row>({
     <>
       <Loaded query={rows}>{({ items }) => <Table {...table} rows={items} />}</Loaded>
       {(cursor || nextCursor) && (
-        <nav class="row-of-items" aria-label={`Pages: ${table.caption}`}>
+        <nav class="hstack flex-wrap gap-2" aria-label={`Pages: ${table.caption}`}>
           {cursor && <a href={withQuery({ [cursorName]: null })}>First page</a>}
           {nextCursor && <a href={withQuery({ [cursorName]: nextCursor })}>Next page</a>}
         </nav>

@@ -24,9 +24,6 @@ const roleField = (value: Role): Field => ({
   value,
 });
 
-const setRole = (userId: string, listingId: string, role: unknown) =>
-  core.members.set.mutate({ userId, listingId, role: role as Role });
-
 /** The members of a listing, or the memberships of a user. */
 export function Members(of: { listingId: string } | { userId: string }) {
   const isOfListing = "listingId" in of;
@@ -65,7 +62,7 @@ export function Members(of: { listingId: string } | { userId: string }) {
       send={async (values) => {
         const userId = isOfListing ? await findUserId(values, "user") : of.userId;
         const listingId = isOfListing ? of.listingId : await findListingId(values, "listing");
-        return setRole(userId, listingId, values.role);
+        return core.members.set.mutate({ userId, listingId, role: values.role as Role });
       }}
       done={({ role }) => `The role is ${role}.`}
     />

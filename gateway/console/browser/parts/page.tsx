@@ -25,11 +25,11 @@ export function Page({ title, actions, children }: PageProps) {
   }, []);
   return (
     <div class="vstack gap-4">
-      <div class="row-of-items justify-content-between">
+      <div class="hstack flex-wrap gap-2 justify-content-between">
         <h1 ref={heading} tabIndex={-1} class="h3 mb-0">
           {title}
         </h1>
-        <div class="row-of-items">{actions}</div>
+        <div class="hstack flex-wrap gap-2">{actions}</div>
       </div>
       {children}
     </div>
@@ -39,9 +39,9 @@ export function Page({ title, actions, children }: PageProps) {
 /** A part of a page with a title of its own. */
 export const Section = ({ title, actions, children }: PageProps) => (
   <section class="card card-body vstack gap-3">
-    <div class="row-of-items justify-content-between">
+    <div class="hstack flex-wrap gap-2 justify-content-between">
       <h2 class="h6 fw-bold mb-0">{title}</h2>
-      <div class="row-of-items">{actions}</div>
+      <div class="hstack flex-wrap gap-2">{actions}</div>
     </div>
     {children}
   </section>
@@ -49,7 +49,7 @@ export const Section = ({ title, actions, children }: PageProps) => (
 
 /** Names and values. A value of null is shown as a dash. */
 export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) => (
-  <dl class="facts mb-0">
+  <dl class="row row-cols-2 row-cols-lg-4 g-3 mb-0">
     {Object.entries(facts).map(([name, value]) => (
       <div key={name}>
         <dt class="small fw-normal text-body-secondary">{name}</dt>

@@ -44,9 +44,7 @@ export function Loaded<Data>({ query, children }: LoadedProps<Data>) {
   return (
     <>
       {problem}
-      <div aria-busy={isPlaceholderData} class={isPlaceholderData ? "opacity-50" : ""}>
-        {children(data)}
-      </div>
+      <div aria-busy={isPlaceholderData}>{children(data)}</div>
     </>
   );
 }
