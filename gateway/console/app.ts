@@ -4,7 +4,6 @@ import type { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { tokenComparison } from "../http/internal-token.js";
-import "../http/locals.js";
 import { rejectMethod } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { securityHeaders } from "../http/security-headers.js";

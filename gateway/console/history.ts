@@ -25,86 +25,72 @@ export function keepHistory({ db }: Services, registry: Registry) {
   };
 }
 
-const PUBLIC: ReadonlySet<unknown> = new Set(OPERATIONS.map(({ name }) => name));
-
-/** Cumulative counts. */
-type Counts<Name extends string> = Record<Name, number>;
-
 interface Sample {
   at: string;
-  /** Of the public operations: all requests, those with status 500 or above, and those with 429 for a key or an unknown key. */
-  served: Counts<"requests" | "errors" | "refused">;
-  /** Requests of the public operations, by the seconds that they took at most. */
-  buckets: Counts<string>;
-  /** Attempts of all workers; null if the database did not answer. */
-  emails: Counts<Outcome> | null;
-  deliveries: Counts<Outcome> | null;
+  /** Cumulative. A number is the upper bound of a bucket of durations, in seconds. */
+  counts: Map<string | number, number>;
+  isDatabaseUp: boolean;
 }
 
-type Outcome = "sent" | "failed" | "retrying";
+const PUBLIC: ReadonlySet<unknown> = new Set(OPERATIONS.map(({ name }) => name));
 
 async function takeSample(db: Services["db"], registry: Registry): Promise<Sample> {
   const at = new Date().toISOString();
   const read = async (name: string) => (await registry.getSingleMetric(`guest_forms_${name}`)?.get())?.values ?? [];
-  const [requests, refusals, durations, activity] = await Promise.all([
-    read("requests_total"),
-    read("rate_limit_refusals_total"),
-    read("request_duration_seconds"),
-    readActivity(db).catch(() => null),
-  ]);
-  const served = { requests: 0, errors: 0, refused: 0 };
-  for (const { value, labels } of requests) {
+  const counts: Sample["counts"] = new Map();
+  const add = (name: string | number, value: number) => counts.set(name, (counts.get(name) ?? 0) + value);
+  for (const { value, labels } of await read("requests_total")) {
     if (!PUBLIC.has(labels.operation)) continue;
-    served.requests += value;
-    if (Number(labels.status) >= 500) served.errors += value;
+    add("requests", value);
+    if (Number(labels.status) >= 500) add("errors", value);
   }
-  for (const { value } of refusals) served.refused += value;
-  const buckets: Counts<string> = {};
-  for (const { value, labels } of durations) {
-    // The sum and the count of a histogram have no `le`.
-    if (labels.le === undefined || !PUBLIC.has(labels.operation)) continue;
-    const seconds = String(labels.le).replace("+Inf", "Infinity");
-    buckets[seconds] = (buckets[seconds] ?? 0) + value;
+  for (const { value } of await read("rate_limit_refusals_total")) add("refused", value);
+  for (const { value, labels } of await read("request_duration_seconds")) {
+    if (labels.le !== undefined && PUBLIC.has(labels.operation)) add(labels.le, value);
   }
-  const outcomes = (kind: "notification" | "delivery") => {
-    const count = (outcome: Outcome) => activity?.get(`${kind}.${outcome}`)?.count ?? 0;
-    return activity && { sent: count("sent"), failed: count("failed"), retrying: count("retrying") };
-  };
-  return { at, served, buckets, emails: outcomes("notification"), deliveries: outcomes("delivery") };
+  const activity = await readActivity(db).catch(() => undefined);
+  for (const [name, { count }] of activity ?? []) add(name, count);
+  return { at, counts, isDatabaseUp: activity !== undefined };
 }
 
 function toMinute(from: Sample, to: Sample) {
-  const buckets = difference(from.buckets, to.buckets);
+  // At least 0, because counts of the database are lower after it was restored.
+  const added = (name: string | number) => Math.max(0, (to.counts.get(name) ?? 0) - (from.counts.get(name) ?? 0));
+  const outcomes = (kind: "notification" | "delivery") =>
+    from.isDatabaseUp && to.isDatabaseUp
+      ? { sent: added(`${kind}.sent`), failed: added(`${kind}.failed`), retrying: added(`${kind}.retrying`) }
+      : null;
+  const bounds = [...to.counts.keys()].filter((name) => typeof name === "number");
+  const buckets = bounds.map((seconds) => ({ seconds, requests: added(seconds) }));
   return {
+    /** When the minute began. */
     at: from.at,
-    ...difference(from.served, to.served),
-    p50Ms: quantileMs(0.5, buckets),
-    p99Ms: quantileMs(0.99, buckets),
-    emails: from.emails && to.emails && difference(from.emails, to.emails),
-    deliveries: from.deliveries && to.deliveries && difference(from.deliveries, to.deliveries),
+    /** Requests of the public operations that this process answered. */
+    requests: added("requests"),
+    /** Those with status 500 or above. */
+    errors: added("errors"),
+    /** Requests rejected with 429, for a key or an unknown key. */
+    refused: added("refused"),
+    /** Null without requests, as `p99Ms`. */
+    p50Ms: quantileMs(0.5, buckets, added("+Inf")),
+    p99Ms: quantileMs(0.99, buckets, added("+Inf")),
+    /** Attempts of all workers; null if the database did not answer. */
+    emails: outcomes("notification"),
+    deliveries: outcomes("delivery"),
   };
 }
 
-/** At least 0: counts of the database are lower after it was restored. */
-function difference<Name extends string>(from: Counts<Name>, to: Counts<Name>): Counts<Name> {
-  const names = Object.keys(to) as Name[];
-  return Object.fromEntries(names.map((name) => [name, Math.max(0, to[name] - (from[name] ?? 0))])) as Counts<Name>;
-}
-
 /** Interpolates linearly in the bucket of the quantile, as Prometheus does. Null without requests. */
-function quantileMs(share: number, buckets: Counts<string>): number | null {
-  const ascending = Object.entries(buckets).sort(([one], [other]) => Number(one) - Number(other));
-  const rank = share * (ascending.at(-1)?.[1] ?? 0);
+function quantileMs(quantile: number, buckets: { seconds: number; requests: number }[], total: number) {
+  const rank = quantile * total;
   if (rank === 0) return null;
-  let [lower, before] = [0, 0];
-  for (const [bound, requests] of ascending) {
-    const upper = Number(bound);
-    if (upper === Number.POSITIVE_INFINITY) break;
-    if (requests >= rank) {
-      const seconds = lower + ((rank - before) / (requests - before)) * (upper - lower);
-      return Math.round(seconds * 100_000) / 100;
+  let lower = { seconds: 0, requests: 0 };
+  for (const upper of buckets) {
+    if (upper.requests >= rank) {
+      const position = (rank - lower.requests) / (upper.requests - lower.requests);
+      return Math.round((lower.seconds + position * (upper.seconds - lower.seconds)) * 100_000) / 100;
     }
-    [lower, before] = [upper, requests];
+    lower = upper;
   }
-  return lower * 1000;
+  return lower.seconds * 1000;
 }

@@ -1,15 +1,9 @@
+import { LRUCache } from "lru-cache";
 import type { Services } from "../../server/access/context.js";
-import { auditRouter } from "../../server/audit-trail/router.js";
 import { toServiceError } from "../../server/database/failures.js";
-import { formsRouter } from "../../server/forms/router.js";
-import { keysRouter } from "../../server/keys/router.js";
-import { listingsRouter } from "../../server/listings/router.js";
-import { membersRouter } from "../../server/memberships/router.js";
-import { notificationsRouter } from "../../server/notifications/router.js";
 import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { appRouter } from "../../server/router.js";
 import { operatorProcedure, router } from "../../server/trpc.js";
-import { usersRouter } from "../../server/users/router.js";
-import { webhooksRouter } from "../../server/webhooks/router.js";
 import { PACKAGE } from "../process/package.js";
 import type { History } from "./history.js";
 
@@ -40,14 +34,14 @@ export function createConsoleRouter(services: Services, history: History) {
   });
   const startedAt = new Date().toISOString();
   return router({
-    forms: formsRouter,
-    listings: listingsRouter,
-    users: usersRouter,
-    members: membersRouter,
-    keys: keysRouter,
-    notifications: notificationsRouter,
-    audit: auditRouter,
-    webhooks: webhooksRouter,
+    forms: appRouter.forms,
+    listings: appRouter.listings,
+    users: appRouter.users,
+    members: appRouter.members,
+    keys: appRouter.keys,
+    notifications: appRouter.notifications,
+    audit: appRouter.audit,
+    webhooks: appRouter.webhooks,
     console: router({
       /** What this process served in the last hour, and what waits to be sent: null if the database did not answer. Operator. */
       overview: operatorProcedure.query(async () => {
@@ -65,14 +59,8 @@ function nullInOutage(error: unknown): null {
   return null;
 }
 
-/** Calls `work` once for all calls until its result is `ttlMs` old. */
-function memoize<Result>(ttlMs: number, work: () => Promise<Result>): () => Promise<Result> {
-  let result: Promise<Result> | undefined;
-  const expire = () => {
-    result = undefined;
-  };
-  return () => {
-    result ??= work().finally(() => setTimeout(expire, ttlMs).unref());
-    return result;
-  };
+/** Runs `work` once for concurrent calls, and again once its result is `ttl` ms old. */
+function memoize<Result extends object>(ttl: number, work: () => Promise<Result>): () => Promise<Result> {
+  const cache = new LRUCache<string, Result>({ max: 1, ttl, fetchMethod: work });
+  return () => cache.forceFetch("");
 }
