@@ -91,7 +91,9 @@ export function requireSession(sessions: OperatorSessions): RequestHandler {
 }
 
 async function findSession(sessions: OperatorSessions, req: Request) {
-  const session = await sessions.find([...readCookies(req).values()]);
+  // Seconds since the last input in the tab. A client that does not send the header counts as in use.
+  const idleSeconds = /^\d+$/.exec(req.get("x-idle-seconds") ?? "")?.[0] ?? 0;
+  const session = await sessions.find([...readCookies(req).values()], Number(idleSeconds));
   if (!session)
     throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
   return session;
