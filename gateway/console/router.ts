@@ -1,81 +1,66 @@
+import { LRUCache } from "lru-cache";
 import type { Services } from "../../server/access/context.js";
-import { auditRouter } from "../../server/audit-trail/router.js";
 import { toServiceError } from "../../server/database/failures.js";
-import { formsRouter } from "../../server/forms/router.js";
-import { keysRouter } from "../../server/keys/router.js";
-import { listingsRouter } from "../../server/listings/router.js";
-import { membersRouter } from "../../server/memberships/router.js";
-import { notificationsRouter } from "../../server/notifications/router.js";
 import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { appRouter } from "../../server/router.js";
 import { operatorProcedure, router } from "../../server/trpc.js";
-import { usersRouter } from "../../server/users/router.js";
-import { webhooksRouter } from "../../server/webhooks/router.js";
 import { PACKAGE } from "../process/package.js";
 import type { History } from "./history.js";
-import * as schema from "./schema.js";
 
-const FIGURES_CACHE_MS = 5_000;
-const HEALTH_CACHE_MS = 15_000;
+const FIGURES_TTL_MS = 5_000;
+const HEALTH_TTL_MS = 15_000;
 
 export type ConsoleRouter = ReturnType<typeof createConsoleRouter>;
 
 /** The procedures that the pages call: those of the service without imports, erasure and rotation, and those of the first page. */
 export function createConsoleRouter(services: Services, history: History) {
   const { db, settings } = services;
-  const readFigures = shared(FIGURES_CACHE_MS, () =>
-    Promise.all([nullInOutage(readQueueFigures(db)), nullInOutage(readDeliveryFigures(db))]),
+  const readFigures = memoize(FIGURES_TTL_MS, () =>
+    Promise.all([
+      readQueueFigures(db)
+        .then(({ counts, longestWait }) => ({ counts, longestWaitSeconds: longestWait }))
+        .catch(nullInOutage),
+      readDeliveryFigures(db)
+        .then(({ overdue, longestWait, ...figures }) => ({ ...figures, longestWaitSeconds: longestWait }))
+        .catch(nullInOutage),
+    ]),
   );
-  const checkHealth = shared(HEALTH_CACHE_MS, async () => {
+  const checkHealth = memoize(HEALTH_TTL_MS, async () => {
     const { examine, CHECK_NAMES } = await import("../doctor/examine.js");
-    // How many connections a fleet opens, one process does not know.
+    // One process does not know how many connections the fleet opens.
     const names = CHECK_NAMES.filter((name) => name !== "connections");
     const checks = await examine({ settings, env: process.env, processes: 1, worker: false }, names, db);
-    const ok = checks.every(({ status }) => status !== "failed");
-    return { checkedAt: new Date().toISOString(), ok, checks };
+    return { checkedAt: new Date().toISOString(), ok: checks.every(({ status }) => status !== "failed"), checks };
   });
   const startedAt = new Date().toISOString();
   return router({
-    forms: formsRouter,
-    listings: listingsRouter,
-    users: usersRouter,
-    members: membersRouter,
-    keys: keysRouter,
-    notifications: notificationsRouter,
-    audit: auditRouter,
-    webhooks: webhooksRouter,
+    forms: appRouter.forms,
+    listings: appRouter.listings,
+    users: appRouter.users,
+    members: appRouter.members,
+    keys: appRouter.keys,
+    notifications: appRouter.notifications,
+    audit: appRouter.audit,
+    webhooks: appRouter.webhooks,
     console: router({
-      /** What this process served in the last hour, and what waits to be sent. Operator. */
-      overview: operatorProcedure.output(schema.overview).query(async () => {
+      /** What this process served in the last hour, and what waits to be sent: null if the database did not answer. Operator. */
+      overview: operatorProcedure.query(async () => {
         const [minutes, [emails, deliveries]] = await Promise.all([history.read(), readFigures()]);
-        return {
-          version: PACKAGE.version,
-          node: process.version,
-          startedAt,
-          history: minutes,
-          emails: emails && { counts: emails.counts, longestWaitSeconds: emails.longestWait },
-          deliveries: deliveries && { ...deliveries, longestWaitSeconds: deliveries.longestWait },
-        };
+        return { version: PACKAGE.version, node: process.version, startedAt, history: minutes, emails, deliveries };
       }),
-      /** The report of `guest-forms doctor` for this process, of the last 15 s. Operator. */
-      health: operatorProcedure.output(schema.health).query(checkHealth),
+      /** The report of `guest-forms doctor` for this process, at most 15 s old. Operator. */
+      health: operatorProcedure.query(checkHealth),
     }),
   });
 }
 
-const nullInOutage = <Result>(reading: Promise<Result>): Promise<Result | null> =>
-  reading.catch((error) => {
-    if (toServiceError(error).status === 503) return null;
-    throw error;
-  });
+function nullInOutage(error: unknown): null {
+  if (toServiceError(error).status !== 503) throw error;
+  return null;
+}
 
-/** Runs `work` once for all calls until `cacheMs` after it has ended. */
-function shared<Result>(cacheMs: number, work: () => Promise<Result>): () => Promise<Result> {
-  let running: Promise<Result> | undefined;
-  const forget = () => {
-    running = undefined;
-  };
-  return () => {
-    running ??= work().finally(() => setTimeout(forget, cacheMs).unref());
-    return running;
-  };
+/** Runs `work` once for concurrent calls, and again once its result is `ttl` ms old. */
+function memoize<Result extends object>(ttl: number, work: () => Promise<Result>): () => Promise<Result> {
+  const cache = new LRUCache<string, Result>({ max: 1, ttl, fetchMethod: work });
+  return () => cache.forceFetch("");
 }

@@ -22,12 +22,27 @@ export function serveSession(
   sessions: OperatorSessions,
   { settings, log, isToken }: { settings: Settings; log: Logger; isToken: (sent: string) => boolean },
 ): void {
-  /** Returns the cookies of the request, emptied. */
-  const endSessions = async (req: Request, res: Response) => {
+  /** Ends the sessions of the browser, starts one if `name` is given, and sends the cookies. */
+  const replaceSessions = async (req: Request, res: Response, name?: string) => {
+    const { correlationId } = res.locals;
     const cookies = readCookies(req);
-    for (const name of await sessions.end([...cookies.values()]))
-      log.info({ name, correlationId: res.locals.correlationId }, "console sign-out");
-    return new Map([...cookies.keys()].map((cookie) => [cookie, ""]));
+    for (const ended of await sessions.end([...cookies.values()]))
+      log.info({ name: ended, correlationId }, "console sign-out");
+    // An empty value clears the cookie.
+    for (const cookie of cookies.keys()) cookies.set(cookie, "");
+    if (name !== undefined) cookies.set(cookieName(req), await sessions.start(name));
+    if (isAnswered(res)) return;
+    if (name !== undefined) log.info({ name, correlationId }, "console sign-in");
+    for (const [cookie, value] of cookies) {
+      res.cookie(cookie, value, {
+        path: "/console",
+        httpOnly: true,
+        sameSite: "strict",
+        secure: cookie === SECURE_COOKIE,
+        maxAge: value ? SESSION_HOURS * 3_600_000 : 0,
+      });
+    }
+    sendJson(res.status(204));
   };
   router
     .route("/session")
@@ -42,19 +57,9 @@ export function serveSession(
       // Names are logged and stored.
       if (isToken(data.name)) throw invalid([{ field: "name", issue: "must not be the token" }]);
       if (!isToken(data.token)) throw new ServiceError("UNAUTHENTICATED", { message: "The token is wrong." });
-      const ended = await endSessions(req, res);
-      const id = await sessions.start(data.name);
-      if (isAnswered(res)) return;
-      log.info({ name: data.name, correlationId: res.locals.correlationId }, "console sign-in");
-      setCookies(res, new Map([...ended, [cookieName(req), id]]));
-      sendJson(res.status(204));
+      await replaceSessions(req, res, data.name);
     })
-    .delete(async (req, res) => {
-      const ended = await endSessions(req, res);
-      if (isAnswered(res)) return;
-      setCookies(res, ended);
-      sendJson(res.status(204));
-    })
+    .delete((req, res) => replaceSessions(req, res))
     .all(rejectMethod("GET, HEAD, POST, DELETE"));
 }
 
@@ -71,14 +76,14 @@ export function requireSession(sessions: OperatorSessions): RequestHandler {
   const recent = new LRUCache<string, OperatorSession>({ max: MAX_RECENT_SESSIONS, ttl: RECENT_SESSION_MS });
   return async (req, res, next) => {
     const key = [...readCookies(req).values()].join();
-    let session: OperatorSession;
+    let session: OperatorSession | undefined;
     try {
       session = await findSession(sessions, req);
       recent.set(key, session);
     } catch (error) {
-      const known = recent.get(key);
-      if (!known || !WITHOUT_DATABASE.includes(req.path) || toServiceError(error).status !== 503) throw error;
-      session = known;
+      const isOutage = toServiceError(error).status === 503;
+      session = isOutage && WITHOUT_DATABASE.includes(req.path) ? recent.get(key) : undefined;
+      if (!session) throw error;
     }
     res.locals.actor = { kind: "operator", name: session.name };
     next();
@@ -86,7 +91,9 @@ export function requireSession(sessions: OperatorSessions): RequestHandler {
 }
 
 async function findSession(sessions: OperatorSessions, req: Request) {
-  const session = await sessions.find([...readCookies(req).values()]);
+  // Seconds since the last input in the tab. A client that does not send the header counts as in use.
+  const idleSeconds = /^\d+$/.exec(req.get("x-idle-seconds") ?? "")?.[0] ?? 0;
+  const session = await sessions.find([...readCookies(req).values()], Number(idleSeconds));
   if (!session)
     throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
   return session;
@@ -97,42 +104,29 @@ const SECURE_COOKIE = `__Secure-${COOKIE}`;
 
 /** The names and values of the session cookies. A browser that has signed in over http too sends both over https. */
 function readCookies({ headers: { cookie = "" } }: Request): Map<string, string> {
-  const cookies = [SECURE_COOKIE, COOKIE].flatMap((name): [string, string][] => {
-    const [, value] = new RegExp(`(?:^|; *)${name}=([\\w-]{43})(?=;|$)`).exec(cookie) ?? [];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return new Map(cookies);
+  const cookies = new Map<string, string>();
+  for (const name of [SECURE_COOKIE, COOKIE]) {
+    const value = new RegExp(`(?:^|; *)${name}=([\\w-]{43})(?=;|$)`).exec(cookie)?.[1];
+    if (value !== undefined) cookies.set(name, value);
+  }
+  return cookies;
 }
 
 /** The internal port speaks http, so only the origin of the page says whether a proxy adds TLS. */
 const cookieName = ({ headers: { origin } }: Request) => (origin?.startsWith("https://") ? SECURE_COOKIE : COOKIE);
 
-/** An empty value clears a cookie. */
-function setCookies(res: Response, cookies: Map<string, string>): void {
-  for (const [name, value] of cookies) {
-    res.cookie(name, value, {
-      path: "/console",
-      httpOnly: true,
-      sameSite: "strict",
-      secure: name === SECURE_COOKIE,
-      maxAge: value ? SESSION_HOURS * 3_600_000 : 0,
-    });
-  }
-}
-
 /** Rejects writes that another site makes the browser send. A read changes nothing, and its response cannot be read there. */
 export const requireSameOrigin: RequestHandler = (req, _res, next) => {
   const { method, headers } = req;
   if (method === "GET" || method === "HEAD") return next();
-  const site = headers["sec-fetch-site"];
-  if (site === undefined ? !isHost(headers.origin, headers.host) : site !== "same-origin") {
+  const { host, origin = "", "sec-fetch-site": site } = headers;
+  const isOwnOrigin = [`http://${host}`, `https://${host}`].includes(origin);
+  if (site === undefined ? !isOwnOrigin : site !== "same-origin") {
     throw new ServiceError("FORBIDDEN", { message: "Only the pages of the console may send this request." });
   }
   if (method === "POST") requireJson(req.headersDistinct);
   next();
 };
-
-const isHost = (origin = "", host = "") => URL.canParse(origin) && new URL(origin).host === host;
 
 const FAILURES_WINDOW_MS = 60_000;
 const MAX_FAILURES = 10;

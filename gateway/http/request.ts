@@ -54,7 +54,6 @@ const OTHER_ROUTES: [pattern: RegExp, route: string][] = [
   [/^\/console\/trpc\/[^/]*$/, "/console/trpc/{procedure}"],
   [/^\/console\/session$/, "$&"],
   [/^\/console\/assets\/[^/]*$/, "/console/assets/{file}"],
-  [/^\/console\/emails\/[^/]+$/, "/console/emails/{file}"],
   [/^\/console(?:\/.*)?$/, "/console/{page}"],
 ];
 

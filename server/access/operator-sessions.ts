@@ -4,7 +4,7 @@ import { deriveKey } from "../secrets/secrets.js";
 
 /** How long a session lasts. */
 export const SESSION_HOURS = 8;
-/** A session ends if it is not used for this long. */
+/** A session ends this long after the last input of the operator. */
 const IDLE_MINUTES = 30;
 
 const IS_VALID = `created_at > now() - interval '${SESSION_HOURS} hours' AND last_used_at > now() - interval '${IDLE_MINUTES} minutes'`;
@@ -13,13 +13,16 @@ const START = `
   WITH ended AS (DELETE FROM operator_sessions WHERE NOT (${IS_VALID}))
   INSERT INTO operator_sessions (hash, name) VALUES ($1::bytea, $2)`;
 
+// Not written again within a minute, nor for a difference that comes from idle time in whole seconds.
 const FIND = `
   WITH found AS (
-    SELECT * FROM operator_sessions WHERE hash = ANY($1::bytea[]) AND ${IS_VALID} ORDER BY created_at DESC LIMIT 1
+    SELECT hash, name, now() - make_interval(secs => $2) AS last_input FROM operator_sessions
+    WHERE hash = ANY($1::bytea[]) AND ${IS_VALID} ORDER BY created_at DESC LIMIT 1
   ),
   used AS (
-    UPDATE operator_sessions SET last_used_at = now()
-    WHERE hash = (SELECT hash FROM found WHERE last_used_at < now() - interval '1 minute')
+    UPDATE operator_sessions AS session SET last_used_at = last_input FROM found
+    WHERE session.hash = found.hash
+      AND last_used_at < least(last_input - interval '1 second', now() - interval '1 minute')
   )
   SELECT name FROM found`;
 
@@ -50,9 +53,9 @@ export class OperatorSessions {
     return id;
   }
 
-  /** The newest session of these ids; undefined if all have ended. */
-  async find(ids: readonly string[]): Promise<OperatorSession | undefined> {
-    const [found] = await this.#query("find-session", FIND, ids);
+  /** The newest session of these ids; undefined if all have ended. Its operator's last input was `idleSeconds` ago. */
+  async find(ids: readonly string[], idleSeconds = 0): Promise<OperatorSession | undefined> {
+    const [found] = await this.#query("find-session", FIND, ids, Math.min(idleSeconds, IDLE_MINUTES * 60));
     return found;
   }
 
@@ -61,8 +64,9 @@ export class OperatorSessions {
     return (await this.#query("end-session", END, ids)).map(({ name }) => name);
   }
 
-  async #query(name: string, text: string, ids: readonly string[]): Promise<OperatorSession[]> {
-    return ids.length > 0 ? this.#db.query<OperatorSession>(name, text, [ids.map((id) => this.#hash(id))]) : [];
+  async #query(name: string, text: string, ids: readonly string[], ...others: number[]): Promise<OperatorSession[]> {
+    if (ids.length === 0) return [];
+    return this.#db.query<OperatorSession>(name, text, [ids.map((id) => this.#hash(id)), ...others]);
   }
 
   #hash(id: string): Buffer {

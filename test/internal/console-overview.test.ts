@@ -149,6 +149,14 @@ describe("the history", () => {
     ]);
   });
 
+  test("counts no attempts in the minute in which an older database was restored", async () => {
+    const { services, history, nextMinute } = await open();
+    await recordActivity(services.db, "notification.sent");
+    await nextMinute();
+    await services.db.pool.query("UPDATE worker_activity SET count = 0");
+    expect((await history.read()).map(({ emails }) => emails?.sent)).toEqual([1, 0]);
+  });
+
   test("ends with the internal port, and does not keep the process alive", async () => {
     const clear = vi.spyOn(globalThis, "clearInterval");
     onTestFinished(() => clear.mockRestore());

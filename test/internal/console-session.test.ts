@@ -81,6 +81,70 @@ describe("a session", () => {
     expect([await used.sessionStatus(), await idle.sessionStatus()]).toEqual([200, 401]);
   });
 
+  describe("with X-Idle-Seconds", () => {
+    const poll = (browser: Browser, idleSeconds: number | string) =>
+      browser.send("GET", "/console/session", { headers: { "X-Idle-Seconds": String(idleSeconds) } });
+    const pollStatus = async (browser: Browser, idleSeconds: number | string) =>
+      (await poll(browser, idleSeconds)).status;
+
+    test("ends 30 minutes after the last input in any tab: polling does not extend it", async () => {
+      const tabs = await openBrowser();
+      for (let minute = 1; minute < 30; minute++) {
+        await age("last_used_at", "1 minute");
+        expect(await pollStatus(tabs, minute * 60)).toBe(200);
+        const { console: first } = tabs.procedures({ "X-Idle-Seconds": String(24 * 3600 + minute * 60) });
+        expect((await first.overview.query()).version).toBeDefined();
+      }
+      await age("last_used_at", "58 seconds");
+      expect(await pollStatus(tabs, 30 * 60 - 2)).toBe(200);
+      await age("last_used_at", "2 seconds");
+      expect([await pollStatus(tabs, 30 * 60), await pollStatus(tabs, 0)]).toEqual([401, 401]);
+    });
+
+    test("input in one tab keeps the session for all tabs, from the time of the input", async () => {
+      const tabs = await openBrowser();
+      await age("last_used_at", "20 minutes");
+      expect([await pollStatus(tabs, 50), await pollStatus(tabs, 20 * 60)]).toEqual([200, 200]);
+      await age("last_used_at", "29 minutes");
+      expect(await pollStatus(tabs, 49 * 60)).toBe(200);
+      await age("last_used_at", "10 seconds");
+      expect(await pollStatus(tabs, 49 * 60)).toBe(401);
+    });
+
+    test("input less than a minute after the last written use counts", async () => {
+      const tabs = await openBrowser();
+      await age("last_used_at", "50 seconds");
+      expect(await pollStatus(tabs, 0)).toBe(200);
+      await age("last_used_at", "5 minutes");
+      expect(await pollStatus(tabs, 5 * 60)).toBe(200);
+      await age("last_used_at", "24 minutes 30 seconds");
+      expect(await pollStatus(tabs, 30 * 60 - 30)).toBe(200);
+    });
+
+    test.each(["", "-1", "1.5", "1e3", "0x10", "Infinity", "soon"])(
+      "that is %j counts as input, as does no header",
+      async (sent) => {
+        const browser = await openBrowser();
+        await age("last_used_at", "29 minutes");
+        expect(await pollStatus(browser, sent)).toBe(200);
+        await age("last_used_at", "2 minutes");
+        expect(await browser.sessionStatus()).toBe(200);
+      },
+    );
+
+    test.each([
+      ["30 minutes", "1800"],
+      ["more than an interval of Postgres", "9".repeat(30)],
+      ["more than a number of JavaScript", "9".repeat(400)],
+    ])("of %s does not extend it, and does not fail", async (_, sent) => {
+      const browser = await openBrowser();
+      await age("last_used_at", "29 minutes");
+      expect(await pollStatus(browser, sent)).toBe(200);
+      await age("last_used_at", "1 minute");
+      expect(await pollStatus(browser, sent)).toBe(401);
+    });
+  });
+
   test("its last use is written at most once a minute", async () => {
     const browser = await openBrowser();
     const version = async () =>

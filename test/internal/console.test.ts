@@ -15,49 +15,44 @@ import { catchErrorCode } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import { UUID } from "../support/public-fields.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { fixedStay } from "../support/stays.js";
 import { Browser } from "./console-client.js";
 import { errorOf, startInternalGateway, TOKEN } from "./internal-gateway.js";
 
 const { url, gateway } = await startInternalGateway();
 const services = await gateway.services();
-const { userId, principal, listingId } = await makeListingOwner(services);
+const { userId, principal } = await makeListingOwner(services);
 const browser = new Browser(url);
 await browser.signIn({ name: "Ada" });
 
 describe("the pages", () => {
-  test.each([
-    "/console",
-    "/console/",
-    "/console/forms/1?tab=emails",
-    "/console/emails",
-    "/console/%E0%A4%A",
-    "/console/emails/%E0%A4%A.html",
-  ])("%s is the page, under a policy without inline scripts and styles, other origins and frames", async (path) => {
-    const { status, text, headers } = await new Browser(url).send("GET", path);
-    expect([status, text.slice(0, 15).toLowerCase()]).toEqual([200, "<!doctype html>"]);
-    expect(Object.fromEntries(headers)).toMatchObject({
-      "content-type": "text/html; charset=utf-8",
-      "cache-control": "no-store",
-      "content-security-policy":
-        "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';" +
-        "frame-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
-      "cross-origin-opener-policy": "same-origin",
-      "cross-origin-resource-policy": "same-origin",
-      "x-frame-options": "DENY",
-    });
-    expect(headers.has("strict-transport-security")).toBe(false);
-    const head = await new Browser(url).send("HEAD", path);
-    expect([head.status, head.text, head.headers.get("content-length")]).toEqual([
-      200,
-      "",
-      headers.get("content-length"),
-    ]);
-    const put = await new Browser(url).send("PUT", path);
-    expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
-  });
+  test.each(["/console", "/console/", "/console/forms/1?tab=emails", "/console/emails", "/console/%E0%A4%A"])(
+    "%s is the page, under a policy without inline scripts and styles, other origins and frames",
+    async (path) => {
+      const { status, text, headers } = await new Browser(url).send("GET", path);
+      expect([status, text.slice(0, 15).toLowerCase()]).toEqual([200, "<!doctype html>"]);
+      expect(Object.fromEntries(headers)).toMatchObject({
+        "content-type": "text/html; charset=utf-8",
+        "cache-control": "no-store",
+        "content-security-policy":
+          "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';" +
+          "base-uri 'none';form-action 'none';frame-ancestors 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "x-frame-options": "DENY",
+      });
+      expect(headers.has("strict-transport-security")).toBe(false);
+      const head = await new Browser(url).send("HEAD", path);
+      expect([head.status, head.text, head.headers.get("content-length")]).toEqual([
+        200,
+        "",
+        headers.get("content-length"),
+      ]);
+      const put = await new Browser(url).send("PUT", path);
+      expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    },
+  );
 
   test("every file that the page names is served, immutable", async () => {
     const { text } = await browser.send("GET", "/console");
@@ -195,24 +190,5 @@ describe("the procedures", () => {
         ]),
       );
     expect(JSON.stringify(gateway.log)).not.toContain(`/console/forms/${userId}`);
-  });
-});
-
-describe("the preview of an email", () => {
-  test("is the invitation of a form, in a sandbox that only the console may frame", async () => {
-    const { createCaller } = await import("../../server/caller.js");
-    const form = await createCaller(services, principal).forms.create(fixedStay(listingId, { guestEmail: "a@b.test" }));
-    const { status, text, headers } = await browser.send("GET", `/console/emails/${form.id}.html`);
-    expect([status, text]).toEqual([200, expect.stringMatching(/<html[^>]* lang="/)]);
-    expect(Object.fromEntries(headers)).toMatchObject({
-      "content-type": "text/html; charset=utf-8",
-      "cache-control": "no-store",
-      "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
-      "x-frame-options": "SAMEORIGIN",
-      "x-content-type-options": "nosniff",
-    });
-    const other = await browser.send("GET", `/console/emails/${userId}.html`);
-    expect([other.status, other.json.code]).toEqual([404, "RESOURCE_NOT_FOUND"]);
-    expect((await new Browser(url).send("GET", `/console/emails/${form.id}.html`)).status).toBe(401);
   });
 });
