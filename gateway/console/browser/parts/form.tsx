@@ -133,6 +133,8 @@ function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
           type={type === "end-of-day" ? "date" : type}
           defaultValue={`${value ?? ""}`}
           autocomplete="off"
+          // An id fits.
+          size={48}
         />
       )}
       <div id={`${id}-notes`} class="small text-body-secondary">

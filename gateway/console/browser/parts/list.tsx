@@ -16,7 +16,7 @@ interface TableProps<Row> {
   empty: ComponentChildren;
 }
 
-/** A table; on a phone each row is a card. */
+/** A table; on a phone or tablet each row is a card. */
 export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
   if (rows.length === 0) return <p class="text-body-secondary mb-0">{empty}</p>;
   return (
