@@ -18,7 +18,7 @@ export function Copy({ text }: { text: string }) {
   return (
     <span class="hstack flex-wrap gap-2 d-inline-flex">
       <code class="user-select-all">{text}</code>
-      <button type="button" class="btn btn-sm" aria-label={`Copy ${text}`} onClick={() => void copy()}>
+      <button type="button" class="btn btn-sm" aria-label={state || `Copy ${text}`} onClick={() => void copy()}>
         {state || "Copy"}
       </button>
     </span>
