@@ -29,7 +29,7 @@ export function OverviewPage() {
 function HealthReport({ checks, checkedAt }: Health) {
   const show = ({ name, status, message }: Health["checks"][number]) => (
     <div key={name}>
-      <Badge text={status} /> <strong>{name}</strong> {message}
+      <Badge text={status} /> <strong>{name}</strong> {message.replaceAll("`", "")}
     </div>
   );
   const passed = checks.filter(({ status }) => status === "ok");
@@ -83,7 +83,7 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
         Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar is
         one minute since the start of the process.
       </p>
-      <div class="row row-cols-1 row-cols-md-2 row-cols-lg-4 g-3">
+      <div class="row row-cols-1 row-cols-md-2 row-cols-lg-3 g-3">
         {CHARTS.map(([title, series, isPeak]) => (
           <Chart key={title} title={title} rows={history} series={series} isPeak={isPeak} />
         ))}

@@ -25,7 +25,7 @@ const STATE_TEXTS: Record<Email["state"], string> = {
 export const EmailState = ({ state, lastError, runAt, sentAt }: Email) => (
   <>
     <Badge text={state} /> {STATE_TEXTS[state]} <Time at={sentAt ?? runAt} none="" />{" "}
-    {lastError && `${state === "sent" ? "An earlier attempt" : "It"} failed: ${lastError}. `}
+    {lastError && `${state === "sent" ? "An earlier attempt failed" : "Reason"}: ${lastError}. `}
     {state === "failed" &&
       /\b5\d\d\b/.test(lastError ?? "") &&
       "The address is wrong or blocked: ask the host for another."}
