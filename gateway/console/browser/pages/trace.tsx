@@ -13,7 +13,7 @@ import { useRead } from "../queries.js";
 
 const ENTRIES: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,
-  "Changed thing": Subject,
+  Subject,
   What,
   Who,
 };

@@ -102,6 +102,8 @@ export function Form<Result>({
   );
 }
 
+const UUID_LENGTH = 36;
+
 type FieldInputProps = { field: Field; id: string; issue: string | undefined; isInline: boolean };
 
 function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
@@ -130,6 +132,7 @@ function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
         <input
           {...common}
           class="form-control"
+          size={UUID_LENGTH}
           type={type === "end-of-day" ? "date" : type}
           defaultValue={`${value ?? ""}`}
           autocomplete="off"
