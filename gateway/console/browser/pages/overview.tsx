@@ -56,8 +56,8 @@ const CHARTS: [title: string, series: Series<Minute>[], isPeak?: boolean][] = [
   ["Requests", [["", "primary", ({ requests }) => requests]]],
   ["Errors (status 500 and above)", [["", "danger", ({ errors }) => errors]]],
   ["Refused by the rate limit", [["", "warning", ({ refused }) => refused]]],
-  ["p50 of a request", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
-  ["p99 of a request", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
+  ["Duration of a request, p50", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
+  ["Duration of a request, p99", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
   ["Emails", outcomes("emails")],
   ["Webhook deliveries", outcomes("deliveries")],
 ];
@@ -70,11 +70,11 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
           "Emails waiting": emails && <a href="/console/emails?state=waiting">{emails.counts.waiting}</a>,
           "Emails retrying": emails && <a href="/console/emails?state=retrying">{emails.counts.retrying}</a>,
           "Emails failed": emails && <a href="/console/emails">{emails.counts.failed}</a>,
-          "Longest wait of an email": emails && formatWait(emails.longestWaitSeconds),
-          "Deliveries waiting": deliveries && <a href="/console/webhooks?state=waiting">{deliveries.waiting}</a>,
+          "Longest wait of an email": emails && formatWait(emails.longestWait),
+          "Deliveries waiting or retrying": deliveries?.waiting,
           "Endpoints failing": deliveries && <a href="/console/webhooks">{deliveries.failing}</a>,
           "Endpoints disabled by failures": deliveries && <a href="/console/webhooks">{deliveries.disabled}</a>,
-          "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWaitSeconds),
+          "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWait),
         }}
       />
     </Section>
@@ -96,4 +96,4 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
 );
 
 const formatWait = (seconds: number) =>
-  seconds < 1 ? "None is due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+  seconds < 1 ? "None due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
