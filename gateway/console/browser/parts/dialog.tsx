@@ -104,9 +104,10 @@ export function FormButton<Result>({ title, submit, ...props }: FormButtonProps<
   );
 }
 
+type EditButtonProps<Result> = { name: string; fields: readonly Field[]; send: FormProps<Result>["send"] };
+
 /** Sends only the values that differ, so that another operator's changes of other fields stay. */
-export function EditButton<Result>(props: { name: string; fields: readonly Field[]; send: FormProps<Result>["send"] }) {
-  const { name, fields, send } = props;
+export function EditButton<Result>({ name, fields, send }: EditButtonProps<Result>) {
   const sendChanges = (values: Values) => {
     const changed = fields.filter((field) => values[field.name] !== (field.value ?? null));
     return send(Object.fromEntries(changed.map((field) => [field.name, values[field.name] ?? null])));

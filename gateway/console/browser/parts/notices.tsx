@@ -14,7 +14,6 @@ const Notify = createContext((_text: string, _error?: unknown) => {});
 export const useNotify = () => useContext(Notify);
 
 const SHOWN_MS = 8_000;
-const FAILURE_SHOWN_MS = 60_000;
 
 /** Texts above the page, also after the button that was pressed is gone. */
 export function Notices({ children }: { children: ComponentChildren }) {
@@ -23,7 +22,7 @@ export function Notices({ children }: { children: ComponentChildren }) {
   const notify = useCallback((text: string, error?: unknown) => {
     const id = Math.random();
     setNotices((shown) => [...shown, { id, text, error }]);
-    setTimeout(close, error ? FAILURE_SHOWN_MS : SHOWN_MS, id);
+    if (!error) setTimeout(close, SHOWN_MS, id);
   }, []);
   return (
     <Notify.Provider value={notify}>

@@ -27,8 +27,7 @@ export const EmailState = ({ state, lastError, runAt, sentAt }: Email) => (
     <Badge text={state} /> {STATE_TEXTS[state]}
     {(sentAt ?? runAt) && " "}
     <Time at={sentAt ?? runAt} none="" />.{" "}
-    {lastError && `${state === "failed" ? "Reason" : "An earlier attempt failed"}: ${lastError}. `}
-    {state === "failed" && /\b5\d\d\b/.test(lastError ?? "") && "The mail server refused the address or the message."}
+    {lastError && `${state === "failed" ? "Reason" : "An earlier attempt failed"}: ${lastError}.`}
   </>
 );
 
