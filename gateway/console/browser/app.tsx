@@ -18,8 +18,8 @@ import type { Session } from "./session.js";
 
 const NAVIGATION = ["Overview", "Forms", "Listings", "Users", "Emails", "Webhooks", "Trace"];
 
-/** By path. `sought` is what the reader types into Find. */
-const PAGES: Record<string, ComponentType<{ id: string; sought: string }>> = {
+/** By path. `searchText` is what the reader types into Find. */
+const PAGES: Record<string, ComponentType<{ id: string; searchText: string }>> = {
   "/console": OverviewPage,
   "/console/find": FindPage,
   "/console/forms": FormsPage,
@@ -36,26 +36,26 @@ const PAGES: Record<string, ComponentType<{ id: string; sought: string }>> = {
 export function App({ session }: { session: Session }) {
   const { path, route } = useLocation();
   // Not in the address: it may be a key, a guest's link or an email address.
-  const [sought, setSought] = useState("");
+  const [searchText, setSearchText] = useState("");
   const find = (text: string) => {
-    setSought(text);
+    setSearchText(text);
     route("/console/find");
   };
   return (
     <>
-      <a class="visually-hidden-focusable btn btn-primary position-absolute" href="#main">
+      <a class="visually-hidden-focusable btn btn-primary position-absolute top-0 z-3" href="#main">
         Skip to the content
       </a>
       <Header session={session} onFind={find} />
       <main id="main" tabIndex={-1} class="container-xxl py-4">
         {/* A page keeps its state while the path is the same: another id is another page. */}
-        <OpenPage key={path} sought={sought} />
+        <OpenPage key={path} searchText={searchText} />
       </main>
     </>
   );
 }
 
-function OpenPage({ sought }: { sought: string }) {
+function OpenPage({ searchText }: { searchText: string }) {
   const [error] = useErrorBoundary((thrown) => reportError(thrown));
   if (error) {
     return (
@@ -67,7 +67,7 @@ function OpenPage({ sought }: { sought: string }) {
   return (
     <Router>
       {Object.entries(PAGES).map(([path, component]) => (
-        <Route key={path} path={path} component={component} sought={sought} />
+        <Route key={path} path={path} component={component} searchText={searchText} />
       ))}
       <Route default component={NoSuchPage} />
     </Router>
@@ -79,7 +79,7 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
   const addressOf = (text: string) => (text === "Overview" ? "/console" : `/console/${text.toLowerCase()}`);
   const isOpen = (href: string) => href === path || (href !== "/console" && path.startsWith(href));
   return (
-    <header class="navbar sticky-md-top bg-body border-bottom px-3 gap-3">
+    <header class="navbar border-bottom px-3 gap-3">
       <nav class="nav nav-pills" aria-label="Pages">
         {NAVIGATION.map((text) => (
           <Tab key={text} href={addressOf(text)} isOpen={isOpen(addressOf(text))} text={text} />
@@ -90,12 +90,15 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
           onSubmit={(event) => {
             event.preventDefault();
             onFind(`${new FormData(event.currentTarget).get("q")}`.trim());
+            // It may be a key.
+            event.currentTarget.reset();
           }}
         >
           <input
             class="form-control"
             name="q"
             type="search"
+            autocomplete="off"
             aria-label="Find by id, link, name or address"
             placeholder="Find: id, link, name …"
           />

@@ -30,9 +30,9 @@ const options = {
 /** The core, as the operator. The session's cookie authenticates the calls. */
 export const core = createTRPCClient<ConsoleRouter>({
   links: [
-    // A list looks up the listing of each row: one request for all. Other calls do not wait for each other.
+    // A list looks up the listing or user of each row: one request for all. Other calls do not wait for each other.
     splitLink({
-      condition: ({ path }) => path === "listings.getAny",
+      condition: ({ path }) => path === "listings.getAny" || path === "users.get",
       true: httpBatchLink({ ...options, maxItems: MAX_BATCH_CALLS }),
       false: httpLink(options),
     }),
@@ -58,13 +58,12 @@ const noAnswer = () => new CallFailed("The service does not answer. It may be re
 
 export function toFailure(error: unknown): CallFailed {
   if (error instanceof CallFailed) return error;
-  if (!(error instanceof TRPCClientError) || !error.data) return noAnswer();
-  const {
-    httpStatus: status,
-    errors: fields = [],
-    correlationId,
-  } = (error as TRPCClientError<ConsoleRouter>).data ?? {};
-  return new CallFailed(error.message, { status: status ?? 0, fields, correlationId });
+  // A bug of the page.
+  if (!(error instanceof TRPCClientError)) return new CallFailed(String(error), { status: 400 });
+  const { data } = error as TRPCClientError<ConsoleRouter>;
+  if (!data) return noAnswer();
+  const { httpStatus: status, errors: fields = [], correlationId } = data;
+  return new CallFailed(error.message, { status, fields, correlationId });
 }
 
 /** Calls the path where sessions begin and end. */
@@ -79,5 +78,10 @@ export async function callSession(method: string, body?: object): Promise<{ name
   const json = response.status === 204 ? {} : await response.json().catch(() => ({}));
   if (response.ok) return json;
   const { message = response.statusText, errors: fields = [], correlationId } = json;
-  throw new CallFailed(message, { status: response.status, fields, correlationId });
+  const retryAfter = response.headers.get("Retry-After");
+  throw new CallFailed(retryAfter ? `Too many requests. Wait ${retryAfter} s.` : message, {
+    status: response.status,
+    fields,
+    correlationId,
+  });
 }

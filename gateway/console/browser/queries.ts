@@ -31,8 +31,8 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
         staleTime: FRESH_MS,
         retry: (count, error) => count < MAX_RETRIES && isTemporary(error),
       },
-      // Fails at once without a network, instead of waiting for one.
-      mutations: { networkMode: "always" },
+      // Fails at once without a network, instead of waiting for one. No token or key stays in memory.
+      mutations: { networkMode: "always", gcTime: 0 },
     },
   });
 }
@@ -66,14 +66,21 @@ export const useRead = <Data>(
 export const useListing = (id: string | undefined) =>
   useRead(["listing", id], () => core.listings.getAny.query({ id: id ?? "" }), { enabled: id !== undefined });
 
-/** What to tell the reader about a change. */
+/** What to say about a change that was made. */
 export type Done<Result> = string | ((result: Result) => string) | undefined;
 
-/** Changes something, says so, and reads again what is shown. A failure is left to the caller, unless `failed` introduces it. */
+interface ChangeOptions<Result> {
+  done?: Done<Result>;
+  /** Introduces a failure. Without it, a failure is left to the caller. */
+  failed?: string;
+  /** It changes nothing. */
+  isRead?: boolean;
+}
+
+/** Changes something, says so, and reads again what is shown. */
 export function useChange<Input, Result>(
   change: (input: Input) => Promise<Result>,
-  done?: Done<Result>,
-  failed?: string,
+  { done, failed, isRead = false }: ChangeOptions<Result>,
 ) {
   const client = useQueryClient();
   const notify = useNotify();
@@ -83,6 +90,6 @@ export function useChange<Input, Result>(
     onError: (error) => void (failed !== undefined && notify(failed, error)),
     // Also after a failure: what is shown may be out of date, and a change without an answer may have happened.
     // Not awaited, because a result, such as a key, is shown even if nothing can be read.
-    onSettled: () => void client.invalidateQueries(),
+    onSettled: () => void (isRead || client.invalidateQueries()),
   });
 }

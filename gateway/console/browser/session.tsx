@@ -16,6 +16,7 @@ export interface Session {
 
 /** Says to the other tabs who is signed in: they have the same cookie. */
 const tabs = new BroadcastChannel("session");
+const SIGNED_OUT = "";
 
 /**
  * Shows the console to those who are signed in. If the session ends while a page is open, the page is hidden and stays with what
@@ -30,7 +31,10 @@ export function WithSession({ children }: { children: (session: Session) => Comp
   // Nothing is read while the page is hidden.
   useEffect(() => onlineManager.setOnline(state === "in"), [state]);
   useEffect(() => {
-    tabs.onmessage = ({ data }) => data !== name && location.reload();
+    tabs.onmessage = ({ data }) => {
+      if (data === SIGNED_OUT) setState("out");
+      else if (name !== undefined && data !== name) location.reload();
+    };
   }, [name]);
   const check = async () => {
     try {
@@ -57,6 +61,7 @@ export function WithSession({ children }: { children: (session: Session) => Comp
     } catch (thrown) {
       return notify("You are still signed in.", thrown);
     }
+    tabs.postMessage(SIGNED_OUT);
     setName(undefined);
     client.clear();
     location.replace("/console");
@@ -81,14 +86,14 @@ async function signIn(values: Values): Promise<void> {
 
 const SignIn = ({ name, onSignedIn }: { name: string | undefined; onSignedIn: () => Promise<void> }) => {
   const fields: Field[] = [
-    { name: "token", label: "Operator’s token", type: "password", required: true, hint: "The setting INTERNAL_TOKEN." },
     {
-      name: "name",
-      label: "Your name",
+      name: "token",
+      label: "Operator’s token",
+      type: "password",
       required: true,
-      value: name,
-      hint: "The audit trail shows it with each change.",
+      hint: "The service’s INTERNAL_TOKEN.",
     },
+    { name: "name", label: "Your name", required: true, value: name, hint: "For the audit trail." },
   ];
   return (
     <Dialog title={name === undefined ? "Guest forms console" : "Your session has ended"}>

@@ -21,11 +21,11 @@ const COLUMNS: Columns<Email> = {
   Listing: ({ listingId }) => listingId && <ListingLink id={listingId} />,
   "Check-in": ({ checkInDate, listingId }) => listingId && <Time at={checkInDate} listingId={listingId} />,
   State: ({ state }) => <Badge text={state} />,
-  Why: ({ lastError }) => lastError,
+  Why: ({ state, lastError }) => state !== "sent" && lastError,
   Attempts: ({ attempts }) => attempts,
-  "Sent or next attempt": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
+  "Sent or due": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
   Actions: ({ id, formId, endpointId, state }) =>
-    !["running", "sent"].includes(state) && (
+    ["waiting", "retrying", "failed"].includes(state) && (
       <CallButton
         label="Retry"
         about={`the email about ${(formId ?? endpointId)?.slice(0, 8)}`}
@@ -45,12 +45,12 @@ export function EmailsPage() {
   const retryAll = (
     <FormButton
       label="Retry all failed"
-      title={`Retry ${failed.toLocaleString()} failed emails`}
+      title={`Retry all ${failed.toLocaleString()} failed`}
       submit="Retry"
       send={() => core.notifications.retryFailed.mutate()}
       done={({ retried }) => `Emails that will be sent again: ${retried.toLocaleString()}.`}
     >
-      <p>Those of stays that are over, and of forms past SENT, are not sent.</p>
+      <p>Emails about past stays, and about forms past SENT, are not sent.</p>
     </FormButton>
   );
   return (

@@ -1,15 +1,15 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { nextStatuses, STATUS_MEANINGS } from "../../../../server/forms/status.js";
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Copy } from "../parts/copy.js";
-import { FormButton } from "../parts/dialog.js";
+import { CallButton, FormButton } from "../parts/dialog.js";
 import { ListingLink } from "../parts/links.js";
 import { Facts, Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { type Email, EmailState, Timeline } from "../parts/timeline.js";
-import { useChange, useRead } from "../queries.js";
+import { useRead } from "../queries.js";
 
 type OperatorForm = Outputs["forms"]["getAny"];
 
@@ -77,12 +77,12 @@ function Invitation({ form, email }: { form: OperatorForm; email: Email | undefi
         state === "running" ? "The invitation is already being sent." : "The invitation will be sent now."
       }
     >
-      <p>It goes to the address that the form has.</p>
+      <p>It goes to the address that the form has. The host changes it with an update of the form.</p>
     </FormButton>
   );
   return (
     <Section title="Invitation" actions={hasGuestEmail && !reason && send}>
-      <div role="status">
+      <div>
         {email ? <EmailState {...email} /> : hasGuestEmail && NO_EMAIL}
         {hasGuestEmail || "The guest gets no invitation: the form has no email address."}
         {hasGuestEmail && reason && ` It cannot be sent now: ${reason}.`}
@@ -91,46 +91,36 @@ function Invitation({ form, email }: { form: OperatorForm; email: Email | undefi
   );
 }
 
-/** The button that was pressed is gone. */
-const focus = (button: HTMLElement | null) => button?.focus();
-
 function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
   const [last, setLast] = useState({ from: "", to: "" });
-  // Not if another operator has set another status meanwhile.
-  const change = useChange(
-    (to: string) => core.forms.setStatus.mutate({ id, status: to, from: status }),
-    (result) => `The form is ${result.status} now.`,
-    "Not changed:",
+  const buttons = useRef<HTMLDivElement>(null);
+  const canUndo = last.to === status;
+  useEffect(() => {
+    // The button that was pressed is gone.
+    if (canUndo && document.activeElement === document.body) buttons.current?.querySelector("button")?.focus();
+  }, [canUndo]);
+  const button = (to: string) => (
+    <CallButton
+      key={to}
+      label={`${canUndo && to === last.from ? "Undo: set" : "Set"} ${to.replaceAll("_", " ")}`}
+      // Not if another operator has set another status meanwhile.
+      send={() => core.forms.setStatus.mutate({ id, status: to, from: status })}
+      done={(result) => {
+        setLast({ from: status, to });
+        return `The form is ${result.status} now.`;
+      }}
+    />
   );
-  const set = (to: string) => change.mutate(to, { onSuccess: () => setLast({ from: status, to }) });
-  const next = nextStatuses(status);
   return (
     <Section title="Form status">
       <p class="mb-0">
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
-      <div class="hstack flex-wrap gap-2">
-        {last.to === status && (
-          <button
-            key={last.from}
-            ref={focus}
-            type="button"
-            class="btn btn-primary"
-            disabled={change.isPending}
-            onClick={() => set(last.from)}
-          >
-            Undo: set {last.from}
-          </button>
-        )}
-        {next.map((to) => (
-          <button key={to} type="button" class="btn" disabled={change.isPending} onClick={() => set(to)}>
-            Set {to.replaceAll("_", " ")}
-          </button>
-        ))}
+      <div ref={buttons} class="hstack flex-wrap gap-2">
+        {canUndo && button(last.from)}
+        {nextStatuses(status).map(button)}
       </div>
-      <p class="text-body-secondary mb-0">
-        Each change, also an undo, is audited in your name and sent to webhooks at once.
-      </p>
+      <p class="text-body-secondary mb-0">Each change is audited in your name and sent to webhooks at once.</p>
     </Section>
   );
 }

@@ -2,7 +2,7 @@ import { useLocation } from "preact-iso/router";
 import { KNOWN_STATUSES } from "../../../../server/forms/status.js";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
-import { type Filter, Filters } from "../parts/filters.js";
+import { type Filter, Filters, filtersIn } from "../parts/filters.js";
 import { FormLink, findListingId, findUserId, ListingLink, UserLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page } from "../parts/page.js";
@@ -20,20 +20,19 @@ const COLUMNS: Columns<Outputs["forms"]["listAll"]["items"][number]> = {
 const FILTERS: Filter[] = [
   { name: "status", label: "Status", options: [["", "All"], ...KNOWN_STATUSES.map((one) => [one, one] as const)] },
   { name: "checkInDay", label: "Check-in on", type: "date" },
-  { name: "listingId", label: "Listing", find: findListingId },
-  { name: "userId", label: "User", find: findUserId },
+  { name: "listingId", label: "Listing’s id or external id", find: findListingId },
+  { name: "userId", label: "User’s email address or id", find: findUserId },
 ];
 
 export function FormsPage() {
   const { query } = useLocation();
-  const given = FILTERS.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : []));
-  const filters: Inputs["forms"]["listAll"] = Object.fromEntries(given);
+  const filters: Inputs["forms"]["listAll"] = filtersIn(query, FILTERS);
   const { listingId, userId } = filters;
   return (
     <Page title="Forms">
       <Filters filters={FILTERS} />
       {listingId && <p class="mb-0">On {<ListingLink id={listingId} />}</p>}
-      {userId && <p class="mb-0">In the scope of {<UserLink id={userId} />}</p>}
+      {userId && <p class="mb-0">Forms of {<UserLink id={userId} />}</p>}
       <List
         caption="Forms, newest first"
         listKey={["forms", filters]}

@@ -7,7 +7,7 @@ import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { AuditTrail } from "../parts/trail.js";
 import { useListing } from "../queries.js";
-import { type Listing, ListingState, listingFields } from "./listings.js";
+import { ListingState, listingFields } from "./listings.js";
 
 export function ListingPage({ id }: { id: string }) {
   const listing = useListing(id);
@@ -26,7 +26,23 @@ export function ListingPage({ id }: { id: string }) {
                 />
               }
             >
-              <ListingFacts listing={loaded} />
+              <Facts
+                facts={{
+                  State: <ListingState {...loaded} />,
+                  Address: `${loaded.address}, ${loaded.zipCode} ${loaded.city}, ${loaded.country}`,
+                  District: loaded.district,
+                  "Time zone": loaded.timezone,
+                  "Language of the invitation": loaded.language ?? "Default",
+                  "Maximum guests": loaded.maxPeopleInListing ?? "No limit",
+                  "Maximum vehicles": loaded.maxVehicles ?? "No limit",
+                  Pets: loaded.allowPets === null ? "Not set" : loaded.allowPets ? "Allowed" : "Not allowed",
+                  "External id": loaded.externalId,
+                  Created: <Time at={loaded.createdAt} />,
+                  Forms: <a href={`/console/forms?listingId=${id}`}>All its forms</a>,
+                  Id: <Copy text={id} />,
+                  "Public id": <Copy text={loaded.publicId} />,
+                }}
+              />
             </Section>
             <Members listingId={id} />
             <AuditTrail id={id} />
@@ -36,23 +52,3 @@ export function ListingPage({ id }: { id: string }) {
     </Page>
   );
 }
-
-const ListingFacts = ({ listing }: { listing: Listing }) => (
-  <Facts
-    facts={{
-      State: <ListingState {...listing} />,
-      Address: `${listing.address}, ${listing.zipCode} ${listing.city}, ${listing.country}`,
-      District: listing.district,
-      "Time zone": listing.timezone,
-      "Language of the invitation": listing.language ?? "Default",
-      "Guests at most": listing.maxPeopleInListing ?? "No limit",
-      "Vehicles at most": listing.maxVehicles ?? "No limit",
-      Pets: listing.allowPets === null ? "Not set" : listing.allowPets ? "Allowed" : "Not allowed",
-      "External id": listing.externalId,
-      Created: <Time at={listing.createdAt} />,
-      Forms: <a href={`/console/forms?listingId=${listing.id}`}>All its forms</a>,
-      Id: <Copy text={listing.id} />,
-      "Public id": <Copy text={listing.publicId} />,
-    }}
-  />
-);

@@ -2,7 +2,7 @@ import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { FormButton } from "../parts/dialog.js";
-import { Filters } from "../parts/filters.js";
+import { Filters, filtersIn } from "../parts/filters.js";
 import type { Field } from "../parts/form.js";
 import { findUserId } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
@@ -36,8 +36,8 @@ const FIELDS: Field[] = [
   { name: "country", label: "Country", required: true },
   { name: "timezone", label: "Time zone", hint: "Such as Europe/Berlin.", required: true },
   { name: "language", label: "Language of the invitation", hint: "Such as de or pt-BR. Empty: the default." },
-  { name: "maxPeopleInListing", label: "Guests at most", type: "number", hint: "Empty: no limit." },
-  { name: "maxVehicles", label: "Vehicles at most", type: "number", hint: "Empty: no limit." },
+  { name: "maxPeopleInListing", label: "Maximum guests", type: "number", hint: "Empty: no limit." },
+  { name: "maxVehicles", label: "Maximum vehicles", type: "number", hint: "Empty: no limit." },
   { name: "allowPets", label: "Pets allowed", options: [["", "Not set"], ...FLAG] },
 ];
 
@@ -50,13 +50,12 @@ const OWNER = { name: "ownerId", label: "Owner", hint: "Email address, external 
 
 const FILTERS = [
   { name: "search", label: "Title, city or external id" },
-  { name: "userId", label: "User", find: findUserId },
+  { name: "userId", label: "User’s email address or id", find: findUserId },
 ];
 
 export function ListingsPage() {
   const { query, route } = useLocation();
-  const given = FILTERS.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : []));
-  const filters: Inputs["listings"]["listAll"] = Object.fromEntries(given);
+  const filters: Inputs["listings"]["listAll"] = filtersIn(query, FILTERS);
   const create = (
     <FormButton
       label="New listing"

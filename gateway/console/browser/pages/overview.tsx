@@ -29,7 +29,7 @@ export function OverviewPage() {
 function HealthReport({ checks, checkedAt }: Health) {
   const show = ({ name, status, message }: Health["checks"][number]) => (
     <div key={name}>
-      <Badge text={status} /> <strong>{name}</strong> {message}
+      <Badge text={status} /> <strong>{name}</strong> {message.replaceAll("`", "")}
     </div>
   );
   const passed = checks.filter(({ status }) => status === "ok");
@@ -56,8 +56,8 @@ const CHARTS: [title: string, series: Series<Minute>[], isPeak?: boolean][] = [
   ["Requests", [["", "primary", ({ requests }) => requests]]],
   ["Errors (status 500 and above)", [["", "danger", ({ errors }) => errors]]],
   ["Refused by the rate limit", [["", "warning", ({ refused }) => refused]]],
-  ["p50 of a request", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
-  ["p99 of a request", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
+  ["Duration of a request, p50", [["ms at most", "primary", ({ p50Ms }) => p50Ms]], true],
+  ["Duration of a request, p99", [["ms at most", "primary", ({ p99Ms }) => p99Ms]], true],
   ["Emails", outcomes("emails")],
   ["Webhook deliveries", outcomes("deliveries")],
 ];
@@ -70,11 +70,11 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
           "Emails waiting": emails && <a href="/console/emails?state=waiting">{emails.counts.waiting}</a>,
           "Emails retrying": emails && <a href="/console/emails?state=retrying">{emails.counts.retrying}</a>,
           "Emails failed": emails && <a href="/console/emails">{emails.counts.failed}</a>,
-          "Longest wait of an email": emails && formatWait(emails.longestWaitSeconds),
-          "Deliveries waiting": deliveries && <a href="/console/webhooks?state=waiting">{deliveries.waiting}</a>,
+          "Longest wait of an email": emails && formatWait(emails.longestWait),
+          "Deliveries waiting or retrying": deliveries?.waiting,
           "Endpoints failing": deliveries && <a href="/console/webhooks">{deliveries.failing}</a>,
           "Endpoints disabled by failures": deliveries && <a href="/console/webhooks">{deliveries.disabled}</a>,
-          "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWaitSeconds),
+          "Longest wait of a delivery": deliveries && formatWait(deliveries.longestWait),
         }}
       />
     </Section>
@@ -83,7 +83,7 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
         Requests are those of the public API to this process; emails and deliveries are those of all workers. One bar is
         one minute since the start of the process.
       </p>
-      <div class="row row-cols-1 row-cols-md-2 row-cols-lg-4 g-3">
+      <div class="row row-cols-1 row-cols-md-2 row-cols-lg-3 g-3">
         {CHARTS.map(([title, series, isPeak]) => (
           <Chart key={title} title={title} rows={history} series={series} isPeak={isPeak} />
         ))}
@@ -96,4 +96,4 @@ const Figures = ({ history, emails, deliveries, version, node, startedAt }: Over
 );
 
 const formatWait = (seconds: number) =>
-  seconds < 1 ? "None is due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+  seconds < 1 ? "None due" : seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;

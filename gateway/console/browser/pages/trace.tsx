@@ -1,31 +1,20 @@
 import { useLocation } from "preact-iso/router";
-import { core, type Outputs } from "../core.js";
-import { Badge } from "../parts/badge.js";
+import { core } from "../core.js";
 import { Copy } from "../parts/copy.js";
 import { Filters } from "../parts/filters.js";
-import { EndpointLink, FormLink } from "../parts/links.js";
 import { type Columns, Table } from "../parts/list.js";
 import { Page, Section } from "../parts/page.js";
 import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
+import { DeliveryState } from "../parts/timeline.js";
 import { type Entry, Subject, What, Who } from "../parts/trail.js";
 import { useRead } from "../queries.js";
 
 const ENTRIES: Columns<Entry> = {
   When: ({ at }) => <Time at={at} />,
-  "Changed thing": Subject,
+  Subject,
   What,
   Who,
-};
-
-const DELIVERIES: Columns<Outputs["audit"]["trace"]["deliveries"][number]> = {
-  Event: ({ event }) => event,
-  Form: ({ formId }) => formId && <FormLink id={formId} />,
-  Endpoint: ({ endpointId }) => <EndpointLink id={endpointId} />,
-  State: ({ state }) => <Badge text={state} />,
-  Attempts: ({ attempts }) => attempts,
-  "Last answer": ({ responseStatus }) => responseStatus,
-  "Next attempt": ({ nextAttemptAt }) => <Time at={nextAttemptAt} />,
 };
 
 export function TracePage() {
@@ -57,15 +46,15 @@ function Trace({ id }: { id: string }) {
               empty="No changes are recorded for this request: it only read, was rejected, or is not known."
             />
           </Section>
-          <Section title="Webhook deliveries of these changes">
-            <Table
-              caption="Webhook deliveries of these changes"
-              columns={DELIVERIES}
-              rows={deliveries}
-              keyOf={(delivery) => `${delivery.id} ${delivery.endpointId}`}
-              empty="None."
-            />
-          </Section>
+          {deliveries.length > 0 && (
+            <Section title="Webhook deliveries of these changes">
+              {deliveries.map((delivery) => (
+                <div key={`${delivery.id} ${delivery.endpointId}`}>
+                  <DeliveryState {...delivery} />
+                </div>
+              ))}
+            </Section>
+          )}
           <p>
             To see the request, search the log for <Copy text={`"${logField}":"${id}"`} />
           </p>

@@ -37,7 +37,7 @@ export function UserPage({ id }: { id: string }) {
                 }}
               />
             </Section>
-            <Keys userId={id} />
+            <Keys user={loaded} />
             <Members userId={id} />
             <AuditTrail id={id} />
           </div>

@@ -2,15 +2,47 @@ import { useLocation } from "preact-iso/router";
 import { DELIVERY_STATES } from "../../../../server/constants.js";
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
-import { DELIVERY_COLUMNS, type Delivery } from "../parts/deliveries.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
-import { EndpointLink, UserLink } from "../parts/links.js";
+import { EndpointLink, FormLink, UserLink } from "../parts/links.js";
 import { type Columns, List } from "../parts/list.js";
 import { Page, Section } from "../parts/page.js";
 import { StateTabs } from "../parts/tabs.js";
 import { Time } from "../parts/time.js";
 
-const COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
+export type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
+
+const DELIVERY_COLUMNS: Columns<Delivery> = {
+  Event: ({ event }) => event,
+  When: ({ createdAt }) => <Time at={createdAt} />,
+  Form: ({ formId }) => (formId ? <FormLink id={formId} /> : "Test"),
+  Endpoint: ({ endpointId }) => <EndpointLink id={endpointId} />,
+  State: ({ state }) => <Badge text={state} />,
+  Answer: ({ responseStatus, lastError, responseBody }) => (
+    <>
+      {lastError ?? responseStatus ?? "–"}
+      {responseBody && (
+        <details>
+          <summary>Body</summary>
+          <code>{responseBody}</code>
+        </details>
+      )}
+    </>
+  ),
+  Attempts: ({ attempts }) => attempts,
+  "Next attempt": ({ nextAttemptAt }) => <Time at={nextAttemptAt} />,
+  Actions: ({ state, event, id, endpointId }) =>
+    !["waiting", "running"].includes(state) && (
+      <CallButton
+        label="Redeliver"
+        about={`${event} ${id.slice(0, 8)}`}
+        class="btn-sm"
+        send={() => core.webhooks.redeliver.mutate({ endpointId, id })}
+        done={`${event} is sent again.`}
+      />
+    ),
+};
+
+const ENDPOINT_COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
   Endpoint: ({ id, url }) => (
     <>
       <EndpointLink id={id} /> {url}
@@ -28,7 +60,7 @@ const COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
   Actions: ({ id, url, enabled }) =>
     enabled ? (
       <FormButton
-        label="Redeliver failed"
+        label="Redeliver all failed"
         about={`to ${url}`}
         class="btn-sm"
         submit="Redeliver"
@@ -40,26 +72,28 @@ const COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
         </p>
       </FormButton>
     ) : (
-      <CallButton
+      <FormButton
         label="Enable"
         about={url}
         class="btn-sm"
         send={() => core.webhooks.enable.mutate({ id })}
         done={`${url} is enabled.`}
-      />
+      >
+        <p>Events from now on are sent to {url}. The command webhooks disable ends that.</p>
+      </FormButton>
     ),
 };
-
-const STATES = ["failed", ...DELIVERY_STATES.filter((state) => state !== "failed")];
 
 export function WebhooksPage() {
   const { query } = useLocation();
   const { state = "failed", endpoint } = query;
+  // The service lists what was sent per endpoint only.
+  const others = DELIVERY_STATES.filter((one) => one !== "failed" && (one !== "sent" || endpoint));
   const filters = { state: state as Delivery["state"], ...(endpoint && { endpointId: endpoint }) };
   return (
     <Page title="Webhooks">
       <Section title={endpoint ? `Deliveries to endpoint ${endpoint.slice(0, 8)}` : "Deliveries"}>
-        <StateTabs label="State of the deliveries" states={STATES} />
+        <StateTabs label="State of the deliveries" states={["failed", ...others]} />
         <List
           caption="Deliveries, newest first"
           listKey={["deliveries", filters]}
@@ -77,7 +111,7 @@ export function WebhooksPage() {
           listKey={["endpoints"]}
           read={(page) => core.webhooks.list.query(page)}
           cursorName="endpoints"
-          columns={COLUMNS}
+          columns={ENDPOINT_COLUMNS}
           keyOf={({ id }) => id}
           empty="None. Users and commands create them."
           everySeconds={10}

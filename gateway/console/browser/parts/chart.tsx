@@ -1,7 +1,7 @@
 /** Name, color, and the number of a row; null: unknown. */
 export type Series<Row> = [
   name: string,
-  tone: "primary" | "success" | "warning" | "danger",
+  color: "primary" | "success" | "warning" | "danger",
   read: (row: Row) => number | null | undefined,
 ];
 
@@ -22,13 +22,16 @@ const BAR_WIDTH = 0.8;
 export function Chart<Row>({ title, rows, series, isPeak = false }: ChartProps<Row>) {
   const stacks = rows.map((row) => series.map(([, , read]) => read(row) ?? 0));
   const max = Math.max(...stacks.map(sum), 1);
-  const valuesOf = (index: number) => stacks.map((stack) => stack[index] ?? 0);
-  const numberOf = (index: number) => (isPeak ? Math.max(0, ...valuesOf(index)) : sum(valuesOf(index)));
-  const bars = series.flatMap(([name, tone], index) =>
+  const numberOf = (read: Series<Row>[2]) => {
+    const known = rows.map(read).filter((value) => typeof value === "number");
+    if (known.length === 0) return "–";
+    return (isPeak ? Math.max(...known) : sum(known)).toLocaleString();
+  };
+  const bars = series.flatMap(([name, color], index) =>
     stacks.map((stack, minute) => {
       const y = max - sum(stack.slice(index));
       const place = { x: SLOTS - rows.length + minute, y, width: BAR_WIDTH, height: stack[index] };
-      return <rect key={`${name} ${minute}`} class={`text-${tone}`} fill="currentColor" {...place} />;
+      return <rect key={`${name} ${minute}`} class={`text-${color}`} fill="currentColor" {...place} />;
     }),
   );
   return (
@@ -44,9 +47,9 @@ export function Chart<Row>({ title, rows, series, isPeak = false }: ChartProps<R
       >
         {bars}
       </svg>
-      {series.map(([name, tone], index) => (
+      {series.map(([name, color, read]) => (
         <span key={name} class="me-3">
-          <span class={`badge bg-${tone}`}> </span> {numberOf(index).toLocaleString()} {name}
+          <span class={`badge bg-${color}`}> </span> {numberOf(read)} {name}
         </span>
       ))}
     </figure>

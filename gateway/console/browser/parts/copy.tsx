@@ -16,11 +16,12 @@ export function Copy({ text }: { text: string }) {
     setTimeout(() => setState(""), SHOWN_MS);
   };
   return (
-    <span class="hstack flex-wrap gap-2 d-inline-flex">
+    <span class="hstack flex-wrap gap-2 d-inline-flex mw-100">
       <code class="user-select-all">{text}</code>
-      <button type="button" class="btn btn-sm" aria-label={state || `Copy ${text}`} onClick={() => void copy()}>
-        {state || "Copy"}
+      <button type="button" class="btn btn-sm" onClick={() => void copy()}>
+        Copy
       </button>
+      <span role="status">{state}</span>
     </span>
   );
 }

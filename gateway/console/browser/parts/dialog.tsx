@@ -21,7 +21,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     opened?.showModal();
     // Not “Close”, except before something dangerous.
     opened?.querySelector<HTMLElement>("form :is(input, select), .btn-primary")?.focus();
-    // Closed before it is removed, or the focus would not return.
+    // Close before unmount, so that the browser restores the focus.
     return () => {
       opened?.close();
       // The button that opened it may be gone, such as that of a revoked key.
@@ -65,13 +65,14 @@ interface ButtonProps {
   class?: string;
 }
 
-const Button = (props: ButtonProps & { isDisabled?: boolean; onClick: () => void }) => (
+/** While disabled it keeps the focus. */
+const Button = ({ isDisabled, ...props }: ButtonProps & { isDisabled?: boolean; onClick: () => void }) => (
   <button
     type="button"
-    class={`btn ${props.class ?? ""}`}
+    class={`btn ${props.class ?? ""} ${isDisabled ? "disabled" : ""}`}
     aria-label={props.about && `${props.label} ${props.about}`}
-    disabled={props.isDisabled}
-    onClick={props.onClick}
+    aria-disabled={isDisabled}
+    onClick={() => isDisabled || props.onClick()}
   >
     {props.label}
   </button>
@@ -103,11 +104,7 @@ export function FormButton<Result>({ title, submit, ...props }: FormButtonProps<
   );
 }
 
-interface EditButtonProps<Result> {
-  name: string;
-  fields: readonly Field[];
-  send: (changes: Values) => Promise<Result>;
-}
+type EditButtonProps<Result> = { name: string; fields: readonly Field[]; send: FormProps<Result>["send"] };
 
 /** Sends only the values that differ, so that another operator's changes of other fields stay. */
 export function EditButton<Result>({ name, fields, send }: EditButtonProps<Result>) {
@@ -126,6 +123,6 @@ export function CallButton<Result>({
   done,
   ...props
 }: ButtonProps & { send: () => Promise<Result>; done: Done<Result> }) {
-  const change = useChange(send, done, `“${props.label}” failed.`);
+  const change = useChange(send, { done, failed: `“${props.label}” failed:` });
   return <Button {...props} isDisabled={change.isPending} onClick={() => change.mutate()} />;
 }

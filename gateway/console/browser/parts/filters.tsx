@@ -3,9 +3,13 @@ import { type Field, Form, type Values } from "./form.js";
 import { withQuery } from "./list.js";
 
 export interface Filter extends Field {
-  /** Id of what was typed, or fails at the field. */
+  /** Returns the id of what was typed, or fails at the field. */
   find?: (values: Values, name: string) => Promise<string>;
 }
+
+/** The filters that the page's address has. */
+export const filtersIn = (query: Record<string, string>, filters: readonly Filter[]) =>
+  Object.fromEntries(filters.flatMap(({ name }) => (query[name] ? [[name, query[name]]] : [])));
 
 /** Filters of a list. They are in the page's address, so that it can be sent to others. */
 export function Filters({ filters }: { filters: readonly Filter[] }) {
@@ -20,7 +24,7 @@ export function Filters({ filters }: { filters: readonly Filter[] }) {
   const show = (found: Values) => route(withQuery({ ...found, cursor: null }));
   return (
     <search>
-      <Form fields={fields} submit="Show" send={resolve} onDone={show} isInline />
+      <Form fields={fields} submit="Show" send={resolve} onDone={show} isFilter />
     </search>
   );
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
 import { Problem } from "./states.js";
@@ -11,7 +11,7 @@ export interface Field {
   hint?: string;
   /** `end-of-day`: a date, of which the last second counts, as an instant. Default: text. */
   type?: "text" | "email" | "number" | "password" | "search" | "date" | "end-of-day";
-  /** Of a choice; its values may also be "true" and "false", and "" is null. */
+  /** Choices of a select. "true" and "false" are booleans, "" is null. */
   options?: readonly (readonly [value: string, text: string])[];
   required?: boolean;
   value?: Value | undefined;
@@ -24,12 +24,12 @@ export type Values = Record<string, Value>;
 /** The values as the core takes them: empty is null unless the field is required. */
 function readValues(form: HTMLFormElement, fields: readonly Field[]): Values {
   const data = new FormData(form);
-  const read = ({ name, type, required }: Field) => {
+  const read = ({ name, type, required, options }: Field) => {
     const text = `${data.get(name) ?? ""}`.trim();
     if (text === "") return required ? "" : null;
     if (type === "number") return Number(text);
     if (type === "end-of-day") return new Date(`${text}T23:59:59`).toISOString();
-    return ["true", "false"].includes(text) ? text === "true" : text;
+    return options && ["true", "false"].includes(text) ? text === "true" : text;
   };
   return Object.fromEntries(fields.map((field) => [field.name, read(field)]));
 }
@@ -42,8 +42,8 @@ export interface FormProps<Result> {
   done?: Done<Result>;
   onDone?: (result: Result) => void;
   isDangerous?: boolean;
-  /** Fields side by side, none of them needed. */
-  isInline?: boolean;
+  /** Filters of a list: fields side by side, and nothing is changed. */
+  isFilter?: boolean;
   /** Above the fields: what will happen. */
   children?: ComponentChildren;
 }
@@ -56,18 +56,21 @@ export function Form<Result>({
   done,
   onDone,
   isDangerous = false,
-  isInline = false,
+  isFilter = false,
   children,
 }: FormProps<Result>) {
   const prefix = useId();
-  const change = useChange(send, done);
+  const change = useChange(send, { done, isRead: isFilter });
   const [error, setError] = useState<unknown>();
   const issues = error ? toFailure(error).fields : [];
   const isAtFields = issues.length > 0 && issues.every(({ field }) => fields.some(({ name }) => name === field));
   const onSubmit = async (form: HTMLFormElement) => {
+    if (change.isPending) return;
     setError(undefined);
     try {
-      onDone?.(await change.mutateAsync(readValues(form, fields)));
+      const result = await change.mutateAsync(readValues(form, fields));
+      // The reader may have gone to another page.
+      if (form.isConnected) onDone?.(result);
     } catch (thrown) {
       setError(thrown);
       // After the issues are there.
@@ -76,7 +79,7 @@ export function Form<Result>({
   };
   return (
     <form
-      class={isInline ? "hstack flex-wrap gap-2 align-items-end" : "vstack gap-3"}
+      class={isFilter ? "hstack flex-wrap gap-2 align-items-end" : "vstack gap-3"}
       aria-busy={change.isPending}
       onSubmit={(event) => {
         event.preventDefault();
@@ -86,25 +89,26 @@ export function Form<Result>({
       {children}
       {fields.map((field) => (
         <FieldInput
-          // Shows other filters of the address. In a dialog, what was typed stays if the value changes.
-          key={isInline ? `${field.name} ${field.value}` : field.name}
+          key={field.name}
           field={field}
           id={`${prefix}-${field.name}`}
           issue={issues.find((one) => one.field === field.name)?.issue}
-          isInline={isInline}
+          isFilter={isFilter}
         />
       ))}
-      {error && !isAtFields ? <Problem error={error} /> : null}
-      <button type="submit" class={`btn ${isDangerous ? "btn-danger" : "btn-primary"}`} disabled={change.isPending}>
+      {error && !isAtFields && toFailure(error).status !== 401 ? <Problem error={error} /> : null}
+      <button type="submit" class={`btn ${isDangerous ? "btn-danger" : "btn-primary"}`}>
         {change.isPending ? "Working …" : submit}
       </button>
     </form>
   );
 }
 
-type FieldInputProps = { field: Field; id: string; issue: string | undefined; isInline: boolean };
+const UUID_LENGTH = 36;
 
-function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
+type FieldInputProps = { field: Field; id: string; issue: string | undefined; isFilter: boolean };
+
+function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
   const { name, label, hint, type = "text", options, required = false, value } = field;
   const common = {
     id,
@@ -113,15 +117,20 @@ function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
     "aria-invalid": issue ? ("true" as const) : undefined,
     "aria-describedby": `${id}-notes`,
   };
+  useEffect(() => {
+    const input = document.getElementById(id);
+    if (input instanceof HTMLInputElement || input instanceof HTMLSelectElement) input.value = `${value ?? ""}`;
+    // In a dialog, what was typed stays if the value changes.
+  }, [isFilter && value]);
   return (
     <div>
       <label class="form-label" for={id}>
-        {label} {!isInline && !required && !options && <span class="text-body-secondary">(optional)</span>}
+        {label} {!isFilter && !required && !options && <span class="text-body-secondary">(optional)</span>}
       </label>
       {options ? (
         <select {...common} class="form-select">
           {options.map(([option, text]) => (
-            <option key={option} value={option} selected={option === `${value ?? ""}`}>
+            <option key={option} value={option}>
               {text}
             </option>
           ))}
@@ -130,15 +139,14 @@ function FieldInput({ field, id, issue, isInline }: FieldInputProps) {
         <input
           {...common}
           class="form-control"
+          size={UUID_LENGTH}
           type={type === "end-of-day" ? "date" : type}
-          defaultValue={`${value ?? ""}`}
-          autocomplete="off"
-          // An id fits.
-          size={48}
+          autocomplete={type === "password" ? "one-time-code" : "off"}
         />
       )}
       <div id={`${id}-notes`} class="small text-body-secondary">
-        {hint} {issue && <span class="text-danger-emphasis">{`${label}: ${issue}`}</span>}
+        {hint}
+        {issue && <div class="text-danger-emphasis">{`${label}: ${issue}`}</div>}
       </div>
     </div>
   );

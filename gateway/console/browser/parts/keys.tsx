@@ -1,5 +1,4 @@
 import { useState } from "preact/hooks";
-import { useLocation } from "preact-iso/router";
 import { core, type Inputs, type Outputs } from "../core.js";
 import { Badge } from "./badge.js";
 import { Copy } from "./copy.js";
@@ -29,19 +28,19 @@ function stateOf({ revokedAt, expiresAt, replacedBy }: Key): "revoked" | "expire
 }
 
 /** The API keys of a user. */
-export function Keys({ userId }: { userId: string }) {
+export function Keys({ user }: { user: Outputs["users"]["get"] }) {
   const [issued, setIssued] = useState<{ key: string; note: string }>();
-  const { query } = useLocation();
+  const userId = user.id;
   const columns: Columns<Key> = {
-    Key: ({ id, prefix, label }) => (
+    Key: ({ prefix, label }) => (
       <>
-        <code>{prefix}…</code> {id === query.key && <Badge text="found" />} {label}
+        <code>{prefix}…</code> {label}
       </>
     ),
     Mode: ({ mode }) => MODES[mode].split(":")[0],
     State: (key) => <Badge text={stateOf(key)} />,
     "Last used": ({ lastUsedAt }) => <Time at={lastUsedAt} none="never" />,
-    Expires: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
+    Ends: ({ revokedAt, expiresAt }) => <Time at={revokedAt ?? expiresAt} none="never" />,
     Created: ({ createdAt }) => <Time at={createdAt} />,
     Actions: (key) => (
       <div class="hstack flex-wrap gap-2">
@@ -82,6 +81,7 @@ export function Keys({ userId }: { userId: string }) {
   const issue = (
     <FormButton
       label="Issue key"
+      title={`Issue a key for ${user.email}`}
       class="btn-primary"
       fields={ISSUE_FIELDS}
       send={(values) => core.keys.issue.mutate({ ...values, userId } as Inputs["keys"]["issue"])}
@@ -105,7 +105,8 @@ export function Keys({ userId }: { userId: string }) {
         <Dialog title="New key">
           <div class="vstack gap-3">
             <p>
-              <strong>Copy it now: it is never shown again.</strong> {issued.note}
+              <strong>Copy it now: it is never shown again.</strong> {issued.note} If it is lost, revoke it and issue
+              another.
             </p>
             <Copy text={issued.key} />
             <button type="button" class="btn" onClick={() => setIssued(undefined)}>

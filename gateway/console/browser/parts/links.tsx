@@ -2,37 +2,27 @@ import { CallFailed, core, toFailure } from "../core.js";
 import { useListing, useRead } from "../queries.js";
 import type { Values } from "./form.js";
 
-interface LinkProps {
-  id: string;
-}
-
 const shorten = (id: string) => id.slice(0, 8);
+
+const idLink =
+  (path: string) =>
+  ({ id }: { id: string }) => (
+    <a class="text-nowrap" href={path + id}>
+      {shorten(id)}
+    </a>
+  );
 
 /** Links with the name of what they lead to, or the first characters of its id until that is known. */
 
-export const FormLink = ({ id }: LinkProps) => (
-  <a class="text-nowrap" href={`/console/forms/${id}`}>
-    {shorten(id)}
-  </a>
-);
+export const FormLink = idLink("/console/forms/");
+export const TraceLink = idLink("/console/trace?id=");
+export const EndpointLink = idLink("/console/webhooks?endpoint=");
 
-export const TraceLink = ({ id }: LinkProps) => (
-  <a class="text-nowrap" href={`/console/trace?id=${id}`}>
-    {shorten(id)}
-  </a>
-);
-
-export const EndpointLink = ({ id }: LinkProps) => (
-  <a class="text-nowrap" href={`/console/webhooks?endpoint=${id}`}>
-    {shorten(id)}
-  </a>
-);
-
-export const ListingLink = ({ id }: LinkProps) => (
+export const ListingLink = ({ id }: { id: string }) => (
   <a href={`/console/listings/${id}`}>{useListing(id).data?.title ?? shorten(id)}</a>
 );
 
-export function UserLink({ id }: LinkProps) {
+export function UserLink({ id }: { id: string }) {
   const { data } = useRead(["user", id], () => core.users.get.query({ id }));
   return <a href={`/console/users/${id}`}>{data ? (data.name ?? data.email) : shorten(id)}</a>;
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { useRead } from "../queries.js";
 import { Loaded } from "./states.js";
@@ -73,8 +74,15 @@ export function List<Row>({
   const page = { limit, ...(cursor && { cursor }) };
   const rows = useRead([...listKey, cursor], () => read(page), { everySeconds, isPaged: true });
   const nextCursor = rows.data?.nextCursor;
+  const top = useRef<HTMLElement>(null);
+  const shown = useRef(cursor);
+  useEffect(() => {
+    // The link that was pressed may be gone, and is below the new page.
+    if (shown.current !== cursor) top.current?.focus();
+    shown.current = cursor;
+  }, [cursor]);
   return (
-    <>
+    <section ref={top} tabIndex={-1} aria-label={table.caption} class="vstack gap-3">
       <Loaded query={rows}>{({ items }) => <Table {...table} rows={items} />}</Loaded>
       {(cursor || nextCursor) && (
         <nav class="hstack flex-wrap gap-2" aria-label={`Pages: ${table.caption}`}>
@@ -82,7 +90,7 @@ export function List<Row>({
           {nextCursor && <a href={withQuery({ [cursorName]: nextCursor })}>Next page</a>}
         </nav>
       )}
-    </>
+    </section>
   );
 }
 

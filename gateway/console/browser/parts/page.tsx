@@ -49,7 +49,7 @@ export const Section = ({ title, actions, children }: PageProps) => (
 
 /** Names and values. A value of null is shown as a dash. */
 export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) => (
-  <dl class="row row-cols-2 row-cols-lg-4 g-3 mb-0">
+  <dl class="row row-cols-2 row-cols-lg-3 g-3 mb-0">
     {Object.entries(facts).map(([name, value]) => (
       <div key={name}>
         <dt class="small fw-normal text-body-secondary">{name}</dt>

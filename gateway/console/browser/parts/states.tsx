@@ -3,20 +3,31 @@ import { toFailure } from "../core.js";
 import type { Query } from "../queries.js";
 import { Copy } from "./copy.js";
 
+interface ProblemProps {
+  error: unknown;
+  /** Introduces it. */
+  text?: string;
+  retry?: () => void;
+  close?: () => void;
+}
+
 /** What failed, with the correlation id for the logs. */
-export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Problem({ error, text, retry, close }: ProblemProps) {
   const { message, correlationId, fields } = toFailure(error);
+  const reason = fields.length > 0 ? fields.map(({ field, issue }) => `${field}: ${issue}`).join("; ") : message;
   return (
     <div class="alert alert-danger mb-0" role="alert">
-      <p>{fields.length > 0 ? fields.map(({ field, issue }) => `${field}: ${issue}`).join("; ") : message}</p>
+      <p>
+        {text} {reason}
+      </p>
       {correlationId && (
         <p>
           Correlation id <Copy text={correlationId} />
         </p>
       )}
-      {retry && (
-        <button type="button" class="btn" onClick={retry}>
-          Try again
+      {(retry ?? close) && (
+        <button type="button" class="btn" onClick={retry ?? close}>
+          {retry ? "Try again" : "Close"}
         </button>
       )}
     </div>

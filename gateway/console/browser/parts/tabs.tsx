@@ -1,14 +1,8 @@
 import { useLocation } from "preact-iso/router";
 import { withQuery } from "./list.js";
 
-interface TabProps {
-  href: string;
-  isOpen: boolean;
-  text: string;
-}
-
 /** One of several links, of which one is open. */
-export const Tab = ({ href, isOpen, text }: TabProps) => (
+export const Tab = ({ href, isOpen, text }: { href: string; isOpen: boolean; text: string }) => (
   <a class={`nav-link ${isOpen ? "active" : ""}`} href={href} aria-current={isOpen ? "page" : undefined}>
     {text}
   </a>

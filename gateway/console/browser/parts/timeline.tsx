@@ -2,7 +2,6 @@ import type { ComponentChildren } from "preact";
 import { core, type Outputs } from "../core.js";
 import { useRead } from "../queries.js";
 import { Badge } from "./badge.js";
-import type { Delivery } from "./deliveries.js";
 import { EndpointLink, TraceLink } from "./links.js";
 import { type Columns, Table } from "./list.js";
 import { Section } from "./page.js";
@@ -10,25 +9,25 @@ import { Loaded } from "./states.js";
 import { Time } from "./time.js";
 import { type Entry, What, Who } from "./trail.js";
 
+type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
 export type Email = Outputs["notifications"]["list"]["items"][number];
 
 const STATE_TEXTS: Record<Email["state"], string> = {
   waiting: "The invitation waits to be sent, due",
-  running: "The invitation is being sent.",
+  running: "The invitation is being sent",
   retrying: "The invitation was not delivered yet. The next attempt is due",
-  failed: "The invitation was not delivered, and is not tried again.",
-  expired: "The invitation was not sent: the stay was over, or the form was past SENT, before it could be sent.",
+  failed: "The invitation was not delivered, and is not tried again",
+  expired: "The invitation was not sent: the stay was over, or the form was past SENT",
   sent: "The invitation was sent",
 };
 
 /** What happened to an invitation, or will, and why. */
 export const EmailState = ({ state, lastError, runAt, sentAt }: Email) => (
   <>
-    <Badge text={state} /> {STATE_TEXTS[state]} <Time at={sentAt ?? runAt} none="" />{" "}
-    {lastError && `${state === "sent" ? "An earlier attempt" : "It"} failed: ${lastError}. `}
-    {state === "failed" &&
-      /\b5\d\d\b/.test(lastError ?? "") &&
-      "The address is wrong or blocked: ask the host for another."}
+    <Badge text={state} /> {STATE_TEXTS[state]}
+    {(sentAt ?? runAt) && " "}
+    <Time at={sentAt ?? runAt} none="" />.{" "}
+    {lastError && `${state === "failed" ? "Reason" : "An earlier attempt failed"}: ${lastError}.`}
   </>
 );
 
@@ -91,14 +90,18 @@ function emailRow(email: Email): Row[] {
   return at === null ? [] : [{ key: `email ${email.id}`, at, what: <EmailState {...email} />, who: "Email" }];
 }
 
-const deliveryRow = ({ id, endpointId, createdAt, event, state, lastError }: Delivery): Row => ({
-  key: `delivery ${id} ${endpointId}`,
-  at: createdAt,
-  what: (
-    <>
-      <Badge text={state} /> {event} to endpoint <EndpointLink id={endpointId} />
-      {state !== "sent" && lastError && `: ${lastError}`}
-    </>
-  ),
+type DeliveryStateProps = Pick<Delivery, "state" | "event" | "endpointId"> & { lastError?: string | null };
+
+export const DeliveryState = ({ state, event, endpointId, lastError }: DeliveryStateProps) => (
+  <>
+    <Badge text={state} /> {event} to endpoint <EndpointLink id={endpointId} />
+    {state !== "sent" && lastError && `: ${lastError}`}
+  </>
+);
+
+const deliveryRow = (delivery: Delivery): Row => ({
+  key: `delivery ${delivery.id} ${delivery.endpointId}`,
+  at: delivery.createdAt,
+  what: <DeliveryState {...delivery} />,
   who: "Webhook",
 });
