@@ -42,7 +42,7 @@ it("failed deliveries are redelivered, one or all of an endpoint, and a disabled
     await expect.poll(() => receivedIds().slice(3)).toEqual([first]);
     await expect.poll(() => failed.count()).toBe(2);
 
-    await submit(await openDialog(page, `Redeliver failed to ${url}`, "Redeliver failed"), "Redeliver");
+    await submit(await openDialog(page, `Redeliver all failed to ${url}`, "Redeliver all failed"), "Redeliver");
     await waitForNotice(page, "Deliveries that are sent again: 2.");
     await expect.poll(() => receivedIds().slice(4).sort()).toEqual(others.sort());
     await page.getByText("None.").waitFor();
@@ -51,9 +51,9 @@ it("failed deliveries are redelivered, one or all of an endpoint, and a disabled
 
     await operator.webhooks.disable({ id });
     await page.reload();
-    await button(page, `Enable ${url}`).click();
+    await submit(await openDialog(page, `Enable ${url}`, "Enable"), "Enable");
     await waitForNotice(page, `${url} is enabled.`);
-    await button(page, `Redeliver failed to ${url}`).waitFor();
+    await button(page, `Redeliver all failed to ${url}`).waitFor();
   });
   expect(await operator.webhooks.get({ id })).toMatchObject({ enabled: true });
   expect(await changesByConsole(services, id)).toEqual([

@@ -28,6 +28,7 @@ const PAGES = [
   "/console/emails",
   ...ALL_STATES.map((state) => `/console/emails?state=${state}`),
   "/console/webhooks",
+  ...DELIVERY_STATES.filter((state) => state !== "sent").map((state) => `/console/webhooks?state=${state}`),
   ...DELIVERY_STATES.map((state) => `/console/webhooks?state=${state}&endpoint=${endpoint.id}`),
   "/console/trace",
   `/console/trace?id=${correlationId}`,
@@ -43,7 +44,7 @@ const DIALOGS: [path: string, ...buttons: (string | RegExp)[]][] = [
   ["/console/users", "New user"],
   [USER, "Edit", "Issue key", /^Rotate grf_/, /^Revoke grf_/, "Set the role on a listing", /^Remove /],
   ["/console/emails", "Retry all failed"],
-  ["/console/webhooks", /^Redeliver failed to /],
+  ["/console/webhooks", /^Redeliver all failed to /],
 ];
 
 /** 1040 px: the narrowest with tables instead of cards. */
@@ -87,7 +88,10 @@ it("no page overflows, cuts texts, has a contrast below 4.5, or a barrier that a
       }
       await page.getByRole("searchbox").first().fill("house");
       await page.keyboard.press("Enter");
-      await page.getByRole("heading", { name: /^\d+ found$/ }).waitFor();
+      await page
+        .getByRole("status")
+        .getByText(/^\d+ found$/)
+        .waitFor();
       await check(page, "what Find found");
     },
     { expected: EXPECTED },
@@ -117,7 +121,7 @@ it("no dialog overflows, cuts texts, has a contrast below 4.5, or a barrier that
       }
     }
     await page.goto(url + USER);
-    await button(await openDialog(page, "Issue key"), "Issue key").click();
+    await button(await openDialog(page, "Issue key", /^Issue a key/), "Issue key").click();
     const shown = page.getByRole("dialog", { name: "New key" });
     gateway.forbidInLog((await shown.locator("code").textContent()) ?? "");
     await check(page, "a new key");
