@@ -69,8 +69,8 @@ export async function startConsole(settings: Record<string, string | number> = {
 
 /** Fills in the sign-in that the page shows. */
 async function signIn(page: Page, { token = TOKEN, name = NAME } = {}): Promise<void> {
-  await page.getByLabel("Your name").fill(name);
   await page.getByLabel("Operator’s token").fill(token);
+  await page.getByLabel("Your name").fill(name);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
@@ -90,7 +90,7 @@ const QUIET_MS = 80;
 
 /** Waits until the page has read all that it shows. */
 export async function settle(page: Page): Promise<void> {
-  const shown = "!!document.querySelector('h1, dialog') && !document.querySelector('.loading, [aria-busy=true]')";
+  const shown = "!!document.querySelector('h1, dialog') && !document.querySelector('[aria-busy=true]')";
   const isQuiet = async () => {
     const { pending = 0, at = 0 } = requests.get(page) ?? {};
     return pending <= 0 && performance.now() - at > QUIET_MS && (await page.evaluate<boolean>(shown));
@@ -108,6 +108,16 @@ export async function openDialog(page: Page, name: string | RegExp, title: strin
   await dialog.waitFor();
   return dialog;
 }
+
+/** Presses the button of a dialog's form, and waits until it is done, which closes the dialog. */
+export async function submit(dialog: Locator, name: string): Promise<void> {
+  await button(dialog, name).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+/** A part of a page, by its title. */
+export const section = (page: Page, name: string | RegExp) =>
+  page.locator("section").filter({ has: page.getByRole("heading", { name, level: 2, exact: true }) });
 
 /** Waits until the page says what was done. */
 export const waitForNotice = (page: Page, text: string | RegExp) =>

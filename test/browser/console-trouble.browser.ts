@@ -1,10 +1,11 @@
+import type { Locator, Page } from "playwright-core";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCaller } from "../../server/caller.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { insertListingsWithForms } from "../support/bulk.js";
 import { makeForm, makeListing, makeUser } from "../support/factories.js";
 import { restartablePort } from "../support/network.js";
-import { button, fillIn, openDialog, settle, startConsole, waitForNotice } from "./console-page.js";
+import { button, fillIn, NAME, openDialog, settle, startConsole, submit, waitForNotice } from "./console-page.js";
 
 const { services, visit } = await startConsole();
 const operator = createCaller(services, { kind: "operator" });
@@ -32,7 +33,8 @@ describe("a sign-in", () => {
           const answer = page.waitForResponse(`${other.url}/console/session`);
           await button(page, "Sign in").click();
           expect((await answer).status()).toBe(401);
-          await page.getByRole("alert").getByText("The token is wrong.").waitFor();
+          await page.getByText("Operator’s token: is wrong").waitFor();
+          await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("token");
         }
         expect(await page.getByLabel("Your name").inputValue()).toBe("Grace");
         expect(await page.getByLabel("Operator’s token").inputValue()).toBe("wrong");
@@ -56,13 +58,15 @@ describe("a sign-in", () => {
       await endSessions();
       await button(edit, "Save").click();
       const again = page.getByRole("dialog", { name: "Your session has ended" });
+      expect(await again.getByLabel("Your name").inputValue()).toBe(NAME);
+      expect(await page.getByText("Boat house").filter({ visible: true }).count()).toBe(0);
       await again.getByLabel("Operator’s token").fill(TOKEN);
       await button(again, "Sign in").click();
       await again.waitFor({ state: "detached" });
       expect(await edit.getByLabel(/^District/).inputValue()).toBe("Harbour");
       expect(await edit.getByLabel(/^Guests at most/).inputValue()).toBe("7");
-      await button(edit, "Save").click();
-      await waitForNotice(page, /was saved/);
+      await submit(edit, "Save");
+      await waitForNotice(page, "Saved.");
     });
     expect(await operator.listings.getAny({ id: listing.id })).toMatchObject({
       district: "Harbour",
@@ -82,6 +86,53 @@ describe("a sign-in", () => {
   });
 });
 
+it("a page that only reads itself again does not extend the session, and a key press does", async () => {
+  const { id } = await addForm();
+  const readAgo = async () => {
+    const { rows } = await services.db.pool.query(
+      "SELECT extract(epoch FROM now() - last_used_at)::float AS ago FROM operator_sessions ORDER BY created_at DESC",
+    );
+    return rows[0].ago as number;
+  };
+  const setAgo = (minutes: number) =>
+    services.db.pool.query("UPDATE operator_sessions SET last_used_at = now() - make_interval(mins => $1)", [minutes]);
+  await visit(`/console/forms/${id}`, async (page) => {
+    await settle(page);
+    const idleSeconds: number[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/console/trpc/")) idleSeconds.push(Number(request.headers()["x-idle-seconds"]));
+    });
+    const nextRead = () => page.waitForResponse(/forms\.getAny/);
+    // For the page, the sign-in was 25 minutes ago. Timers go on.
+    await page.clock.setFixedTime(Date.now() + 25 * 60_000);
+    await nextRead();
+    await setAgo(24);
+    idleSeconds.length = 0;
+    expect([(await nextRead()).status(), (await nextRead()).status()]).toEqual([200, 200]);
+    expect(Math.min(...idleSeconds)).toBeGreaterThanOrEqual(25 * 60);
+    expect(await readAgo()).toBeGreaterThanOrEqual(24 * 60);
+    await page.keyboard.press("Shift");
+    await nextRead();
+    await expect.poll(readAgo).toBeLessThan(60);
+    // 30 minutes after the last input.
+    await setAgo(30);
+    await page.getByRole("dialog", { name: "Your session has ended" }).waitFor();
+  });
+});
+
+/** Holds back what the page reads about the form, as a slow network does. Returns a function that lets it through. */
+async function holdReads(page: Page): Promise<() => void> {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/console/trpc/forms.getAny", async (route) => {
+    await released;
+    await route.continue();
+  });
+  return release;
+}
+
 it("of two operators on one form the slower is told its status now, and overwrites nothing", async () => {
   const { id } = await addForm();
   await visit(
@@ -91,31 +142,87 @@ it("of two operators on one form the slower is told its status now, and overwrit
         `/console/forms/${id}`,
         async (second) => {
           await button(second, "Set COMPLETED").waitFor();
+          const releaseSecond = await holdReads(second);
           await button(first, "Set COMPLETED").click();
           await waitForNotice(first, "The form is COMPLETED now.");
-          const dialog = await openDialog(second, "Other status …", "Set another status");
-          await dialog.getByLabel("Status").selectOption("REJECTED");
-          await button(dialog, "Set the status").click();
-          await dialog
-            .getByText(/the form is COMPLETED/)
-            .first()
+          await button(first, "Set REJECTED").waitFor();
+          const releaseFirst = await holdReads(first);
+          await button(second, "Set COMPLETED").click();
+          await second
+            .getByRole("alert")
+            .getByText(/^Not changed: the form is COMPLETED/)
             .waitFor();
-          expect(await statusOf(id)).toBe("COMPLETED");
-          await button(dialog, "Close").click();
+          releaseSecond();
           await button(second, "Set ACCEPTED").click();
           await waitForNotice(second, "The form is ACCEPTED now.");
           await button(first, "Set REJECTED").click();
-          await first.getByRole("alert").getByText("Now the form is ACCEPTED.").waitFor();
+          await first
+            .getByRole("alert")
+            .getByText(/^Not changed: the form is ACCEPTED/)
+            .waitFor();
+          expect(await statusOf(id)).toBe("ACCEPTED");
+          releaseFirst();
           await button(first, "Set VALIDATED").waitFor();
+          // What one operator does is on the other's page within seconds.
+          await button(second, "Set VALIDATED").click();
+          await waitForNotice(second, "The form is VALIDATED now.");
+          await button(first, "Set CHECKED OUT").waitFor();
         },
         { name: "Grace", ...failed(400) },
       );
     },
     failed(400),
   );
-  expect(await statusOf(id)).toBe("ACCEPTED");
+  expect(await statusOf(id)).toBe("VALIDATED");
   const trail = await operator.audit.trail({ subjectId: id });
-  expect(trail.map(({ actorName }) => actorName)).toEqual(["Grace", "Ada Operator", null]);
+  expect(trail.map(({ actorName }) => actorName)).toEqual(["Grace", "Grace", NAME, null]);
+});
+
+it("what the browser can check is not sent: required fields and email addresses", async () => {
+  await visit(`/console/listings/${listing.id}`, async (page) => {
+    const sent: string[] = [];
+    page.on("request", (request) => {
+      if (/\.(update|create|set)$/.test(request.url())) sent.push(request.url());
+    });
+    const expectRefusal = async (dialog: Locator, name: string, label: string) => {
+      await button(dialog, name).click();
+      const field = dialog.getByLabel(new RegExp(`^${label}`));
+      expect(await dialog.locator(":invalid:focus").getAttribute("id")).toBe(await field.getAttribute("id"));
+    };
+    const edit = await openDialog(page, "Edit", /^Edit/);
+    await fillIn(edit, { Title: "" });
+    await expectRefusal(edit, "Save", "Title");
+    await button(edit, "Close").click();
+    await expectRefusal(await openDialog(page, "Set a member’s role"), "Set the role", "User");
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Users", exact: true }).click();
+    const create = await openDialog(page, "New user");
+    await fillIn(create, { "Email address": "no address" });
+    await expectRefusal(create, "Create", "Email address");
+    await settle(page);
+    expect(sent).toEqual([]);
+  });
+});
+
+it("an owner, member or filter that does not exist is an issue at its field", async () => {
+  await visit(
+    "/console/listings",
+    async (page) => {
+      const filters = page.getByRole("search").last();
+      await fillIn(filters, { User: "nobody@people.test" });
+      await button(filters, "Show").click();
+      await filters.getByText("User: no user has this email address, external id or id").waitFor();
+      expect(page.url()).not.toContain("nobody");
+      await page.getByRole("link", { name: "Boat house" }).click();
+      const dialog = await openDialog(page, "Set a member’s role");
+      await fillIn(dialog, { User: "nobody@people.test" });
+      await button(dialog, "Set the role").click();
+      await dialog.getByText("User: no user has this email address, external id or id").waitFor();
+      expect(await dialog.getByLabel(/^User/).getAttribute("aria-invalid")).toBe("true");
+      expect(await dialog.getByLabel(/^User/).inputValue()).toBe("nobody@people.test");
+    },
+    failed(404),
+  );
 });
 
 it("fields that the service rejects are marked, and what was typed stays; two operators’ edits of other fields are both kept", async () => {
@@ -133,8 +240,8 @@ it("fields that the service rejects are marked, and what was typed stays; two op
       expect(await zone.getAttribute("aria-invalid")).toBe("true");
       expect(await edit.getByLabel(/^City/).inputValue()).toBe("Kiel");
       await fillIn(edit, { "Time zone": "Europe/Berlin", "Guests at most": "3" });
-      await button(edit, "Save").click();
-      await waitForNotice(page, /was saved/);
+      await submit(edit, "Save");
+      await waitForNotice(page, "Saved.");
     },
     failed(400),
   );
@@ -155,8 +262,8 @@ it("while the service restarts, a page says so, keeps what was typed, and recove
       await button(edit, "Save").click();
       await edit.getByText("The service does not answer. It may be restarting.").waitFor();
       const { gateway } = await startInternalGateway(settings);
-      await button(edit, "Save").click();
-      await waitForNotice(page, /was saved/);
+      await submit(edit, "Save");
+      await waitForNotice(page, "Saved.");
       expect(await operator.listings.getAny({ id: listing.id })).toMatchObject({ district: "Old town" });
       await gateway.stop();
       await page.getByRole("link", { name: "Users", exact: true }).click();
@@ -235,7 +342,7 @@ it("with 10,000 listings and 10,000 forms, lists show their pages, and each call
   await services.db.pool.query("ANALYZE forms, listings, memberships");
   await visit("/console/forms", async (page) => {
     for (const name of ["Forms", "Listings"]) {
-      await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+      await page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("link", { name }).click();
       await page.getByRole("heading", { name, level: 1 }).waitFor();
       const rows = page.getByRole("table").getByRole("row");
       await expect.poll(() => rows.count()).toBe(51);

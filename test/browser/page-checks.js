@@ -4,7 +4,8 @@
 globalThis.lowContrast = () => {
   const faults = [];
   const judge = (element, color, text) => {
-    const ratio = contrast(parse(color), backgroundOf(element));
+    const background = backgroundOf(element);
+    const ratio = contrast(blend(parse(color), background), background);
     if (ratio < 4.5) faults.push(`${ratio.toFixed(2)} ${element.tagName}.${element.className} "${text.slice(0, 40)}"`);
   };
   for (const { element, text } of visibleTexts()) judge(element, getComputedStyle(element).color, text);
@@ -18,7 +19,8 @@ globalThis.lowContrast = () => {
 globalThis.cutTexts = () => {
   const faults = [];
   for (const { element, node, text } of visibleTexts()) {
-    if (element.closest(".table, .skip")) continue;
+    // The wrapper of a table scrolls. Skip links and texts for screen readers are out of sight.
+    if (element.closest(".table:not(table), .skip, [class*=visually-hidden]")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     // Spaces at the end of a line take place, but are not seen.
@@ -58,6 +60,11 @@ function backgroundOf(element) {
 function parse(color) {
   const [, red, green, blue, alpha = 1] = /^rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)$/.exec(color);
   return { channels: [red, green, blue].map(Number), alpha: Number(alpha) };
+}
+
+/** What a translucent color looks like on an opaque one. */
+function blend({ channels, alpha }, background) {
+  return { channels: channels.map((value, index) => value * alpha + background.channels[index] * (1 - alpha)) };
 }
 
 /** WCAG 2.2, contrast ratio. */
