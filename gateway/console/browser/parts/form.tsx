@@ -121,7 +121,8 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
   };
   useEffect(() => {
     const input = document.getElementById(id);
-    if (input instanceof HTMLInputElement || input instanceof HTMLSelectElement) input.value = `${value ?? ""}`;
+    const isInput = input instanceof HTMLInputElement || input instanceof HTMLSelectElement;
+    if (isInput && value !== undefined) input.value = `${value ?? ""}`;
     // In a dialog, what was typed stays if the value changes.
   }, [isFilter && value]);
   return (
