@@ -112,8 +112,4 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
   );
 }
 
-const NoSuchPage = () => (
-  <Page title="No such page">
-    <a href="/console">Go to the overview.</a>
-  </Page>
-);
+const NoSuchPage = () => <Page title="No such page">The address leads nowhere.</Page>;

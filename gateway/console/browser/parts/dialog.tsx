@@ -104,13 +104,13 @@ export function FormButton<Result>({ title, submit, ...props }: FormButtonProps<
   );
 }
 
-type EditButtonProps<Result> = { name: string; fields: readonly Field[]; send: FormProps<Result>["send"] };
+type EditButtonProps<Result> = { name: string; fields: readonly Field[]; send: (changes: Values) => Promise<Result> };
 
-/** Sends only the values that differ, so that another operator's changes of other fields stay. */
+/** Sends only the values that were changed, so that another operator's changes of other fields stay. */
 export function EditButton<Result>({ name, fields, send }: EditButtonProps<Result>) {
-  const sendChanges = (values: Values) => {
-    const changed = fields.filter((field) => values[field.name] !== (field.value ?? null));
-    return send(Object.fromEntries(changed.map((field) => [field.name, values[field.name] ?? null])));
+  const sendChanges = (values: Values, shown: readonly Field[]) => {
+    const before = new Map(shown.map((field) => [field.name, field.value ?? null]));
+    return send(Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== before.get(name))));
   };
   return (
     <FormButton label="Edit" title={`Edit ${name}`} submit="Save" fields={fields} send={sendChanges} done="Saved." />

@@ -20,7 +20,7 @@ export function Filters({ filters }: { filters: readonly Filter[] }) {
     );
     return Object.fromEntries(found);
   };
-  const fields = filters.map((filter) => ({ ...filter, value: query[filter.name] }));
+  const fields = filters.map((filter) => ({ ...filter, value: query[filter.name] ?? "" }));
   const show = (found: Values) => route(withQuery({ ...found, cursor: null }));
   return (
     <search>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
 import { Problem } from "./states.js";
@@ -38,7 +38,8 @@ export interface FormProps<Result> {
   fields?: readonly Field[];
   /** Text of the button. */
   submit: string;
-  send: (values: Values) => Promise<Result>;
+  /** `shown`: the fields with the values that the form had at first. */
+  send: (values: Values, shown: readonly Field[]) => Promise<Result>;
   done?: Done<Result>;
   onDone?: (result: Result) => void;
   isDangerous?: boolean;
@@ -60,7 +61,8 @@ export function Form<Result>({
   children,
 }: FormProps<Result>) {
   const prefix = useId();
-  const change = useChange(send, { done, isRead: isFilter });
+  const shown = useRef(fields).current;
+  const change = useChange((values: Values) => send(values, shown), { done, isRead: isFilter });
   const [error, setError] = useState<unknown>();
   const issues = error ? toFailure(error).fields : [];
   const isAtFields = issues.length > 0 && issues.every(({ field }) => fields.some(({ name }) => name === field));
@@ -119,7 +121,8 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
   };
   useEffect(() => {
     const input = document.getElementById(id);
-    if (input instanceof HTMLInputElement || input instanceof HTMLSelectElement) input.value = `${value ?? ""}`;
+    const isInput = input instanceof HTMLInputElement || input instanceof HTMLSelectElement;
+    if (isInput && value !== undefined) input.value = `${value ?? ""}`;
     // In a dialog, what was typed stays if the value changes.
   }, [isFilter && value]);
   return (

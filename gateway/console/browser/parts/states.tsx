@@ -34,6 +34,12 @@ export function Problem({ error, text, retry, close }: ProblemProps) {
   );
 }
 
+const LOADING = (
+  <p role="status" aria-busy="true">
+    Loading …
+  </p>
+);
+
 interface LoadedProps<Data> {
   query: Query<Data>;
   children: (data: Data) => ComponentChildren;
@@ -43,15 +49,7 @@ interface LoadedProps<Data> {
 export function Loaded<Data>({ query, children }: LoadedProps<Data>) {
   const { data, error, refetch, isPlaceholderData } = query;
   const problem = error && <Problem error={error} retry={() => void refetch()} />;
-  if (data === undefined) {
-    return (
-      problem ?? (
-        <p role="status" aria-busy="true" class="text-body-secondary mb-0">
-          Loading …
-        </p>
-      )
-    );
-  }
+  if (data === undefined) return problem ?? LOADING;
   return (
     <>
       {problem}

@@ -46,7 +46,7 @@ const COLUMNS: Columns<Row> = {
   Request: ({ trace }) => trace && <TraceLink id={trace} />,
 };
 
-const MAX_ENTRIES = 1000;
+const MAX_ENTRIES = 200;
 const MAX_DELIVERIES = 100;
 
 /** Changes, emails and webhook deliveries of a form as one list. */
