@@ -117,7 +117,7 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
         <Badge text={status} /> {STATUS_MEANINGS[status]}
       </p>
       <div ref={buttons} class="hstack flex-wrap gap-2">
-        {canUndo && button(last.from)}
+        {canUndo && !nextStatuses(status).includes(last.from) && button(last.from)}
         {nextStatuses(status).map(button)}
       </div>
       <p class="text-body-secondary mb-0">Each change is audited in your name and sent to webhooks at once.</p>

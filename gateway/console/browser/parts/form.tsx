@@ -106,7 +106,8 @@ export function Form<Result>({
   );
 }
 
-const UUID_LENGTH = 36;
+/** An id fits: its characters are wider than the average ones. */
+const ID_SIZE = 48;
 
 type FieldInputProps = { field: Field; id: string; issue: string | undefined; isFilter: boolean };
 
@@ -142,7 +143,7 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
         <input
           {...common}
           class="form-control"
-          size={UUID_LENGTH}
+          size={ID_SIZE}
           type={type === "end-of-day" ? "date" : type}
           autocomplete={type === "password" ? "one-time-code" : "off"}
         />
