@@ -47,8 +47,8 @@ const DIALOGS: [path: string, ...buttons: (string | RegExp)[]][] = [
   ["/console/webhooks", /^Redeliver all failed to /],
 ];
 
-/** 1040 px: the narrowest with tables instead of cards. */
-const WIDTHS = [360, 768, 1040, 1280, 1920];
+/** 1136 px: the narrowest with tables instead of cards. */
+const WIDTHS = [360, 768, 1136, 1280, 1920];
 const DIALOG_WIDTHS = [360, 1280];
 /** Only the contrast depends on the theme. */
 const AXE_WIDTHS = { light: [360, 1280], dark: [1280] };
