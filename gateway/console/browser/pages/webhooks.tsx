@@ -9,7 +9,7 @@ import { Page, Section } from "../parts/page.js";
 import { StateTabs } from "../parts/tabs.js";
 import { Time } from "../parts/time.js";
 
-export type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
+type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
 
 const DELIVERY_COLUMNS: Columns<Delivery> = {
   Event: ({ event }) => event,
