@@ -86,14 +86,8 @@ async function signIn(values: Values): Promise<void> {
 
 const SignIn = ({ name, onSignedIn }: { name: string | undefined; onSignedIn: () => Promise<void> }) => {
   const fields: Field[] = [
-    {
-      name: "token",
-      label: "Operator’s token",
-      type: "password",
-      required: true,
-      hint: "The service’s INTERNAL_TOKEN.",
-    },
-    { name: "name", label: "Your name", required: true, value: name, hint: "For the audit trail." },
+    { name: "token", label: "Operator’s token", type: "password", required: true, hint: "The setting INTERNAL_TOKEN" },
+    { name: "name", label: "Your name", required: true, value: name, hint: "The audit trail shows it" },
   ];
   return (
     <Dialog title={name === undefined ? "Guest forms console" : "Your session has ended"}>

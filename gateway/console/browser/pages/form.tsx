@@ -104,10 +104,10 @@ function StatusSection({ form: { id, status } }: { form: OperatorForm }) {
       key={to}
       label={`${canUndo && to === last.from ? "Undo: set" : "Set"} ${to.replaceAll("_", " ")}`}
       // Not if another operator has set another status meanwhile.
-      send={() => core.forms.setStatus.mutate({ id, status: to, from: status })}
-      done={(result) => {
-        setLast({ from: status, to });
-        return `The form is ${result.status} now.`;
+      send={async () => ({ from: status, ...(await core.forms.setStatus.mutate({ id, status: to, from: status })) })}
+      done={({ from, status: set }) => {
+        setLast({ from, to: set });
+        return `The form is ${set} now.`;
       }}
     />
   );

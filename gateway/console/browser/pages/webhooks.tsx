@@ -79,7 +79,9 @@ const ENDPOINT_COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
         send={() => core.webhooks.enable.mutate({ id })}
         done={`${url} is enabled.`}
       >
-        <p>Events from now on are sent to {url}. The command webhooks disable ends that.</p>
+        <p>
+          Events from now on are sent to {url}. The command <code>webhooks disable</code> ends that.
+        </p>
       </FormButton>
     ),
 };

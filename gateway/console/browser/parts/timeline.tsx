@@ -58,7 +58,7 @@ export function Timeline({ formId, emails, everySeconds }: { formId: string; ema
     ]);
   const trail = useRead(["timeline", formId], read, { everySeconds });
   return (
-    <Section title="Timeline">
+    <Section title={`Timeline, of at most ${MAX_ENTRIES} changes`}>
       <Loaded query={trail}>
         {([entries, { items }]) => (
           <Table
