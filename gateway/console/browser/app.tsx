@@ -14,6 +14,7 @@ import { UsersPage } from "./pages/users.js";
 import { WebhooksPage } from "./pages/webhooks.js";
 import { Page } from "./parts/page.js";
 import { Tab } from "./parts/tabs.js";
+import { HERE } from "./parts/time.js";
 import type { Session } from "./session.js";
 
 const NAVIGATION = ["Overview", "Forms", "Listings", "Users", "Emails", "Webhooks", "Trace"];
@@ -104,6 +105,7 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
           />
         </form>
       </search>
+      <small class="text-body-secondary">Times in {HERE}</small>
       <span>{session.name}</span>
       <button type="button" class="btn btn-sm" onClick={() => void session.signOut()}>
         Sign out

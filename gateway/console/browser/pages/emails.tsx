@@ -25,7 +25,7 @@ const COLUMNS: Columns<Email> = {
   Attempts: ({ attempts }) => attempts,
   "Sent or due": ({ sentAt, runAt }) => <Time at={sentAt ?? runAt} />,
   Actions: ({ id, formId, endpointId, state }) =>
-    ["waiting", "retrying", "failed"].includes(state) && (
+    ["retrying", "failed"].includes(state) && (
       <CallButton
         label="Retry"
         about={`the email about ${(formId ?? endpointId)?.slice(0, 8)}`}
