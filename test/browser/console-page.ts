@@ -98,6 +98,11 @@ export async function settle(page: Page): Promise<void> {
   await expect.poll(isQuiet, { interval: 20 }).toBe(true);
 }
 
+/** Options of a visit in which requests fail, with these statuses or without an answer. */
+export const failed = (...statuses: (number | string)[]) => ({
+  expected: new RegExp(`status of (401|${statuses.join("|")})|ERR_`),
+});
+
 /** The button with exactly this name. */
 export const button = (of: Page | Locator, name: string | RegExp) => of.getByRole("button", { name, exact: true });
 

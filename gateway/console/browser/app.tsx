@@ -51,6 +51,7 @@ export function App({ session }: { session: Session }) {
       <main id="main" tabIndex={-1} class="container-xxl py-4">
         {/* A page keeps its state while the path is the same: another id is another page. */}
         <OpenPage key={path} searchText={searchText} />
+        <small class="text-body-secondary">Times without a zone are in {HERE}.</small>
       </main>
     </>
   );
@@ -105,7 +106,6 @@ function Header({ session, onFind }: { session: Session; onFind: (text: string) 
           />
         </form>
       </search>
-      <small class="text-body-secondary">Times in {HERE}</small>
       <span>{session.name}</span>
       <button type="button" class="btn btn-sm" onClick={() => void session.signOut()}>
         Sign out
