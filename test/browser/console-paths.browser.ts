@@ -148,6 +148,29 @@ it("filters and the page of a list are in the address: Back undoes them, and a c
   });
 });
 
+it("forms are found by the day of their check-in, by their listing and by a user, and all of these together", async () => {
+  const user = await makeUser(services);
+  const house = await makeListing(services, user.id, { title: "Day house", timezone: "Europe/Berlin" });
+  const checkOutDate = "2055-06-09T10:00:00Z";
+  const [onDay] = await Promise.all(
+    ["2055-06-04T22:30:00Z", "2055-06-05T22:30:00Z"].map((checkInDate) =>
+      makeForm(services, user.id, house.id, { checkInDate, checkOutDate }),
+    ),
+  );
+  await visit("/console/forms", async (page) => {
+    const filters = page.getByRole("search").last();
+    await filters.getByLabel("Check-in on").fill("2055-06-05");
+    await button(filters, "Show").click();
+    const links = page.getByRole("table").getByRole("link", { name: /^[\da-f]{8}$/ });
+    await expect.poll(() => links.allTextContents()).toEqual([onDay?.id.slice(0, 8)]);
+    await filters.getByLabel(/^Listing/).fill(house.id);
+    await filters.getByLabel(/^User/).fill(user.email);
+    await button(filters, "Show").click();
+    await page.waitForURL(`**/console/forms?checkInDay=2055-06-05&listingId=${house.id}&userId=${user.id}`);
+    await expect.poll(() => links.allTextContents()).toEqual([onDay?.id.slice(0, 8)]);
+  });
+});
+
 it("by keyboard alone an operator signs in, finds a form, sets its status, and always sees where the focus is", async () => {
   const { id } = await makeForm(services, owner.id, listing.id, { guestEmail: guestAddress() });
   await visit(

@@ -85,6 +85,19 @@ describe("a sign-in", () => {
       expect(await page.getByText("Boat house").count()).toBe(0);
     });
   });
+
+  it("ends in all tabs at once: the others hide what they show, and nothing typed there is lost", async () => {
+    await visit(`/console/listings/${listing.id}`, async (page) => {
+      const other = await page.context().newPage();
+      await other.goto(page.url());
+      const edit = await openDialog(other, "Edit", /^Edit/);
+      await fillIn(edit, { District: "Old town" });
+      await button(page, "Sign out").click();
+      await other.getByRole("dialog", { name: "Your session has ended" }).waitFor();
+      expect(await other.getByText("Boat house").filter({ visible: true }).count()).toBe(0);
+      expect(await other.getByLabel(/^District/).inputValue()).toBe("Old town");
+    });
+  });
 });
 
 it("a page that only reads itself again does not extend the session, and a key press does", async () => {
