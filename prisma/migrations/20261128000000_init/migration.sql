@@ -24,6 +24,7 @@ CREATE TABLE "listings" (
     "max_people_in_listing" INTEGER,
     "max_vehicles" INTEGER,
     "allow_pets" BOOLEAN,
+    "language" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
     "external_id" TEXT
 );
@@ -94,6 +95,7 @@ CREATE TABLE "audit_entries" (
     "at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "actor" TEXT NOT NULL,
     "actor_id" UUID,
+    "actor_name" TEXT,
     "action" TEXT NOT NULL,
     "subject_id" UUID NOT NULL,
     "correlation_id" UUID NOT NULL,
@@ -131,9 +133,12 @@ CREATE INDEX "memberships_listing_id_user_id_idx" ON "memberships"("listing_id",
 CREATE UNIQUE INDEX "api_keys_hash_key" ON "api_keys"("hash");
 CREATE INDEX "api_keys_user_id_created_at_id_idx" ON "api_keys"("user_id", "created_at", "id");
 CREATE INDEX "api_keys_created_at_id_idx" ON "api_keys"("created_at", "id");
+CREATE INDEX "api_keys_prefix_idx" ON "api_keys"("prefix");
 CREATE UNIQUE INDEX "forms_public_id_key" ON "forms"("public_id");
 CREATE INDEX "forms_listing_id_created_at_id_idx" ON "forms"("listing_id", "created_at", "id");
 CREATE INDEX "forms_email_due_idx" ON "forms"("check_out_date") WHERE (guest_email IS NOT NULL);
+CREATE INDEX "forms_status_created_at_id_idx" ON "forms"("status", "created_at", "id");
+CREATE INDEX "forms_check_in_date_idx" ON "forms"("check_in_date");
 CREATE UNIQUE INDEX "creations_holder_id_current_fingerprint_key" ON "creations"("holder_id", "current_fingerprint");
 CREATE INDEX "idempotency_keys_form_id_idx" ON "idempotency_keys"("form_id");
 CREATE INDEX "idempotency_keys_retention_starts_at_idx" ON "idempotency_keys"("retention_starts_at");
@@ -142,32 +147,100 @@ CREATE INDEX "audit_entries_correlation_id_idx" ON "audit_entries"("correlation_
 
 ALTER TABLE "memberships" ADD CONSTRAINT "memberships_listing_id_listing_created_at_fkey" FOREIGN KEY ("listing_id", "listing_created_at") REFERENCES "listings"("id", "created_at") ON DELETE CASCADE ON UPDATE CASCADE;
 
-CREATE TYPE "NotificationState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent', 'expired');
+-- The outbox (server/outbox/). A row waits for an attempt if and only if it has a time for it, and has ended if and only if it
+-- has an end.
 
-CREATE TABLE "notifications" (
+CREATE TYPE "EmailState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent', 'expired');
+
+CREATE TABLE "emails" (
     "id" BIGSERIAL PRIMARY KEY,
     "kind" TEXT NOT NULL,
-    "form_id" UUID NOT NULL REFERENCES "forms" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
-    "state" "NotificationState" NOT NULL DEFAULT 'waiting',
+    "form_id" UUID REFERENCES "forms" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    "endpoint_id" UUID,
+    "tenant_id" UUID NOT NULL,
+    "check_in_date" TIMESTAMPTZ(3) NOT NULL,
+    "is_urgent" BOOLEAN NOT NULL DEFAULT false,
+    "state" "EmailState" NOT NULL DEFAULT 'waiting',
     "attempts" INTEGER NOT NULL DEFAULT 0,
+    "crashes" INTEGER NOT NULL DEFAULT 0,
     "last_error" TEXT,
     "next_attempt_at" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
     "worker_id" TEXT,
     "heartbeat_at" TIMESTAMPTZ(3),
-    "sent_at" TIMESTAMPTZ(3),
+    "ended_at" TIMESTAMPTZ(3),
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    "crashes" INTEGER NOT NULL DEFAULT 0,
     "correlation_id" UUID NOT NULL,
-    "check_in_date" TIMESTAMPTZ(3) NOT NULL
+    CONSTRAINT "emails_waits_check" CHECK ((next_attempt_at IS NOT NULL) = (state IN ('waiting', 'retrying'))),
+    CONSTRAINT "emails_ended_check" CHECK ((ended_at IS NULL) = (state IN ('waiting', 'running', 'retrying')))
 );
 
-CREATE INDEX "notifications_form_id_idx" ON "notifications"("form_id");
-CREATE INDEX "notifications_unsent_idx" ON "notifications"("next_attempt_at") WHERE (state <> 'sent');
-CREATE INDEX "notifications_due_idx" ON "notifications"("check_in_date", "id", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX "emails_due_idx" ON "emails"("tenant_id", "is_urgent", "check_in_date", "id", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX "emails_running_idx" ON "emails"("heartbeat_at") WHERE (state = 'running');
+CREATE INDEX "emails_unsent_idx" ON "emails"("state", "created_at", "id") WHERE (state <> 'sent');
+CREATE INDEX "emails_ended_idx" ON "emails"("ended_at", "id") WHERE (ended_at IS NOT NULL);
+CREATE INDEX "emails_form_id_idx" ON "emails"("form_id");
 
--- The ended rows by the time of their last activity.
-CREATE INDEX "notifications_ended_idx" ON "notifications" (greatest("created_at", "heartbeat_at", "sent_at"))
-    WHERE state NOT IN ('waiting', 'running', 'retrying');
+CREATE TYPE "DeliveryState" AS ENUM ('waiting', 'running', 'retrying', 'failed', 'sent', 'expired', 'out_of_scope');
+
+CREATE TABLE "webhook_deliveries" (
+    "id" BIGSERIAL PRIMARY KEY,
+    "endpoint_id" UUID NOT NULL,
+    "event_id" UUID NOT NULL,
+    "event_type" TEXT NOT NULL,
+    "form_id" UUID REFERENCES "forms" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    "audit_entry_id" BIGINT,
+    "queued_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "is_urgent" BOOLEAN NOT NULL DEFAULT false,
+    "state" "DeliveryState" NOT NULL DEFAULT 'waiting',
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+    "crashes" INTEGER NOT NULL DEFAULT 0,
+    "last_error" TEXT,
+    "next_attempt_at" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
+    "worker_id" TEXT,
+    "heartbeat_at" TIMESTAMPTZ(3),
+    "ended_at" TIMESTAMPTZ(3),
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "correlation_id" UUID NOT NULL,
+    "response_status" INTEGER,
+    "response_body" TEXT,
+    "duration_ms" INTEGER,
+    CONSTRAINT "webhook_deliveries_waits_check" CHECK ((next_attempt_at IS NOT NULL) = (state IN ('waiting', 'retrying'))),
+    CONSTRAINT "webhook_deliveries_ended_check" CHECK ((ended_at IS NULL) = (state IN ('waiting', 'running', 'retrying')))
+);
+
+CREATE INDEX "webhook_deliveries_due_idx" ON "webhook_deliveries"("endpoint_id", "is_urgent", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX "webhook_deliveries_running_idx" ON "webhook_deliveries"("heartbeat_at") WHERE (state = 'running');
+CREATE INDEX "webhook_deliveries_endpoint_idx" ON "webhook_deliveries"("endpoint_id", "state", "created_at", "event_id");
+CREATE INDEX "webhook_deliveries_unsent_idx" ON "webhook_deliveries"("state", "created_at", "id") WHERE (state <> 'sent');
+CREATE INDEX "webhook_deliveries_ended_idx" ON "webhook_deliveries"("ended_at") WHERE (ended_at IS NOT NULL);
+CREATE INDEX "webhook_deliveries_form_id_idx" ON "webhook_deliveries"("form_id");
+
+CREATE TABLE "webhook_endpoints" (
+    "id" UUID PRIMARY KEY DEFAULT gen_random_uuid(),
+    "user_id" UUID,
+    "url" TEXT NOT NULL,
+    "events" TEXT[],
+    "listing_ids" UUID[],
+    "secret" BYTEA NOT NULL,
+    "previous_secrets" BYTEA[] DEFAULT ARRAY[]::BYTEA[],
+    "previous_secrets_until" TIMESTAMPTZ(3)[] DEFAULT ARRAY[]::TIMESTAMPTZ(3)[],
+    "disabled_at" TIMESTAMPTZ(3),
+    "disabled_reason" TEXT,
+    "failing_since" TIMESTAMPTZ(3),
+    "paused_until" TIMESTAMPTZ(3),
+    "revision" INTEGER NOT NULL DEFAULT 0,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+CREATE INDEX "webhook_endpoints_user_id_created_at_id_idx" ON "webhook_endpoints"("user_id", "created_at", "id");
+CREATE INDEX "webhook_endpoints_created_at_id_idx" ON "webhook_endpoints"("created_at", "id");
+
+CREATE TABLE "operator_sessions" (
+    "hash" BYTEA PRIMARY KEY,
+    "name" TEXT NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "last_used_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
 
 -- `scoped_forms`: the forms in each user's scope, exact at any time, whatever the isolation level of those who write.
 --

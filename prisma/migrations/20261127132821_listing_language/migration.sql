@@ -1,2 +1,0 @@
--- Locks: listings ACCESS EXCLUSIVE
-ALTER TABLE "listings" ADD COLUMN "language" TEXT;

@@ -1,2 +1,0 @@
--- Locks: audit_entries ACCESS EXCLUSIVE
-ALTER TABLE "audit_entries" ADD COLUMN "actor_name" TEXT;
