@@ -58,7 +58,7 @@ export const settingsSchema = z.object({
   ),
   DATABASE_POOL_SIZE: integer(1, 1000, 10).describe(
     "Maximum number of connections per process for requests. It opens one more for /readyz, and the worker in it " +
-      "WORKER_CONCURRENCY + 3 more.",
+      "eight more.",
   ),
   DATABASE_CONNECTIONS_PER_HOLDER: integer(1, 1000, 3).describe(
     "Maximum number of database connections per process that the requests of one key holder use at a time. The others " +
@@ -102,9 +102,9 @@ export const settingsSchema = z.object({
   SMTP_URL: url(["smtp", "smtps"])
     .optional()
     .describe(
-      "Mail server for notifications. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
+      "Mail server for emails. smtps:// uses TLS from the start; smtp:// uses STARTTLS if the server offers it " +
         "(?requireTLS=true requires it). Certificates are verified unless you add ?tls.rejectUnauthorized=false. If " +
-        "unset, notifications wait; `dev` prints them.",
+        "unset, emails wait; `dev` prints them.",
     ),
   SMTP_FROM: z
     .string()
@@ -115,7 +115,7 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "an email address, with or without a name that may contain {listing}" })
     .describe(
-      'Sender of notifications, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
+      'Sender of emails, such as "{listing} <stays@example.com>": {listing} in the name is the title of the listing. ' +
         "Required with SMTP_URL.",
     ),
   FORM_URL_TEMPLATE: z
@@ -124,7 +124,7 @@ export const settingsSchema = z.object({
     .optional()
     .meta({ allowed: "an http or https URL containing {publicId}" })
     .describe(
-      "Link in the notification: the page of your application where guests fill in their form, such as " +
+      "Link in the invitation: the page of your application where guests fill in their form, such as " +
         "https://app.example.com/register/{publicId}. In another domain than SMTP_FROM it looks like phishing. Required with " +
         "SMTP_URL.",
     ),
@@ -164,8 +164,8 @@ export const settingsSchema = z.object({
   AUDIT_RETENTION_DAYS: integer(0, 36_500, 730).describe(
     "Days until the worker deletes an entry of the audit trail; it checks hourly. 0: never.",
   ),
-  NOTIFICATION_RETENTION_DAYS: integer(0, 36_500, 90).describe(
-    "Days until the worker deletes a notification that was sent, failed or expired. They count from its last attempt, " +
+  EMAIL_RETENTION_DAYS: integer(0, 36_500, 90).describe(
+    "Days until the worker deletes an email that was sent, failed or expired. They count from its end, " +
       "or from check-out if that is later and it was not sent. 0: never.",
   ),
   IDEMPOTENCY_KEY_RETENTION_DAYS: integer(0, 36_500, 90).describe(
@@ -206,7 +206,10 @@ export const settingsSchema = z.object({
   DRAIN_DELAY_SECONDS: integer(0, 600, 0).describe(
     "Seconds that a stopping process keeps serving while /readyz answers 503, so load balancers stop routing to it.",
   ),
-  DRAIN_SECONDS: integer(0, 600, 10).describe("Seconds that running requests have to finish when a process stops."),
+  DRAIN_SECONDS: integer(0, 600, 15).describe(
+    "Seconds that running requests, and the emails and webhooks that are being sent, have to finish when a process stops. " +
+      "What is not finished then may be sent again: the default covers a webhook, which takes at most 10.",
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(["http", "https"])
     .optional()
     .describe(

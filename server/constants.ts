@@ -10,18 +10,26 @@ export type KeyMode = (typeof KEY_MODES)[number];
 export const ROLES = ["OWNER", "WRITER", "READER"] as const;
 
 /**
- * States of a notification that was not sent. `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next
- * attempt at `runAt`; `failed`: given up; `expired`: not sent in time (see `notifications/expiry.ts`).
+ * States of an email that was not sent. `waiting`: no attempt yet; `running`: being sent; `retrying`: failed, next attempt at
+ * `runAt`; `failed`: given up; `expired`: not sent in time (see `emails/expiry.ts`).
  */
-export const STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
-export type State = (typeof STATES)[number];
-export const ALL_STATES = [...STATES, "sent"] as const;
+export const UNSENT_EMAIL_STATES = ["waiting", "running", "retrying", "failed", "expired"] as const;
+export type UnsentEmailState = (typeof UNSENT_EMAIL_STATES)[number];
+export const EMAIL_STATES = [...UNSENT_EMAIL_STATES, "sent"] as const;
 
 /**
- * States of a webhook delivery, the first three as above. `failed`: given up; `out_of_scope`: not sent, because the owner of the
- * endpoint may no longer see the form.
+ * States of a webhook delivery, the first three as above. `failed`: given up; `expired`: it waited too long, or too many newer ones
+ * waited; `out_of_scope`: not sent, because the owner of the endpoint may no longer see the form.
  */
-export const DELIVERY_STATES = ["waiting", "running", "retrying", "failed", "sent", "out_of_scope"] as const;
+export const DELIVERY_STATES = [
+  "waiting",
+  "running",
+  "retrying",
+  "failed",
+  "sent",
+  "expired",
+  "out_of_scope",
+] as const;
 
 /** Types of the events that webhooks deliver. */
 export const EVENT_TYPES = [

@@ -4,7 +4,7 @@ import { formsRouter } from "./forms/router.js";
 import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
 import { membersRouter } from "./memberships/router.js";
-import { notificationsRouter } from "./notifications/router.js";
+import { emailsRouter } from "./emails/router.js";
 import { onboardingRouter } from "./onboarding/router.js";
 import { secretsRouter } from "./rotation/router.js";
 import { router } from "./trpc.js";
@@ -23,7 +23,7 @@ export const appRouter = router({
   people: peopleRouter,
   onboarding: onboardingRouter,
   keys: keysRouter,
-  notifications: notificationsRouter,
+  emails: emailsRouter,
   audit: auditRouter,
   secrets: secretsRouter,
   webhooks: webhooksRouter,

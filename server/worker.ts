@@ -1,28 +1,35 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Log, Services } from "./access/context.js";
-import { recordActivity } from "./background/activity.js";
-import { repeat } from "./background/repeat.js";
 import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
+import { emailChannel } from "./emails/channel.js";
+import { expireEmails } from "./emails/expiry.js";
+import { type Mailer, smtpMailer } from "./emails/mailer.js";
 import { loadTemplates, type Templates } from "./emails/templates.js";
 import { eraseDueEmails } from "./erasure/erase.js";
-import { emailChannel } from "./notifications/emails.js";
-import { expireNotifications } from "./notifications/expiry.js";
-import { type Mailer, smtpMailer } from "./notifications/mailer.js";
-import { createQueue } from "./outbox/queue.js";
+import { ActivityCounts } from "./outbox/activity.js";
+import { repeat } from "./outbox/repeat.js";
+import { deleteOldRows } from "./outbox/retention.js";
 import { startSending } from "./outbox/worker.js";
-import { deleteOldRows } from "./retention.js";
 import { waitAtMost } from "./timeout.js";
 import { deliveryChannel } from "./webhooks/channel.js";
+import { expireDeliveries } from "./webhooks/expiry.js";
 import { createPost } from "./webhooks/request.js";
 
-/** Connections of a worker for heartbeats and deliveries, for the retention and for expiry, besides those for emails. */
-export const WORKER_EXTRA_CONNECTIONS = 3;
+/**
+ * One connection for each piece of work that runs beside the others, so that none waits for another's: a claim and the recording
+ * of emails, the same of deliveries, the expiry of emails, the expiry of deliveries, and the retention.
+ */
+const POOL_SIZE = 7;
+/** Those, and one for the heartbeats. */
+export const WORKER_CONNECTIONS = POOL_SIZE + 1;
+
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
-/** Only for invitations that wait: whatever is sent is checked then. */
-const EXPIRY_MS = 300_000;
+/** Only for emails that wait: whatever is sent is checked then. */
+const EMAIL_EXPIRY_MS = 300_000;
+const DELIVERY_EXPIRY_MS = 10_000;
 const EXPIRY_RETRY_MS = 5_000;
 /** A frozen Postgres must not block shutdown. */
 const CLOSE_TIMEOUT_SECONDS = 2;
@@ -35,13 +42,14 @@ export interface WorkerOptions {
   onDatabaseError?: DbHooks["onFailure"];
 }
 
-/** Returns why notifications wait with these settings; undefined if they are sent. */
-export const whyNotificationsWait = ({ SMTP_URL }: Settings): string | undefined =>
+/** Returns why emails wait with these settings; undefined if they are sent. */
+export const whyEmailsWait = ({ SMTP_URL }: Settings): string | undefined =>
   SMTP_URL ? undefined : "SMTP_URL is not set";
 
 /**
- * Starts the background work: sending emails and webhook deliveries, erasing addresses that are due, and deleting rows past their retention.
- * Without a mailer, emails wait. Rejects if the database cannot be reached at the start; later outages are retried.
+ * Starts the background work: sending emails and webhook deliveries, ending those that wait too long, erasing addresses that are due,
+ * and deleting rows past their retention. Without a mailer, emails wait. Rejects if the database cannot be reached at the start; later
+ * outages are retried.
  */
 export async function startWorker(
   services: Services,
@@ -51,50 +59,59 @@ export async function startWorker(
   const { settings } = services;
   const templates = options.templates ?? (await loadTemplates(settings));
   const mailer = options.mailer ?? (await smtpMailer(settings));
-  // A separate pool: heartbeats must get through even if requests exhaust the gateway's pool.
-  const db = openDb(
-    { ...settings, DATABASE_POOL_SIZE: settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS },
-    {
-      onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
-      onFailure: options.onDatabaseError,
-    },
-  );
+  // Separate pools: requests may exhaust the gateway's, and nothing may delay the heartbeats.
+  const [db, heartbeatDb] = [POOL_SIZE, 1].map((size) =>
+    openDb(
+      { ...settings, DATABASE_POOL_SIZE: size },
+      {
+        onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
+        onFailure: options.onDatabaseError,
+      },
+    ),
+  ) as [Services["db"], Services["db"]];
+  const close = () => Promise.all([db.close(), heartbeatDb.close()]);
   await db.query("worker-start", "SELECT 1", []).catch(async (error) => {
-    await db.close();
+    await close();
     throw error;
   });
-  const workerServices = { ...services, db };
-  const queue = createQueue(db, `${hostname()}:${process.pid}:${randomUUID()}`);
-  const emails = mailer ? [emailChannel({ services: workerServices, templates, mailer, queue, log })] : [];
-  const deliveries = deliveryChannel(services, createPost(settings), queue, log);
-  const activity = mailer ? "worker.sending" : "worker.waiting";
-  const sending = startSending(workerServices, { queue, channels: [...emails, deliveries], activity }, log);
+  const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
+  const counts = new ActivityCounts();
+  const deps = { services: { ...services, db }, workerId, counts, log };
+  const deliveries = deliveryChannel({ ...deps, post: createPost(settings) });
+  const sending = startSending(
+    {
+      workerId,
+      channels: mailer ? [emailChannel({ ...deps, templates, mailer }), deliveries] : [deliveries],
+      heartbeatDb,
+      counts,
+      activity: mailer ? "worker.with_mailer" : "worker.without_mailer",
+      drainSeconds: settings.DRAIN_SECONDS,
+    },
+    log,
+  );
   const stopping = new AbortController();
-  const runRetention = async () => {
-    if (settings.RETENTION_DAYS > 0) await eraseDueEmails(workerServices, log, stopping.signal);
-    await deleteOldRows(workerServices, log, stopping.signal);
-    await recordActivity(workerServices.db, "retention.run");
-    return RETENTION_MS;
-  };
-  const retention = repeat(runRetention, {
-    signal: stopping.signal,
-    retryMs: RETENTION_RETRY_MS,
-    onFailure: (err) => log.error({ err }, "the retention failed"),
-  });
-  const runExpiry = async () => {
-    await expireNotifications(workerServices, log, stopping.signal);
-    return EXPIRY_MS;
-  };
-  const expiry = repeat(runExpiry, {
-    signal: stopping.signal,
-    retryMs: EXPIRY_RETRY_MS,
-    onFailure: (err) => log.warn({ err }, "cannot expire notifications"),
-  });
+  const jobs = startJobs({ ...services, db, counts }, log, stopping.signal);
   return {
     async stop() {
       stopping.abort();
-      const stopped = Promise.all([sending.stop(), retention, expiry]).then(() => db.close());
+      const stopped = Promise.all([sending.stop(), ...jobs]).then(close);
       await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
     },
   };
+}
+
+/** Starts what a worker does at intervals. */
+function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal: AbortSignal): Promise<void>[] {
+  const retention = async () => {
+    if (deps.settings.RETENTION_DAYS > 0) await eraseDueEmails(deps, log, signal);
+    await deleteOldRows(deps, log, signal);
+    deps.counts.add("retention.run");
+  };
+  const start = (work: () => Promise<void>, everyMs: number, retryMs: number, failure: string) =>
+    repeat(() => work().then(() => everyMs), { signal, retryMs, onFailure: (err) => log.error({ err }, failure) });
+  return [
+    start(retention, RETENTION_MS, RETENTION_RETRY_MS, "the retention failed"),
+    start(() => expireEmails(deps, log, signal), EMAIL_EXPIRY_MS, EXPIRY_RETRY_MS, "cannot expire emails"),
+    start(() => expireDeliveries(deps, log, signal), DELIVERY_EXPIRY_MS, EXPIRY_RETRY_MS, "cannot expire deliveries"),
+  ];
 }

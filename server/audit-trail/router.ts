@@ -26,7 +26,7 @@ const DELIVERIES = `
   SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
     n.attempts, n.response_status AS "responseStatus", n.next_attempt_at AS "nextAttemptAt"
   FROM (SELECT DISTINCT subject_id FROM audit_entries WHERE correlation_id = $1::uuid) e
-    JOIN notifications n ON n.form_id = e.subject_id
+    JOIN emails n ON n.form_id = e.subject_id
   WHERE n.correlation_id = $1::uuid AND n.event_id IS NOT NULL
   ORDER BY n.id`;
 

@@ -12,12 +12,12 @@ export interface DisabledEndpoint {
 /** Composes the email that notifies the owner of a webhook endpoint that it was disabled. */
 export function composeEndpointDisabled(
   settings: SenderSettings,
-  { notificationId, to, ...endpoint }: DisabledEndpoint & { notificationId: string },
+  { emailId, to, ...endpoint }: DisabledEndpoint & { emailId: string },
 ): Message {
   const { origin, pathname, host } = new URL(endpoint.url);
   const reason = endpoint.reason === "gone" ? "it answered 410 Gone" : "all attempts of three days have failed";
   return {
-    ...headOf(settings, { id: `endpoint-${notificationId}`, to }),
+    ...headOf(settings, { id: `endpoint-${emailId}`, to }),
     subject: `Your webhook endpoint at ${host} was disabled`,
     text: [
       "Hello,",

@@ -1,4 +1,4 @@
-import { ERASED_EMAIL } from "../users/store.js";
+import { firstOwnerOf } from "../memberships/first-owner.js";
 
 /** What the database stores about a form, its listing and the listing's owner. */
 export interface InvitationFacts {
@@ -25,7 +25,4 @@ export const INVITATION_FACTS = `
   f.number_of_guests AS "numberOfGuests",
   json_build_object('title', l.title, 'address', l.address, 'zipCode', l.zip_code, 'city', l.city,
     'country', l.country, 'timezone', l.timezone, 'language', l.language) AS listing,
-  (SELECT json_build_object('name', u.name, 'email', u.email)
-   FROM memberships m JOIN users u ON u.id = m.user_id
-   WHERE m.listing_id = l.id AND m.role = 'OWNER' AND u.email <> u.${ERASED_EMAIL}
-   ORDER BY u.created_at, u.id LIMIT 1) AS host`;
+  (SELECT json_build_object('name', u.name, 'email', u.email) FROM ${firstOwnerOf("l.id")}) AS host`;

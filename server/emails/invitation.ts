@@ -5,7 +5,7 @@ import type { Templates } from "./templates.js";
 
 export interface Notice extends InvitationFacts {
   formId: string;
-  /** The notification's id if it was added after the form was created; otherwise null. */
+  /** The email's id if it was added after the form was created; otherwise null. */
   repeatId: string | null;
   to: string;
 }

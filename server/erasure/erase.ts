@@ -20,8 +20,8 @@ const MAX_CHECKS = 10;
 type Reason = "retention" | "request" | "restore";
 
 /**
- * Erases the addresses of these forms, which the transaction has locked, and cancels their unsent notifications. Returns the
- * number of cancelled notifications. Keeps the fingerprints, so that the create can still be replayed.
+ * Erases the addresses of these forms, which the transaction has locked, cancels their unsent emails, and erases what receivers of
+ * webhooks answered about them. Returns the number of cancelled emails. Keeps the fingerprints, so that the create can still be replayed.
  */
 async function eraseAddresses(
   tx: Sql,
@@ -32,8 +32,13 @@ async function eraseAddresses(
   if (ids.length === 0) return 0;
   await eraseGuestEmails(tx, ids);
   await audit(tx, by, "form.email_erased", ids, { reason });
+  await tx.query("erase-answers", ERASE_ANSWERS, [ids]);
   return cancelInvitations(tx, ids);
 }
+
+// A row that is being sent has none: the attempt has removed it.
+const ERASE_ANSWERS = `
+  UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL`;
 
 const SEALED = `f.id::text, f.guest_email, (extract(epoch FROM f.created_at) * 1000)::float8 AS "createdMs"`;
 
@@ -97,7 +102,7 @@ export async function eraseWhere(
   isErased: IsErased,
 ): Promise<ErasureCounts & { startedAt: string }> {
   const { db, keyring } = context.services;
-  const erased = { forms: 0, notifications: 0 };
+  const erased = { forms: 0, emails: 0 };
   const unreadable = new Set<string>();
 
   const isToErase = ({ id, guest_email, createdMs }: Sealed): boolean => {
@@ -115,10 +120,10 @@ export async function eraseWhere(
       // Checks again: an update may have changed the address since it was read.
       const locked = await tx.query<Sealed>("lock-stored-addresses", LOCK_STORED, [found]);
       const ids = locked.filter(isToErase).map(({ id }) => id);
-      return { forms: ids.length, notifications: await eraseAddresses(tx, context, ids, reason) };
+      return { forms: ids.length, emails: await eraseAddresses(tx, context, ids, reason) };
     });
     erased.forms += done.forms;
-    erased.notifications += done.notifications;
+    erased.emails += done.emails;
     return true;
   };
 

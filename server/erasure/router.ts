@@ -11,7 +11,7 @@ export const peopleRouter = router({
    */
   find: operatorProcedure.input(schema.addressInput).output(schema.foundPerson).mutation(findPerson),
   /**
-   * Erases a guest's address from all forms and cancels unsent notifications to it; users are not changed. Returns a record
+   * Erases a guest's address from all forms and cancels unsent emails to it; users are not changed. Returns a record
    * with which the erasure can be repeated. Operator. Errors: VALIDATION_ERROR (malformed address).
    */
   erase: operatorProcedure.input(schema.addressInput).output(schema.erased).mutation(erasePerson),

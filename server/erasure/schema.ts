@@ -8,7 +8,7 @@ import { isAddressHash } from "./address-hash.js";
 export const addressInput = z.strictObject({ email: emailAddress });
 
 /** `unreadable`: addresses that no secret can decrypt, so it is unknown whose they are. */
-const counts = z.object({ forms: z.int(), notifications: z.int(), unreadable: z.int() });
+const counts = z.object({ forms: z.int(), emails: z.int(), unreadable: z.int() });
 
 export type ErasureCounts = z.infer<typeof counts>;
 

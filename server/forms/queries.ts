@@ -5,7 +5,6 @@ import type { Sql } from "../database/db.js";
 import { MARK_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { enqueueInvitations, moveInvitations } from "../outbox/enqueue.js";
-import { HAS_ENDPOINTS } from "../outbox/events.js";
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
@@ -24,12 +23,10 @@ export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectS
 
 export interface LockedListing extends ListingRules {
   id: string;
-  /** Whether a webhook endpoint may receive events about it. */
-  hasEndpoints: boolean;
 }
 
 const LISTING_RULES = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
-  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", ${HAS_ENDPOINTS} AS "hasEndpoints"`;
+  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
 
 // Locks the listing before the membership, like the removal of a membership, to avoid deadlocks.
 const LOCK_LISTING = `
@@ -123,8 +120,8 @@ const INSERT = `
   ), creation AS (
     INSERT INTO creations (form_id, holder_id, fingerprint, current_fingerprint, answer, secret_id)
     VALUES ($1::uuid, $3::uuid, ${NEW.fingerprint}, ${NEW.fingerprint}, $4::jsonb, $5::text)
-  ), notification AS (
-    ${enqueueInvitations(`SELECT $1::uuid, ${NEW.checkInDate}, $6::uuid
+  ), invitation AS (
+    ${enqueueInvitations(`SELECT $1::uuid, ${NEW.listingId}, ${NEW.checkInDate}, $6::uuid
       WHERE ${NEW.guestEmail} IS NOT NULL AND ${NEW.checkOutDate} > now()`)}
   )
   SELECT * FROM form`;
@@ -150,7 +147,7 @@ interface NewCreation {
 }
 
 /**
- * Inserts a form, its create request with the stored response, and a notification if there is an email address and the stay
+ * Inserts a form, its create request with the stored response, and an invitation if there is an email address and the stay
  * is not over.
  */
 export async function insertForm(
@@ -166,7 +163,7 @@ export async function insertForm(
 const CHANGED = stateParameters(2);
 
 const UPDATE = `
-  WITH moved AS (${moveInvitations("$1::uuid", CHANGED.checkInDate)})
+  WITH moved AS (${moveInvitations("$1::uuid", CHANGED.listingId, CHANGED.checkInDate)})
   UPDATE forms f
   SET ${STATE_FIELDS.map((field) => `${snakeCase(field)} = ${CHANGED[field]}`)}
   WHERE id = $1::uuid

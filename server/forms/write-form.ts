@@ -26,7 +26,7 @@ import type { FormV1, ParsedBody } from "./schema.js";
 
 // The only way to create or update a form, for API keys, users and the operator. Each function is one transaction with the
 // same steps: load in scope and lock, replay (create only), check the listing's rules, write (a create also enqueues the
-// notification), audit, commit.
+// invitation), audit, commit.
 
 /** Creates a form, or replays an earlier equal create (`replayed`), which changes nothing. */
 export function createForm(
@@ -78,7 +78,7 @@ export function createForm(
         type: "form.created",
         action: "form.created",
         formId: id,
-        listings: [listing],
+        listingIds: [listing.id],
         details: { listingId: listing.id },
       }),
     );
@@ -114,7 +114,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: Parsed
         type: isNewOnListing ? "form.moved" : "form.updated",
         action: "form.updated",
         formId: id,
-        listings: isNewOnListing ? [listing, origin] : [listing],
+        listingIds: isNewOnListing ? [listing.id, origin.id] : [listing.id],
         details: {
           listingId: listing.id,
           ...(isNewOnListing && { movedFrom: origin.id }),
@@ -148,7 +148,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
     const fields = changedFields<Partial<Party>>(stored, party);
-    const subject = { formId: id, listings: [listing] };
+    const subject = { formId: id, listingIds: [listing.id] };
     const [form] = await tx.commit(
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&

@@ -1,28 +1,34 @@
 import type { Sql } from "../database/db.js";
+import { firstOwnerOf } from "../memberships/first-owner.js";
 
-/** The kind of the invitation: the email that asks a guest to fill in the form. It expires. */
-export const INVITATION = "form.created";
+/** The kind of the email that asks a guest to fill in the form. */
+export const INVITATION = "invitation";
 
 /** The kind of the email that notifies the owner of a webhook endpoint that it was disabled. */
-export const ENDPOINT_DISABLED = "webhook.disabled";
+export const ENDPOINT_DISABLED = "endpoint_disabled";
 
-/** SQL that enqueues invitations; `created` is a query of form ids, check-in dates and the correlation ids of the creates. */
-export const enqueueInvitations = (created: string) => `
-  INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
-  SELECT '${INVITATION}', form_id, check_in_date, correlation_id
-  FROM (${created}) AS created (form_id, check_in_date, correlation_id)`;
+/** SQL: whose turn an invitation takes: the first owner of the listing, or the listing itself if it has none. */
+const tenantOf = (listingId: string) => `coalesce((SELECT u.id FROM ${firstOwnerOf(listingId)}), ${listingId})`;
 
-/** SQL that follows the form's check-in date, so that the nearest stay stays first. */
-export const moveInvitations = (formId: string, checkInDate: string) => `
-  UPDATE notifications SET check_in_date = ${checkInDate}
-  WHERE form_id = ${formId} AND state <> 'sent' AND check_in_date <> ${checkInDate}`;
+/** SQL that enqueues invitations; `forms` is a query of form ids, listing ids, check-in dates and correlation ids. */
+export const enqueueInvitations = (forms: string, isUrgent = false) => `
+  INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
+  SELECT '${INVITATION}', form_id, ${tenantOf("listing_id")}, check_in_date, correlation_id, ${isUrgent}
+  FROM (${forms}) AS created (form_id, listing_id, check_in_date, correlation_id)`;
+
+// Only rows that are not being sent, so that a slow change of a form delays the recording of no outcome.
+const IS_AT_REST = "state IN ('waiting', 'retrying', 'failed', 'expired')";
+
+/** SQL that follows the form's check-in date and listing, so that the order and the turns stay right. */
+export const moveInvitations = (formId: string, listingId: string, checkInDate: string) => `
+  UPDATE emails SET check_in_date = ${checkInDate}, tenant_id = ${tenantOf(listingId)}
+  WHERE form_id = ${formId} AND ${IS_AT_REST}
+    AND (check_in_date, tenant_id) IS DISTINCT FROM (${checkInDate}, ${tenantOf(listingId)})`;
 
 const CANCEL = `
-  DELETE FROM notifications
-  WHERE form_id = ANY($1::uuid[]) AND event_id IS NULL AND state::text IN ('waiting', 'retrying', 'failed')
-  RETURNING id`;
+  DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state IN ('waiting', 'retrying', 'failed') RETURNING id`;
 
 /** Removes the unsent emails about these forms, except those being sent right now, and returns their number. */
 export async function cancelInvitations(sql: Sql, formIds: string[]): Promise<number> {
-  return (await sql.query("cancel-notifications", CANCEL, [formIds])).length;
+  return (await sql.query("cancel-emails", CANCEL, [formIds])).length;
 }

@@ -1,21 +1,20 @@
-import { STATES, type State } from "../constants.js";
+import { UNSENT_EMAIL_STATES, type UnsentEmailState } from "../constants.js";
 import type { Sql } from "../database/db.js";
 
 /** A worker is stale if it has sent no heartbeat for this long. */
 export const STALE_AFTER_SECONDS = 20;
-/** A running worker claims due notifications, and those of a stale worker, within this time. */
+/** A running worker claims what is due, and the rows of a stale worker, within this time. */
 const OVERDUE_AFTER_SECONDS = 60;
 
-const READ = `
+const READ_EMAILS = `
   SELECT state, count(*)::int AS count,
-    count(*) FILTER (WHERE is_waiting AND next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
+    count(*) FILTER (WHERE next_attempt_at < now() - make_interval(secs => $1))::int AS overdue,
     count(*) FILTER (WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $2))::int AS stale,
-    coalesce(extract(epoch FROM now() - min(next_attempt_at) FILTER (WHERE is_waiting)), 0)::float8 AS wait
-  FROM notifications, LATERAL (SELECT state IN ('waiting', 'retrying')) AS of_state (is_waiting)
-  WHERE state <> 'sent' AND event_id IS NULL GROUP BY state`;
+    coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS wait
+  FROM emails WHERE state <> 'sent' GROUP BY state`;
 
 interface Row {
-  state: State;
+  state: UnsentEmailState;
   count: number;
   overdue: number;
   stale: number;
@@ -23,22 +22,25 @@ interface Row {
 }
 
 /** Figures about the unsent emails. */
-export async function readQueueFigures(db: Sql) {
-  const rows = await db.query<Row>("queue-figures", READ, [OVERDUE_AFTER_SECONDS, STALE_AFTER_SECONDS]);
+export async function readEmailFigures(db: Sql) {
+  const rows = await db.query<Row>("email-figures", READ_EMAILS, [OVERDUE_AFTER_SECONDS, STALE_AFTER_SECONDS]);
   const sum = (field: "overdue" | "stale") => rows.reduce((total, row) => total + row[field], 0);
-  const countOf = (state: State) => rows.find((row) => row.state === state)?.count ?? 0;
+  const countOf = (state: UnsentEmailState) => rows.find((row) => row.state === state)?.count ?? 0;
   return {
-    counts: Object.fromEntries(STATES.map((state) => [state, countOf(state)])) as Record<State, number>,
+    counts: Object.fromEntries(UNSENT_EMAIL_STATES.map((state) => [state, countOf(state)])) as Record<
+      UnsentEmailState,
+      number
+    >,
     /** Due for so long that probably no worker is running. */
     overdue: sum("overdue"),
     /** Claimed by a worker that stopped sending heartbeats. */
     stale: sum("stale"),
-    /** Seconds that the longest-waiting due notification has waited; 0 if none is due. */
+    /** Seconds that the longest-waiting due email has waited; 0 if none is due. */
     longestWait: Math.max(0, ...rows.map(({ wait }) => wait)),
   };
 }
 
-// An endpoint that fails or is disabled keeps its deliveries waiting.
+// The deliveries of an endpoint that fails wait for its next attempt.
 const READ_DELIVERIES = `
   SELECT count(*) FILTER (WHERE n.state <> 'running')::int AS waiting,
     count(*) FILTER (WHERE n.state = 'running')::int AS running,
@@ -47,9 +49,9 @@ const READ_DELIVERIES = `
     (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_at IS NULL) AS endpoints,
     (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_at IS NULL AND failing_since IS NOT NULL) AS failing,
     (SELECT count(*)::int FROM webhook_endpoints WHERE disabled_reason IN ('gone', 'failing')) AS disabled
-  FROM notifications n JOIN webhook_endpoints w ON w.id = n.endpoint_id,
-    LATERAL (SELECT n.state <> 'running' AND w.failing_since IS NULL AND w.disabled_at IS NULL) AS of_row (is_late)
-  WHERE n.next_attempt_at IS NOT NULL AND n.event_id IS NOT NULL`;
+  FROM webhook_deliveries n JOIN webhook_endpoints w ON w.id = n.endpoint_id,
+    LATERAL (SELECT w.failing_since IS NULL AND w.disabled_at IS NULL) AS of_row (is_late)
+  WHERE n.state IN ('waiting', 'retrying', 'running') AND n.state <> 'sent'`;
 
 /** Figures about the webhook deliveries that have not ended, and about the endpoints. */
 export interface DeliveryFigures {

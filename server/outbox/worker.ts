@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Log, Services } from "../access/context.js";
-import { type Activity, recordActivity } from "../background/activity.js";
-import { repeat } from "../background/repeat.js";
+import type { Log } from "../access/context.js";
+import type { Sql } from "../database/db.js";
 import { waitAtMost } from "../timeout.js";
-import { attempt, type Channel, factsOf } from "./attempt.js";
-import type { Claimed, Queue } from "./queue.js";
+import type { Activity, ActivityCounts } from "./activity.js";
+import { attempt, type Channel } from "./attempt.js";
+import { type Claimed, claimValues, ServedTenants } from "./claim.js";
+import { releaseStale, sendHeartbeat } from "./heartbeats.js";
+import { createRecorder, type Outcome } from "./record.js";
+import { repeat } from "./repeat.js";
+import type { OutboxTable } from "./states.js";
 
 const POLL_MS = 1_000;
 const HEARTBEAT_MS = 5_000;
@@ -15,46 +19,31 @@ const HEARTBEAT_MS = 5_000;
 const HEARTBEATS_BEFORE_TAKEOVER = 3;
 
 interface Sending {
-  queue: Queue;
+  workerId: string;
   channels: readonly Channel[];
+  /** Only heartbeats use it, so that nothing delays them. */
+  heartbeatDb: Sql;
+  counts: ActivityCounts;
   /** What each heartbeat counts as. */
   activity: Activity;
+  drainSeconds: number;
 }
 
-/**
- * Sends what the channels claim until stopped. `stop` waits up to DRAIN_SECONDS for what is being sent. Delivery is at least
- * once: a row is sent twice if its worker crashes, stops or loses the database for 20 seconds after the receiver accepted it and
- * before that is recorded.
- */
-export function startSending(
-  { settings, db }: Pick<Services, "settings" | "db">,
-  { queue, channels, activity }: Sending,
-  log: Log,
-): { stop(): Promise<void> } {
-  const [stopping, closing] = [new AbortController(), new AbortController()];
-  const inFlight = new Set<string>();
-  const senders = channels.map((channel) => createSender(channel, inFlight, log, stopping.signal, closing.signal));
+/** The ids of the rows that a process has claimed and not recorded, by table. */
+type InFlight = Record<OutboxTable, Set<string>>;
 
-  let heartbeatsInARow = 0;
-  let last = performance.now();
-  const sendHeartbeat = async () => {
-    const now = performance.now();
-    // Start over if the process was suspended: other workers may have taken over.
-    const before = now - last < 2 * HEARTBEAT_MS ? heartbeatsInARow : 0;
-    last = now;
-    heartbeatsInARow = 0;
-    await queue.heartbeat([...inFlight]);
-    await recordActivity(db, activity);
-    heartbeatsInARow = before + 1;
-    const released = heartbeatsInARow < HEARTBEATS_BEFORE_TAKEOVER ? [] : await queue.releaseStale();
-    for (const { crashes, givenUp, ...row } of released) {
-      const facts = { ...factsOf(row), crashes };
-      if (givenUp) log.error({ ...facts, reason: givenUp }, "notification given up");
-      else log.warn(facts, "took over from a stale worker");
-    }
-    return HEARTBEAT_MS;
-  };
-  const heartbeats = repeat(sendHeartbeat, {
+/**
+ * Sends what the channels claim until stopped. `stop` claims nothing more, and waits up to DRAIN_SECONDS for the attempts under way
+ * and for their recording. Delivery is at least once: a row is sent twice if its worker crashes, or loses the database for 20
+ * seconds, after the receiver accepted it and before that is recorded.
+ */
+export function startSending(sending: Sending, log: Log): { stop(): Promise<void> } {
+  const [stopping, closing] = [new AbortController(), new AbortController()];
+  const inFlight: InFlight = { emails: new Set(), webhook_deliveries: new Set() };
+  const senders = sending.channels.map((channel) =>
+    createSender(channel, { ids: inFlight[channel.table], log, stopping: stopping.signal, closing: closing.signal }),
+  );
+  const heartbeats = repeat(createHeartbeat(sending, inFlight, log), {
     signal: closing.signal,
     retryMs: HEARTBEAT_MS,
     onFailure: (err) => log.warn({ err }, "the worker cannot send its heartbeat"),
@@ -62,45 +51,93 @@ export function startSending(
   return {
     async stop() {
       stopping.abort();
-      await waitAtMost(settings.DRAIN_SECONDS, Promise.all(senders));
+      await waitAtMost(sending.drainSeconds, Promise.all(senders));
       closing.abort();
       await heartbeats;
+      await sending.counts.flush(sending.heartbeatDb).catch(() => {});
     },
   };
 }
 
-/** Claims and sends the rows of a channel until `stopping` aborts. Resolves when all that it has claimed have ended. */
-async function createSender<Row extends Claimed>(
-  channel: Channel<Row>,
-  inFlightIds: Set<string>,
-  log: Log,
-  stopping: AbortSignal,
-  closing: AbortSignal,
+const TABLES: readonly OutboxTable[] = ["emails", "webhook_deliveries"];
+
+/** Returns the function that sends a heartbeat, adds the worker's counts, and takes over from stale workers. */
+function createHeartbeat({ workerId, heartbeatDb: db, counts, activity }: Sending, inFlight: InFlight, log: Log) {
+  let inARow = 0;
+  let last = performance.now();
+  return async () => {
+    const now = performance.now();
+    // Start over if the process was suspended: other workers may have taken over.
+    const before = now - last < 2 * HEARTBEAT_MS ? inARow : 0;
+    last = now;
+    inARow = 0;
+    for (const table of TABLES) await sendHeartbeat(db, table, workerId, [...inFlight[table]]);
+    counts.add(activity);
+    await counts.flush(db);
+    inARow = before + 1;
+    if (inARow < HEARTBEATS_BEFORE_TAKEOVER) return HEARTBEAT_MS;
+    for (const table of TABLES) {
+      const released = await releaseStale(db, table);
+      counts.add(table === "emails" ? "email.crashed" : "delivery.crashed", released.length);
+      for (const { facts, crashes, givenUp } of released) {
+        if (givenUp) log.error({ channel: table, ...facts, crashes, reason: givenUp }, "given up");
+        else log.warn({ channel: table, ...facts, crashes }, "took over from a stale worker");
+      }
+    }
+    return HEARTBEAT_MS;
+  };
+}
+
+interface SenderOptions {
+  /** The rows in flight, for the heartbeats. */
+  ids: Set<string>;
+  log: Log;
+  /** Claim nothing more. */
+  stopping: AbortSignal;
+  /** Wait for outcomes no longer. */
+  closing: AbortSignal;
+}
+
+/**
+ * Claims and sends the rows of a channel until `stopping` aborts. Resolves when the outcomes of all that it has claimed are
+ * recorded. A row keeps its place until then, so that no more is claimed than can be recorded.
+ */
+async function createSender<Row extends Claimed, Ending extends Outcome>(
+  channel: Channel<Row, Ending>,
+  { ids, log, stopping, closing }: SenderOptions,
 ): Promise<void> {
+  const record = createRecorder<Ending>({
+    channel: channel.table,
+    record: (outcomes) => channel.record(outcomes),
+    log,
+    signal: closing,
+  });
   const inFlight = new Map<Row, Promise<void>>();
+  const served = new ServedTenants();
   let wake = () => {};
   stopping.addEventListener("abort", () => wake(), { once: true });
   const send = async (row: Row) => {
-    inFlightIds.add(row.notificationId);
-    await attempt(channel, row, { log, signal: closing });
-    inFlightIds.delete(row.notificationId);
+    ids.add(row.id);
+    served.add(row.tenantId);
+    await record(await attempt(channel, row, log));
+    ids.delete(row.id);
     inFlight.delete(row);
     wake();
   };
-  /** Claims again when something has ended, at the latest after POLL_MS. */
+  /** Claims again when something has ended, at the latest after POLL_MS; at once if there may be more that is due. */
   const sendNext = async () => {
     const ended = new AbortController();
     wake = () => ended.abort();
     const free = channel.concurrency - inFlight.size;
-    const claimed = free > 0 ? await channel.claim(free, [...inFlight.keys()]) : [];
+    const claimed = free > 0 ? await channel.claim(claimValues(free, [...inFlight.keys()], served)) : [];
     for (const row of claimed) inFlight.set(row, send(row));
-    if (claimed.length === 0) await sleep(POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
+    if (claimed.length < free || free === 0) await sleep(POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
     return 0;
   };
   await repeat(sendNext, {
     signal: stopping,
     retryMs: POLL_MS,
-    onFailure: (err) => log.warn({ err, channel: channel.name }, "cannot claim notifications"),
+    onFailure: (err) => log.warn({ err, channel: channel.table }, "cannot claim"),
   });
   await Promise.all(inFlight.values());
 }

@@ -64,7 +64,7 @@ export interface ListIdentity {
     | "users"
     | "members"
     | "keys"
-    | "notifications"
+    | "emails"
     | "webhooks"
     | "deliveries";
   listingId?: string | undefined;

@@ -1,8 +1,7 @@
 import type { Call, InAppContext } from "../access/context.js";
 import { audit } from "../audit.js";
-import { TEST_EVENT } from "../constants.js";
+import { DELIVERY_STATES, TEST_EVENT } from "../constants.js";
 import { invalid, notFound } from "../errors.js";
-import { DELIVERY } from "../outbox/events.js";
 import { fromCursorId, type Page, readPage, toCursorId } from "../resources/paging.js";
 import { NIL_UUID } from "../values.js";
 import { getEndpoint } from "./endpoints.js";
@@ -11,23 +10,26 @@ import type { Delivery } from "./schema.js";
 
 const COLUMNS = `n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
   n.attempts, n.response_status AS "responseStatus", n.response_body AS "responseBody", n.duration_ms AS "durationMs",
-  n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt", n.sent_at AS "deliveredAt"`;
+  n.last_error AS "lastError", n.next_attempt_at AS "nextAttemptAt", n.created_at AS "createdAt",
+  CASE WHEN n.state = 'sent' THEN n.ended_at END AS "deliveredAt"`;
 
+// Merges the newest of each state, as webhook_deliveries_endpoint_idx has them.
 const NEWEST = `
-  SELECT ${COLUMNS} FROM notifications n
-  WHERE n.endpoint_id = $4::uuid AND n.event_id IS NOT NULL AND (n.created_at, n.event_id) < ($1::timestamptz, $2::uuid)
-    AND n.state::text = coalesce($5, n.state::text)
-  ORDER BY n.created_at DESC, n.event_id DESC
-  LIMIT $3::int`;
+  SELECT ${COLUMNS}
+  FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
+    SELECT * FROM webhook_deliveries n
+    WHERE n.endpoint_id = $4::uuid AND n.state = s.state AND (n.created_at, n.event_id) < ($1::timestamptz, $2::uuid)
+    ORDER BY n.created_at DESC, n.event_id DESC LIMIT $3::int) AS n
+  ORDER BY n.created_at DESC, n.event_id DESC LIMIT $3::int`;
 
 // By the row's id, because all endpoints have the same id and time of an event.
 const newestOfAll = (condition: string) => `
-  SELECT n.id::text AS "rowId", ${COLUMNS} FROM notifications n
-  WHERE ${condition} AND n.event_id IS NOT NULL AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
+  SELECT n.id::text AS "rowId", ${COLUMNS} FROM webhook_deliveries n
+  WHERE ${condition} AND (n.created_at, n.id) < ($1::timestamptz, $2::bigint)
   ORDER BY n.created_at DESC, n.id DESC
   LIMIT $3::int`;
 
-const NEWEST_IN_STATE = newestOfAll(`n.state <> 'sent' AND n.state = $4::"NotificationState"`);
+const NEWEST_IN_STATE = newestOfAll(`n.state <> 'sent' AND n.state = $4::"DeliveryState"`);
 const NEWEST_OF_FORM = newestOfAll("n.form_id = $4::uuid AND n.state::text = coalesce($5, n.state::text)");
 
 type Deliveries = Call<typeof schema.deliveriesInput, InAppContext>;
@@ -39,10 +41,11 @@ export function listDeliveries(call: Deliveries): Promise<Page<Delivery>> {
 
 async function listOfEndpoint({ ctx, input }: Deliveries, endpointId: string, state?: string): Promise<Page<Delivery>> {
   await getEndpoint({ ctx, input: { id: endpointId } });
+  const states = state ? [state] : [...DELIVERY_STATES];
   return readPage(ctx, input, {
     identity: { list: "deliveries", filters: { endpointId, state } },
     order: "newest first",
-    read: (page) => ctx.services.db.query<Delivery>("newest-deliveries", NEWEST, [...page, endpointId, state ?? null]),
+    read: (page) => ctx.services.db.query<Delivery>("newest-deliveries", NEWEST, [...page, endpointId, states]),
     project: (row) => row,
   });
 }
@@ -69,9 +72,10 @@ function listOfAllEndpoints({ ctx, input }: Deliveries): Promise<Page<Delivery>>
   });
 }
 
+// Before the backlog: somebody waits for it.
 const TEST = `
-  INSERT INTO notifications AS n (kind, endpoint_id, event_id, event_type, correlation_id)
-  VALUES ('${DELIVERY}', $1::uuid, gen_random_uuid(), '${TEST_EVENT}', $2::uuid)
+  INSERT INTO webhook_deliveries AS n (endpoint_id, event_id, event_type, is_urgent, correlation_id)
+  VALUES ($1::uuid, gen_random_uuid(), '${TEST_EVENT}', true, $2::uuid)
   RETURNING ${COLUMNS}`;
 
 export async function testEndpoint({
@@ -94,20 +98,27 @@ const endPause = ({ services }: InAppContext, id: string) => services.db.query("
 /** Deliveries per transaction. */
 const BATCH = 1_000;
 
-// In the order of the index, from the position ($2, $3) on. A delivery that is being sent is left alone.
+// From the position ($2, $3) on, merged as in `NEWEST`. A delivery that is being sent is left alone.
 const LOCK_BATCH = `
-  SELECT n.id::text AS "rowId", n.created_at AS "createdAt", n.event_id::text AS id FROM notifications n
-  WHERE n.endpoint_id = $1::uuid AND n.event_id IS NOT NULL AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
-    AND n.created_at < coalesce($4::timestamptz, 'infinity') AND n.state::text = ANY($5::text[])
-    AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
-  ORDER BY n.created_at, n.event_id LIMIT ${BATCH}
+  SELECT n.id::text AS "rowId", n.created_at AS "createdAt", n.event_id::text AS id FROM webhook_deliveries n
+  WHERE n.id = ANY(ARRAY(
+      SELECT b.id
+      FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
+        SELECT n.id, n.created_at, n.event_id FROM webhook_deliveries n
+        WHERE n.endpoint_id = $1::uuid AND n.state = s.state AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
+          AND n.created_at < coalesce($4::timestamptz, 'infinity') AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
+        ORDER BY n.created_at, n.event_id LIMIT ${BATCH}) AS b
+      ORDER BY b.created_at, b.event_id LIMIT ${BATCH}))
+    AND n.state::text = ANY($5::text[])
+  ORDER BY n.created_at, n.event_id
   FOR NO KEY UPDATE`;
 
 const REDELIVER = `
-  UPDATE notifications SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now()
+  UPDATE webhook_deliveries
+  SET state = 'waiting', attempts = 0, crashes = 0, next_attempt_at = now(), queued_at = now(), ended_at = NULL, is_urgent = $2
   WHERE id = ANY($1::bigint[])`;
 
-const FAILED = ["failed", "retrying"];
+const FAILED = ["failed", "expired", "retrying"];
 const ENDED_OR_RETRYING = [...FAILED, "sent", "out_of_scope"];
 
 interface Position {
@@ -131,7 +142,8 @@ export async function redeliver({ ctx, input }: Call<typeof schema.redeliverInpu
       const values = [endpointId, after.createdAt, after.id, ...filters];
       const rows = await tx.query<Position>("lock-deliveries", LOCK_BATCH, values);
       if (rows.length === 0) return rows;
-      await tx.query("redeliver", REDELIVER, [rows.map(({ rowId }) => rowId)]);
+      // One that somebody asks for goes before the backlog.
+      await tx.query("redeliver", REDELIVER, [rows.map(({ rowId }) => rowId), id !== null]);
       await audit(tx, ctx, "webhook.redelivered", endpointId, { deliveries: rows.length });
       return rows;
     });
@@ -140,7 +152,7 @@ export async function redeliver({ ctx, input }: Call<typeof schema.redeliverInpu
   while (last) {
     const rows: Position[] = await redeliverAfter(last);
     redelivered += rows.length;
-    last = rows.length === BATCH ? rows.at(-1) : undefined;
+    last = rows.at(-1);
   }
   if (id !== null && redelivered === 0)
     throw invalid([{ field: "id", issue: "the endpoint has no delivery with this id that has ended or is retried" }]);

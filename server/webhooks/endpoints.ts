@@ -11,6 +11,7 @@ import { selectList, toColumns } from "../resources/resource.js";
 import { seal } from "../secrets/secrets.js";
 import { lockUsers } from "../users/store.js";
 import { omitUndefined } from "../values.js";
+import { endBacklog } from "./expiry.js";
 import { whyUrlIsRefused } from "./request.js";
 import type * as schema from "./schema.js";
 import { type Endpoint, endpoint } from "./schema.js";
@@ -159,11 +160,11 @@ const UPDATE = `
 const SET_URL = `
   UPDATE webhook_endpoints w SET url = $2, ${FORGET_FAILURES} WHERE w.id = $1::uuid AND w.url <> $2`;
 
-export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, InAppContext>): Promise<Endpoint> {
+export async function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, InAppContext>): Promise<Endpoint> {
   const { id, ...given } = input;
   const change = omitUndefined(given);
   if (change.url !== undefined) checkUrl(ctx, change.url);
-  return ctx.services.db.sqlTransaction(async (tx) => {
+  const updated = await ctx.services.db.sqlTransaction(async (tx) => {
     const { userId } = await lockEndpoint(tx, ctx, id);
     if (change.url !== undefined) await tx.query("set-endpoint-url", SET_URL, [id, change.url]);
     await checkListings(tx, userId, change.listingIds ?? []);
@@ -173,6 +174,8 @@ export function updateEndpoint({ ctx, input }: Call<typeof schema.updateInput, I
     if (fields.length > 0) await audit(tx, ctx, "webhook.updated", id, { fields });
     return project(row);
   });
+  if (change.events || change.listingIds) await waitForChangesInFlight(ctx);
+  return updated;
 }
 
 const ENABLE = `
@@ -183,7 +186,7 @@ const DISABLE = `
   UPDATE webhook_endpoints w SET disabled_at = now(), disabled_reason = 'manual'
   WHERE w.id = $1::uuid RETURNING ${COLUMNS}`;
 
-/** Has no effect on an endpoint that is enabled, or disabled, already. */
+/** Has no effect on an endpoint that is enabled, or disabled, already. What waits for one that is disabled ends. */
 async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Promise<Endpoint> {
   const endpoint = await ctx.services.db.sqlTransaction(async (tx) => {
     const stored = await lockEndpoint(tx, ctx, id);
@@ -196,6 +199,7 @@ async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Prom
     return project(row);
   });
   if (enabled) await waitForChangesInFlight(ctx);
+  else await endBacklog(ctx.services.db, id);
   return endpoint;
 }
 
@@ -234,15 +238,16 @@ export function rotateSecret({ ctx, input: { id } }: Call<typeof schema.getInput
   });
 }
 
-// In batches, because a statement of a request has little time.
+// In batches, because the log of an endpoint has no limit and a statement of a request has little time. What waits goes first.
 const DELETE_DELIVERIES = `
-  DELETE FROM notifications
-  WHERE id = ANY(ARRAY(SELECT id FROM notifications WHERE endpoint_id = $1::uuid LIMIT 1000 FOR UPDATE SKIP LOCKED))
+  DELETE FROM webhook_deliveries
+  WHERE id = ANY(ARRAY(
+    SELECT id FROM webhook_deliveries WHERE endpoint_id = $1::uuid ORDER BY state LIMIT 1000 FOR UPDATE SKIP LOCKED))
   RETURNING id`;
 
 const DELETE = "DELETE FROM webhook_endpoints w WHERE w.id = $1::uuid";
 
-/** Deletes an endpoint with its deliveries. Those of changes that commit meanwhile end at their first attempt. */
+/** Deletes an endpoint with its deliveries. Those of changes that commit meanwhile are deleted by the worker (`expiry.ts`). */
 export async function deleteEndpoint({ ctx, input }: Call<typeof schema.getInput, InAppContext>): Promise<Endpoint> {
   const { db } = ctx.services;
   const deleted = await db.sqlTransaction(async (tx) => {

@@ -24,20 +24,16 @@ export function eventOf(
 ): WebhookEvent | undefined {
   if (type === TEST_EVENT) return { type, timestamp, sentAt, data: {} };
   if (!form) return undefined;
-  const fields = details?.fields ?? [];
+  if (type === "form.created") return { type, timestamp, sentAt, data: { form } };
+  if (!details) throw new SendingFailed("what has changed is past its retention", true);
+  const { fields = [], from = "", to = "" } = details;
   switch (type) {
-    case "form.created":
-      return { type, timestamp, sentAt, data: { form } };
     case "form.updated":
     case "form.party_changed":
       return { type, timestamp, sentAt, data: { form, fields } };
     case "form.moved":
       return { type, timestamp, sentAt, data: { form, previousListingId, fields } };
-    case "form.status_changed": {
-      const { from, to } = details ?? {};
-      if (from === undefined || to === undefined)
-        throw new SendingFailed("what has changed is past its retention", true);
+    case "form.status_changed":
       return { type, timestamp, sentAt, data: { form, from: projectStatus(from), to: projectStatus(to) } };
-    }
   }
 }

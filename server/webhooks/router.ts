@@ -27,7 +27,7 @@ export const webhooksRouter = router({
   update: inAppProcedure.input(schema.updateInput).output(schema.endpointOut).mutation(updateEndpoint),
   /** Enables an endpoint. Events from while it was disabled are not sent. Errors: RESOURCE_NOT_FOUND. */
   enable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(enableEndpoint),
-  /** Disables an endpoint. A delivery that is due while it is disabled fails. Errors: RESOURCE_NOT_FOUND. */
+  /** Disables an endpoint. The deliveries that wait for it fail. Errors: RESOURCE_NOT_FOUND. */
   disable: inAppProcedure.input(schema.getInput).output(schema.endpointOut).mutation(disableEndpoint),
   /** Replaces the secret; the old one also signs for 24 hours. Errors: RESOURCE_NOT_FOUND. */
   rotateSecret: inAppProcedure.input(schema.getInput).output(schema.rotatedSecret).mutation(rotateSecret),

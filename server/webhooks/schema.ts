@@ -85,7 +85,7 @@ export const delivery = z.object({
   attempts: z.int(),
   /** Of the last attempt, like the next three. Null if there was no answer. */
   responseStatus: z.int().nullable(),
-  /** The first 1 kB of the answer. */
+  /** The beginning of the answer, at most 256 bytes; null if the answer was a success. */
   responseBody: z.string().nullable(),
   /** Until the answer, in milliseconds. */
   durationMs: z.int().nullable(),
@@ -119,7 +119,7 @@ export const deliveriesInput = z
 
 export const deliveryPage = z.object({ items: z.array(delivery), nextCursor });
 
-/** One delivery, or all failed ones, or all that have ended, of events in a time range. */
+/** One delivery, or all failed and expired ones, or all that have ended, of events in a time range. */
 export const redeliverInput = z
   .strictObject({
     endpointId: resourceId,

@@ -1,6 +1,6 @@
 import type { Call } from "../access/context.js";
-import { INVITATION_FACTS, type InvitationFacts } from "../emails/facts.js";
-import type { Invitation } from "../emails/templates.js";
+import { INVITATION_FACTS, type InvitationFacts } from "./facts.js";
+import type { Invitation } from "./templates.js";
 import { invalid, notFound } from "../errors.js";
 import type * as schema from "./schema.js";
 
@@ -14,7 +14,7 @@ export async function previewInvitation({
 }: Call<typeof schema.previewInput>): Promise<Invitation> {
   const [facts] = await services.db.query<InvitationFacts>("invitation-to-preview", READ_FACTS, [formId]);
   if (!facts) throw notFound("form");
-  const { loadTemplates } = await import("../emails/templates.js");
+  const { loadTemplates } = await import("./templates.js");
   const templates = await loadTemplates(services.settings);
   const issue = language && templates.issueWith(language);
   if (issue) throw invalid([{ field: "language", issue }]);

@@ -1,6 +1,6 @@
 import type { Settings } from "../config.js";
-import { redactEmail } from "../emails/masking.js";
-import type { Message } from "../emails/sender.js";
+import { redactEmail } from "./masking.js";
+import type { Message } from "./sender.js";
 import { SendingFailed } from "../outbox/attempt.js";
 
 export interface Mailer {

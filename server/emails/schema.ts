@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { ALL_STATES, STATES } from "../constants.js";
+import { EMAIL_STATES, UNSENT_EMAIL_STATES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
 import { instantOut, languageTag, resourceId } from "../values.js";
 
-export const notification = z.object({
+export const email = z.object({
   id: z.string(),
   /** Null: it is about `endpointId`, a webhook endpoint that was disabled. */
   formId: z.string().nullable(),
@@ -12,31 +12,31 @@ export const notification = z.object({
   listingId: z.string().nullable(),
   checkInDate: instantOut.nullable(),
   endpointId: z.string().nullable(),
-  state: z.enum(ALL_STATES),
+  state: z.enum(EMAIL_STATES),
   attempts: z.int(),
   lastError: z.string().nullable(),
   /** Start of the last attempt or its last sign of life; null before the first one. */
   lastAttemptAt: instantOut.nullable(),
-  /** When the next or current attempt is or was due; null once sent, given up or expired. */
+  /** When the next attempt is due; null while it is being sent, and once it has ended. */
   runAt: instantOut.nullable(),
   sentAt: instantOut.nullable(),
 });
 
-export type Notification = z.infer<typeof notification>;
+export type Email = z.infer<typeof email>;
 
 export const listInput = z.strictObject({
   limit,
   cursor,
-  state: z.enum(ALL_STATES, { error: expected(`one of ${ALL_STATES.join(", ")}`) }).optional(),
+  state: z.enum(EMAIL_STATES, { error: expected(`one of ${EMAIL_STATES.join(", ")}`) }).optional(),
   formId: resourceId.optional(),
 });
 
-export const notificationPage = z.object({ items: z.array(notification), nextCursor });
+export const emailPage = z.object({ items: z.array(email), nextCursor });
 
 /** A malformed id is RESOURCE_NOT_FOUND. */
 export const retryInput = z.strictObject({ id: z.string({ error: expected("a string") }) });
 
-export const retriedNotifications = z.object({ retried: z.int() });
+export const retriedEmails = z.object({ retried: z.int() });
 
 export const sendInput = z.strictObject({ formId: resourceId });
 
@@ -45,4 +45,4 @@ export const previewInput = z.strictObject({ formId: resourceId, language: langu
 /** The invitation as a mail client gets it, in the language of its templates. */
 export const invitation = z.object({ language: z.string(), subject: z.string(), text: z.string(), html: z.string() });
 
-export const notificationCounts = z.record(z.enum(STATES), z.int());
+export const emailCounts = z.record(z.enum(UNSENT_EMAIL_STATES), z.int());

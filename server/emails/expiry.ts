@@ -1,0 +1,72 @@
+import type { Log, Services } from "../access/context.js";
+import { auditBySystemSql } from "../audit.js";
+import type { ActivityCounts } from "../outbox/activity.js";
+import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
+
+/** SQL: the stay of form `f` is over, by the database's clock. */
+export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
+
+/** SQL: the guest of form `f` needs no invitation anymore. */
+export const NEEDS_NO_INVITATION = `(${IS_OVER} OR f.status <> 'SENT')`;
+
+/** SQL that audits the emails that `rows` names. */
+export const auditExpired = (rows: string) =>
+  auditBySystemSql(
+    "email.expired",
+    `SELECT coalesce(form_id, endpoint_id), correlation_id, jsonb_build_object('emailId', id::text) FROM ${rows}`,
+  );
+
+/** Emails to owners of endpoints wait for so long, with or without a mailer. */
+const MAX_WAIT = "interval '3 days'";
+
+/** Waiting emails per statement. */
+const BATCH = 500;
+
+// Reads what waits in the order of the index emails_unsent_idx, and locks only the rows that expire. Those that a worker is claiming
+// are left to it: it checks again before it sends.
+const EXPIRE = `
+  WITH examined AS MATERIALIZED (
+    SELECT id, created_at FROM emails
+    WHERE state = $1::"EmailState" AND state <> 'sent' AND (created_at, id) > ($2::timestamptz, $3::bigint)
+    ORDER BY created_at, id LIMIT ${BATCH}
+  ), due AS MATERIALIZED (
+    SELECT n.id
+    FROM emails n LEFT JOIN forms f ON f.id = n.form_id
+    WHERE n.id = ANY(ARRAY(SELECT id FROM examined)) AND n.next_attempt_at IS NOT NULL
+      AND CASE n.kind WHEN '${INVITATION}' THEN ${NEEDS_NO_INVITATION}
+        WHEN '${ENDPOINT_DISABLED}' THEN n.created_at < now() - ${MAX_WAIT} END
+    FOR UPDATE OF n SKIP LOCKED
+  ), expired AS (
+    UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now(), is_urgent = false
+    WHERE id = ANY(ARRAY(SELECT id FROM due))
+    RETURNING id, form_id, endpoint_id, correlation_id
+  ), audited AS (
+    ${auditExpired("expired")}
+  )
+  SELECT created_at::text AS "createdAt", id::text, (SELECT count(*)::int FROM expired) AS expired
+  FROM examined ORDER BY examined.created_at DESC, examined.id DESC LIMIT 1`;
+
+/** The last email of a batch, and how many of the batch have expired. */
+interface Batch {
+  createdAt: string;
+  id: string;
+  expired: number;
+}
+
+/** Ends the waiting emails that nobody needs anymore, in batches. */
+export async function expireEmails(
+  { db, counts }: Pick<Services, "db"> & { counts: ActivityCounts },
+  log: Pick<Log, "info">,
+  signal?: AbortSignal,
+): Promise<void> {
+  let emails = 0;
+  for (const state of ["waiting", "retrying"]) {
+    for (let last: Batch | undefined = { createdAt: "-infinity", id: "0", expired: 0 }; last; ) {
+      if (signal?.aborted) break;
+      [last] = await db.query<Batch>("expire-emails", EXPIRE, [state, last.createdAt, last.id]);
+      emails += last?.expired ?? 0;
+    }
+  }
+  counts.add("email.expired", emails);
+  if (emails > 0) log.info({ emails }, "emails expired");
+}

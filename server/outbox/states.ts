@@ -1,0 +1,71 @@
+/** The tables of the outbox. */
+export type OutboxTable = "emails" | "webhook_deliveries";
+
+/** A change of a row's state, and the prepared statement that makes it. */
+interface Move {
+  table: OutboxTable;
+  /** Null: the row is inserted. */
+  from: string | null;
+  /** Null: the row is deleted. */
+  to: string | null;
+  statement: string;
+}
+
+/** From, to, statement, file, why. `*` stands for the name of the table. */
+type Line = [from: string, to: string, statement: string, file: string, why: string];
+
+// The life of a row. In `waiting` (no attempt yet) and `retrying` it waits for an attempt and has `next_attempt_at`; in `running` a
+// worker is sending it and writes `heartbeat_at`; in every other state it has ended and has `ended_at`. In test databases a trigger
+// rejects every move of the service that is not in this table.
+
+const BOTH: Line[] = [
+  ["waiting retrying", "running", "claim-*", "claim.ts", "a worker begins an attempt"],
+  ["running", "retrying", "record-*", "record.ts", "the attempt has failed"],
+  ["running", "failed", "record-*", "record.ts", "the last attempt has failed, or another would fail the same way"],
+  ["running", "sent", "record-*", "record.ts", "it was accepted"],
+  ["waiting retrying failed expired", "sent", "record-*", "record.ts", "the same, after another worker had taken over"],
+  ["running", "waiting", "release-*", "heartbeats.ts", "its worker became stale in the first attempt"],
+  ["running", "retrying", "release-*", "heartbeats.ts", "its worker became stale in a later attempt"],
+  ["running", "failed", "release-*", "heartbeats.ts", "its workers became stale too often"],
+  ["waiting retrying", "expired", "expire-*", "expiry.ts", "it has waited too long, or nobody needs it anymore"],
+  ["failed sent expired", "deleted", "delete-old-*", "retention.ts", "it is past its retention"],
+];
+
+const EMAILS: Line[] = [
+  ["inserted", "waiting", "insert-form", "../forms/queries.ts", "a form is created with an address"],
+  ["inserted", "waiting", "enqueue-invitation", "../emails/store.ts", "an operator sends the invitation again"],
+  ["inserted", "waiting", "record-webhook_deliveries", "../webhooks/channel.ts", "an endpoint is disabled"],
+  ["waiting retrying failed expired", "waiting", "retry-email", "../emails/store.ts", "an operator retries it"],
+  ["failed", "waiting", "retry-failed-emails", "../emails/store.ts", "an operator retries all that failed"],
+  ["running", "expired", "record-emails", "record.ts", "nobody needs it anymore"],
+  ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
+  ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
+];
+
+const DELIVERIES: Line[] = [
+  ["inserted", "waiting", "record-event", "events.ts", "a form is changed"],
+  ["inserted", "waiting", "test-endpoint", "../webhooks/deliveries.ts", "an endpoint is tested"],
+  ["retrying failed sent expired out_of_scope", "waiting", "redeliver", "../webhooks/deliveries.ts", "it is sent again"],
+  ["running", "out_of_scope", "record-*", "record.ts", "the endpoint's owner may not see the form anymore"],
+  ["out_of_scope", "sent", "record-*", "record.ts", "it was accepted, after another worker had taken over"],
+  ["waiting retrying", "expired", "expire-backlog", "expiry.ts", "too many newer ones wait"],
+  ["waiting retrying", "failed", "end-backlog", "expiry.ts", "the endpoint is disabled"],
+  ["waiting retrying", "deleted", "delete-orphans", "expiry.ts", "the endpoint is deleted"],
+  ["waiting running retrying failed sent expired out_of_scope", "deleted", "delete-deliveries", "../webhooks/endpoints.ts", "the same"],
+  ["out_of_scope", "deleted", "delete-old-*", "retention.ts", "it is past its retention"],
+];
+
+const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>
+  lines.flatMap(([from, to, statement]) =>
+    from.split(" ").map((state) => ({
+      table,
+      from: state === "inserted" ? null : state,
+      to: to === "deleted" ? null : to,
+      statement: statement.replace("*", table),
+    })),
+  );
+
+export const MOVES: readonly Move[] = [
+  ...toMoves("emails", [...BOTH, ...EMAILS]),
+  ...toMoves("webhook_deliveries", [...BOTH, ...DELIVERIES]),
+];

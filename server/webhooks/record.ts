@@ -1,0 +1,102 @@
+import type { Log } from "../access/context.js";
+import { auditBySystemSql } from "../audit.js";
+import type { Sql } from "../database/db.js";
+import type { ActivityCounts } from "../outbox/activity.js";
+import { ENDPOINT_DISABLED } from "../outbox/enqueue.js";
+import { type Outcome, recordSql } from "../outbox/record.js";
+import { MAX_WAIT } from "./expiry.js";
+
+const DISABLE_AFTER = "interval '3 days'";
+/** An endpoint that fails gets its next delivery after the pause of this one, at most after this time. */
+const MAX_ENDPOINT_PAUSE_SECONDS = 60;
+/** Longer than any pause. Failures that are further apart are not taken for one outage. */
+const MAX_GAP = "interval '12 hours'";
+
+/** What an attempt says about its endpoint. */
+interface Verdict {
+  id: string;
+  /** Of the endpoint, when the attempt began. */
+  revision: number;
+  attempts: number;
+  correlationId: string;
+  verdict: "accepts" | "fails" | "gone";
+}
+
+export interface DeliveryOutcome extends Outcome {
+  status?: number;
+  /** Of a failure. */
+  body?: string;
+  durationMs?: number | null;
+  endpoint?: Verdict;
+}
+
+// The later outcome of an endpoint decides about it. An outcome says nothing about an endpoint whose URL was changed or that was
+// enabled meanwhile. Endpoints that somebody else is changing are left out, so that nothing waits for them: the next outcome follows.
+const RECORD = recordSql({
+  table: "webhook_deliveries",
+  deadline: `n.queued_at + ${MAX_WAIT}`,
+  columns: {
+    response_status: ["status", "int"],
+    response_body: ["body", "text"],
+    duration_ms: ["durationMs", "int"],
+  },
+  also: `, judged AS (
+    SELECT w.id, v.attempts, v.verdict, v."pauseSeconds", v."correlationId",
+      CASE WHEN w.paused_until > now() - ${MAX_GAP} THEN w.failing_since END AS since
+    FROM jsonb_to_recordset($3::jsonb) AS v (id uuid, revision int, attempts int, verdict text, "pauseSeconds" int, "correlationId" uuid)
+      JOIN webhook_endpoints w ON w.id = v.id
+    WHERE w.disabled_at IS NULL AND w.revision = v.revision AND (v.verdict <> 'accepts' OR w.failing_since IS NOT NULL)
+    ORDER BY w.id FOR NO KEY UPDATE OF w SKIP LOCKED
+  ), accepting AS (
+    UPDATE webhook_endpoints w SET failing_since = NULL, paused_until = NULL
+    FROM judged j WHERE w.id = j.id AND j.verdict = 'accepts'
+  ), failing AS (
+    UPDATE webhook_endpoints w
+    SET failing_since = coalesce(j.since, now()),
+      paused_until = now() + make_interval(secs =>
+        greatest(least(exp(least(j.attempts, 10)), ${MAX_ENDPOINT_PAUSE_SECONDS}), j."pauseSeconds")),
+      (disabled_at, disabled_reason) = (SELECT now(), CASE j.verdict WHEN 'gone' THEN 'gone' ELSE 'failing' END
+        WHERE j.verdict = 'gone' OR j.since < now() - ${DISABLE_AFTER})
+    FROM judged j WHERE w.id = j.id AND j.verdict <> 'accepts'
+    RETURNING w.id, w.user_id, w.disabled_reason, j."correlationId", j.since
+  ), disabled AS (
+    SELECT * FROM failing WHERE disabled_reason IS NOT NULL
+  ), notified AS (
+    INSERT INTO emails (kind, endpoint_id, tenant_id, check_in_date, correlation_id)
+    SELECT '${ENDPOINT_DISABLED}', id, user_id, now(), "correlationId" FROM disabled WHERE user_id IS NOT NULL
+  ), audited AS (
+    ${auditBySystemSql(
+      "webhook.disabled",
+      `SELECT id, "correlationId", jsonb_build_object('reason', disabled_reason) FROM disabled`,
+    )}
+  )`,
+  result: `, (SELECT jsonb_agg(jsonb_build_object('id', id, 'isNew', since IS NULL, 'disabledReason', disabled_reason))
+      FROM failing) AS failing`,
+});
+
+interface Recorded {
+  states: Partial<Record<"sent" | "retrying" | "failed" | "out_of_scope", number>>;
+  failing: { id: string; isNew: boolean; disabledReason: string | null }[] | null;
+}
+
+/** Records outcomes of attempts, and what they say about the endpoints. */
+export async function recordDeliveries(
+  db: Sql,
+  workerId: string,
+  outcomes: DeliveryOutcome[],
+  { counts, log }: { counts: ActivityCounts; log: Log },
+): Promise<void> {
+  const verdicts = new Map(
+    outcomes.flatMap(({ endpoint, pauseSeconds = 0, reason }) =>
+      endpoint ? [[endpoint.id, { ...endpoint, pauseSeconds, reason }]] : [],
+    ),
+  );
+  const values = [workerId, JSON.stringify(outcomes), JSON.stringify([...verdicts.values()])];
+  const [recorded] = await db.query<Recorded>("record-webhook_deliveries", RECORD, values);
+  const states = Object.entries(recorded?.states ?? {}) as [keyof Recorded["states"], number][];
+  for (const [state, count] of states) counts.add(`delivery.${state}`, count);
+  for (const { id, isNew, disabledReason } of recorded?.failing ?? []) {
+    if (disabledReason) log.warn({ endpointId: id, reason: disabledReason }, "webhook endpoint disabled");
+    else if (isNew) log.info({ endpointId: id, reason: verdicts.get(id)?.reason }, "webhook endpoint fails");
+  }
+}
