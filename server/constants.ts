@@ -21,15 +21,7 @@ export const EMAIL_STATES = [...UNSENT_EMAIL_STATES, "sent"] as const;
  * States of a webhook delivery, the first three as above. `failed`: given up; `expired`: it waited too long, or too many newer ones
  * waited; `out_of_scope`: not sent, because the owner of the endpoint may no longer see the form.
  */
-export const DELIVERY_STATES = [
-  "waiting",
-  "running",
-  "retrying",
-  "failed",
-  "sent",
-  "expired",
-  "out_of_scope",
-] as const;
+export const DELIVERY_STATES = ["waiting", "running", "retrying", "failed", "sent", "expired", "out_of_scope"] as const;
 
 /** Types of the events that webhooks deliver. */
 export const EVENT_TYPES = [

@@ -1,10 +1,10 @@
 import { auditRouter } from "./audit-trail/router.js";
+import { emailsRouter } from "./emails/router.js";
 import { peopleRouter } from "./erasure/router.js";
 import { formsRouter } from "./forms/router.js";
 import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
 import { membersRouter } from "./memberships/router.js";
-import { emailsRouter } from "./emails/router.js";
 import { onboardingRouter } from "./onboarding/router.js";
 import { secretsRouter } from "./rotation/router.js";
 import { router } from "./trpc.js";

@@ -1,7 +1,7 @@
 import type { Settings } from "../config.js";
+import { SendingFailed } from "../outbox/attempt.js";
 import { redactEmail } from "./masking.js";
 import type { Message } from "./sender.js";
-import { SendingFailed } from "../outbox/attempt.js";
 
 export interface Mailer {
   /** The message is printed instead of sent. */

@@ -1,8 +1,8 @@
 import type { Call } from "../access/context.js";
-import { INVITATION_FACTS, type InvitationFacts } from "./facts.js";
-import type { Invitation } from "./templates.js";
 import { invalid, notFound } from "../errors.js";
+import { INVITATION_FACTS, type InvitationFacts } from "./facts.js";
 import type * as schema from "./schema.js";
+import type { Invitation } from "./templates.js";
 
 const READ_FACTS = `
   SELECT ${INVITATION_FACTS} FROM forms f JOIN listings l ON l.id = f.listing_id WHERE f.id = $1::uuid`;

@@ -2,7 +2,7 @@ import { readEmailFigures } from "../outbox/figures.js";
 import { operatorProcedure, router } from "../trpc.js";
 import { previewInvitation } from "./preview.js";
 import * as schema from "./schema.js";
-import { listEmails, retryFailedEmails, retryEmail, sendInvitation } from "./store.js";
+import { listEmails, retryEmail, retryFailedEmails, sendInvitation } from "./store.js";
 
 export const emailsRouter = router({
   /**

@@ -47,7 +47,13 @@ export async function attempt<Row extends Claimed, Ending extends Outcome>(
     const isFinal = row.attempts >= channel.maxAttempts || (isKnown && error.isFinal);
     // A stack trace does not help with a refusal or an outage.
     const isFault = !isKnown && classify(error) === "fault";
-    const logFields = { channel: channel.table, ...row.facts, attempts: row.attempts, reason, ...(isFault && { err: error }) };
+    const logFields = {
+      channel: channel.table,
+      ...row.facts,
+      attempts: row.attempts,
+      reason,
+      ...(isFault && { err: error }),
+    };
     if (channel.isQuiet && !isFault) log.info(logFields, "not sent");
     else if (isFinal) log.error(logFields, "given up");
     else log.warn(logFields, "not sent");

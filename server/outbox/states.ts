@@ -45,13 +45,25 @@ const EMAILS: Line[] = [
 const DELIVERIES: Line[] = [
   ["inserted", "waiting", "record-event", "events.ts", "a form is changed"],
   ["inserted", "waiting", "test-endpoint", "../webhooks/deliveries.ts", "an endpoint is tested"],
-  ["retrying failed sent expired out_of_scope", "waiting", "redeliver", "../webhooks/deliveries.ts", "it is sent again"],
+  [
+    "retrying failed sent expired out_of_scope",
+    "waiting",
+    "redeliver",
+    "../webhooks/deliveries.ts",
+    "it is sent again",
+  ],
   ["running", "out_of_scope", "record-*", "record.ts", "the endpoint's owner may not see the form anymore"],
   ["out_of_scope", "sent", "record-*", "record.ts", "it was accepted, after another worker had taken over"],
   ["waiting retrying", "expired", "expire-backlog", "expiry.ts", "too many newer ones wait"],
   ["waiting retrying", "failed", "end-backlog", "expiry.ts", "the endpoint is disabled"],
   ["waiting retrying", "deleted", "delete-orphans", "expiry.ts", "the endpoint is deleted"],
-  ["waiting running retrying failed sent expired out_of_scope", "deleted", "delete-deliveries", "../webhooks/endpoints.ts", "the same"],
+  [
+    "waiting running retrying failed sent expired out_of_scope",
+    "deleted",
+    "delete-deliveries",
+    "../webhooks/endpoints.ts",
+    "the same",
+  ],
   ["out_of_scope", "deleted", "delete-old-*", "retention.ts", "it is past its retention"],
 ];
 

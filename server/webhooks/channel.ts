@@ -126,7 +126,18 @@ const FORM_FIELDS = Object.keys(formV1.shape) as (keyof FormRow)[];
 function toClaimed(row: Row): ClaimedDelivery {
   const { queueId, tenantId, attempts, facts, eventId, correlationId, url, revision, secrets } = row;
   const { eventType, timestamp, sentAt, details, previousListingId } = row;
-  const claimed = { id: row.deliveryId, queueId, tenantId, attempts, facts, eventId, correlationId, url, revision, secrets };
+  const claimed = {
+    id: row.deliveryId,
+    queueId,
+    tenantId,
+    attempts,
+    facts,
+    eventId,
+    correlationId,
+    url,
+    revision,
+    secrets,
+  };
   const event = { eventType, timestamp, sentAt, details, previousListingId };
   return { ...claimed, ...event, form: row.isInScope ? pickForm(row) : null };
 }

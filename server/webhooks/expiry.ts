@@ -22,7 +22,13 @@ const end = (state: "failed" | "expired", reason: string, due: string, limit: st
   RETURNING true`;
 
 /** Runs a statement that ends at most BATCH deliveries until none is left. Returns their number. */
-async function repeatBatch(sql: Sql, name: string, text: string, values: string[], signal?: AbortSignal): Promise<number> {
+async function repeatBatch(
+  sql: Sql,
+  name: string,
+  text: string,
+  values: string[],
+  signal?: AbortSignal,
+): Promise<number> {
   let total = 0;
   for (let rows = BATCH; rows === BATCH && !signal?.aborted; total += rows) {
     rows = (await sql.query(name, text, values)).length;
