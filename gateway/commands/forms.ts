@@ -9,7 +9,7 @@ import { type NumberOrNone, noneToNull, parseWholeNumberOrNone } from "../cli/va
 export const NO_FORM = "There is no form with this id, public id or link.";
 
 const NO_EMAIL = `There are no emails about this form: its stay was over when it was created, an update added the address, or they are
-past their retention. \`guest-forms notifications send\` sends the invitation.`;
+past their retention. \`guest-forms emails send\` sends the invitation.`;
 
 const NO_ADDRESS = `There are no emails about this form, and no address: it was created without one, or it was erased, which
 \`guest-forms forms trail\` shows.`;
@@ -66,13 +66,13 @@ Example:
       const id = await findForm(form);
       const [found, { items }] = await Promise.all([
         core.forms.getAny({ id }),
-        core.notifications.list({ formId: id, limit: MAX_LIMIT }),
+        core.emails.list({ formId: id, limit: MAX_LIMIT }),
       ]);
-      return { ...found, notifications: items.map(({ formId: _formId, ...notification }) => notification) };
+      return { ...found, emails: items.map(({ formId: _formId, ...email }) => email) };
     },
-    text: ({ notifications, ...form }) =>
+    text: ({ emails, ...form }) =>
       `${formatRecord(form)}\n\n${formatTable(
-        notifications,
+        emails,
         ["id", "state", "attempts", "runAt", "sentAt", "lastError"],
         form.hasGuestEmail ? NO_EMAIL : NO_ADDRESS,
       )}`,

@@ -25,14 +25,14 @@ Example:
     optionNames: { email: "EMAIL" },
   });
   addDataCommand(people, "erase <email>", {
-    description: "erase a guest's email address from all forms, and delete unsent notifications to it",
+    description: "erase a guest's email address from all forms, and delete unsent emails to it",
     options: [allowUnreadable()],
     help: `
 The address is matched case-insensitively, also in forms that are created or changed while the command runs; if they keep
 coming, it fails, and can be run again. The forms are kept, and the erasure is audited. Prints how many forms had the
-address, how many notifications were deleted, and how many stored addresses could not be checked. Also prints a record,
+address, how many emails were deleted, and how many stored addresses could not be checked. Also prints a record,
 the time at which the erasure began and a hash of the address: keep it outside the database, because \`people reapply\`
-needs it after a restore. A notification that is being sent may still arrive. Users (hosts and key holders) are not
+needs it after a restore. An email that is being sent may still arrive. Users (hosts and key holders) are not
 affected.
 
 ${INCOMPLETE}
@@ -60,7 +60,7 @@ in any order and more than once: what \`people erase --json\` and \`people erasu
 knows are skipped, and so are forms created after the erasure. Running it again changes nothing.
 
 Prints how many erasures were applied, were already known, and were made with a secret that APP_SECRETS does not list;
-how many forms had an erased address; how many notifications were deleted; and how many stored addresses could not be
+how many forms had an erased address; how many emails were deleted; and how many stored addresses could not be
 checked. If a line is malformed, nothing is erased.
 
 ${INCOMPLETE} The same holds for records of another secret.

@@ -9,7 +9,6 @@ import { addKeys } from "./keys.js";
 import { addListings } from "./listings.js";
 import { addMembers } from "./members.js";
 import { addMigrate } from "./migrate.js";
-import { addNotifications } from "./notifications.js";
 import { addPeople } from "./people.js";
 import { addSecrets } from "./secrets.js";
 import { addDev, addServe, addWorker } from "./serve.js";
@@ -24,7 +23,7 @@ export function buildProgram(): Command {
     .version(PACKAGE.version, "--version", "print the version")
     .helpOption("-h, --help", "print help for the command")
     .exitOverride()
-    // Options after a subcommand belong to it: `notifications` and `notifications retry` both take --json.
+    // An option after a subcommand belongs to the subcommand.
     .enablePositionalOptions()
     // main.ts prints errors.
     .configureOutput({ outputError: () => {} })
@@ -48,7 +47,6 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addExport(program);
   addKeys(program);
   addForms(program);
-  addNotifications(program);
   addEmails(program);
   addWebhooks(program);
   addPeople(program);

@@ -43,13 +43,13 @@ export function addWorker(program: Command): void {
     .addHelpText(
       "after",
       notes(`
-Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: what is being sent is finished (at
-most DRAIN_SECONDS).`),
+Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracefully: it begins no new attempt, and finishes
+and records those under way (at most DRAIN_SECONDS).`),
     )
     .addHelpText("after", settingsNotes)
     .action(async (_options: object, command: Command) => {
-      const { sendNotifications } = await import("../run/worker.js");
-      await sendNotifications(command);
+      const { runWorker } = await import("../run/worker.js");
+      await runWorker(command);
     });
 }
 
@@ -62,7 +62,7 @@ export function addDev(program: Command): void {
       notes(`
 Keeps its data in .data/ in the current folder for the next start: the database (unless DATABASE_URL is set), and two
 demo keys in .data/demo.json. While it runs, other commands started in this folder use its database. Without SMTP_URL,
-notifications are printed to standard error. A receiver of its own prints a line per webhook there, and endpoints may use
+emails are printed to standard error. A receiver of its own prints a line per webhook there, and endpoints may use
 http and private addresses, unless WEBHOOK_ALLOW_PRIVATE_ADDRESSES=false. If port 3000 is in use, and neither PORT nor --port is set, it uses the
 next free port. Ctrl-C stops it gracefully; a second Ctrl-C stops it immediately.
 

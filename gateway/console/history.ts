@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
-import { readActivity } from "../../server/background/activity.js";
+import { readActivity } from "../../server/outbox/activity.js";
 import { OPERATIONS } from "../operations/operations.js";
 
 const MINUTE_MS = 60_000;
@@ -56,7 +56,7 @@ async function takeSample(db: Services["db"], registry: Registry): Promise<Sampl
 function toMinute(from: Sample, to: Sample) {
   // At least 0, because counts of the database are lower after it was restored.
   const added = (name: string | number) => Math.max(0, (to.counts.get(name) ?? 0) - (from.counts.get(name) ?? 0));
-  const outcomes = (kind: "notification" | "delivery") =>
+  const outcomes = (kind: "email" | "delivery") =>
     from.isDatabaseUp && to.isDatabaseUp
       ? { sent: added(`${kind}.sent`), failed: added(`${kind}.failed`), retrying: added(`${kind}.retrying`) }
       : null;
@@ -75,7 +75,7 @@ function toMinute(from: Sample, to: Sample) {
     p50Ms: quantileMs(0.5, buckets, added("+Inf")),
     p99Ms: quantileMs(0.99, buckets, added("+Inf")),
     /** Attempts of all workers; null if the database did not answer. */
-    emails: outcomes("notification"),
+    emails: outcomes("email"),
     deliveries: outcomes("delivery"),
   };
 }

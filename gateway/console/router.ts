@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Services } from "../../server/access/context.js";
 import { toServiceError } from "../../server/database/failures.js";
-import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { appRouter } from "../../server/router.js";
 import { operatorProcedure, router } from "../../server/trpc.js";
 import { PACKAGE } from "../process/package.js";
@@ -16,7 +16,7 @@ export type ConsoleRouter = ReturnType<typeof createConsoleRouter>;
 export function createConsoleRouter(services: Services, history: History) {
   const { db, settings } = services;
   const readFigures = memoize(FIGURES_TTL_MS, () =>
-    Promise.all([readQueueFigures(db).catch(nullInOutage), readDeliveryFigures(db).catch(nullInOutage)]),
+    Promise.all([readEmailFigures(db).catch(nullInOutage), readDeliveryFigures(db).catch(nullInOutage)]),
   );
   const checkHealth = memoize(HEALTH_TTL_MS, async () => {
     const { examine, CHECK_NAMES } = await import("../doctor/examine.js");
@@ -32,7 +32,7 @@ export function createConsoleRouter(services: Services, history: History) {
     users: appRouter.users,
     members: appRouter.members,
     keys: appRouter.keys,
-    notifications: appRouter.notifications,
+    emails: appRouter.emails,
     audit: appRouter.audit,
     webhooks: appRouter.webhooks,
     console: router({

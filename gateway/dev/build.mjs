@@ -80,7 +80,7 @@ const TOOLS = [
   "gateway/process/log.ts",
   "prisma/migrate.ts",
   "server/config.ts",
-  "server/notifications/mailer.ts",
+  "server/emails/mailer.ts",
 ];
 
 const bundleTools = () =>

@@ -3,12 +3,12 @@ import { MIN_POSTGRES } from "../../prisma/session.js";
 import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
+import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
-import { openTransport } from "../../server/notifications/mailer.js";
-import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
-import { WORKER_EXTRA_CONNECTIONS } from "../../server/worker.js";
+import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
 
 export interface CheckResult {
@@ -52,7 +52,7 @@ export const CHECKS = {
   async "mail server"({ settings }) {
     const { SMTP_URL, NODE_ENV } = settings;
     if (!SMTP_URL) {
-      const notSent = "SMTP_URL is not set: notifications wait. Only `dev` prints them.";
+      const notSent = "SMTP_URL is not set: emails wait. Only `dev` prints them.";
       return NODE_ENV === "production" ? warning(`${notSent} Set SMTP_URL.`) : ok(notSent);
     }
     const transport = await openTransport(SMTP_URL, settings);
@@ -150,13 +150,13 @@ export const DATABASE_CHECKS = {
       : ok("The clocks of this machine and the database agree within a second.");
   },
 
-  async notifications(_context, db) {
-    const { counts, overdue, stale } = await readQueueFigures(db);
+  async emails(_context, db) {
+    const { counts, overdue, stale } = await readEmailFigures(db);
     const problems = [
       overdue > 0 &&
         `${overdue} overdue by more than a minute: check that a worker is running (\`serve\` or \`worker\`).`,
       stale > 0 && `${stale} left by a stale worker: a running worker takes over within a minute.`,
-      counts.failed > 0 && `${counts.failed} failed: run \`guest-forms notifications\`, then retry or erase them.`,
+      counts.failed > 0 && `${counts.failed} failed: run \`guest-forms emails list\`, then retry or erase them.`,
     ].filter((problem) => problem !== false);
     return problems.length > 0
       ? warning(problems.join(" "))
@@ -227,7 +227,7 @@ function isWithinEdits(edits: number, one: string, other: string): boolean {
 
 /** The maximum number of connections that the processes open, and the number that Postgres allows. */
 async function countConnections({ settings, processes, worker }: CheckContext, db: Db) {
-  const perWorker = worker ? settings.WORKER_CONCURRENCY + WORKER_EXTRA_CONNECTIONS : 0;
+  const perWorker = worker ? WORKER_CONNECTIONS : 0;
   // One more is for /readyz.
   const needed = processes * (settings.DATABASE_POOL_SIZE + 1 + perWorker);
   // Behind a pooler, Postgres' limits do not apply to these connections.

@@ -15,13 +15,13 @@ export interface Lifecycle {
 
 /**
  * `GET /livez`: the process responds. `GET /readyz`: it is not shutting down, the database responds, and its schema is not
- * older than this version; otherwise 503 with the `reason`. A process that cannot send notifications is ready too, and gives
- * the reason in `notifications`.
+ * older than this version; otherwise 503 with the `reason`. A process that cannot send emails is ready too, and gives
+ * the reason in `emails`.
  */
-export function health(readiness: Readiness, lifecycle: Lifecycle, notificationsWaitReason?: string): RequestHandler {
+export function health(readiness: Readiness, lifecycle: Lifecycle, emailsWaitReason?: string): RequestHandler {
   const ready = {
     status: "ok",
-    ...(notificationsWaitReason && { notifications: `waiting: ${notificationsWaitReason}` }),
+    ...(emailsWaitReason && { emails: `waiting: ${emailsWaitReason}` }),
   };
   const router = Router({ caseSensitive: true, strict: true });
   serveAt(router, "/livez", (_req, res) => {

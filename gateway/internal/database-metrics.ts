@@ -1,14 +1,14 @@
 import { Registry } from "prom-client";
 import type { Services } from "../../server/access/context.js";
-import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
 import { classify } from "../../server/database/failures.js";
-import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
+import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { metricsOf } from "./metrics.js";
 
-const OUTCOMES = ["sent", "retrying", "failed", "crashed"] as const;
+const OUTCOMES = ["sent", "retrying", "failed", "expired", "crashed"] as const;
 const DELIVERY_OUTCOMES = [...OUTCOMES, "out_of_scope"] as const;
-const WORKERS = { true: "worker.sending", false: "worker.waiting" } as const;
+const WORKERS = { true: "worker.with_mailer", false: "worker.without_mailer" } as const;
 /** Less than the 10 s after which Prometheus ends a scrape by default. */
 const TIMEOUT_SECONDS = 5;
 
@@ -38,30 +38,18 @@ type Facts = Awaited<ReturnType<typeof readFacts>>;
 
 async function readFacts(services: Services) {
   const { db } = services;
-  const [queue, deliveries, activity] = await Promise.all([
-    readQueueFigures(db),
+  const [emails, deliveries, activity] = await Promise.all([
+    readEmailFigures(db),
     readDeliveryFigures(db),
     readActivity(db),
   ]);
-  return { ...queue, deliveries, activity };
+  return { emails, deliveries, activity };
 }
 
 function report(facts: Facts, registry: Registry): void {
-  const { counts, longestWait, activity } = facts;
+  const { activity } = facts;
   const { counter, gauge } = metricsOf(registry);
-  const unsent = gauge("notifications", "Notifications not sent, by state", "state");
-  for (const [state, count] of Object.entries(counts)) unsent.set({ state }, count);
-  gauge(
-    "notifications_longest_wait_seconds",
-    "Seconds since the oldest waiting notification became due; 0 if none is due",
-  ).set(longestWait);
-  const attempts = counter(
-    "notification_attempts_total",
-    "Attempts to send a notification, by outcome (sent, retrying, failed, crashed)",
-    "outcome",
-  );
-  // Start at 0: Prometheus misses the first increase of a counter that was absent.
-  for (const outcome of OUTCOMES) attempts.inc({ outcome }, activity.get(`notification.${outcome}`)?.count ?? 0);
+  reportEmails(facts, registry);
   reportWebhooks(facts, registry);
   const heartbeat = gauge(
     "worker_heartbeat_age_seconds",
@@ -87,6 +75,22 @@ function report(facts: Facts, registry: Registry): void {
   for (const table of RETENTION_TABLES) deleted.inc({ table }, activity.get(`deleted.${table}`)?.count ?? 0);
 }
 
+function reportEmails({ emails, activity }: Facts, registry: Registry): void {
+  const { counter, gauge } = metricsOf(registry);
+  const unsent = gauge("emails", "Emails not sent, by state", "state");
+  for (const [state, count] of Object.entries(emails.counts)) unsent.set({ state }, count);
+  gauge("emails_longest_wait_seconds", "Seconds since the oldest waiting email became due; 0 if none is due").set(
+    emails.longestWait,
+  );
+  const attempts = counter(
+    "email_attempts_total",
+    "Attempts to send an email, by outcome (sent, retrying, failed, expired, crashed)",
+    "outcome",
+  );
+  // Start at 0: Prometheus misses the first increase of a counter that was absent.
+  for (const outcome of OUTCOMES) attempts.inc({ outcome }, activity.get(`email.${outcome}`)?.count ?? 0);
+}
+
 function reportWebhooks({ deliveries, activity }: Facts, registry: Registry): void {
   const { counter, gauge } = metricsOf(registry);
   const { waiting, running, longestWait, endpoints, failing, disabled } = deliveries;
@@ -98,7 +102,7 @@ function reportWebhooks({ deliveries, activity }: Facts, registry: Registry): vo
   ).set(longestWait);
   const attempts = counter(
     "webhook_delivery_attempts_total",
-    "Attempts to send a webhook delivery, by outcome (sent, retrying, failed, crashed, out_of_scope)",
+    "Attempts to send a webhook delivery, by outcome (sent, retrying, failed, expired, crashed, out_of_scope)",
     "outcome",
   );
   for (const outcome of DELIVERY_OUTCOMES) attempts.inc({ outcome }, activity.get(`delivery.${outcome}`)?.count ?? 0);

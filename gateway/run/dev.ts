@@ -2,8 +2,8 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
+import type { Mailer } from "../../server/emails/mailer.js";
 import { maskEmail } from "../../server/emails/masking.js";
-import type { Mailer } from "../../server/notifications/mailer.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { allowPrivateAddresses, type SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure } from "../cli/failure.js";
@@ -150,7 +150,7 @@ const terminalMailer: Mailer = {
       "",
       ...`${text}`.split("\n"),
     ];
-    progress(`\nNotification, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
+    progress(`\nEmail, not sent because SMTP_URL is not set:\n\n  ${lines.join("\n  ").trimEnd()}\n`);
   },
 };
 

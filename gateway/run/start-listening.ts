@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
-import type { Mailer } from "../../server/notifications/mailer.js";
+import type { Mailer } from "../../server/emails/mailer.js";
 import { CommandFailure, explain } from "../cli/failure.js";
 import { HOST_SETTING, ListenError } from "../process/listening.js";
 import { startGateway } from "../service/start.js";

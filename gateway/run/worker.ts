@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
-import { startWorker, whyNotificationsWait } from "../../server/worker.js";
+import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { readSettingsWithDatabase } from "../cli/environment.js";
 import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
@@ -12,15 +12,15 @@ import { flushLogs } from "../process/log.js";
 import { listenForStop } from "./stopping.js";
 
 /** Runs the worker until it is stopped by a signal. */
-export async function sendNotifications(command: Command): Promise<void> {
+export async function runWorker(command: Command): Promise<void> {
   const stop = listenForStop();
   const settings = readSettingsWithDatabase();
   await withServices(settings, async (services, log) => {
     await warnAtStart(settings, log, { checks: ["settings", "schema"], worker: true });
     const worker = await startWorker(services, log);
     await flushLogs();
-    const concurrency = whyNotificationsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
-    print(command, { concurrency }, `Sending notifications, ${concurrency} at a time, and webhooks.`);
+    const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
+    print(command, { concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
     await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
   });
@@ -39,6 +39,6 @@ export async function warnAtStart(
   for (const { name, status, message } of reports) {
     if (name !== "database" && status !== "ok" && status !== "skipped") log.warn({ check: name }, message);
   }
-  const reason = worker ? whyNotificationsWait(settings) : undefined;
-  if (reason) log.warn({}, `notifications wait: ${reason}`);
+  const reason = worker ? whyEmailsWait(settings) : undefined;
+  if (reason) log.warn({}, `emails wait: ${reason}`);
 }

@@ -30,8 +30,8 @@ export interface AppDeps {
   turns: Turns;
   log: Logger;
   lifecycle: Lifecycle;
-  /** Why this process does not send notifications, if so. Reported by /readyz. */
-  notificationsWaitReason: string | undefined;
+  /** Why this process does not send emails, if so. Reported by /readyz. */
+  emailsWaitReason: string | undefined;
   /** Creates the store of a rate limit, given its key prefix. */
   createStore(prefix: string): Store;
   metrics: Metrics | undefined;
@@ -51,7 +51,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(securityHeaders(), requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));
-  app.use(health(deps.readiness, lifecycle, deps.notificationsWaitReason));
+  app.use(health(deps.readiness, lifecycle, deps.emailsWaitReason));
   app.use(documentation());
   app.use(...observers, rejectUnknownPath);
   app.use(sendEnvelope(log));

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
+import type { Mailer } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
-import type { Mailer } from "../../server/notifications/mailer.js";
 import { openServices } from "../../server/services.js";
-import { startWorker, whyNotificationsWait } from "../../server/worker.js";
+import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { requestTimeoutMs } from "../http/deadline.js";
 import { type Lifecycle, openReadiness } from "../http/health.js";
 import { LocalStore, sharedStore } from "../http/rate-limit.js";
@@ -46,7 +46,7 @@ export async function startGateway(options: {
     turns,
     log,
     lifecycle,
-    notificationsWaitReason: options.worker && !options.mailer ? whyNotificationsWait(settings) : undefined,
+    emailsWaitReason: options.worker && !options.mailer ? whyEmailsWait(settings) : undefined,
     createStore: (prefix) => (redis ? sharedStore(redis, prefix, metrics?.onFallback) : new LocalStore()),
     metrics,
     traceRequests: tracing?.traceRequests,

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { readSettings } from "../../../server/config.js";
 import type { InvitationFacts } from "../../../server/emails/facts.js";
 import { composeInvitation } from "../../../server/emails/invitation.js";
+import { MailRejected, smtpMailer } from "../../../server/emails/mailer.js";
 import { type Invitation, loadTemplates, type Templates } from "../../../server/emails/templates.js";
 import { exampleFacts, sparseFacts } from "../../../server/emails/variables.js";
 import { canonicalLanguage } from "../../../server/languages.js";
-import { MailRejected, smtpMailer } from "../../../server/notifications/mailer.js";
 import { emailAddress } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { callCore } from "../../cli/services.js";
@@ -40,7 +40,7 @@ async function renderExamples(language: string | undefined, facts: InvitationFac
 }
 
 const renderForm = (form: string, language: string | undefined): Promise<Invitation> =>
-  callCore(async (core, { findForm }) => core.notifications.preview({ formId: await findForm(form), language }), {
+  callCore(async (core, { findForm }) => core.emails.preview({ formId: await findForm(form), language }), {
     notFound: NO_FORM,
   });
 

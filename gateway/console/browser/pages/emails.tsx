@@ -1,5 +1,5 @@
 import { useLocation } from "preact-iso/router";
-import { ALL_STATES } from "../../../../server/constants.js";
+import { EMAIL_STATES } from "../../../../server/constants.js";
 import { core } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { CallButton, FormButton } from "../parts/dialog.js";
@@ -30,24 +30,24 @@ const COLUMNS: Columns<Email> = {
         label="Retry"
         about={`the email about ${(formId ?? endpointId)?.slice(0, 8)}`}
         class="btn-sm"
-        send={() => core.notifications.retry.mutate({ id })}
+        send={() => core.emails.retry.mutate({ id })}
         done="The email will be sent again: see “waiting”."
       />
     ),
 };
 
-const STATES = ["failed", ...ALL_STATES.filter((state) => state !== "failed")];
+const STATES = ["failed", ...EMAIL_STATES.filter((state) => state !== "failed")];
 
 export function EmailsPage() {
   const state = (useLocation().query.state ?? "failed") as Email["state"];
-  const counts = useRead(["email counts"], () => core.notifications.count.query(), { everySeconds: 5 }).data;
+  const counts = useRead(["email counts"], () => core.emails.count.query(), { everySeconds: 5 }).data;
   const failed = counts?.failed ?? 0;
   const retryAll = (
     <FormButton
       label="Retry all failed"
       title={`Retry all ${failed.toLocaleString()} failed`}
       submit="Retry"
-      send={() => core.notifications.retryFailed.mutate()}
+      send={() => core.emails.retryFailed.mutate()}
       done={({ retried }) => `Emails that will be sent again: ${retried.toLocaleString()}.`}
     >
       <p>Emails about past stays, and about forms past SENT, are not sent.</p>
@@ -59,7 +59,7 @@ export function EmailsPage() {
       <List
         caption={`Emails, ${state === "sent" ? "newest" : "oldest"} first`}
         listKey={["emails", state]}
-        read={(page) => core.notifications.list.query({ ...page, state })}
+        read={(page) => core.emails.list.query({ ...page, state })}
         columns={COLUMNS}
         keyOf={({ id }) => id}
         empty="None."

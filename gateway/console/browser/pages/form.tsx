@@ -18,11 +18,7 @@ const MAX_EMAILS = 100;
 
 export function FormPage({ id }: { id: string }) {
   const form = useRead(["form", id], () => core.forms.getAny.query({ id }), REFRESH);
-  const emails = useRead(
-    ["emails", id],
-    () => core.notifications.list.query({ formId: id, limit: MAX_EMAILS }),
-    REFRESH,
-  );
+  const emails = useRead(["emails", id], () => core.emails.list.query({ formId: id, limit: MAX_EMAILS }), REFRESH);
   return (
     <Page title={`Form ${id.slice(0, 8)}`}>
       <Loaded query={form}>
@@ -72,7 +68,7 @@ function Invitation({ form, email }: { form: OperatorForm; email: Email | undefi
       title="Send the invitation"
       class={email?.state === "failed" ? "btn-primary" : ""}
       submit="Send it now"
-      send={() => core.notifications.send.mutate({ formId: id })}
+      send={() => core.emails.send.mutate({ formId: id })}
       done={({ state }) =>
         state === "running" ? "The invitation is already being sent." : "The invitation will be sent now."
       }

@@ -2,7 +2,7 @@
 const COLORS = {
   info: ["SENT", "COMPLETED", "waiting", "running"],
   success: ["ACCEPTED", "VALIDATED", "sent", "ok", "enabled", "active"],
-  warning: ["retrying", "warning", "failing"],
+  warning: ["retrying", "expired", "warning", "failing"],
   danger: ["REJECTED", "INVALIDATED", "failed", "disabled", "revoked"],
 };
 

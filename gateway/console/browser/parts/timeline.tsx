@@ -10,7 +10,7 @@ import { Time } from "./time.js";
 import { type Entry, What, Who } from "./trail.js";
 
 type Delivery = Outputs["webhooks"]["deliveries"]["items"][number];
-export type Email = Outputs["notifications"]["list"]["items"][number];
+export type Email = Outputs["emails"]["list"]["items"][number];
 
 const STATE_TEXTS: Record<Email["state"], string> = {
   waiting: "The invitation waits to be sent, due",

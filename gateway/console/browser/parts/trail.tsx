@@ -32,9 +32,9 @@ const TEXTS: Partial<Record<string, string>> = {
   "form.updated": "Stay changed",
   "form.party_set": "Changed",
   "form.email_erased": "Guest’s address erased",
-  "notification.requested": "Asked to send the invitation again",
-  "notification.retried": "Asked to retry the email",
-  "notification.expired": "Invitation expired: the stay was over, or the form was past SENT",
+  "email.requested": "Asked to send the invitation again",
+  "email.retried": "Asked to retry the email",
+  "email.expired": "Invitation expired: the stay was over, or the form was past SENT",
 };
 
 /** What a change did. */
