@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { Services } from "../../server/access/context.js";
 import { type Caller, createCaller, type Principal } from "../../server/caller.js";
 import { enqueueInvitations } from "../../server/outbox/enqueue.js";
-import { DELIVERY } from "../../server/outbox/events.js";
 
 // The past of the demo data. The core creates everything now; the SQL in this file moves it to its time, and makes up what the
 // worker would have done since. Nothing else in `gateway/` writes to the core's tables.
@@ -105,28 +104,29 @@ const CREATED = `forms f JOIN audit_entries e ON e.subject_id = f.id AND e.actio
 
 // The core has added none for stays that are over.
 const ADD_INVITATIONS = enqueueInvitations(`
-  SELECT f.id, f.check_in_date, call.id FROM ${CREATED} WHERE f.guest_email IS NOT NULL AND f.check_out_date <= now()`);
+  SELECT f.id, f.listing_id, f.check_in_date, call.id FROM ${CREATED} WHERE f.guest_email IS NOT NULL AND f.check_out_date <= now()`);
 
 const SEND_INVITATIONS = `
-  UPDATE notifications n
+  UPDATE emails n
   SET state = 'sent', attempts = 1, next_attempt_at = NULL, created_at = f.created_at, heartbeat_at = f.created_at,
-    sent_at = f.created_at + interval '2 seconds'
+    ended_at = f.created_at + interval '2 seconds'
   FROM ${CREATED} WHERE n.form_id = f.id`;
 
 // The next attempt is at check-out, when the worker expires the email: it is never sent.
 const LEAVE_UNSENT = `
-  UPDATE notifications n
-  SET state = email.state, attempts = email.attempts, last_error = email."lastError", sent_at = NULL,
-    next_attempt_at = CASE WHEN email.state <> 'failed' THEN f.check_out_date END
+  UPDATE emails n
+  SET state = email.state, attempts = email.attempts, last_error = email."lastError",
+    next_attempt_at = CASE WHEN email.state <> 'failed' THEN f.check_out_date END,
+    ended_at = CASE WHEN email.state = 'failed' THEN n.ended_at END
   FROM jsonb_to_recordset($1::jsonb)
-    AS email ("formId" uuid, state "NotificationState", attempts int, "lastError" text) JOIN forms f ON f.id = email."formId"
+    AS email ("formId" uuid, state "EmailState", attempts int, "lastError" text) JOIN forms f ON f.id = email."formId"
   WHERE n.form_id = f.id`;
 
 const ADD_DELIVERIES = `
-  INSERT INTO notifications (kind, form_id, endpoint_id, event_id, event_type, audit_entry_id, correlation_id, created_at,
-    state, attempts, next_attempt_at, heartbeat_at, sent_at, response_status, duration_ms)
-  SELECT '${DELIVERY}', e.subject_id, w.id, gen_random_uuid(), e.type, e.id, e.correlation_id, e.at,
-    'sent', 1, NULL, e.at, e.at + interval '1 second', 204, 20 + e.id % 70
+  INSERT INTO webhook_deliveries (form_id, endpoint_id, event_id, event_type, audit_entry_id, correlation_id, created_at,
+    queued_at, state, attempts, next_attempt_at, heartbeat_at, ended_at, response_status, duration_ms)
+  SELECT e.subject_id, w.id, gen_random_uuid(), e.type, e.id, e.correlation_id, e.at,
+    e.at, 'sent', 1, NULL, e.at, e.at + interval '1 second', 204, 20 + e.id % 70
   FROM webhook_endpoints w CROSS JOIN LATERAL (
     SELECT e.*, CASE e.action WHEN 'form.status_set' THEN 'form.status_changed' WHEN 'form.party_set' THEN 'form.party_changed'
       WHEN 'form.updated' THEN 'form.moved' ELSE e.action END AS type
@@ -137,19 +137,19 @@ const ADD_DELIVERIES = `
   ) e
   WHERE w.id = $1::uuid`;
 
-// The last ones are retried. Those of an earlier outage were given up.
+// The last ones are retried, and wait for up to three days from now on. Those of an earlier outage were given up.
 const FAIL_DELIVERIES = `
-  UPDATE notifications n
-  SET sent_at = NULL, response_status = 500, response_body = 'Internal Server Error', last_error = 'answered 500',
-    (state, attempts, next_attempt_at) = (SELECT d.state::"NotificationState", d.attempts, d.next FROM (VALUES
-      (last.number <= 6, 'retrying', 2 + last.number, now() + interval '17 minutes' * last.number),
-      (last.number > 6, 'failed', 22, NULL)) AS d (fits, state, attempts, next) WHERE d.fits)
-  FROM (SELECT id, row_number() OVER (ORDER BY created_at DESC) AS number FROM notifications WHERE endpoint_id = $1::uuid) last
+  UPDATE webhook_deliveries n
+  SET response_status = 500, response_body = 'Internal Server Error', last_error = 'answered 500', queued_at = now(),
+    (state, attempts, next_attempt_at, ended_at) = (SELECT d.state::"DeliveryState", d.attempts, d.next, d.ended FROM (VALUES
+      (last.number <= 6, 'retrying', 2 + last.number, now() + interval '17 minutes' * last.number, NULL),
+      (last.number > 6, 'failed', 22, NULL, least(now(), n.created_at + interval '3 days'))) AS d (fits, state, attempts, next, ended) WHERE d.fits)
+  FROM (SELECT id, row_number() OVER (ORDER BY created_at DESC) AS number FROM webhook_deliveries WHERE endpoint_id = $1::uuid) last
   WHERE n.id = last.id AND (last.number <= 6 OR last.number BETWEEN 20 AND 23)`;
 
 // Its pause ends only when somebody tests it or sends a delivery again.
 const FAIL_ENDPOINT = `
   UPDATE webhook_endpoints w
   SET paused_until = now() + interval '10 years', failing_since = (
-    SELECT min(n.created_at) FROM notifications n WHERE n.endpoint_id = w.id AND n.state = 'retrying')
+    SELECT min(n.created_at) FROM webhook_deliveries n WHERE n.endpoint_id = w.id AND n.state = 'retrying')
   WHERE w.id = $1::uuid`;
