@@ -50,6 +50,7 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
   ),
   commonCodes: `Any operation can also return ${COMMON_CODES.map(code).join(", ")}.`,
   bodyLimits: limits(["BODY_MAX_BYTES", "BODY_MAX_FIELDS", "BODY_MAX_DEPTH"]),
+  holderLimits: limits(["DATABASE_CONNECTIONS_PER_HOLDER", "DATABASE_CONNECT_TIMEOUT_MS"]),
 });
 
 /** The parameters of an SDK method. */
