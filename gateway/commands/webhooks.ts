@@ -127,7 +127,7 @@ Example:
     ...ENDPOINT,
   });
   addDataCommand(webhooks, "disable <id>", {
-    description: "disable an endpoint; deliveries that are due while it is disabled fail",
+    description: "disable an endpoint; its deliveries that wait fail at once",
     call: (core, given: { id: string }) => core.webhooks.disable(given),
     text: formatEndpoint,
     ...ENDPOINT,
@@ -158,9 +158,9 @@ Example:
     ],
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "next attempt at"), failed (given up
-because three days have passed, the endpoint answered 410 or is disabled, or the worker crashed five times in a row), sent,
-out_of_scope (not sent, because the endpoint's owner may no longer see the form). With --json, the beginning of the last
-answer too.
+because all attempts have failed, the endpoint answered 410 or is disabled, or the worker crashed five times in a row), sent,
+expired (not sent, because it waited for three days, or 50,000 newer ones waited), out_of_scope (not sent, because the
+endpoint's owner may no longer see the form). With --json, the beginning of the last answer too, if it was a failure.
 ${FORM_HELP}`,
     check({ id, form, state }: DeliveriesOptions) {
       if ((id ?? form ?? state ?? "sent") === "sent")
@@ -193,7 +193,7 @@ ${FORM_HELP}`,
   addDataCommand(webhooks, "redeliver <id> [delivery]", {
     description: "send deliveries again now: one, all failed ones, or those of events in a time range",
     options: [
-      new Option("--failed", "only those that have failed, also those that would be retried later"),
+      new Option("--failed", "only those that have failed or expired, also those that would be retried later"),
       new Option("--since <instant>", "only events from this ISO 8601 instant on, such as 2030-01-31T00:00:00Z"),
       new Option("--until <instant>", "only events before this instant"),
     ],

@@ -143,7 +143,7 @@ const FAIL_DELIVERIES = `
   SET response_status = 500, response_body = 'Internal Server Error', last_error = 'answered 500', queued_at = now(),
     (state, attempts, next_attempt_at, ended_at) = (SELECT d.state::"DeliveryState", d.attempts, d.next, d.ended FROM (VALUES
       (last.number <= 6, 'retrying', 2 + last.number, now() + interval '17 minutes' * last.number, NULL),
-      (last.number > 6, 'failed', 22, NULL, least(now(), n.created_at + interval '3 days'))) AS d (fits, state, attempts, next, ended) WHERE d.fits)
+      (last.number > 6, 'failed', 21, NULL, least(now(), n.created_at + interval '3 days'))) AS d (fits, state, attempts, next, ended) WHERE d.fits)
   FROM (SELECT id, row_number() OVER (ORDER BY created_at DESC) AS number FROM webhook_deliveries WHERE endpoint_id = $1::uuid) last
   WHERE n.id = last.id AND (last.number <= 6 OR last.number BETWEEN 20 AND 23)`;
 
