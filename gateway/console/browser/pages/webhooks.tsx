@@ -68,7 +68,7 @@ const ENDPOINT_COLUMNS: Columns<Outputs["webhooks"]["get"]> = {
         done={({ redelivered }) => `Deliveries that are sent again: ${redelivered.toLocaleString()}.`}
       >
         <p>
-          All failed, expired and retrying deliveries to {url} are sent again now, with the same <code>webhook-id</code>.
+          All failed, expired and retrying deliveries to {url} are sent again, with the same <code>webhook-id</code>.
         </p>
       </FormButton>
     ) : (
