@@ -17,9 +17,9 @@ const requests = (status: number, values: string) => ({
   [`guest_forms_requests_total{operation="forms.create",status="${status}"}`]: values,
 });
 const attempts = (outcome: string, values: string) => ({
-  [`guest_forms_notification_attempts_total{outcome="${outcome}"}`]: values,
+  [`guest_forms_email_attempts_total{outcome="${outcome}"}`]: values,
 });
-const failed = (values: string) => ({ 'guest_forms_notifications{state="failed"}': values });
+const failed = (values: string) => ({ 'guest_forms_emails{state="failed"}': values });
 const heartbeat = (sends: boolean, values: string) => ({
   [`guest_forms_worker_heartbeat_age_seconds{sends="${sends}"}`]: values,
 });
@@ -35,7 +35,7 @@ const rejections = (values: string) => ({ guest_forms_holder_rejections_total: v
 const refusals = (limit: string, values: string) => ({
   [`guest_forms_rate_limit_refusals_total{limit="${limit}"}`]: values,
 });
-const longestWait = (values: string) => ({ guest_forms_notifications_longest_wait_seconds: values });
+const longestWait = (values: string) => ({ guest_forms_emails_longest_wait_seconds: values });
 const longestDelivery = (values: string) => ({ guest_forms_webhook_deliveries_longest_wait_seconds: values });
 const endpoints = (state: string, values: string) => ({
   [`guest_forms_webhook_endpoints{state="${state}"}`]: values,

@@ -104,7 +104,7 @@ export async function startBackedUpService(binary: string) {
     /** Runs a worker until no email waits. */
     async sendAllEmails(): Promise<void> {
       const worker = spawnCli(["worker"], { env: { ...env, ...mailEnv(mailServer.url) } });
-      const unsent = () => runSql(env.DATABASE_URL ?? "", "SELECT FROM notifications WHERE state <> 'sent'");
+      const unsent = () => runSql(env.DATABASE_URL ?? "", "SELECT FROM emails WHERE state <> 'sent'");
       await expect.poll(unsent, { interval: 100 }).toEqual([]);
       await worker.stop();
     },

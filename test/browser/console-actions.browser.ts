@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createCaller } from "../../server/caller.js";
-import type { Mailer } from "../../server/notifications/mailer.js";
+import type { Mailer } from "../../server/emails/mailer.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
 import { emailQueue } from "../support/email-queue.js";
 import { makeForm, makeListing, makeUser } from "../support/factories.js";
@@ -35,7 +35,7 @@ async function attemptEmails(mailer?: Mailer): Promise<void> {
 const failEmails = () =>
   attemptEmails({ send: () => Promise.reject(new SendingFailed("552 the mailbox is full", true)) });
 
-const emailOf = async (formId: string) => (await operator.notifications.list({ formId })).items.at(-1);
+const emailOf = async (formId: string) => (await operator.emails.list({ formId })).items.at(-1);
 
 describe("a form", () => {
   it("moves along the stages only, is moved back by undo, and the trail has the operator’s name", async () => {
@@ -90,7 +90,7 @@ describe("a form", () => {
       await submit(await openDialog(page, "Send the invitation again …", "Send the invitation"), "Send it now");
       await expect.poll(async () => (await emailOf(id))?.state).toBe("waiting");
     });
-    expect(await changesOf(id)).toEqual(["notification.retried", "notification.requested"]);
+    expect(await changesOf(id)).toEqual(["email.retried", "email.requested"]);
     await failEmails();
   });
 });
@@ -102,15 +102,15 @@ it("failed emails are retried, one or all of them", async () => {
     await button(page, `Retry the email about ${first.id.slice(0, 8)}`).click();
     await waitForNotice(page, /^The email will be sent again/);
     expect(await emailOf(first.id)).toMatchObject({ state: "waiting" });
-    expect(await changesOf(first.id)).toEqual(["notification.retried"]);
+    expect(await changesOf(first.id)).toEqual(["email.retried"]);
     await failEmails();
-    const { failed } = await operator.notifications.count();
+    const { failed } = await operator.emails.count();
     await page.reload();
     await submit(await openDialog(page, "Retry all failed", `Retry all ${failed} failed`), "Retry");
     await waitForNotice(page, `Emails that will be sent again: ${failed}.`);
   });
-  expect(await operator.notifications.count()).toMatchObject({ failed: 0 });
-  expect(await changesOf(first.id)).toEqual(["notification.retried", "notification.retried"]);
+  expect(await operator.emails.count()).toMatchObject({ failed: 0 });
+  expect(await changesOf(first.id)).toEqual(["email.retried", "email.retried"]);
 });
 
 it("a listing is created, edited, set inactive and active, and its members are added, changed and removed", async () => {

@@ -1,6 +1,6 @@
 import type { Services } from "../../server/access/context.js";
 import { createCaller } from "../../server/caller.js";
-import { smtpMailer } from "../../server/notifications/mailer.js";
+import { smtpMailer } from "../../server/emails/mailer.js";
 import { afterFile } from "../support/after-file.js";
 import { emailQueue } from "../support/email-queue.js";
 import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.js";
@@ -70,13 +70,13 @@ export async function prepareConsoleData(services: Services) {
   const failure = "response_status = 503, last_error = 'answered 503'";
   const deliveries = `endpoint_id = '${endpoint.id}' AND id % 4`;
   await sql(
-    `UPDATE notifications SET state = 'sent', ${ENDED}, response_status = 204, sent_at = now() WHERE ${deliveries} = 0`,
+    `UPDATE emails SET state = 'sent', ${ENDED}, response_status = 204, sent_at = now() WHERE ${deliveries} = 0`,
   );
   await sql(
-    `UPDATE notifications SET state = 'failed', ${ENDED}, ${failure}, response_body = $1 WHERE ${deliveries} = 1`,
+    `UPDATE emails SET state = 'failed', ${ENDED}, ${failure}, response_body = $1 WHERE ${deliveries} = 1`,
     body,
   );
-  await sql(`UPDATE notifications SET state = 'retrying', attempts = 2, ${failure} WHERE ${deliveries} = 2`);
+  await sql(`UPDATE emails SET state = 'retrying', attempts = 2, ${failure} WHERE ${deliveries} = 2`);
   await sql("UPDATE webhook_endpoints SET failing_since = now() WHERE id = $1", endpoint.id);
 
   const active = await makeKey(services, owner.id, { label: LONG_WORD });

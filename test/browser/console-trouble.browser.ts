@@ -269,7 +269,7 @@ it("with 10,000 listings and 10,000 forms, lists show their pages, and each call
     "listings.listAll": () => operator.listings.listAll({}),
     "listings.listAll of a text": () => operator.listings.listAll({ search: "Boat" }),
     "users.list": () => operator.users.list({}),
-    "notifications.list": () => operator.notifications.list({}),
+    "emails.list": () => operator.emails.list({}),
     "webhooks.list": () => operator.webhooks.list({}),
   };
   for (const [name, read] of Object.entries(lists)) {

@@ -171,7 +171,7 @@ it("no page receives a guest’s address, not even in the reason of a mail serve
     }
   });
   const all = received.join("\n");
-  for (const part of ["forms.listAll", "forms.getAny", "notifications.list", "audit.trail", "no such user"])
+  for (const part of ["forms.listAll", "forms.getAny", "emails.list", "audit.trail", "no such user"])
     expect(all).toContain(part);
   expect(all.includes("guests.test")).toBe(false);
 });

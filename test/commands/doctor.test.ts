@@ -148,7 +148,7 @@ describe("doctor", () => {
   test("notifications that failed, are overdue or belong to a stale worker are a warning", async () => {
     const add = (state: string, due: string | null, heartbeat: string | null) =>
       sql(
-        `INSERT INTO notifications
+        `INSERT INTO emails
            (kind, form_id, check_in_date, correlation_id, state, next_attempt_at, heartbeat_at)
          VALUES ('form.created', $1, now(), $1, $2, now() + $3::interval, now() + $4::interval)`,
         formId,
@@ -181,7 +181,7 @@ describe("doctor", () => {
     };
     const addDelivery = (endpointId: string, due: string) =>
       sql(
-        `INSERT INTO notifications (kind, endpoint_id, event_id, event_type, correlation_id, next_attempt_at)
+        `INSERT INTO emails (kind, endpoint_id, event_id, event_type, correlation_id, next_attempt_at)
          VALUES ('webhook', $1, gen_random_uuid(), 'webhook.test', gen_random_uuid(), now() + $2::interval)`,
         endpointId,
         due,

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { expireNotifications } from "../../server/notifications/expiry.js";
+import { expireEmails } from "../../server/emails/expiry.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, withSecrets } from "../support/factories.js";
 import { commandEnv } from "../support/mail-server.js";
@@ -114,7 +114,7 @@ describe("notifications retry", () => {
   test("prints the notification, which notifications lists before and after", async () => {
     const { form } = await owner.create(owner.body);
     const [listed] = (await json("notifications")).items;
-    await sql("UPDATE notifications SET state = 'failed'");
+    await sql("UPDATE emails SET state = 'failed'");
     const retried = await json("notifications", "retry", listed.id);
     expect(retried).toMatchObject({ id: listed.id, formId: form.id, state: "waiting" });
     expect(await text("notifications", "retry", listed.id)).toMatch(/^state: +waiting$/m);
@@ -124,8 +124,8 @@ describe("notifications retry", () => {
   });
 
   test("--failed retries all failed ones and prints their number; either it or an id is required", async () => {
-    await sql("UPDATE notifications SET state = 'failed'");
-    const [{ count }] = await sql("SELECT count(*)::int AS count FROM notifications");
+    await sql("UPDATE emails SET state = 'failed'");
+    const [{ count }] = await sql("SELECT count(*)::int AS count FROM emails");
     expect(await json("notifications", "retry", "--failed")).toEqual({ retried: count });
     expect(await text("notifications", "retry", "--failed")).toBe("Notifications that are retried: 0.\n");
     for (const args of [[], ["42", "--failed"]])
@@ -135,7 +135,7 @@ describe("notifications retry", () => {
   test("exits with 2 and says why if the stay is over, and notifications lists it as expired", async () => {
     const { form } = await owner.create(owner.body);
     await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
-    await expireNotifications(services, { info() {} });
+    await expireEmails(services, { info() {} });
     const listed = await text("notifications");
     expect(listed).toMatch(new RegExp(`^(\\d+) +${form.id} +expired +0 `, "m"));
     const [id = ""] = /^\d+/m.exec(listed) ?? [];

@@ -20,8 +20,7 @@ const guest = { guestEmail: "guest@example.com" };
 const first = await makeForm(services, ana.id, loft.id, guest);
 const second = await makeForm(services, ana.id, loft.id, guest);
 const third = await makeForm(services, ben.id, hut.id, guest);
-const [{ formId: _, ...notification } = { formId: "" }] = (await operator.notifications.list({ formId: third.id }))
-  .items;
+const [{ formId: _, ...notification } = { formId: "" }] = (await operator.emails.list({ formId: third.id })).items;
 const shown = { ...third, hasGuestEmail: true, notifications: [notification] };
 
 const page = <Item>(...items: Item[]) => ({ items, nextCursor: null });
@@ -404,7 +403,7 @@ describe("commands that write", () => {
 
   test("notifications send sends a sent invitation again, which --form lists with the first, and rejects a form past SENT", async () => {
     const form = await makeForm(services, ben.id, hut.id, { ...guest, numberOfGuests: 3 });
-    await services.db.pool.query("UPDATE notifications SET state = 'sent', next_attempt_at = NULL WHERE form_id = $1", [
+    await services.db.pool.query("UPDATE emails SET state = 'sent', next_attempt_at = NULL WHERE form_id = $1", [
       form.id,
     ]);
     const link = `https://a.example/${form.publicId}`;

@@ -182,7 +182,7 @@ describe("deliveries", () => {
       new RegExp(`^AT +ACTION .*\n.* form.created .*\n\nID +ENDPOINT ID +EVENT .*\n${id} +${endpointId} +form.created`),
     );
 
-    const end = "UPDATE notifications SET state = $2, next_attempt_at = NULL WHERE event_id = $1";
+    const end = "UPDATE emails SET state = $2, next_attempt_at = NULL WHERE event_id = $1";
     const redeliver = async (...options: string[]) =>
       (await json("webhooks", "redeliver", endpointId, ...options)).redelivered;
     await services.db.pool.query(end, [id, "sent"]);

@@ -101,7 +101,7 @@ const RECEIVERS = [
 ] as const;
 
 beforeEach(async () => {
-  await sql("TRUNCATE webhook_endpoints, notifications, forms, audit_entries CASCADE");
+  await sql("TRUNCATE webhook_endpoints, webhook_deliveries, emails, forms, audit_entries CASCADE");
   await query("TRUNCATE received_webhooks, guest_forms, form_jobs");
 });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { prepareDemo, type SavedDemo } from "../../gateway/dev/demo.js";
 import { startDemoReceiver } from "../../gateway/dev/demo-receiver.js";
+import { expireEmails } from "../../server/emails/expiry.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
-import { expireNotifications } from "../../server/notifications/expiry.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, asUser, openTestServices } from "../support/factories.js";
 
@@ -67,11 +67,11 @@ describe("a database without users", async () => {
   });
 
   it("has no email or webhook that a worker would send, and none that expires at the start", async () => {
-    const due = `SELECT count(*)::int AS due FROM notifications n LEFT JOIN webhook_endpoints w ON w.id = n.endpoint_id
+    const due = `SELECT count(*)::int AS due FROM emails n LEFT JOIN webhook_endpoints w ON w.id = n.endpoint_id
       WHERE n.next_attempt_at <= now() OR w.paused_until IS NULL AND n.event_id IS NOT NULL AND n.next_attempt_at IS NOT NULL`;
     expect(await query(due)).toEqual([{ due: 0 }]);
     const before = await readAll();
-    await expireNotifications(services, { info: () => {} });
+    await expireEmails(services, { info: () => {} });
     expect(await readAll()).toEqual(before);
   });
 
@@ -92,11 +92,11 @@ describe("a database without users", async () => {
   });
 
   it("has failed emails that can be sent again, and waiting and retried ones", async () => {
-    const { items } = await operator.notifications.list({ limit: 100 });
+    const { items } = await operator.emails.list({ limit: 100 });
     expect(items.map(({ state }) => state).sort()).toEqual(["failed", "failed", "retrying", "waiting", "waiting"]);
     for (const { id, formId, lastError } of items.filter(({ state }) => state === "failed")) {
       expect(lastError).toMatch(/: 550 /);
-      expect(await operator.notifications.retry({ id })).toMatchObject({ formId, state: "waiting", attempts: 0 });
+      expect(await operator.emails.retry({ id })).toMatchObject({ formId, state: "waiting", attempts: 0 });
     }
   });
 });

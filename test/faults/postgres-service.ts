@@ -38,7 +38,7 @@ export async function startPostgresService(url: string, { gateways: count = 2, s
 
     /** Waits until workers have sent all emails and webhooks. */
     async waitForEmails(timeout = 60_000): Promise<void> {
-      const unsent = () => runSql(url, "SELECT id FROM notifications WHERE state <> 'sent'");
+      const unsent = () => runSql(url, "SELECT id FROM emails WHERE state <> 'sent'");
       await expect.poll(unsent, { timeout }).toEqual([]);
     },
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asOperator, listNotifications, openTestServices } from "../support/factories.js";
+import { asOperator, listEmails, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
   commandEnv,
@@ -29,7 +29,7 @@ test("the notifications of a worker killed while sending are taken over within 6
   const start = ({ url }: MailServer) => spawnCli(["worker"], { env: { ...env, ...mailEnv(url) } });
   const { form } = await create("killed@example.com");
   // The last attempt: it must be repeated, because its worker was killed.
-  await services.db.pool.query("UPDATE notifications SET attempts = 24");
+  await services.db.pool.query("UPDATE emails SET attempts = 24");
   const victim = start(killed);
   await expect.poll(() => killed.rcptCount).toBe(1);
   const slowWorker = start(slow);
@@ -37,7 +37,7 @@ test("the notifications of a worker killed while sending are taken over within 6
   await expect.poll(() => slow.rcptCount).toBe(1);
   const sendingSince = performance.now();
   await start(other).waitForLine(/Sending notifications/, 60_000);
-  const states = async () => (await listNotifications(services)).map(({ state }) => state);
+  const states = async () => (await listEmails(services)).map(({ state }) => state);
   expect(await states()).toEqual(["running", "running"]);
   const killedAt = performance.now();
   await victim.stop("SIGKILL");
@@ -59,7 +59,7 @@ test("a notification whose worker was killed at 5 attempts in a row is given up 
   const mailServer = await openMailServer();
   const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
   await services.db.pool.query(
-    "UPDATE notifications SET state = 'running', crashes = 4, heartbeat_at = now() - interval '1 minute'",
+    "UPDATE emails SET state = 'running', crashes = 4, heartbeat_at = now() - interval '1 minute'",
   );
   const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
   await expect
@@ -72,10 +72,10 @@ test("a notification whose worker was killed at 5 attempts in a row is given up 
       }),
       message: "notification given up",
     });
-  const [failed] = await listNotifications(services);
+  const [failed] = await listEmails(services);
   expect(failed?.state).toBe("failed");
   expect(recipientsOf(mailServer)).toEqual([]);
-  await asOperator(services).notifications.retry({ id: failed?.id ?? "" });
+  await asOperator(services).emails.retry({ id: failed?.id ?? "" });
   await expect.poll(() => recipientsOf(mailServer)).toEqual(["guest@example.com"]);
 });
 
@@ -86,10 +86,8 @@ test("a notification claimed by a worker that never got the response is sent", a
   await startTestWorker(await openServicesWithMail(services, mailServer.url));
   await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
   await expect.poll(() => mailServer.received.length).toBe(1);
-  await expect.poll(() => listNotifications(services)).toEqual([]);
+  await expect.poll(() => listEmails(services)).toEqual([]);
   // As if the connection was lost after the worker claimed the notification, before it got the response.
-  await services.db.pool.query(
-    "UPDATE notifications SET state = 'running', heartbeat_at = now(), next_attempt_at = now()",
-  );
+  await services.db.pool.query("UPDATE emails SET state = 'running', heartbeat_at = now(), next_attempt_at = now()");
   await expect.poll(() => mailServer.received.length, { timeout: TAKEOVER_MS }).toBe(2);
 }, 120_000);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { listNotifications, openTestServices } from "../support/factories.js";
+import { listEmails, openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
 import {
   type MailServer,
@@ -50,7 +50,7 @@ test("after a long database outage, the notifications of a running worker are no
   sender.proxy.restore();
   await sleep(LONG_OUTAGE_MS / 2);
   slow.releaseRcpt();
-  await expect.poll(() => listNotifications(services)).toEqual([]);
+  await expect.poll(() => listEmails(services)).toEqual([]);
   expect(recipientsOf(slow)).toEqual(["first@example.com", "second@example.com"]);
   expect(other.rcptCount).toBe(0);
   const takeovers = [...sender.lines, ...idle.lines].filter(({ message }) => message.startsWith("took over"));

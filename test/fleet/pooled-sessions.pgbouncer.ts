@@ -178,7 +178,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       const { status } = await create(fixedStay(listingId, { numberOfGuests: 7, guestEmail: "seven@example.com" }));
       expect(status).toBe(201);
       await expect.poll(() => mailServer.received.map(({ to }) => to[0])).toEqual(["seven@example.com"]);
-      await expect.poll(async () => (await operator.notifications.list({})).items).toEqual([]);
+      await expect.poll(async () => (await operator.emails.list({})).items).toEqual([]);
     });
 
     it("no session keeps a prepared statement or an advisory lock", async () => {

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { createTestDatabase } from "../support/database.js";
-import { listNotifications } from "../support/factories.js";
+import { listEmails } from "../support/factories.js";
 import { makeFixture } from "../support/gateway-processes.js";
 import { sendRequest, singleConnectionAgent } from "../support/http-client.js";
 import { loadedPackages, REPORT_MODULES } from "../support/loaded-packages.js";
@@ -159,7 +159,7 @@ describe("serve and worker", TIMEOUT, () => {
       expect(stderr.split('"msg":"notifications wait: SMTP_URL is not set"')).toHaveLength(2);
       expect(stderr).not.toContain(form.publicId);
     }
-    const [waiting] = await listNotifications(services);
+    const [waiting] = await listEmails(services);
     expect(waiting).toMatchObject({ formId: form.id, state: "waiting", attempts: 0 });
   });
 

@@ -2,7 +2,7 @@ import { Counter, Histogram } from "prom-client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { keepHistory } from "../../gateway/console/history.js";
 import { createMetrics } from "../../gateway/internal/metrics.js";
-import { recordActivity } from "../../server/background/activity.js";
+import { recordActivity } from "../../server/outbox/activity.js";
 import { createTestDatabase } from "../support/database.js";
 import { openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";

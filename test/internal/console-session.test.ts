@@ -293,7 +293,7 @@ describe("a request that another site makes a browser send", () => {
     const { cookie } = await openBrowser();
     const post = { method: "POST", body: JSON.stringify({ token: TOKEN, name: "Ada" }) };
     const writes: [string, RequestInit][] = [
-      ["/console/trpc/notifications.count", { method: "POST", body: "" }],
+      ["/console/trpc/emails.count", { method: "POST", body: "" }],
       ["/console/forms", post],
       ["/console/session", post],
       ["/console/session", { method: "DELETE" }],
@@ -306,7 +306,7 @@ describe("a request that another site makes a browser send", () => {
     expect(statuses).toEqual(outcome === "allowed" ? [200, 405, 204, 204] : [403, 403, 403, 403]);
   });
 
-  test.each(["/console/session", "/console/trpc/notifications.count"])(
+  test.each(["/console/session", "/console/trpc/emails.count"])(
     "a POST to %s that is not JSON is 415, so a form cannot send it",
     async (path) => {
       const { cookie } = await openBrowser();

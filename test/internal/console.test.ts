@@ -146,14 +146,14 @@ describe("the procedures", () => {
   });
 
   test("a session is no credential outside of the console", async () => {
-    for (const path of ["/trpc/notifications.count", "/metrics"]) {
+    for (const path of ["/trpc/emails.count", "/metrics"]) {
       expect((await browser.send("GET", path)).status).toBe(401);
     }
   });
 
   test("are only called by POST", async () => {
     for (const method of ["GET", "HEAD", "PUT"]) {
-      const { status, headers } = await browser.send(method, "/console/trpc/notifications.count");
+      const { status, headers } = await browser.send(method, "/console/trpc/emails.count");
       expect([method, status, headers.get("allow")]).toEqual([method, 405, "POST"]);
     }
   });
@@ -172,20 +172,20 @@ describe("the procedures", () => {
     };
     expect(await codes(principal)).toEqual(["FORBIDDEN", "FORBIDDEN"]);
     expect(await codes(null)).toEqual(["UNAUTHENTICATED", "UNAUTHENTICATED"]);
-    const { status } = await browser.send("POST", "/console/trpc/notifications.count", { body: {} });
+    const { status } = await browser.send("POST", "/console/trpc/emails.count", { body: {} });
     expect(status).toBe(200);
     const metrics = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${TOKEN}` } });
-    expect(await metrics.text()).toMatch(/requests_total\{operation="notifications.count",status="200"\} [1-9]/);
+    expect(await metrics.text()).toMatch(/requests_total\{operation="emails.count",status="200"\} [1-9]/);
   });
 
   test("log lines name the procedure, and mask what could be a secret", async () => {
-    await browser.procedures().notifications.count.query();
+    await browser.procedures().emails.count.query();
     await browser.send("GET", `/console/forms/${userId}`);
     await expect
       .poll(() => gateway.log.filter(({ msg }) => msg === "request").map(({ route, operation }) => [route, operation]))
       .toEqual(
         expect.arrayContaining([
-          ["/console/trpc/{procedure}", "notifications.count"],
+          ["/console/trpc/{procedure}", "emails.count"],
           ["/console/{page}", undefined],
         ]),
       );

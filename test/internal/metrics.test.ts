@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { PROCEDURES } from "../../gateway/http/procedures.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { RETENTION_TABLES } from "../../server/background/activity.js";
 import { generateKey } from "../../server/keys/authenticator.js";
+import { RETENTION_TABLES } from "../../server/outbox/activity.js";
 import { createTestDatabase } from "../support/database.js";
 import { asOperator, makeKey } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
@@ -32,7 +32,7 @@ async function scrape(url: string): Promise<Map<string, number>> {
 
 const unusedRedisUrl = async () => `redis://127.0.0.1:${await freePort()}`;
 const DATABASE_UP = "guest_forms_database_up";
-const notifications = (state: string) => `guest_forms_notifications{state="${state}"}`;
+const notifications = (state: string) => `guest_forms_emails{state="${state}"}`;
 const requestCount = (operation: string, status: number) =>
   `guest_forms_requests_total{operation="${operation}",status="${status}"}`;
 
@@ -112,9 +112,9 @@ describe("metrics of one process", async () => {
 });
 
 test("any gateway reports attempts, the longest wait, heartbeats, the last retention run and the rows it deleted of all workers, and metrics.md lists every metric", async () => {
-  const attempts = (outcome: string) => `guest_forms_notification_attempts_total{outcome="${outcome}"}`;
+  const attempts = (outcome: string) => `guest_forms_email_attempts_total{outcome="${outcome}"}`;
   const heartbeat = (sends: boolean) => `guest_forms_worker_heartbeat_age_seconds{sends="${sends}"}`;
-  const LONGEST_WAIT = "guest_forms_notifications_longest_wait_seconds";
+  const LONGEST_WAIT = "guest_forms_emails_longest_wait_seconds";
   const RETENTION = "guest_forms_retention_last_run_timestamp_seconds";
   const deleted = (table: string) => `guest_forms_retention_deleted_rows_total{table="${table}"}`;
 
@@ -132,7 +132,7 @@ test("any gateway reports attempts, the longest wait, heartbeats, the last reten
   for (let guests = 1; guests <= 3; guests++) await holder.create({ ...holder.body, numberOfGuests: guests });
   const { form: over } = await holder.create({ ...holder.body, numberOfGuests: 4 });
   await pool.query("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", [over.id]);
-  await pool.query("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
+  await pool.query("UPDATE emails SET next_attempt_at = now() - interval '10 minutes'");
   await pool.query("UPDATE audit_entries SET at = '2020-01-01' WHERE action = 'form.created'");
   await startTestWorker(services);
   await expect.poll(async () => (await scrape(url)).get(notifications("expired"))).toBe(1);
@@ -187,7 +187,7 @@ test("any gateway reports the webhook deliveries that wait, the attempts, and th
   const none = { deliveries: [0, 0], longestWait: 0, attempts: [0, 0, 0, 0, 0], endpoints: [1, 0, 0] };
   expect(await read()).toEqual(none);
   for (let guests = 1; guests <= 3; guests++) await holder.create({ ...holder.body, numberOfGuests: guests });
-  await sql("UPDATE notifications SET next_attempt_at = now() - interval '10 minutes'");
+  await sql("UPDATE emails SET next_attempt_at = now() - interval '10 minutes'");
   const waiting = await read();
   expect(waiting).toEqual({ ...none, deliveries: [3, 0], longestWait: expect.any(Number) });
   expect(waiting.longestWait).toBeGreaterThanOrEqual(600);
@@ -237,7 +237,7 @@ test("without the database a scrape takes less than 3 s and has all metrics that
   expect(metrics.get(DATABASE_UP)).toBe(0);
   expect(metrics.has(notifications("waiting"))).toBe(false);
   expect(metrics.get("guest_forms_pool_waiting_requests")).toBe(0);
-  expect(metrics.has("guest_forms_notifications_longest_wait_seconds")).toBe(false);
+  expect(metrics.has("guest_forms_emails_longest_wait_seconds")).toBe(false);
   const again = await scrape(url);
   expect(again.get('guest_forms_database_errors_total{class="unavailable"}')).toBeGreaterThan(0);
 });

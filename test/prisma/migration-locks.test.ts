@@ -16,10 +16,10 @@ const MAX_DELAY_MS = 500;
 /** A database, and a transaction that reads `notifications`. */
 async function blockPendingMigration() {
   const { url } = await createTestDatabase();
-  return { url, blocker: await holdLock({ db: { url } }, "LOCK TABLE notifications IN ACCESS SHARE MODE") };
+  return { url, blocker: await holdLock({ db: { url } }, "LOCK TABLE emails IN ACCESS SHARE MODE") };
 }
 
-const readNotifications = (url: string) => runSql(url, "SELECT count(*) FROM notifications");
+const readNotifications = (url: string) => runSql(url, "SELECT count(*) FROM emails");
 
 describe("a migration of a table that another transaction holds", () => {
   test("is applied once the transaction has ended, and delays no request by 0.5 s meanwhile", async () => {

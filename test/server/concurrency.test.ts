@@ -154,7 +154,7 @@ describe.each([
   const makeOwner = () => makeListingOwner(one);
 
   describe("concurrent equal creates", () => {
-    test("50 equal creates on two processes make one form, notification and audit entry, and get the same response", async () => {
+    test("50 equal creates on two processes make one form, email and audit entry, and get the same response", async () => {
       const owner = await makeOwner();
       const results = await Promise.all(
         times(50, (index) => owner.create(owner.body, undefined, index % 2 ? other : one)),
@@ -177,7 +177,7 @@ describe.each([
         expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
         expect(new Set(results.map(({ form: { id } }) => id)).size).toBe(1);
         expect(results[0]?.form.id).not.toBe(form.id);
-        expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, notifications: 2, keys: 2 });
+        expect(await owner.countRows()).toMatchObject({ forms: 2, creations: 2, emails: 2, keys: 2 });
       },
     );
   });

@@ -221,7 +221,7 @@ test.each([
       expect(await catchErrorCode(owner.create(other, key))).toBe("IDEMPOTENCY_KEY_REUSED");
     }
     // Two creates and the change are audited.
-    const rows = { forms: 2, creations: 2, notifications: 2, keys: 3, audit: 3 };
+    const rows = { forms: 2, creations: 2, emails: 2, keys: 3, audit: 3 };
     expect(await owner.countRows()).toEqual(rows);
   },
 );

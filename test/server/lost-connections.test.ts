@@ -6,7 +6,7 @@ import { classify } from "../../server/database/failures.js";
 import { startWorker } from "../../server/worker.js";
 import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
-import { listNotifications } from "../support/factories.js";
+import { listEmails } from "../support/factories.js";
 import { openMailServer, openServicesWithMail } from "../support/mail-server.js";
 import { listenLocally } from "../support/network.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
@@ -194,6 +194,6 @@ describe("a worker", async () => {
     }
     await owner.create(owner.body);
     // Takes up to a minute if a lost connection had claimed it.
-    await expect.poll(() => listNotifications(services), { timeout: 70_000 }).toEqual([]);
+    await expect.poll(() => listEmails(services), { timeout: 70_000 }).toEqual([]);
   });
 });

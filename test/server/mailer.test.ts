@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings } from "../../server/config.js";
-import { MailRejected, smtpMailer } from "../../server/notifications/mailer.js";
+import { MailRejected, smtpMailer } from "../../server/emails/mailer.js";
 import { mailEnv, openMailServer, openScriptedSmtpServer } from "../support/mail-server.js";
 import { spawnNode } from "../support/processes.js";
 

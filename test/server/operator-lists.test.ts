@@ -186,46 +186,46 @@ describe("in pages of every size", () => {
     ]);
   });
 
-  test("notifications.list returns the unsent ones, those in a state, or all of a form, oldest first, and sent ones newest first", async () => {
+  test("emails.list returns the unsent ones, those in a state, or all of a form, oldest first, and sent ones newest first", async () => {
     const [, sent, failed] = forms;
     const shown = (form: FormV1 | undefined, state = "waiting") => expect.objectContaining({ formId: form?.id, state });
     const { pool } = services.db;
     // Some were created in the same millisecond, and the ids get another digit among them.
     await pool.query(
-      "UPDATE notifications SET id = id + 7, created_at = CASE WHEN form_id = ANY($1) THEN now() ELSE now() - interval '1 day' END",
+      "UPDATE emails SET id = id + 7, created_at = CASE WHEN form_id = ANY($1) THEN now() ELSE now() - interval '1 day' END",
       [forms.slice(3).map(({ id }) => id)],
     );
-    await pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [sent?.id]);
-    await pool.query("UPDATE notifications SET state = 'failed' WHERE form_id = $1", [failed?.id]);
+    await pool.query("UPDATE emails SET state = 'sent' WHERE form_id = $1", [sent?.id]);
+    await pool.query("UPDATE emails SET state = 'failed' WHERE form_id = $1", [failed?.id]);
     const later = forms.slice(3).map((form) => shown(form));
     const formId = sent?.id ?? "";
     await pool.query(
-      `INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
-       SELECT kind, form_id, check_in_date, correlation_id FROM notifications WHERE form_id = $1`,
+      `INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
+       SELECT kind, form_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
       [formId],
     );
     const ofForm = [shown(sent, "sent"), shown(sent)];
-    await expectItems<{ formId?: string; state?: "waiting" }, unknown>(operator.notifications.list, [
+    await expectItems<{ formId?: string; state?: "waiting" }, unknown>(operator.emails.list, [
       [{ formId: formId.toUpperCase() }, ofForm],
       [{ formId, state: "waiting" }, ofForm.slice(1)],
       [{ formId: UNKNOWN }, []],
       [{ formId: "x" }, []],
     ]);
-    await pool.query("DELETE FROM notifications WHERE form_id = $1 AND state = 'waiting'", [formId]);
-    await expectItems<{ state?: "waiting" | "failed" | "expired" }, unknown>(operator.notifications.list, [
+    await pool.query("DELETE FROM emails WHERE form_id = $1 AND state = 'waiting'", [formId]);
+    await expectItems<{ state?: "waiting" | "failed" | "expired" }, unknown>(operator.emails.list, [
       [{}, [shown(forms[0]), shown(failed, "failed"), ...later]],
       [{ state: "waiting" }, [shown(forms[0]), ...later]],
       [{ state: "failed" }, [shown(failed, "failed")]],
       [{ state: "expired" }, []],
     ]);
     await pool.query(
-      "UPDATE notifications SET state = 'sent', next_attempt_at = NULL, sent_at = now() + interval '1 day' WHERE form_id = $1",
+      "UPDATE emails SET state = 'sent', next_attempt_at = NULL, sent_at = now() + interval '1 day' WHERE form_id = $1",
       [failed?.id],
     );
-    await expectItems<{ state?: "sent" }, unknown>(operator.notifications.list, [
+    await expectItems<{ state?: "sent" }, unknown>(operator.emails.list, [
       [{ state: "sent" }, [shown(failed, "sent"), shown(sent, "sent")]],
     ]);
-    await pool.query("UPDATE notifications SET id = id - 7, state = 'waiting', sent_at = NULL");
+    await pool.query("UPDATE emails SET id = id - 7, state = 'waiting', sent_at = NULL");
   });
 });
 
@@ -287,8 +287,8 @@ test("a cursor is valid only for its own list and filter", async () => {
   const user = asUser(services, userId);
   const listingId = one.id;
   await services.db.pool.query(
-    `INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
-     SELECT kind, form_id, check_in_date, correlation_id FROM notifications WHERE form_id = $1`,
+    `INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
+     SELECT kind, form_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
     [forms[0]?.id],
   );
   const lists: Record<string, (input: Input) => Promise<Page<unknown>>> = {
@@ -306,9 +306,9 @@ test("a cursor is valid only for its own list and filter", async () => {
     memberships: (input) => operator.members.list({ ...input, userId }),
     keys: (input) => operator.keys.list(input),
     "keys of a user": (input) => operator.keys.list({ ...input, userId }),
-    notifications: (input) => operator.notifications.list(input),
-    "notifications in a state": (input) => operator.notifications.list({ ...input, state: "waiting" }),
-    "notifications of a form": (input) => operator.notifications.list({ ...input, formId: forms[0]?.id }),
+    notifications: (input) => operator.emails.list(input),
+    "notifications in a state": (input) => operator.emails.list({ ...input, state: "waiting" }),
+    "notifications of a form": (input) => operator.emails.list({ ...input, formId: forms[0]?.id }),
     "public forms": (input) => user.forms.list(input),
     "public forms on a listing": (input) => user.forms.list({ ...input, listingId }),
     "public forms on another listing": (input) => user.forms.list({ ...input, listingId: two.id }),

@@ -63,7 +63,7 @@ describe("access to procedures", () => {
       for (const [who, principal] of Object.entries(principals)) {
         const call = callWithInvalidInput(path, principal);
         // These procedures take no input, so none is invalid.
-        if (["notifications.count", "notifications.retryFailed"].includes(path) && who === "operator") await call;
+        if (["emails.count", "emails.retryFailed"].includes(path) && who === "operator") await call;
         else {
           const code = allowed.includes(who) ? "VALIDATION_ERROR" : "FORBIDDEN";
           expect([who, await catchErrorCode(call)]).toEqual([who, code]);

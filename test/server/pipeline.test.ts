@@ -78,13 +78,13 @@ describe("an update", () => {
       await forms.update({ id: form.id, ...fixedStay(owner.listingId), guestEmail });
       expect(await stored(form.id)).toBe(kept);
     }
-    expect((await owner.countRows()).notifications).toBe(1);
+    expect((await owner.countRows()).emails).toBe(1);
 
     const bare = await owner.addForm();
     expect(await stored(bare.id)).toBeNull();
     await forms.update({ id: bare.id, ...fixedStay(owner.listingId, { guestEmail: "late@example.com" }) });
     expect(await stored(bare.id)).toBe("late@example.com");
-    expect((await owner.countRows()).notifications).toBe(1);
+    expect((await owner.countRows()).emails).toBe(1);
   });
 });
 
@@ -171,8 +171,8 @@ describe("the audit trail", () => {
 test("a write that fails at its last step rolls a create back, binds no Idempotency-Key, and does not reveal the cause", async () => {
   const owner = await makeOwner();
   await sql(`
-    CREATE FUNCTION reject_notification() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
-    CREATE TRIGGER reject_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION reject_notification()`);
+    CREATE FUNCTION reject_email() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+    CREATE TRIGGER reject_email BEFORE INSERT ON emails FOR EACH ROW EXECUTE FUNCTION reject_email()`);
   expect(await catchServiceError(owner.create(owner.body, "k"))).toEqual({
     serviceCode: "INTERNAL_ERROR",
     code: "INTERNAL_SERVER_ERROR",
@@ -182,11 +182,11 @@ test("a write that fails at its last step rolls a create back, binds no Idempote
     retryAfter: undefined,
   });
   expect(await owner.countRows()).toEqual(NO_ROWS);
-  // Without an address no notification is enqueued.
+  // Without an address no email is enqueued.
   expect((await owner.create(fixedStay(owner.listingId))).replayed).toBe(false);
-  await sql("DROP FUNCTION reject_notification CASCADE");
+  await sql("DROP FUNCTION reject_email CASCADE");
   expect((await owner.create({ ...owner.body, numberOfGuests: 3 }, "k")).replayed).toBe(false);
-  expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, notifications: 1, audit: 2 });
+  expect(await owner.countRows()).toEqual({ forms: 2, creations: 2, keys: 1, emails: 1, audit: 2 });
 });
 
 test("a write is rolled back if the deadline passes while it waits for a lock", async () => {

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { beforeAll, expect, test, vi } from "vitest";
 import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
-import { readActivity } from "../../server/background/activity.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
-import { readDeliveryFigures, readQueueFigures } from "../../server/outbox/figures.js";
+import { readActivity } from "../../server/outbox/activity.js";
+import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { createQueue } from "../../server/outbox/queue.js";
-import { deleteOldRows } from "../../server/retention.js";
+import { deleteOldRows } from "../../server/outbox/retention.js";
 import { appRouter } from "../../server/router.js";
 import { actAs } from "../../server/users/store.js";
 import { deliveryChannel } from "../../server/webhooks/channel.js";
@@ -57,25 +57,25 @@ async function fillTables(plain: Services): Promise<void> {
        SELECT holder_id, form_id::text, form_id, now() FROM creations;
      INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
        SELECT 'system', 'form.created', id, gen_random_uuid(), '{}' FROM forms;
-     INSERT INTO notifications (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at)
+     INSERT INTO emails (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at)
        SELECT 'form.created', id, now(), gen_random_uuid(), 'sent', now(), NULL FROM forms;
-     INSERT INTO notifications (kind, form_id, check_in_date, correlation_id, state, next_attempt_at)
+     INSERT INTO emails (kind, form_id, check_in_date, correlation_id, state, next_attempt_at)
        SELECT 'form.created', id, now(), gen_random_uuid(), 'expired', NULL FROM forms LIMIT 3000;
      INSERT INTO webhook_endpoints (user_id, url, events, listing_ids, secret)
        SELECT id, 'https://example.com', '{}', '{}', '\\x00' FROM users WHERE email LIKE 'bulk%';
-     INSERT INTO notifications (kind, form_id, correlation_id, state, sent_at, next_attempt_at, endpoint_id, event_id, event_type)
+     INSERT INTO emails (kind, form_id, correlation_id, state, sent_at, next_attempt_at, endpoint_id, event_id, event_type)
        SELECT 'webhook', f.id, gen_random_uuid(), 'sent', now(), NULL, w.id, gen_random_uuid(), 'form.created'
        FROM (SELECT id, row_number() OVER () AS n FROM forms) f
          JOIN (SELECT id, row_number() OVER () AS n FROM webhook_endpoints) w ON w.n = f.n % 100 + 1;
-     INSERT INTO notifications (kind, form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
+     INSERT INTO emails (kind, form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
        SELECT kind, form_id, correlation_id, 'retrying', now() + interval '1 day', endpoint_id, gen_random_uuid(), event_type
-       FROM notifications WHERE kind = 'webhook' LIMIT 3000;
+       FROM emails WHERE kind = 'webhook' LIMIT 3000;
      INSERT INTO operator_sessions (hash, name)
        SELECT decode(md5(n::text), 'hex'), 'Ada' FROM generate_series(1, 5000) n;
      INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
      UPDATE audit_entries SET at = '2020-01-01' WHERE id < 1000;
-     UPDATE notifications SET sent_at = '2020-01-01', created_at = '2020-01-01' WHERE form_id::text LIKE '1%';
+     UPDATE emails SET sent_at = '2020-01-01', created_at = '2020-01-01' WHERE form_id::text LIKE '1%';
      UPDATE idempotency_keys SET retention_starts_at = '2020-01-01' WHERE key LIKE '1%';
      ANALYZE`;
   // One by one, because a pool closes a connection that receives nothing for the statement timeout.
@@ -169,19 +169,19 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.webhooks.create({ userId: erased.id, url: "https://example.com" });
   await operator.people.eraseUser({ id: erased.id });
 
-  const { items: unsent } = await operator.notifications.list({ limit: 100 });
-  for (const state of ["waiting", "sent"] as const) await operator.notifications.list({ state });
-  await operator.notifications.count();
-  await operator.notifications.retry({ id: unsent.at(-1)?.id ?? "" });
-  await catchErrorCode(operator.notifications.retry({ id: "999999999" }));
-  await services.db.pool.query("UPDATE notifications SET state = 'failed' WHERE id = $1", [unsent.at(-1)?.id]);
-  await operator.notifications.retryFailed();
+  const { items: unsent } = await operator.emails.list({ limit: 100 });
+  for (const state of ["waiting", "sent"] as const) await operator.emails.list({ state });
+  await operator.emails.count();
+  await operator.emails.retry({ id: unsent.at(-1)?.id ?? "" });
+  await catchErrorCode(operator.emails.retry({ id: "999999999" }));
+  await services.db.pool.query("UPDATE emails SET state = 'failed' WHERE id = $1", [unsent.at(-1)?.id]);
+  await operator.emails.retryFailed();
   const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
-  await operator.notifications.list({ formId: invited.id });
-  await operator.notifications.send({ formId: invited.id });
-  await operator.notifications.preview({ formId: invited.id });
-  await services.db.pool.query("UPDATE notifications SET state = 'sent' WHERE form_id = $1", [invited.id]);
-  await operator.notifications.send({ formId: invited.id });
+  await operator.emails.list({ formId: invited.id });
+  await operator.emails.send({ formId: invited.id });
+  await operator.emails.preview({ formId: invited.id });
+  await services.db.pool.query("UPDATE emails SET state = 'sent' WHERE form_id = $1", [invited.id]);
+  await operator.emails.send({ formId: invited.id });
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
   const rotated = await rotateSecrets(services);
@@ -234,21 +234,21 @@ async function runBackgroundWork(services: Services): Promise<void> {
   const withoutAddress = await claim();
   await db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [withoutAddress.formId]);
   await queue.attempt(withoutAddress);
-  await queue.heartbeat([(await claim()).notificationId]);
+  await queue.heartbeat([(await claim()).emailId]);
   await queue.releaseStale();
   const { webhooks } = asUser(services, userId);
   const { id: endpointId } = await webhooks.create({ url: "https://example.com" });
   for (let count = 0; count < 4; count++) await forms.create(uniqueStay(listingId));
   await sendDeliveries(services);
   await db.pool.query(
-    `INSERT INTO notifications (kind, endpoint_id, check_in_date, correlation_id)
+    `INSERT INTO emails (kind, endpoint_id, check_in_date, correlation_id)
      VALUES ('webhook.disabled', $1, '-infinity', gen_random_uuid())`,
     [endpointId],
   );
   await webhooks.disable({ id: endpointId });
   await queue.attempt(await claim());
   await webhooks.delete({ id: endpointId });
-  await readQueueFigures(db);
+  await readEmailFigures(db);
   await readDeliveryFigures(db);
   const log = { info() {}, warn() {}, error() {} };
   const sent: string[] = [];
@@ -256,7 +256,7 @@ async function runBackgroundWork(services: Services): Promise<void> {
   const worker = await startWorker(services, log, { mailer: { send } });
   await vi.waitFor(() => expect(sent).not.toEqual([]), WORKER_TIMEOUT);
   const happened = async () => [...(await readActivity(db)).keys()];
-  const expected = expect.arrayContaining(["worker.sending", "retention.run"]);
+  const expected = expect.arrayContaining(["worker.with_mailer", "retention.run"]);
   await vi.waitFor(async () => expect(await happened()).toEqual(expected), WORKER_TIMEOUT);
   await worker.stop();
   const { id: due } = await forms.create(uniqueStay(listingId, { guestEmail: "guest@example.com" }));
@@ -284,7 +284,7 @@ async function callWebhooks(
   await webhooks.rotateSecret({ id });
   await webhooks.test({ id });
   for (const filter of [{}, { state: "waiting" as const }]) await webhooks.deliveries({ endpointId: id, ...filter });
-  await db.pool.query("UPDATE notifications SET state = 'failed' WHERE endpoint_id = $1", [id]);
+  await db.pool.query("UPDATE emails SET state = 'failed' WHERE endpoint_id = $1", [id]);
   await webhooks.redeliver({ endpointId: id, failed: true });
   await webhooks.redeliver({ endpointId: id, since: "2026-01-01T00:00:00Z" });
   await webhooks.delete({ id });

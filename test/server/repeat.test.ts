@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { repeat } from "../../server/background/repeat.js";
+import { repeat } from "../../server/outbox/repeat.js";
 
 test("work is repeated until it is stopped, even after failures, and only the first failure in a row is reported", async () => {
   const stopping = new AbortController();

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { RETENTION_TABLES, readActivity } from "../../server/background/activity.js";
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
+import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import type { ListingOwner } from "../support/listing-owner.js";
@@ -48,7 +48,7 @@ const countRuns = async () => (await readActivity(services.db)).get("retention.r
 const INSERT_OLD: Record<Table, string> = {
   audit_entries: `INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
     SELECT now() - $2 * interval '1 day', 'system', 'old', $1, gen_random_uuid() FROM generate_series(1, $3)`,
-  notifications: `INSERT INTO notifications
+  notifications: `INSERT INTO emails
       (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at, created_at)
     SELECT 'form.created', $1, at, $1, 'sent', at, NULL, at
     FROM generate_series(1, $3), (SELECT now() - $2 * interval '1 day') AS of (at)`,
@@ -88,7 +88,7 @@ describe("the worker deletes", () => {
   const PAST = "2020-01-01T00:00:00Z";
   const FUTURE = "2100-01-01T00:00:00Z";
 
-  test("of the notifications older than NOTIFICATION_RETENTION_DAYS those sent, by when, and those that failed, by their last attempt and the check-out", async () => {
+  test("of the notifications older than EMAIL_RETENTION_DAYS those sent, by when, and those that failed, by their last attempt and the check-out", async () => {
     /** State, times since the last heartbeat and since it was sent, check-out, and whether it is kept. */
     const rows = [
       ["sent", "100 days", "91 days", FUTURE, false],
@@ -102,13 +102,13 @@ describe("the worker deletes", () => {
       const { id } = await owner.addForm();
       await run("UPDATE forms SET check_out_date = $2 WHERE id = $1", [id, checkOut]);
       await run(
-        `INSERT INTO notifications
+        `INSERT INTO emails
            (kind, form_id, check_in_date, correlation_id, state, created_at, heartbeat_at, sent_at, next_attempt_at)
          VALUES ('other', $1, now(), $1, $2, now() - interval '9 years', now() - $3::interval, now() - $4::interval, now() + interval '1 year')`,
         [id, state, age, sent],
       );
     }
-    const states = () => run("SELECT state::text FROM notifications ORDER BY id");
+    const states = () => run("SELECT state::text FROM emails ORDER BY id");
     await runWorker();
     expect(await states()).toEqual(rows.filter(([, , , , isKept]) => isKept).map(([state]) => state));
   });

@@ -55,7 +55,7 @@ test("an endpoint is changed, disabled, enabled and deleted, and each change is 
   await mine.test({ id });
   expect(await mine.delete({ id })).toMatchObject({ id });
   expect(await catchErrorCode(mine.get({ id }))).toBe("RESOURCE_NOT_FOUND");
-  expect(await sql("SELECT FROM notifications WHERE endpoint_id = $1", id)).toEqual([]);
+  expect(await sql("SELECT FROM emails WHERE endpoint_id = $1", id)).toEqual([]);
   expect(await actionsOf(id)).toEqual(
     ["created", "updated", "updated", "disabled", "enabled", "deleted"].map((action) => `webhook.${action}`).reverse(),
   );
@@ -92,7 +92,7 @@ describe("scope", () => {
     // In SQL, so that several have the same time and event, as those of one change.
     const { id: formId } = await owner.forms.create(uniqueStay(owner.listingId));
     await sql(
-      `INSERT INTO notifications (kind, state, correlation_id, endpoint_id, event_id, event_type, created_at, last_error, form_id)
+      `INSERT INTO emails (kind, state, correlation_id, endpoint_id, event_id, event_type, created_at, last_error, form_id)
        SELECT 'webhook', state::"NotificationState", gen_random_uuid(), gen_random_uuid(), event_id, 'form.created',
          now() - minute * interval '1 minute', state, CASE WHEN state <> 'sent' OR minute = 1 THEN $1::uuid END
        FROM (SELECT minute, gen_random_uuid() AS event_id FROM generate_series(1, 3) minute) event,
@@ -101,7 +101,7 @@ describe("scope", () => {
     );
     const wanted = (condition: string) =>
       sql(
-        `SELECT event_id AS id, endpoint_id AS "endpointId" FROM notifications n WHERE event_id IS NOT NULL AND ${condition}
+        `SELECT event_id AS id, endpoint_id AS "endpointId" FROM emails n WHERE event_id IS NOT NULL AND ${condition}
          ORDER BY created_at DESC, n.id DESC`,
       );
     for (const [filter, condition] of [

@@ -77,9 +77,9 @@ describe("an event", () => {
     expect(await catchErrorCode(owner.create(fixedStay(owner.listingId, { numberOfGuests: 3 }), "key"))).toBe(
       "IDEMPOTENCY_KEY_REUSED",
     );
-    await sql("ALTER TABLE notifications ADD CONSTRAINT fails CHECK (event_type <> 'form.status_changed')");
+    await sql("ALTER TABLE emails ADD CONSTRAINT fails CHECK (event_type <> 'form.status_changed')");
     expect(await catchErrorCode(owner.forms.setStatus({ id: form.id, status: "COMPLETED" }))).toBe("INTERNAL_ERROR");
-    await sql("ALTER TABLE notifications DROP CONSTRAINT fails");
+    await sql("ALTER TABLE emails DROP CONSTRAINT fails");
     expect(await owner.forms.get({ id: form.id })).toMatchObject({ status: "SENT" });
     expect(await eventsOf(endpoint)).toEqual(["form.created"]);
   });

@@ -89,7 +89,7 @@ describe("the failures of an endpoint", () => {
     await webhooks.enable({ id });
     expect(await answerNext(2)).toMatchObject({ enabled: true });
     expect(await answerNext(3)).toMatchObject({ enabled: true });
-    expect(await sql("SELECT FROM notifications WHERE kind = 'webhook.disabled'")).toEqual([]);
+    expect(await sql("SELECT FROM emails WHERE kind = 'webhook.disabled'")).toEqual([]);
   });
 
   test("hold back its other deliveries for a while, at most a minute, or as long as Retry-After says", async () => {
@@ -143,7 +143,7 @@ test("changes succeed while an endpoint is deleted, and its deliveries end", asy
   await sql("DELETE FROM webhook_endpoints WHERE id = $1", left);
   await startTestWorker(services);
   await expect
-    .poll(() => sql("SELECT DISTINCT state FROM notifications WHERE endpoint_id = $1", left))
+    .poll(() => sql("SELECT DISTINCT state FROM emails WHERE endpoint_id = $1", left))
     .toEqual([{ state: "failed" }]);
   expect(receiver.received).toEqual([]);
 });

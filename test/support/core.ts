@@ -1,14 +1,5 @@
 import type { Services } from "../../server/access/context.js";
-import {
-  asKey,
-  asOperator,
-  asUser,
-  listNotifications,
-  makeKey,
-  makeUser,
-  openTestServices,
-  setRole,
-} from "./factories.js";
+import { asKey, asOperator, asUser, listEmails, makeKey, makeUser, openTestServices, setRole } from "./factories.js";
 import { makeListingOwner } from "./listing-owner.js";
 import { holdLock, waitForBlocked } from "./locks.js";
 
@@ -32,7 +23,7 @@ export async function openTestCore(env: Record<string, string> = {}) {
     setRole: onServices(setRole),
     asUser: onServices(asUser),
     asKey: onServices(asKey),
-    listUnsent: onServices(listNotifications),
+    listUnsent: onServices(listEmails),
     holdLock: onServices(holdLock),
     waitForBlocked: onServices(waitForBlocked),
     /** Runs SQL outside the service, and returns the rows. */

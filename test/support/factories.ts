@@ -60,9 +60,8 @@ export const asKey = (services: Services, key: TestKey, options?: CallOptions): 
 export const asOperator = (services: Services, options?: CallOptions): Caller =>
   createCaller(services, { kind: "operator" }, options);
 
-/** Returns the unsent notifications, at most 100. */
-export const listNotifications = async (services: Services) =>
-  (await asOperator(services).notifications.list({ limit: 100 })).items;
+/** Returns the unsent emails, at most 100. */
+export const listEmails = async (services: Services) => (await asOperator(services).emails.list({ limit: 100 })).items;
 
 /** Returns the principal that a request with this key has. */
 export const keyPrincipal = ({ id, userId, mode }: TestKey): KeyPrincipal => ({

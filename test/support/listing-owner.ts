@@ -4,9 +4,9 @@ import { asUser, createFormWithOutcome, makeForm, makeListing, makeUser } from "
 import { fixedStay } from "./stays.js";
 
 /** Number of rows per table that belong to an owner or to forms on their listings. */
-export const NO_ROWS = { forms: 0, creations: 0, keys: 0, notifications: 0, audit: 0 };
+export const NO_ROWS = { forms: 0, creations: 0, keys: 0, emails: 0, audit: 0 };
 /** After one create of `body`, without an Idempotency-Key. */
-export const ONE_FORM: typeof NO_ROWS = { forms: 1, creations: 1, keys: 0, notifications: 1, audit: 1 };
+export const ONE_FORM: typeof NO_ROWS = { forms: 1, creations: 1, keys: 0, emails: 1, audit: 1 };
 
 export type ListingOwner = Awaited<ReturnType<typeof makeListingOwner>>;
 
@@ -43,5 +43,5 @@ const ROW_COUNTS = `
   SELECT (SELECT count(*)::int FROM mine) AS forms,
     (SELECT count(*)::int FROM creations WHERE holder_id = $1) AS creations,
     (SELECT count(*)::int FROM idempotency_keys WHERE holder_id = $1) AS keys,
-    (SELECT count(*)::int FROM notifications WHERE form_id IN (SELECT id FROM mine)) AS notifications,
+    (SELECT count(*)::int FROM emails WHERE form_id IN (SELECT id FROM mine)) AS emails,
     (SELECT count(*)::int FROM audit_entries WHERE subject_id IN (SELECT id FROM mine)) AS audit`;

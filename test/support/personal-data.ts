@@ -171,8 +171,8 @@ export async function captureOutput(env: Record<string, string> = {}) {
   expect(consoleCalls.map(({ status }) => status)).toEqual([204, 200, 200, 204, 401, 400, 400, 401, 403]);
 
   const states = async () => {
-    const notifications = await core.listUnsent();
-    return Object.fromEntries(notifications.map(({ formId, state }) => [formIds.indexOf(formId ?? ""), state]));
+    const emails = await core.listUnsent();
+    return Object.fromEntries(emails.map(({ formId, state }) => [formIds.indexOf(formId ?? ""), state]));
   };
   await vi.waitFor(async () => expect(await states()).toEqual({ 1: "failed", 2: "retrying" }), {
     timeout: 60_000,
@@ -223,13 +223,13 @@ function base64Variants(secret: string): string[] {
   );
 }
 
-/** Gives the forms these addresses and unsent notifications again, and forgets all erasures, as a restore does. */
+/** Gives the forms these addresses and unsent emails again, and forgets all erasures, as a restore does. */
 export async function restoreAddresses({ db, keyring }: Services, addresses: Record<string, string>): Promise<void> {
   for (const [id, address] of Object.entries(addresses)) {
     const sealed = seal(keyring.email, address, id);
     await db.pool.query("UPDATE forms SET guest_email = $2 WHERE id = $1", [id, sealed]);
     const enqueue =
-      "INSERT INTO notifications (kind, form_id, check_in_date, correlation_id) VALUES ('form.created', $1, now(), $1)";
+      "INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id) VALUES ('invitation', $1, $1, now(), $1)";
     await db.pool.query(enqueue, [id]);
   }
   await db.pool.query("TRUNCATE erasures");

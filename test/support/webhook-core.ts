@@ -8,7 +8,7 @@ export async function openWebhookCore() {
   const core = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
   const { owner, operator, sql } = core;
   const { webhooks } = operator;
-  beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications, forms, audit_entries CASCADE"));
+  beforeEach(() => sql("TRUNCATE webhook_endpoints, webhook_deliveries, emails, forms, audit_entries CASCADE"));
 
   /** The deliveries of an endpoint, oldest first. */
   const deliveriesOf = async (endpointId: string): Promise<Delivery[]> =>
@@ -32,7 +32,9 @@ export async function openWebhookCore() {
     },
     /** Ends all pauses. The columns have milliseconds: now() may be rounded up, to a time in the future. */
     async makeDue(): Promise<void> {
-      await sql("UPDATE notifications SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL");
+      await sql(
+        "UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 ms' WHERE next_attempt_at IS NOT NULL",
+      );
       await sql("UPDATE webhook_endpoints SET paused_until = now() - interval '1 ms' WHERE paused_until IS NOT NULL");
     },
   };

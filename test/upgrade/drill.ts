@@ -101,7 +101,7 @@ async function runDrill({ from, to, newFields }: UpgradeDrill): Promise<string |
   const { violations } = await findViolations(url, traffic.creates, { listingIds, ignoredFields: newFields });
   expect(violations).toEqual([]);
   await expect
-    .poll(() => runSql(url, "SELECT state FROM notifications WHERE state <> 'sent'"), { timeout: 60_000 })
+    .poll(() => runSql(url, "SELECT state FROM emails WHERE state <> 'sent'"), { timeout: 60_000 })
     .toEqual([]);
   expect(mailServer.received).toHaveLength(traffic.creates.filter(({ body }) => body.guestEmail).length);
   // Another attempt must have the machine for itself.

@@ -82,7 +82,7 @@ const CREATE = `
     INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
     SELECT 'key', $11::uuid, 'form.created', id, $12::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
   ), notified AS (
-    INSERT INTO notifications (kind, form_id, check_in_date, correlation_id)
+    INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
     SELECT 'form.created', id, $7::timestamptz, $12::uuid FROM form WHERE $10::bytea IS NOT NULL
   )
   SELECT coalesce(earlier.answer, form.answer) AS answer, earlier.form_id IS NOT NULL AS replayed,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { expireEmails } from "../../server/emails/expiry.js";
+import { smtpMailer } from "../../server/emails/mailer.js";
 import type { FormV1 } from "../../server/forms/schema.js";
-import { expireNotifications } from "../../server/notifications/expiry.js";
-import { smtpMailer } from "../../server/notifications/mailer.js";
 import { openTestCore } from "../support/core.js";
 import { emailQueue } from "../support/email-queue.js";
 import { catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
@@ -50,9 +50,9 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     await expect.poll(() => stateOf(ended)).toBe("expired");
     const [listed] = await listUnsent();
     expect(listed).toMatchObject({ formId: ended.id, attempts: 0, runAt: null });
-    expect(await operator.notifications.count()).toMatchObject({ expired: 1 });
-    const details = { notificationId: listed?.id };
-    const entry = { action: "notification.expired", actor: "system", subjectId: ended.id, details };
+    expect(await operator.emails.count()).toMatchObject({ expired: 1 });
+    const details = { emailId: listed?.id };
+    const entry = { action: "email.expired", actor: "system", subjectId: ended.id, details };
     expect(await trace()).toContainEqual(expect.objectContaining(entry));
     await expect.poll(() => stateOf(upcoming)).toBe(mail === "with" ? undefined : "waiting");
     expect(mailServer.received.map(({ mail: { messageId } }) => messageId)).toEqual(
@@ -69,7 +69,7 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     await end(form);
     await queue.attempt(claimed);
     expect(await listUnsent()).toMatchObject([{ state: "expired", attempts: 0, runAt: null }]);
-    expect((await trace()).map(({ action }) => action)).toContain("notification.expired");
+    expect((await trace()).map(({ action }) => action)).toContain("email.expired");
     expect(mailServer.rcptCount).toBe(0);
   });
 
@@ -77,9 +77,9 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     const form = await create();
     await end(form);
     for (const state of ["waiting", "failed", "expired"]) {
-      await sql(`UPDATE notifications SET state = '${state}'`);
+      await sql(`UPDATE emails SET state = '${state}'`);
       const [{ id } = { id: "" }] = await listUnsent();
-      expect(await catchRejectedFields(operator.notifications.retry({ id }))).toEqual(["id"]);
+      expect(await catchRejectedFields(operator.emails.retry({ id }))).toEqual(["id"]);
       expect(await stateOf(form)).toBe(state);
     }
   });
@@ -104,13 +104,13 @@ test("the nearest stay is claimed first, also after updates that move stays", as
 test("an expired notification whose stay was moved to a later date is sent if an operator retries it", async () => {
   const form = await create();
   await endStay(form);
-  await expireNotifications(services, SILENT);
+  await expireEmails(services, SILENT);
   await owner.forms.update({ ...bodyOf(stayIn(5)), id: form.id });
   const mailServer = await openMailServer();
   await startTestWorker(await openServicesWithMail(services, mailServer.url));
   const [{ id, state } = { id: "", state: "" }] = await listUnsent();
   expect(state).toBe("expired");
-  await operator.notifications.retry({ id });
+  await operator.emails.retry({ id });
   await expect.poll(() => mailServer.received.length).toBe(1);
 });
 
@@ -118,15 +118,15 @@ test("a run expires what is due in any number of batches, once, while another ru
   const [over, upcoming] = [await create(), await create()];
   await endStay(over);
   await sql(
-    `INSERT INTO notifications (kind, form_id, correlation_id, check_in_date)
+    `INSERT INTO emails (kind, form_id, correlation_id, check_in_date)
      SELECT 'form.created', CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, $1,
        now() + n % 7 * interval '1 day'
      FROM generate_series(1, 2998) n`,
     over.id,
     upcoming.id,
   );
-  await Promise.all([expireNotifications(services, SILENT), expireNotifications(services, SILENT)]);
-  const counts = "SELECT form_id, state, count(*)::int FROM notifications GROUP BY 1, 2 ORDER BY 2";
+  await Promise.all([expireEmails(services, SILENT), expireEmails(services, SILENT)]);
+  const counts = "SELECT form_id, state, count(*)::int FROM emails GROUP BY 1, 2 ORDER BY 2";
   expect(await sql(counts)).toEqual([
     { form_id: upcoming.id, state: "waiting", count: 1500 },
     { form_id: over.id, state: "expired", count: 1500 },

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { MailRejected } from "../../server/notifications/mailer.js";
+import { MailRejected } from "../../server/emails/mailer.js";
 import { attempt, type Channel } from "../../server/outbox/attempt.js";
 import { openTestCore } from "../support/core.js";
 import { emailQueue } from "../support/email-queue.js";
@@ -34,7 +34,7 @@ test.each([
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code, text: `<${ADDRESS}>: mailbox busy` });
     const { id: formId, listingId, checkInDate } = await create();
-    await sql("UPDATE notifications SET attempts = $1", attempts - 1);
+    await sql("UPDATE emails SET attempts = $1", attempts - 1);
     const lines = await startSending(mailServer);
     await expect.poll(async () => (await firstUnsent())?.state).toBe(state);
     const unsent = await firstUnsent();
@@ -44,7 +44,7 @@ test.each([
     const [id, lastAttemptAt] = [expect.any(String), expect.any(String)];
     expect(unsent).toEqual({ id, ...about, state, attempts, lastError, lastAttemptAt, runAt, sentAt: null });
     const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
-    const facts = { notificationId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
+    const facts = { emailId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
     const [level, message] =
       state === "failed" ? ["error", "notification given up"] : ["warn", "notification not sent"];
     expect(lines).toEqual([{ facts, level, message }]);
@@ -56,8 +56,8 @@ test.each([
   },
 );
 
-describe("notifications.retry", () => {
-  const { retry } = operator.notifications;
+describe("emails.retry", () => {
+  const { retry } = operator.emails;
 
   test("makes a running worker send a failed notification, with the same Message-ID at every attempt, and is audited", async () => {
     const mailServer = await openMailServer();
@@ -70,7 +70,7 @@ describe("notifications.retry", () => {
     await expect.poll(listUnsent).toEqual([]);
     expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${formId}@example.com>`]);
     const [last] = await operator.audit.trail({ subjectId: formId });
-    const entry = { action: "notification.retried", actor: "operator", details: { notificationId: id } };
+    const entry = { action: "email.retried", actor: "operator", details: { emailId: id } };
     expect(last).toMatchObject(entry);
     expect(await catchErrorCode(retry({ id }))).toBe("RESOURCE_NOT_FOUND");
   });
@@ -79,7 +79,7 @@ describe("notifications.retry", () => {
     const mailServer = await openMailServer();
     mailServer.holdRcpt();
     const { id: formId } = await create();
-    await sql("UPDATE notifications SET attempts = 24");
+    await sql("UPDATE emails SET attempts = 24");
     await startSending(mailServer);
     await expect.poll(() => mailServer.rcptCount).toBe(1);
     const { id = "" } = (await firstUnsent()) ?? {};
@@ -98,29 +98,26 @@ describe("notifications.retry", () => {
   });
 });
 
-test("notifications.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
+test("emails.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
   const addForm = async () => (await owner.addForm({ guestEmail: ADDRESS })).id;
   const [over, waiting, ...sendable] = [await addForm(), await addForm(), await addForm(), await addForm()];
-  await sql(
-    "UPDATE notifications SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1",
-    waiting,
-  );
+  await sql("UPDATE emails SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1", waiting);
   await sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", over);
   await sql(
-    `INSERT INTO notifications (kind, form_id, state, next_attempt_at, correlation_id, endpoint_id, event_id)
-     SELECT 'webhook', form_id, state, NULL, correlation_id, gen_random_uuid(), gen_random_uuid() FROM notifications`,
+    `INSERT INTO emails (kind, form_id, state, next_attempt_at, correlation_id, endpoint_id, event_id)
+     SELECT 'webhook', form_id, state, NULL, correlation_id, gen_random_uuid(), gen_random_uuid() FROM emails`,
   );
   // More than a batch, about a webhook endpoint.
   await sql(
-    `INSERT INTO notifications (kind, state, next_attempt_at, check_in_date, correlation_id, endpoint_id)
+    `INSERT INTO emails (kind, state, next_attempt_at, check_in_date, correlation_id, endpoint_id)
      SELECT 'webhook.disabled', 'failed', NULL, '-infinity', gen_random_uuid(), gen_random_uuid()
      FROM generate_series(1, 600)`,
   );
-  const { retryFailed } = operator.notifications;
+  const { retryFailed } = operator.emails;
   const calls = await Promise.all([retryFailed(), retryFailed(), retryFailed()]);
   expect(calls.reduce((sum, { retried }) => sum + retried, 0)).toBe(602);
   const states = await sql(
-    "SELECT state, attempts, event_id IS NULL AS email, count(*)::int FROM notifications GROUP BY 1, 2, 3 ORDER BY 3, 1",
+    "SELECT state, attempts, event_id IS NULL AS email, count(*)::int FROM emails GROUP BY 1, 2, 3 ORDER BY 3, 1",
   );
   expect(states).toEqual([
     { state: "waiting", attempts: 0, email: false, count: 1 },
@@ -128,22 +125,22 @@ test("notifications.retryFailed retries each failed email once that may still be
     { state: "waiting", attempts: 0, email: true, count: 603 },
     { state: "failed", attempts: 25, email: true, count: 1 },
   ]);
-  for (const id of sendable) expect(await actionsOf(id)).toEqual(["notification.retried", "form.created"]);
+  for (const id of sendable) expect(await actionsOf(id)).toEqual(["email.retried", "form.created"]);
   for (const id of [over, waiting]) expect(await actionsOf(id)).toEqual(["form.created"]);
   const entries = await sql(
-    "SELECT count(DISTINCT details->>'notificationId')::int AS count FROM audit_entries WHERE action = 'notification.retried'",
+    "SELECT count(DISTINCT details->>'emailId')::int AS count FROM audit_entries WHERE action = 'notification.retried'",
   );
   expect(entries).toEqual([{ count: 602 }]);
   expect(await retryFailed()).toEqual({ retried: 0 });
 });
 
-describe("notifications.send", () => {
-  const { send } = operator.notifications;
+describe("emails.send", () => {
+  const { send } = operator.emails;
 
   test("sends a sent invitation once more, however often it is called before, with another Message-ID, and is audited", async () => {
     const { id: formId } = await create();
-    await sql("UPDATE notifications SET state = 'sent', sent_at = now(), next_attempt_at = NULL");
-    const [first] = (await operator.notifications.list({ formId })).items;
+    await sql("UPDATE emails SET state = 'sent', sent_at = now(), next_attempt_at = NULL");
+    const [first] = (await operator.emails.list({ formId })).items;
     expect(first).toMatchObject({ formId, state: "sent", runAt: null, sentAt: expect.stringMatching(/^\d{4}-.*Z$/) });
     const calls = await Promise.all(Array.from({ length: 10 }, () => send({ formId })));
     const [again] = calls;
@@ -157,15 +154,15 @@ describe("notifications.send", () => {
     ]);
     const anyTime = expect.any(String);
     const sent = { ...again, state: "sent", attempts: 1, lastAttemptAt: anyTime, runAt: null, sentAt: anyTime };
-    expect((await operator.notifications.list({ formId })).items).toEqual([first, sent]);
+    expect((await operator.emails.list({ formId })).items).toEqual([first, sent]);
     const trail = await operator.audit.trail({ subjectId: formId });
-    const entry = { action: "notification.requested", actor: "operator", details: { notificationId: again?.id } };
+    const entry = { action: "email.requested", actor: "operator", details: { emailId: again?.id } };
     expect(trail).toContainEqual(expect.objectContaining(entry));
   });
 
   test("has another Message-ID also if the first notification is past its retention", async () => {
     const { id: formId } = await create();
-    await sql("DELETE FROM notifications");
+    await sql("DELETE FROM emails");
     const again = await send({ formId });
     const mailServer = await openMailServer();
     await startSending(mailServer);
@@ -178,21 +175,21 @@ describe("notifications.send", () => {
     "makes a notification that is %s due now instead of adding one",
     async (state) => {
       const { id: formId } = await create();
-      await sql(`UPDATE notifications SET state = '${state}', attempts = 3, next_attempt_at = NULL`);
+      await sql(`UPDATE emails SET state = '${state}', attempts = 3, next_attempt_at = NULL`);
       expect(await send({ formId })).toMatchObject({
         formId,
         state: "waiting",
         attempts: 0,
         runAt: expect.any(String),
       });
-      expect(await operator.notifications.list({ formId })).toMatchObject({ items: [{ state: "waiting" }] });
-      expect(await actionsOf(formId)).toContain("notification.retried");
+      expect(await operator.emails.list({ formId })).toMatchObject({ items: [{ state: "waiting" }] });
+      expect(await actionsOf(formId)).toContain("email.retried");
     },
   );
 
   test("changes nothing while the invitation is being sent", async () => {
     const { id: formId } = await create();
-    await sql("UPDATE notifications SET state = 'running'");
+    await sql("UPDATE emails SET state = 'running'");
     expect(await send({ formId })).toEqual(await firstUnsent());
     expect(await actionsOf(formId)).toEqual(["form.created"]);
   });
@@ -200,7 +197,7 @@ describe("notifications.send", () => {
   test("is rejected for a form that is unknown, has no address, or needs no invitation, and adds nothing", async () => {
     const { id } = await create();
     const { form: bare } = await owner.create(fixedStay(owner.listingId, { numberOfGuests: 7 }));
-    await sql("DELETE FROM notifications");
+    await sql("DELETE FROM emails");
     for (const unknown of ["00000000-0000-4000-8000-000000000000", "x", owner.listingId])
       expect(await catchErrorCode(send({ formId: unknown }))).toBe("RESOURCE_NOT_FOUND");
     expect(await catchRejectedFields(send({ formId: bare.id }))).toEqual(["formId"]);
@@ -209,7 +206,7 @@ describe("notifications.send", () => {
     await operator.forms.setStatus({ id, status: "SENT" });
     await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
     expect(await catchRejectedFields(send({ formId: id }))).toEqual(["formId"]);
-    expect(await sql("SELECT FROM notifications")).toEqual([]);
+    expect(await sql("SELECT FROM emails")).toEqual([]);
   });
 });
 
@@ -241,7 +238,7 @@ describe("an outcome", () => {
       recordFailure: (_row, { reason, isFinal }) => record("failed", reason, isFinal),
     };
     const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void errors.push(message) };
-    const claimed = { notificationId: "7", formId: "form", correlationId: "3", attempts: 1 };
+    const claimed = { emailId: "7", formId: "form", correlationId: "3", attempts: 1 };
     await attempt(channel, claimed, { log, signal: new AbortController().signal });
     return { records, errors };
   }
@@ -280,16 +277,16 @@ describe("the queue", () => {
 
   beforeEach(() => owner.create(owner.body));
 
-  const makeDue = () => sql("UPDATE notifications SET next_attempt_at = now() - interval '1 second'");
+  const makeDue = () => sql("UPDATE emails SET next_attempt_at = now() - interval '1 second'");
 
   /** Claims the notification with a worker that then becomes stale. Returns what the other worker releases. */
   async function crashOnce() {
     await makeDue();
     const claimed = await crashing.claim();
     expect(claimed).toBeDefined();
-    await sql("UPDATE notifications SET heartbeat_at = now() - interval '1 minute'");
+    await sql("UPDATE emails SET heartbeat_at = now() - interval '1 minute'");
     const released = await surviving.releaseStale();
-    expect(released.map(({ notificationId }) => notificationId)).toEqual([claimed?.notificationId]);
+    expect(released.map(({ emailId }) => emailId)).toEqual([claimed?.emailId]);
     return released[0];
   }
 
@@ -319,7 +316,7 @@ describe("the queue", () => {
   });
 
   test("temporary failures are retried for four days", async () => {
-    const PAUSE = "SELECT extract(epoch FROM next_attempt_at - now())::float8 AS seconds FROM notifications";
+    const PAUSE = "SELECT extract(epoch FROM next_attempt_at - now())::float8 AS seconds FROM emails";
     let seconds = 0;
     for (let isLast = false; !isLast; ) {
       await makeDue();

@@ -72,9 +72,9 @@ test("a notification is enqueued for a new form with an address, and not for rep
       sentAt: null,
     },
   ]);
-  const rows = await sql("SELECT kind, form_id FROM notifications");
+  const rows = await sql("SELECT kind, form_id FROM emails");
   expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
-  await sql("DELETE FROM notifications");
+  await sql("DELETE FROM emails");
 });
 
 describe("the message", () => {
@@ -192,15 +192,15 @@ describe("the message", () => {
     await expect.poll(() => mailServer.received.length).toBe(1);
     const { mail } = mailServer.received[0] ?? expect.fail();
     const { notifications } = asOperator(await openServicesWithMail(services, mailServer.url));
-    const preview = await notifications.preview({ formId });
+    const preview = await emails.preview({ formId });
     expect(preview).toMatchObject({ language: "es", subject: mail.subject, html: `${mail.html?.trim()}\n` });
-    expect((await notifications.preview({ formId, language: "NL" })).subject).toBe(
+    expect((await emails.preview({ formId, language: "NL" })).subject).toBe(
       "Gastregistratie invullen: Piso del puerto",
     );
-    await expect(notifications.preview({ formId, language: "sv" })).rejects.toMatchObject({
+    await expect(emails.preview({ formId, language: "sv" })).rejects.toMatchObject({
       errors: [{ field: "language", issue: "must be one of de, en, es, fr, it, nl, pt, in which there are templates" }],
     });
-    await expect(notifications.preview({ formId: NIL_UUID })).rejects.toMatchObject({
+    await expect(emails.preview({ formId: NIL_UUID })).rejects.toMatchObject({
       serviceCode: "RESOURCE_NOT_FOUND",
     });
   });
