@@ -42,17 +42,16 @@ export const JOIN_BUSY_QUEUES =
  * Only the rows that are chosen are locked, and those that another worker is claiming are skipped for the next of the same queue.
  */
 export function claimSql({ table, queue, queues, ranges, maxPerTenant, read }: ClaimSql): string {
-  const due = (columns: string, limit: string, lock = "") => `
-    SELECT ${columns} FROM (
-      ${ranges
-        .map(
-          ([condition, order]) => `(
+  // A range is a subquery, because Postgres rejects a lock directly in a UNION.
+  const due = (columns: string, limit: string, lock = "") => {
+    const rows = ranges.map(
+      ([condition, order]) => `SELECT * FROM (
         SELECT n.id, n.is_urgent FROM ${table} n
         WHERE n.${queue} = q.queue_id AND n.next_attempt_at IS NOT NULL AND n.next_attempt_at <= now() AND ${condition}
-        ORDER BY ${order} LIMIT ${limit} ${lock})`,
-        )
-        .join(" UNION ALL ")}
-    ) AS due LIMIT ${limit}`;
+        ORDER BY ${order} LIMIT ${limit} ${lock}) AS range`,
+    );
+    return `SELECT ${columns} FROM (${rows.join(" UNION ALL ")}) AS due LIMIT ${limit}`;
+  };
   return `
   WITH RECURSIVE pending AS (
     (SELECT n.${queue} AS queue_id FROM ${table} n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.${queue} LIMIT 1)

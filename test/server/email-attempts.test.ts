@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { MailRejected } from "../../server/emails/mailer.js";
 import { attempt, type Channel } from "../../server/outbox/attempt.js";
 import { openTestCore } from "../support/core.js";
-import { emailQueue } from "../support/email-queue.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { fixedStay } from "../support/stays.js";

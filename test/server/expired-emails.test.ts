@@ -3,7 +3,7 @@ import { expireEmails } from "../../server/emails/expiry.js";
 import { smtpMailer } from "../../server/emails/mailer.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { openTestCore } from "../support/core.js";
-import { emailQueue } from "../support/email-queue.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import { catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { uniqueStay } from "../support/stays.js";

@@ -48,7 +48,7 @@ async function startSending(env: Record<string, string> = {}) {
   return { mailServer, lines };
 }
 
-test("a notification is enqueued for a new form with an address, and not for replays, forms without an address or updates", async () => {
+test("an email is enqueued for a new form with an address, and not for replays, forms without an address or updates", async () => {
   const body = fixedStay(owner.listingId, { guestEmail: ADDRESS });
   const { form } = await owner.create(body);
   await owner.create(body, "again");
@@ -73,7 +73,7 @@ test("a notification is enqueued for a new form with an address, and not for rep
     },
   ]);
   const rows = await sql("SELECT kind, form_id FROM emails");
-  expect(rows).toEqual([{ kind: "form.created", form_id: form.id }]);
+  expect(rows).toEqual([{ kind: "invitation", form_id: form.id }]);
   await sql("DELETE FROM emails");
 });
 

@@ -15,7 +15,7 @@ import { actAs } from "../../server/users/store.js";
 import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { startWorker } from "../../server/worker.js";
 import { insertListingsWithForms, listingIdsInScope, makeUserWithForms, readAllPages } from "../support/bulk.js";
-import { emailQueue } from "../support/email-queue.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import { asOperator, asUser, catchErrorCode, makeKey, openTestServices, TEST_SECRET } from "../support/factories.js";
 import { type PlanNode, planNodes, type RecordedPlan, recordPlans, withPlans } from "../support/recorded-plans.js";
 import { fixedStay, uniqueStay } from "../support/stays.js";

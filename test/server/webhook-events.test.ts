@@ -8,7 +8,7 @@ import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.
 const core = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
 const { services, operator, sql, makeOwner, asUser, setRole } = core;
 
-beforeEach(() => sql("TRUNCATE webhook_endpoints, notifications"));
+beforeEach(() => sql("TRUNCATE webhook_endpoints, webhook_deliveries"));
 
 /** Adds an endpoint at the receiver. */
 async function addEndpoint(receiver: WebhookReceiver, input: Partial<Parameters<typeof operator.webhooks.create>[0]>) {
@@ -77,9 +77,9 @@ describe("an event", () => {
     expect(await catchErrorCode(owner.create(fixedStay(owner.listingId, { numberOfGuests: 3 }), "key"))).toBe(
       "IDEMPOTENCY_KEY_REUSED",
     );
-    await sql("ALTER TABLE emails ADD CONSTRAINT fails CHECK (event_type <> 'form.status_changed')");
+    await sql("ALTER TABLE webhook_deliveries ADD CONSTRAINT fails CHECK (event_type <> 'form.status_changed')");
     expect(await catchErrorCode(owner.forms.setStatus({ id: form.id, status: "COMPLETED" }))).toBe("INTERNAL_ERROR");
-    await sql("ALTER TABLE emails DROP CONSTRAINT fails");
+    await sql("ALTER TABLE webhook_deliveries DROP CONSTRAINT fails");
     expect(await owner.forms.get({ id: form.id })).toMatchObject({ status: "SENT" });
     expect(await eventsOf(endpoint)).toEqual(["form.created"]);
   });
