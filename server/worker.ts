@@ -106,12 +106,23 @@ function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal
     if (deps.settings.RETENTION_DAYS > 0) await eraseDueEmails(deps, log, signal);
     await deleteOldRows(deps, log, signal);
     deps.counts.add("retention.run");
+    await deps.counts.flush(deps.db);
   };
-  const start = (work: () => Promise<void>, everyMs: number, retryMs: number, failure: string) =>
-    repeat(() => work().then(() => everyMs), { signal, retryMs, onFailure: (err) => log.error({ err }, failure) });
+  const every = (ms: number, work: () => Promise<void>, retryMs: number, onFailure: (err: unknown) => void) =>
+    repeat(() => work().then(() => ms), { signal, retryMs, onFailure });
   return [
-    start(retention, RETENTION_MS, RETENTION_RETRY_MS, "the retention failed"),
-    start(() => expireEmails(deps, log, signal), EMAIL_EXPIRY_MS, EXPIRY_RETRY_MS, "cannot expire emails"),
-    start(() => expireDeliveries(deps, log, signal), DELIVERY_EXPIRY_MS, EXPIRY_RETRY_MS, "cannot expire deliveries"),
+    every(RETENTION_MS, retention, RETENTION_RETRY_MS, (err) => log.error({ err }, "the retention failed")),
+    every(
+      EMAIL_EXPIRY_MS,
+      () => expireEmails(deps, log, signal),
+      EXPIRY_RETRY_MS,
+      (err) => log.error({ err }, "cannot expire emails"),
+    ),
+    every(
+      DELIVERY_EXPIRY_MS,
+      () => expireDeliveries(deps, log, signal),
+      EXPIRY_RETRY_MS,
+      (err) => log.error({ err }, "cannot expire deliveries"),
+    ),
   ];
 }

@@ -5,6 +5,7 @@ import type { Sql } from "../database/db.js";
 import { MARK_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { notFound } from "../errors.js";
 import { enqueueInvitations, moveInvitations } from "../outbox/enqueue.js";
+import { HAS_ENDPOINTS } from "../outbox/events.js";
 import { columnsOf, nullFields, type SqlRow, selectList, snakeCase } from "../resources/resource.js";
 import type { ListingRules } from "./rules.js";
 import { type FormV1, formV1 } from "./schema.js";
@@ -23,10 +24,12 @@ export const projectForm = (row: FormRow): FormV1 => ({ ...row, status: projectS
 
 export interface LockedListing extends ListingRules {
   id: string;
+  /** Whether a webhook endpoint may receive events about it. */
+  hasEndpoints: boolean;
 }
 
 const LISTING_RULES = `l.id, l.active, l.max_people_in_listing AS "maxPeopleInListing",
-  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets"`;
+  l.max_vehicles AS "maxVehicles", l.allow_pets AS "allowPets", ${HAS_ENDPOINTS} AS "hasEndpoints"`;
 
 // Locks the listing before the membership, like the removal of a membership, to avoid deadlocks.
 const LOCK_LISTING = `

@@ -78,7 +78,7 @@ export function createForm(
         type: "form.created",
         action: "form.created",
         formId: id,
-        listingIds: [listing.id],
+        listings: [listing],
         details: { listingId: listing.id },
       }),
     );
@@ -114,7 +114,7 @@ export function updateFormStay(context: ScopedContext, id: string, input: Parsed
         type: isNewOnListing ? "form.moved" : "form.updated",
         action: "form.updated",
         formId: id,
-        listingIds: isNewOnListing ? [listing.id, origin.id] : [listing.id],
+        listings: isNewOnListing ? [listing, origin] : [listing],
         details: {
           listingId: listing.id,
           ...(isNewOnListing && { movedFrom: origin.id }),
@@ -148,7 +148,7 @@ export function changeForm(context: InAppContext, id: string, change: InAppChang
     if (principal.kind !== "operator") checkStatusOrder(stored.status, status);
 
     const fields = changedFields<Partial<Party>>(stored, party);
-    const subject = { formId: id, listingIds: [listing.id] };
+    const subject = { formId: id, listings: [listing] };
     const [form] = await tx.commit(
       updateForm(tx, id, { ...stored, ...change }),
       status !== stored.status &&

@@ -40,11 +40,14 @@ export class ActivityCounts {
   }
 }
 
-// Sorted, so that two workers do not deadlock.
-const ADD = `
+/** SQL that adds the counts in `counts`, a query of names and counts. */
+export const addCounts = (counts: string) => `
   INSERT INTO worker_activity AS known (name, count, last_at)
-  SELECT name, count, now() FROM unnest($1::text[], $2::bigint[]) AS added (name, count) ORDER BY name
+  SELECT name, count, now() FROM (${counts}) AS added (name, count)
   ON CONFLICT (name) DO UPDATE SET count = known.count + excluded.count, last_at = excluded.last_at`;
+
+// Sorted, so that two workers do not deadlock.
+const ADD = addCounts("SELECT * FROM unnest($1::text[], $2::bigint[]) ORDER BY 1");
 
 /** Count since the first migration. */
 export interface ActivityCount {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RETENTION } from "../../prisma/advisory-locks.js";
 import type { Log, Services } from "../access/context.js";
-import type { ActivityCounts, RETENTION_TABLES } from "./activity.js";
+import { addCounts, type RETENTION_TABLES } from "./activity.js";
 
 /** Rows per batch: few enough to be read at random positions of a slow disk within the statement timeout. */
 const BATCH_ROWS = 500;
@@ -74,7 +74,7 @@ const RETENTIONS: Record<Table, Retention> = {
 const deleteBatch = (table: Table) => `
   WITH batch AS MATERIALIZED (${RETENTIONS[table].batch}), gone AS (
     DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
-  )
+  ), counted AS (${addCounts(`SELECT 'deleted.${table}', count(*) FROM gone HAVING count(*) > 0`)})
   SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch`;
 
 interface Batch {
@@ -88,7 +88,7 @@ interface Batch {
  * it, the rest is left to that worker.
  */
 export async function deleteOldRows(
-  { db, settings, counts }: Pick<Services, "db" | "settings"> & { counts: ActivityCounts },
+  { db, settings }: Pick<Services, "db" | "settings">,
   log: Pick<Log, "info">,
   signal: AbortSignal,
 ): Promise<void> {
@@ -103,7 +103,6 @@ export async function deleteOldRows(
       const values = [days, from];
       const [batch] = await db.query<Batch>(`delete-old-${table}`, deleteBatch(table), values);
       if (!batch?.rows) break;
-      counts.add(`deleted.${table}`, batch.rows);
       total += batch.rows;
       from = batch.last ?? from;
       // Rejects when `signal` aborts.

@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { MailRejected } from "../../server/emails/mailer.js";
-import { attempt, type Channel } from "../../server/outbox/attempt.js";
+import { createRecorder, type Outcome } from "../../server/outbox/record.js";
 import { openTestCore } from "../support/core.js";
-import { emailQueue } from "../support/outbox-queue.js";
 import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { emailQueue, setState } from "../support/outbox-queue.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
@@ -44,9 +43,8 @@ test.each([
     const [id, lastAttemptAt] = [expect.any(String), expect.any(String)];
     expect(unsent).toEqual({ id, ...about, state, attempts, lastError, lastAttemptAt, runAt, sentAt: null });
     const reason = expect.stringMatching(/^[^\n]*mailbox busy[^\n]*$/);
-    const facts = { emailId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
-    const [level, message] =
-      state === "failed" ? ["error", "notification given up"] : ["warn", "notification not sent"];
+    const facts = { channel: "emails", emailId: unsent?.id, formId, correlationId: CORRELATION_ID, attempts, reason };
+    const [level, message] = state === "failed" ? ["error", "given up"] : ["warn", "not sent"];
     expect(lines).toEqual([{ facts, level, message }]);
     expect(JSON.stringify([unsent, lines])).not.toMatch(/unmistakable|mail\.example/);
     expect([mailServer.rcptCount, mailServer.received]).toEqual([1, []]);
@@ -59,7 +57,7 @@ test.each([
 describe("emails.retry", () => {
   const { retry } = operator.emails;
 
-  test("makes a running worker send a failed notification, with the same Message-ID at every attempt, and is audited", async () => {
+  test("makes a running worker send a failed email, with the same Message-ID at every attempt, and is audited", async () => {
     const mailServer = await openMailServer();
     mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" });
     const { id: formId } = await create();
@@ -104,31 +102,27 @@ test("emails.retryFailed retries each failed email once that may still be sent, 
   await sql("UPDATE emails SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1", waiting);
   await sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", over);
   await sql(
-    `INSERT INTO emails (kind, form_id, state, next_attempt_at, correlation_id, endpoint_id, event_id)
-     SELECT 'webhook', form_id, state, NULL, correlation_id, gen_random_uuid(), gen_random_uuid() FROM emails`,
+    `INSERT INTO webhook_deliveries (form_id, state, next_attempt_at, ended_at, correlation_id, endpoint_id, event_id, event_type)
+     SELECT form_id, 'failed', NULL, now(), correlation_id, gen_random_uuid(), gen_random_uuid(), 'form.created' FROM emails`,
   );
   // More than a batch, about a webhook endpoint.
   await sql(
-    `INSERT INTO emails (kind, state, next_attempt_at, check_in_date, correlation_id, endpoint_id)
-     SELECT 'webhook.disabled', 'failed', NULL, '-infinity', gen_random_uuid(), gen_random_uuid()
+    `INSERT INTO emails (kind, state, next_attempt_at, ended_at, tenant_id, check_in_date, correlation_id, endpoint_id)
+     SELECT 'endpoint_disabled', 'failed', NULL, now(), gen_random_uuid(), now(), gen_random_uuid(), gen_random_uuid()
      FROM generate_series(1, 600)`,
   );
   const { retryFailed } = operator.emails;
   const calls = await Promise.all([retryFailed(), retryFailed(), retryFailed()]);
   expect(calls.reduce((sum, { retried }) => sum + retried, 0)).toBe(602);
-  const states = await sql(
-    "SELECT state, attempts, event_id IS NULL AS email, count(*)::int FROM emails GROUP BY 1, 2, 3 ORDER BY 3, 1",
-  );
-  expect(states).toEqual([
-    { state: "waiting", attempts: 0, email: false, count: 1 },
-    { state: "failed", attempts: 0, email: false, count: 3 },
-    { state: "waiting", attempts: 0, email: true, count: 603 },
-    { state: "failed", attempts: 25, email: true, count: 1 },
+  expect(await sql("SELECT state, attempts, count(*)::int FROM emails GROUP BY 1, 2 ORDER BY 2")).toEqual([
+    { state: "waiting", attempts: 0, count: 603 },
+    { state: "failed", attempts: 25, count: 1 },
   ]);
+  expect(await sql("SELECT DISTINCT state FROM webhook_deliveries")).toEqual([{ state: "failed" }]);
   for (const id of sendable) expect(await actionsOf(id)).toEqual(["email.retried", "form.created"]);
   for (const id of [over, waiting]) expect(await actionsOf(id)).toEqual(["form.created"]);
   const entries = await sql(
-    "SELECT count(DISTINCT details->>'emailId')::int AS count FROM audit_entries WHERE action = 'notification.retried'",
+    "SELECT count(DISTINCT details->>'emailId')::int AS count FROM audit_entries WHERE action = 'email.retried'",
   );
   expect(entries).toEqual([{ count: 602 }]);
   expect(await retryFailed()).toEqual({ retried: 0 });
@@ -139,7 +133,7 @@ describe("emails.send", () => {
 
   test("sends a sent invitation once more, however often it is called before, with another Message-ID, and is audited", async () => {
     const { id: formId } = await create();
-    await sql("UPDATE emails SET state = 'sent', sent_at = now(), next_attempt_at = NULL");
+    await sql(setState("emails", "sent"));
     const [first] = (await operator.emails.list({ formId })).items;
     expect(first).toMatchObject({ formId, state: "sent", runAt: null, sentAt: expect.stringMatching(/^\d{4}-.*Z$/) });
     const calls = await Promise.all(Array.from({ length: 10 }, () => send({ formId })));
@@ -160,7 +154,7 @@ describe("emails.send", () => {
     expect(trail).toContainEqual(expect.objectContaining(entry));
   });
 
-  test("has another Message-ID also if the first notification is past its retention", async () => {
+  test("has another Message-ID also if the first email is past its retention", async () => {
     const { id: formId } = await create();
     await sql("DELETE FROM emails");
     const again = await send({ formId });
@@ -172,10 +166,11 @@ describe("emails.send", () => {
   });
 
   test.each(["waiting", "retrying", "failed", "expired"])(
-    "makes a notification that is %s due now instead of adding one",
+    "makes an email that is %s due now instead of adding one",
     async (state) => {
       const { id: formId } = await create();
-      await sql(`UPDATE emails SET state = '${state}', attempts = 3, next_attempt_at = NULL`);
+      await sql("UPDATE emails SET attempts = 3");
+      await sql(setState("emails", state));
       expect(await send({ formId })).toMatchObject({
         formId,
         state: "waiting",
@@ -189,7 +184,7 @@ describe("emails.send", () => {
 
   test("changes nothing while the invitation is being sent", async () => {
     const { id: formId } = await create();
-    await sql("UPDATE emails SET state = 'running'");
+    await sql(setState("emails", "running"));
     expect(await send({ formId })).toEqual(await firstUnsent());
     expect(await actionsOf(formId)).toEqual(["form.created"]);
   });
@@ -214,58 +209,76 @@ describe("an outcome", () => {
   const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
   const OUTAGE = Object.assign(new Error("shutting down"), { code: "57P01" });
   const UNRECORDED = "the outcome could not be recorded";
-  const GIVEN_UP = "cannot record the outcome of a notification";
+  const GIVEN_UP = "cannot record an outcome";
 
-  type Send = (record: (name: string) => Promise<unknown>) => ReturnType<Channel["send"]>;
-  const sent: Send = async (record) => () => record("sent");
-  const failed = (error: Error) => () => Promise.reject(error);
-
-  /** Makes an attempt whose first records fail with `failures`. Returns the records and the logged errors. */
-  async function attemptWith(send: Send, failures: Error[]) {
-    const records: unknown[][] = [];
+  /** Records outcomes while the first records fail with `failures`. Returns the recorded batches and the logged errors. */
+  async function recordWith(outcomes: Outcome[], failures: Error[]) {
+    const batches: Outcome[][] = [];
     const errors: string[] = [];
-    const record = async (...values: unknown[]) => {
-      records.push(values);
-      const failure = failures.shift();
-      if (failure) throw failure;
-    };
-    const channel: Channel = {
-      name: "notification",
-      concurrency: 1,
-      maxAttempts: 25,
-      claim: async () => [],
-      send: () => send(record),
-      recordFailure: (_row, { reason, isFinal }) => record("failed", reason, isFinal),
-    };
     const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void errors.push(message) };
-    const claimed = { emailId: "7", formId: "form", correlationId: "3", attempts: 1 };
-    await attempt(channel, claimed, { log, signal: new AbortController().signal });
-    return { records, errors };
+    const record = createRecorder<Outcome>({
+      channel: "emails",
+      async record(batch) {
+        batches.push(batch);
+        const failure = failures.shift();
+        if (failure) throw failure;
+      },
+      log,
+      signal: new AbortController().signal,
+    });
+    await Promise.all(outcomes.map(record));
+    return { batches, errors };
   }
 
-  test.each([
-    ["temporarily", false],
-    ["permanently", true],
-  ])("of a message rejected %s that the database rejects is recorded with a fixed reason", async (_, isFinal) => {
-    const rejected = failed(new MailRejected("bad \0 reply", isFinal));
-    const { records, errors } = await attemptWith(rejected, [FAULT]);
-    expect(records).toEqual([
-      ["failed", "bad \0 reply", isFinal],
-      ["failed", UNRECORDED, isFinal],
-    ]);
-    expect(errors).toEqual([...(isFinal ? ["notification given up"] : []), GIVEN_UP]);
-  });
+  const sent = (id: string): Outcome => ({ id, state: "sent", reason: null });
+
+  test.each(["retrying", "failed"])(
+    "of a message that is %s, which the database rejects, is recorded with a fixed reason",
+    async (state) => {
+      const rejected = { id: "7", state, reason: "bad \0 reply" };
+      const { batches, errors } = await recordWith([rejected], [FAULT]);
+      expect(batches).toEqual([[rejected], [{ id: "7", state, reason: UNRECORDED }]]);
+      expect(errors).toEqual([GIVEN_UP]);
+    },
+  );
 
   test("of a message that was sent and cannot be recorded makes no second message", async () => {
-    const { records, errors } = await attemptWith(sent, [FAULT]);
-    expect(records).toEqual([["sent"], ["failed", UNRECORDED, true]]);
+    const { batches, errors } = await recordWith([sent("7")], [FAULT]);
+    expect(batches).toEqual([[sent("7")], [{ id: "7", state: "failed", reason: UNRECORDED }]]);
     expect(errors).toEqual([GIVEN_UP]);
   });
 
+  test("that the database rejects even with the fixed reason is given up after one more try", async () => {
+    const { batches, errors } = await recordWith([sent("7")], [FAULT, FAULT]);
+    expect(batches).toHaveLength(2);
+    expect(errors).toEqual([GIVEN_UP, GIVEN_UP]);
+  });
+
   test("is recorded after a database outage", async () => {
-    const { records, errors } = await attemptWith(sent, [OUTAGE, OUTAGE]);
-    expect(records).toEqual(Array(3).fill(["sent"]));
-    expect(errors).toEqual([`${GIVEN_UP} yet`]);
+    const { batches, errors } = await recordWith([sent("7")], [OUTAGE, OUTAGE]);
+    expect(batches).toEqual(Array(3).fill([sent("7")]));
+    expect(errors).toEqual(["cannot record outcomes yet"]);
+  });
+
+  test("is recorded with all others that ended meanwhile, in one statement", async () => {
+    const { batches } = await recordWith(["1", "2", "3", "4"].map(sent), []);
+    expect(batches).toEqual([[sent("1")], ["2", "3", "4"].map(sent)]);
+  });
+
+  test("that the database rejects costs none of the others in its batch theirs", async () => {
+    const ids = ["1", "2", "3", "4", "5"];
+    const kept = new Set<string>();
+    const record = createRecorder<Outcome>({
+      channel: "emails",
+      async record(batch) {
+        if (batch.some(({ reason }) => reason === "bad")) throw FAULT;
+        for (const { id, reason } of batch) kept.add(`${id} ${reason}`);
+      },
+      log: { info() {}, warn() {}, error() {} },
+      signal: new AbortController().signal,
+    });
+    await Promise.all(ids.map((id) => record(id === "4" ? { id, state: "retrying", reason: "bad" } : sent(id))));
+    expect([...kept].sort()).toEqual(["1 null", "2 null", "3 null", `4 ${UNRECORDED}`, "5 null"]);
   });
 });
 
@@ -277,20 +290,21 @@ describe("the queue", () => {
 
   beforeEach(() => owner.create(owner.body));
 
-  const makeDue = () => sql("UPDATE emails SET next_attempt_at = now() - interval '1 second'");
+  const makeDue = () =>
+    sql("UPDATE emails SET next_attempt_at = now() - interval '1 second' WHERE next_attempt_at IS NOT NULL");
 
-  /** Claims the notification with a worker that then becomes stale. Returns what the other worker releases. */
+  /** Claims the email with a worker that then becomes stale. Returns what the other worker releases. */
   async function crashOnce() {
     await makeDue();
     const claimed = await crashing.claim();
     expect(claimed).toBeDefined();
     await sql("UPDATE emails SET heartbeat_at = now() - interval '1 minute'");
     const released = await surviving.releaseStale();
-    expect(released.map(({ emailId }) => emailId)).toEqual([claimed?.emailId]);
+    expect(released.map(({ facts }) => facts)).toEqual([claimed?.facts]);
     return released[0];
   }
 
-  test("a notification that crashes its worker five times in a row is given up, and listed as failed", async () => {
+  test("an email that crashes its worker five times in a row is given up, and listed as failed", async () => {
     for (let crashes = 1; crashes < MAX_CRASHES; crashes++) {
       expect(await crashOnce()).toMatchObject({ crashes, givenUp: null });
       const unsent = await firstUnsent();
@@ -310,7 +324,7 @@ describe("the queue", () => {
       await makeDue();
       const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
       expect(claimed.attempts).toBe(round);
-      await surviving.markFailed(claimed, "busy", false);
+      await surviving.mark(claimed, "retrying", "busy");
       expect(await firstUnsent()).toMatchObject({ state: "retrying", attempts: round, lastError: "busy" });
     }
   });
@@ -322,9 +336,11 @@ describe("the queue", () => {
       await makeDue();
       const claimed = (await surviving.claim()) ?? expect.fail("nothing to claim");
       isLast = surviving.isLastAttempt(claimed);
-      await surviving.markFailed(claimed, "busy", isLast);
+      await surviving.mark(claimed, isLast ? "failed" : "retrying", "busy");
       seconds += (await sql(PAUSE))[0].seconds ?? 0;
     }
-    expect(seconds / 86_400).toBeCloseTo(4, 1);
+    // With jitter.
+    expect(seconds / 86_400).toBeGreaterThan(3.5);
+    expect(seconds / 86_400).toBeLessThan(4.5);
   });
 });

@@ -65,7 +65,7 @@ describe("people.find", () => {
 });
 
 describe("RETENTION_DAYS after check-out, a guest's address", () => {
-  test("is erased, not earlier, and audited once per form as done by the system, with its unsent notification", async () => {
+  test("is erased, not earlier, and audited once per form as done by the system, with its unsent email", async () => {
     const [due, bare, early] = [await create(), await create(null), await create()];
     await setCheckOutAgo("90 days 1 minute", [due.id, bare.id]);
     await setCheckOutAgo("89 days 23 hours", [early.id]);
@@ -128,7 +128,7 @@ describe("RETENTION_DAYS after check-out, a guest's address", () => {
 });
 
 describe("people.erase: on a guest's request, an address", () => {
-  test("is erased from every form that has it, in any case, with its unsent notifications", async () => {
+  test("is erased from every form that has it, in any case, with its unsent emails", async () => {
     const addresses = [ADDRESS, ADDRESS.toUpperCase(), "unmistakable.guest@MAIL.example.com"];
     const found = [];
     for (const address of addresses) found.push((await create(address)).id);
@@ -139,7 +139,7 @@ describe("people.erase: on a guest's request, an address", () => {
       await create(null),
     ].map(({ id }) => id);
     const erased = await people.erase({ email: ` ${ADDRESS.toLowerCase()} ` });
-    expect(erased).toMatchObject({ forms: 3, notifications: 3, unreadable: 0 });
+    expect(erased).toMatchObject({ forms: 3, emails: 3, unreadable: 0 });
     expect(await formsWithAddress()).toEqual(others.slice(0, 3).toSorted());
     expect((await formsWithUnsent()).toSorted()).toEqual(others.slice(0, 3).toSorted());
     for (const id of found) {
@@ -148,7 +148,7 @@ describe("people.erase: on a guest's request, an address", () => {
       ]);
     }
     for (const id of others) expect(await erasureEntries(id)).toEqual([]);
-    const nothing = { forms: 0, notifications: 0, unreadable: 0 };
+    const nothing = { forms: 0, emails: 0, unreadable: 0 };
     expect(await people.erase({ email: ADDRESS })).toMatchObject(nothing);
   });
 
@@ -158,7 +158,7 @@ describe("people.erase: on a guest's request, an address", () => {
     const lost = withSecrets(services, "l".repeat(32));
     await owner.create(body(), undefined, lost);
     await owner.create(body(), undefined, rotated);
-    const counts = { forms: 2, notifications: 2, unreadable: 1 };
+    const counts = { forms: 2, emails: 2, unreadable: 1 };
     expect(await asOperator(rotated).people.erase({ email: ADDRESS })).toMatchObject(counts);
   });
 
@@ -183,7 +183,7 @@ describe("people.erase: on a guest's request, an address", () => {
     await owner.forms.update({ id: changed.id, ...body() });
     await lock.commit();
     const { erasedAt, ...counts } = await erasing;
-    expect(counts).toMatchObject({ forms: 3, notifications: 3, unreadable: 0 });
+    expect(counts).toMatchObject({ forms: 3, emails: 3, unreadable: 0 });
     expect(await formsWithAddress()).toEqual([]);
     expect(erasedAt <= created.createdAt).toBe(true);
     expect(await people.erasures({ since: erasedAt })).toMatchObject([{ erasedAt }]);
@@ -202,7 +202,7 @@ describe("people.erase: on a guest's request, an address", () => {
     await waitForStatement("SELECT virtualtransaction AS id FROM pg_locks WHERE relation");
     await lock.commit();
     await writing;
-    expect(await erasing).toMatchObject({ forms: 1, notifications: 1 });
+    expect(await erasing).toMatchObject({ forms: 1, emails: 1 });
     expect(await formsWithAddress()).toEqual([]);
   });
 
@@ -238,9 +238,9 @@ describe("people.erase: on a guest's request, an address", () => {
     await create();
     const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
     await expect.poll(() => mailServer.rcptCount).toBe(1);
-    expect(await people.erase({ email: ADDRESS })).toMatchObject({ forms: 1, notifications: 0 });
+    expect(await people.erase({ email: ADDRESS })).toMatchObject({ forms: 1, emails: 0 });
     mailServer.releaseRcpt();
-    const skipped = () => lines.filter(({ message }) => message.startsWith("notification dropped"));
+    const skipped = () => lines.filter(({ message }) => message.startsWith("email dropped"));
     await expect.poll(() => skipped().length).toBe(1);
     await expect.poll(formsWithUnsent).toEqual([]);
     expect([mailServer.rcptCount, mailServer.received]).toEqual([1, []]);

@@ -2,15 +2,17 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { expireEmails } from "../../server/emails/expiry.js";
 import { smtpMailer } from "../../server/emails/mailer.js";
 import type { FormV1 } from "../../server/forms/schema.js";
+import { ActivityCounts } from "../../server/outbox/activity.js";
 import { openTestCore } from "../support/core.js";
-import { emailQueue } from "../support/outbox-queue.js";
 import { catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
+import { emailQueue, setState } from "../support/outbox-queue.js";
 import { uniqueStay } from "../support/stays.js";
 
 const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 const DAY_MS = 86_400_000;
 const SILENT = { info() {}, warn() {}, error() {} };
+const counts = new ActivityCounts();
 
 const { services, owner, operator, sql, listUnsent } = await openTestCore();
 
@@ -40,7 +42,7 @@ const ENDINGS: [string, (form: FormV1) => Promise<unknown>][] = [
   ["of a form with a status of a later version", setStatus("ARCHIVED")],
 ];
 
-describe.each(ENDINGS)("a notification %s", (_, end) => {
+describe.each(ENDINGS)("an invitation %s", (_, end) => {
   test.each(["with", "without"])("ends as expired %s a mail server, in list, count and trace", async (mail) => {
     const mailServer = await openMailServer();
     const [ended, upcoming] = [await create(), await create()];
@@ -77,7 +79,7 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
     const form = await create();
     await end(form);
     for (const state of ["waiting", "failed", "expired"]) {
-      await sql(`UPDATE emails SET state = '${state}'`);
+      await sql(setState("emails", state));
       const [{ id } = { id: "" }] = await listUnsent();
       expect(await catchRejectedFields(operator.emails.retry({ id }))).toEqual(["id"]);
       expect(await stateOf(form)).toBe(state);
@@ -85,7 +87,7 @@ describe.each(ENDINGS)("a notification %s", (_, end) => {
   });
 });
 
-test("a create for a stay that is over enqueues no notification", async () => {
+test("a create for a stay that is over enqueues no email", async () => {
   await create({ checkInDate: "1999-12-31T00:00:00Z", checkOutDate: "2000-01-02T00:00:00Z" });
   await create({ ...stayIn(-2), checkOutDate: new Date(Date.now() - 1000).toISOString() });
   const running = await create(stayIn(-1));
@@ -101,10 +103,10 @@ test("the nearest stay is claimed first, also after updates that move stays", as
   expect(claimed).toEqual([far, near, later].map(({ id }) => id));
 });
 
-test("an expired notification whose stay was moved to a later date is sent if an operator retries it", async () => {
+test("an expired email whose stay was moved to a later date is sent if an operator retries it", async () => {
   const form = await create();
   await endStay(form);
-  await expireEmails(services, SILENT);
+  await expireEmails({ ...services, counts }, SILENT);
   await owner.forms.update({ ...bodyOf(stayIn(5)), id: form.id });
   const mailServer = await openMailServer();
   await startTestWorker(await openServicesWithMail(services, mailServer.url));
@@ -118,19 +120,20 @@ test("a run expires what is due in any number of batches, once, while another ru
   const [over, upcoming] = [await create(), await create()];
   await endStay(over);
   await sql(
-    `INSERT INTO emails (kind, form_id, correlation_id, check_in_date)
-     SELECT 'form.created', CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, $1,
-       now() + n % 7 * interval '1 day'
+    `INSERT INTO emails (kind, form_id, tenant_id, correlation_id, check_in_date, state)
+     SELECT 'invitation', CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, $1, $1,
+       now() + n % 7 * interval '1 day', CASE WHEN n % 3 = 0 THEN 'retrying' ELSE 'waiting' END::"EmailState"
      FROM generate_series(1, 2998) n`,
     over.id,
     upcoming.id,
   );
-  await Promise.all([expireEmails(services, SILENT), expireEmails(services, SILENT)]);
-  const counts = "SELECT form_id, state, count(*)::int FROM emails GROUP BY 1, 2 ORDER BY 2";
-  expect(await sql(counts)).toEqual([
-    { form_id: upcoming.id, state: "waiting", count: 1500 },
+  await Promise.all([expireEmails({ ...services, counts }, SILENT), expireEmails({ ...services, counts }, SILENT)]);
+  const rows = "SELECT form_id, state, count(*)::int FROM emails GROUP BY 1, 2 ORDER BY 2";
+  expect(await sql(rows)).toEqual([
+    { form_id: upcoming.id, state: "waiting", count: 1000 },
+    { form_id: upcoming.id, state: "retrying", count: 500 },
     { form_id: over.id, state: "expired", count: 1500 },
   ]);
-  const audited = await sql("SELECT FROM audit_entries WHERE action = 'notification.expired'");
+  const audited = await sql("SELECT FROM audit_entries WHERE action = 'email.expired'");
   expect(audited).toHaveLength(1500);
 });

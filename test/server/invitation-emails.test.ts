@@ -118,7 +118,7 @@ describe("the message", () => {
     expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail"`);
     await expect.poll(listUnsent).toEqual([]);
     const facts = { formId: form.id, to: "U***@m***.com" };
-    expect(lines).toContainEqual({ level: "info", facts, message: "notification sent" });
+    expect(lines).toContainEqual({ level: "info", facts, message: "email sent" });
     expect(JSON.stringify(lines).toLowerCase()).not.toContain("unmistakable");
   });
 
@@ -191,7 +191,7 @@ describe("the message", () => {
     const { mailServer } = await startSending();
     await expect.poll(() => mailServer.received.length).toBe(1);
     const { mail } = mailServer.received[0] ?? expect.fail();
-    const { notifications } = asOperator(await openServicesWithMail(services, mailServer.url));
+    const { emails } = asOperator(await openServicesWithMail(services, mailServer.url));
     const preview = await emails.preview({ formId });
     expect(preview).toMatchObject({ language: "es", subject: mail.subject, html: `${mail.html?.trim()}\n` });
     expect((await emails.preview({ formId, language: "NL" })).subject).toBe(

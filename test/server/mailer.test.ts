@@ -97,7 +97,7 @@ describe("a connection to the mail server", () => {
       servers.map(({ port }, index) => `${kinds[index]?.[0]}://${host}:${port}`),
     );
     // Node.js reads NODE_EXTRA_CA_CERTS only when it starts.
-    const modules = ["config", "notifications/mailer"].map(
+    const modules = ["config", "emails/mailer"].map(
       (name) => pathToFileURL(join(packageRoot(), `dist/tools/server/${name}.js`)).href,
     );
     const script = `

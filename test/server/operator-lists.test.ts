@@ -16,6 +16,7 @@ import {
   openTestServices,
   setRole,
 } from "../support/factories.js";
+import { setState } from "../support/outbox-queue.js";
 
 const services = await openTestServices();
 const operator = asOperator(services);
@@ -195,13 +196,13 @@ describe("in pages of every size", () => {
       "UPDATE emails SET id = id + 7, created_at = CASE WHEN form_id = ANY($1) THEN now() ELSE now() - interval '1 day' END",
       [forms.slice(3).map(({ id }) => id)],
     );
-    await pool.query("UPDATE emails SET state = 'sent' WHERE form_id = $1", [sent?.id]);
-    await pool.query("UPDATE emails SET state = 'failed' WHERE form_id = $1", [failed?.id]);
+    await pool.query(setState("emails", "sent", "form_id = $1"), [sent?.id]);
+    await pool.query(setState("emails", "failed", "form_id = $1"), [failed?.id]);
     const later = forms.slice(3).map((form) => shown(form));
     const formId = sent?.id ?? "";
     await pool.query(
-      `INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
-       SELECT kind, form_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
+      `INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id)
+       SELECT kind, form_id, tenant_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
       [formId],
     );
     const ofForm = [shown(sent, "sent"), shown(sent)];
@@ -219,13 +220,14 @@ describe("in pages of every size", () => {
       [{ state: "expired" }, []],
     ]);
     await pool.query(
-      "UPDATE emails SET state = 'sent', next_attempt_at = NULL, sent_at = now() + interval '1 day' WHERE form_id = $1",
+      "UPDATE emails SET state = 'sent', next_attempt_at = NULL, ended_at = now() + interval '1 day' WHERE form_id = $1",
       [failed?.id],
     );
     await expectItems<{ state?: "sent" }, unknown>(operator.emails.list, [
       [{ state: "sent" }, [shown(failed, "sent"), shown(sent, "sent")]],
     ]);
-    await pool.query("UPDATE emails SET id = id - 7, state = 'waiting', sent_at = NULL");
+    await pool.query("UPDATE emails SET id = id - 7");
+    await pool.query(setState("emails", "waiting"));
   });
 });
 
@@ -287,8 +289,8 @@ test("a cursor is valid only for its own list and filter", async () => {
   const user = asUser(services, userId);
   const listingId = one.id;
   await services.db.pool.query(
-    `INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
-     SELECT kind, form_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
+    `INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id)
+     SELECT kind, form_id, tenant_id, check_in_date, correlation_id FROM emails WHERE form_id = $1`,
     [forms[0]?.id],
   );
   const lists: Record<string, (input: Input) => Promise<Page<unknown>>> = {
@@ -306,9 +308,9 @@ test("a cursor is valid only for its own list and filter", async () => {
     memberships: (input) => operator.members.list({ ...input, userId }),
     keys: (input) => operator.keys.list(input),
     "keys of a user": (input) => operator.keys.list({ ...input, userId }),
-    notifications: (input) => operator.emails.list(input),
-    "notifications in a state": (input) => operator.emails.list({ ...input, state: "waiting" }),
-    "notifications of a form": (input) => operator.emails.list({ ...input, formId: forms[0]?.id }),
+    emails: (input) => operator.emails.list(input),
+    "emails in a state": (input) => operator.emails.list({ ...input, state: "waiting" }),
+    "emails of a form": (input) => operator.emails.list({ ...input, formId: forms[0]?.id }),
     "public forms": (input) => user.forms.list(input),
     "public forms on a listing": (input) => user.forms.list({ ...input, listingId }),
     "public forms on another listing": (input) => user.forms.list({ ...input, listingId: two.id }),

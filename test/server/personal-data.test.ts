@@ -6,11 +6,11 @@ describe("API keys and guests' addresses", async () => {
 
   test("are stored in no table, neither as text nor in hex or base64", async () => {
     const tables = await readAllRows(databaseUrl);
-    const names = ["forms", "creations", "audit_entries", "notifications"];
+    const names = ["forms", "creations", "audit_entries", "emails"];
     expect([...tables.keys()]).toEqual(expect.arrayContaining(names));
     // Proves that the search covers real rows: sealed bytes and an SMTP error.
     expect(tables.get("forms")).toContain("\\\\x01");
-    expect(tables.get("notifications")).toMatch(/550 /);
+    expect(tables.get("emails")).toMatch(/550 /);
     for (const [table, rows] of tables) expect([table, findSecrets(rows, secrets)]).toEqual([table, []]);
   });
 
@@ -25,7 +25,7 @@ describe("API keys and guests' addresses", async () => {
   test("every log line of the service is JSON without a key, token or email address in any encoding, even at LOG_LEVEL=trace", () => {
     for (const line of logLines) expect(JSON.parse(line)).toHaveProperty("msg");
     expect(logs).toContain('"msg":"request"');
-    expect(logs).toContain('"msg":"notification sent"');
+    expect(logs).toContain('"msg":"email sent"');
     // The masked forms of an address and of what an error of Postgres quotes.
     expect(logs).toContain("O***@f***.com");
     expect(logs).toMatch(/"err":.*no \[email\] and no grf_rw_…/);

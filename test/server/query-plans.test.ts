@@ -8,15 +8,13 @@ import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
 import { readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
-import { createQueue } from "../../server/outbox/queue.js";
 import { deleteOldRows } from "../../server/outbox/retention.js";
 import { appRouter } from "../../server/router.js";
 import { actAs } from "../../server/users/store.js";
-import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { startWorker } from "../../server/worker.js";
 import { insertListingsWithForms, listingIdsInScope, makeUserWithForms, readAllPages } from "../support/bulk.js";
-import { emailQueue } from "../support/outbox-queue.js";
 import { asOperator, asUser, catchErrorCode, makeKey, openTestServices, TEST_SECRET } from "../support/factories.js";
+import { deliveryQueue, emailQueue, setState } from "../support/outbox-queue.js";
 import { type PlanNode, planNodes, type RecordedPlan, recordPlans, withPlans } from "../support/recorded-plans.js";
 import { fixedStay, uniqueStay } from "../support/stays.js";
 
@@ -57,25 +55,26 @@ async function fillTables(plain: Services): Promise<void> {
        SELECT holder_id, form_id::text, form_id, now() FROM creations;
      INSERT INTO audit_entries (actor, action, subject_id, correlation_id, details)
        SELECT 'system', 'form.created', id, gen_random_uuid(), '{}' FROM forms;
-     INSERT INTO emails (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at)
-       SELECT 'form.created', id, now(), gen_random_uuid(), 'sent', now(), NULL FROM forms;
-     INSERT INTO emails (kind, form_id, check_in_date, correlation_id, state, next_attempt_at)
-       SELECT 'form.created', id, now(), gen_random_uuid(), 'expired', NULL FROM forms LIMIT 3000;
+     INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, state, ended_at, next_attempt_at)
+       SELECT 'invitation', id, listing_id, now(), gen_random_uuid(), 'sent', now(), NULL FROM forms;
+     INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, state, ended_at, next_attempt_at)
+       SELECT 'invitation', id, listing_id, now(), gen_random_uuid(), 'expired', now(), NULL FROM forms LIMIT 3000;
      INSERT INTO webhook_endpoints (user_id, url, events, listing_ids, secret)
        SELECT id, 'https://example.com', '{}', '{}', '\\x00' FROM users WHERE email LIKE 'bulk%';
-     INSERT INTO emails (kind, form_id, correlation_id, state, sent_at, next_attempt_at, endpoint_id, event_id, event_type)
-       SELECT 'webhook', f.id, gen_random_uuid(), 'sent', now(), NULL, w.id, gen_random_uuid(), 'form.created'
+     INSERT INTO webhook_deliveries (form_id, correlation_id, state, ended_at, next_attempt_at, endpoint_id, event_id, event_type)
+       SELECT f.id, gen_random_uuid(), 'sent', now(), NULL, w.id, gen_random_uuid(), 'form.created'
        FROM (SELECT id, row_number() OVER () AS n FROM forms) f
          JOIN (SELECT id, row_number() OVER () AS n FROM webhook_endpoints) w ON w.n = f.n % 100 + 1;
-     INSERT INTO emails (kind, form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
-       SELECT kind, form_id, correlation_id, 'retrying', now() + interval '1 day', endpoint_id, gen_random_uuid(), event_type
-       FROM emails WHERE kind = 'webhook' LIMIT 3000;
+     INSERT INTO webhook_deliveries (form_id, correlation_id, state, next_attempt_at, endpoint_id, event_id, event_type)
+       SELECT form_id, correlation_id, 'retrying', now() + interval '1 day', endpoint_id, gen_random_uuid(), event_type
+       FROM webhook_deliveries LIMIT 3000;
      INSERT INTO operator_sessions (hash, name)
        SELECT decode(md5(n::text), 'hex'), 'Ada' FROM generate_series(1, 5000) n;
      INSERT INTO erasures (address_hash, erased_at) SELECT 'hash-' || n, now() FROM generate_series(1, 5000) n;
      UPDATE forms SET guest_email = '\\x00' WHERE id IN (SELECT id FROM forms LIMIT 5000);
      UPDATE audit_entries SET at = '2020-01-01' WHERE id < 1000;
-     UPDATE emails SET sent_at = '2020-01-01', created_at = '2020-01-01' WHERE form_id::text LIKE '1%';
+     UPDATE emails SET ended_at = '2020-01-01' WHERE form_id::text LIKE '1%';
+     UPDATE webhook_deliveries SET ended_at = '2020-01-01' WHERE form_id::text LIKE '1%' AND ended_at IS NOT NULL;
      UPDATE idempotency_keys SET retention_starts_at = '2020-01-01' WHERE key LIKE '1%';
      ANALYZE`;
   // One by one, because a pool closes a connection that receives nothing for the statement timeout.
@@ -174,13 +173,13 @@ async function callProcedures(services: Services): Promise<string[]> {
   await operator.emails.count();
   await operator.emails.retry({ id: unsent.at(-1)?.id ?? "" });
   await catchErrorCode(operator.emails.retry({ id: "999999999" }));
-  await services.db.pool.query("UPDATE emails SET state = 'failed' WHERE id = $1", [unsent.at(-1)?.id]);
+  await services.db.pool.query(setState("emails", "failed", "id = $1"), [unsent.at(-1)?.id]);
   await operator.emails.retryFailed();
   const invited = await user.forms.create(fixedStay(listingId, { guestEmail: "guest@example.com", numberOfGuests: 9 }));
   await operator.emails.list({ formId: invited.id });
   await operator.emails.send({ formId: invited.id });
   await operator.emails.preview({ formId: invited.id });
-  await services.db.pool.query("UPDATE emails SET state = 'sent' WHERE form_id = $1", [invited.id]);
+  await services.db.pool.query(setState("emails", "sent", "form_id = $1"), [invited.id]);
   await operator.emails.send({ formId: invited.id });
   await operator.audit.trail({ subjectId: form.id });
   await operator.audit.trace({ correlationId: randomUUID() });
@@ -225,24 +224,24 @@ async function runBackgroundWork(services: Services): Promise<void> {
   // The last forms are recent, so their pages wait for creates in flight.
   await readAllPages(1, (page) => forms.list({ ...page, listingId }));
   const queue = emailQueue(services, "worker");
-  const claim = async () => (await queue.claim()) ?? expect.fail("no notification is due");
+  const claim = async () => (await queue.claim()) ?? expect.fail("no email is due");
   await queue.attempt(await claim());
-  await queue.markFailed(await claim(), "reason", false);
+  await queue.mark(await claim(), "retrying", "reason");
   const expiring = await claim();
   await db.pool.query("UPDATE forms SET status = 'COMPLETED' WHERE id = $1", [expiring.formId]);
   await queue.attempt(expiring);
   const withoutAddress = await claim();
   await db.pool.query("UPDATE forms SET guest_email = NULL WHERE id = $1", [withoutAddress.formId]);
   await queue.attempt(withoutAddress);
-  await queue.heartbeat([(await claim()).emailId]);
+  await queue.heartbeat([(await claim()).id]);
   await queue.releaseStale();
   const { webhooks } = asUser(services, userId);
   const { id: endpointId } = await webhooks.create({ url: "https://example.com" });
   for (let count = 0; count < 4; count++) await forms.create(uniqueStay(listingId));
   await sendDeliveries(services);
   await db.pool.query(
-    `INSERT INTO emails (kind, endpoint_id, check_in_date, correlation_id)
-     VALUES ('webhook.disabled', $1, '-infinity', gen_random_uuid())`,
+    `INSERT INTO emails (kind, endpoint_id, tenant_id, check_in_date, is_urgent, correlation_id)
+     VALUES ('endpoint_disabled', $1, $1, now(), true, gen_random_uuid())`,
     [endpointId],
   );
   await webhooks.disable({ id: endpointId });
@@ -284,7 +283,7 @@ async function callWebhooks(
   await webhooks.rotateSecret({ id });
   await webhooks.test({ id });
   for (const filter of [{}, { state: "waiting" as const }]) await webhooks.deliveries({ endpointId: id, ...filter });
-  await db.pool.query("UPDATE emails SET state = 'failed' WHERE endpoint_id = $1", [id]);
+  await db.pool.query(setState("webhook_deliveries", "failed", "endpoint_id = $1"), [id]);
   await webhooks.redeliver({ endpointId: id, failed: true });
   await webhooks.redeliver({ endpointId: id, since: "2026-01-01T00:00:00Z" });
   await webhooks.delete({ id });
@@ -293,13 +292,13 @@ async function callWebhooks(
 /** Claims deliveries, and records every outcome. */
 async function sendDeliveries(services: Services): Promise<void> {
   const answer = { status: 204, body: "", durationMs: 1, retryAfterSeconds: null };
-  const log = { info() {}, warn() {}, error() {} };
-  const channel = deliveryChannel(services, async () => answer, createQueue(services.db, "worker"), log);
-  const claim = async () => (await channel.claim(1, []))[0] ?? expect.fail("no delivery is due");
-  await (await channel.send(await claim()))();
-  await channel.recordFailure(await claim(), { reason: "reason", isFinal: false });
-  await (await channel.send({ ...(await claim()), url: null }))();
-  await (await channel.send({ ...(await claim()), form: null }))();
+  const queue = deliveryQueue(services, "worker", async () => answer);
+  const claim = async () => (await queue.claim()) ?? expect.fail("no delivery is due");
+  await queue.attempt(await claim());
+  await queue.mark(await claim(), "retrying", "reason");
+  await queue.attempt({ ...(await claim()), form: null });
+  await queue.heartbeat([(await claim()).id]);
+  await queue.releaseStale();
 }
 
 /** Names of the prepared statements in `server/`. */
@@ -365,10 +364,10 @@ test("no statement reads a whole table that grows, except those listed", () => {
 
 // With another index, each claim would sort everything that is due.
 test("a claim reads what is queued in the order of the stays", () => {
-  const claims = plans.filter(({ statement }) => statement === "claim-notifications");
+  const claims = plans.filter(({ statement }) => statement === "claim-emails");
   expect(claims).not.toEqual([]);
   const nodes = claims.flatMap(({ plan }) => planNodes(plan));
   expect(nodes.map((node) => node["Node Type"])).not.toContain("Sort");
-  expect(nodes.map((node) => node["Index Name"])).toContain("notifications_due_emails_idx");
-  expect(nodes.map((node) => node["Index Name"])).not.toContain("notifications_unsent_emails_idx");
+  expect(nodes.map((node) => node["Index Name"])).toContain("emails_due_idx");
+  expect(nodes.map((node) => node["Index Name"])).not.toContain("emails_unsent_idx");
 });

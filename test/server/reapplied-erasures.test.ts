@@ -23,7 +23,7 @@ const passTime = () => sql("UPDATE erasures SET erased_at = erased_at - interval
 const formsWithAddress = async (): Promise<string[]> =>
   (await sql("SELECT id FROM forms WHERE guest_email IS NOT NULL")).map(({ id }) => id);
 
-const NOTHING = { forms: 0, notifications: 0, unreadable: 0, applied: 0, known: 0, unknownSecret: 0 };
+const NOTHING = { forms: 0, emails: 0, unreadable: 0, applied: 0, known: 0, unknownSecret: 0 };
 
 test("people.erase returns and stores a record only after the whole erasure, so that a backup with the record has no such address", async () => {
   const { id } = await create(ADDRESS);
@@ -37,13 +37,13 @@ test("people.erase returns and stores a record only after the whole erasure, so 
 });
 
 describe("people.reapply erases what a restored backup brought back:", () => {
-  test("the address of every form and its unsent notification, once, audited per form", async () => {
+  test("the address of every form and its unsent email, once, audited per form", async () => {
     const [one, two, kept] = [await create(ADDRESS), await create(ADDRESS), await create("kept@example.com")];
     const record = await people().erase({ email: ADDRESS });
     await restoreAddresses(services, { [one.id]: ADDRESS, [two.id]: ADDRESS.toUpperCase() });
     const records = [record, record, { ...record, erasedAt: "2020-01-01T00:00:00Z" }];
     const first = await people().reapply({ records });
-    expect(first).toEqual({ ...NOTHING, forms: 2, notifications: 2, applied: 1 });
+    expect(first).toEqual({ ...NOTHING, forms: 2, emails: 2, applied: 1 });
     expect(await formsWithAddress()).toEqual([kept.id]);
     expect((await core.listUnsent()).map(({ formId }) => formId)).toEqual([kept.id]);
     const trail = await operator.audit.trail({ subjectId: one.id });
@@ -97,7 +97,7 @@ describe("people.reapply erases what a restored backup brought back:", () => {
     };
     const others = Array.from({ length: 2_500 }, (_, n) => ({ ...record, addressHash: hashOf(n) }));
     const counts = await people().reapply({ records: [...others, record] });
-    expect(counts).toEqual({ ...NOTHING, forms: 1, notifications: 1, applied: 2501 });
+    expect(counts).toEqual({ ...NOTHING, forms: 1, emails: 1, applied: 2501 });
     expect(await people().erasures({})).toHaveLength(2501);
   });
 

@@ -15,7 +15,7 @@ const { services, operator, openProcess, holdLock, waitForBlocked, makeOwner } =
 let owner: ListingOwner;
 
 beforeEach(async () => {
-  await services.db.pool.query("TRUNCATE forms, audit_entries, worker_activity CASCADE");
+  await services.db.pool.query("TRUNCATE forms, webhook_endpoints, audit_entries, worker_activity CASCADE");
   owner = await makeOwner();
 });
 
@@ -48,10 +48,13 @@ const countRuns = async () => (await readActivity(services.db)).get("retention.r
 const INSERT_OLD: Record<Table, string> = {
   audit_entries: `INSERT INTO audit_entries (at, actor, action, subject_id, correlation_id)
     SELECT now() - $2 * interval '1 day', 'system', 'old', $1, gen_random_uuid() FROM generate_series(1, $3)`,
-  notifications: `INSERT INTO emails
-      (kind, form_id, check_in_date, correlation_id, state, sent_at, next_attempt_at, created_at)
-    SELECT 'form.created', $1, at, $1, 'sent', at, NULL, at
+  emails: `INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, state, ended_at, next_attempt_at)
+    SELECT 'invitation', $1, $1, at, $1, 'sent', at, NULL
     FROM generate_series(1, $3), (SELECT now() - $2 * interval '1 day') AS of (at)`,
+  webhook_deliveries: `INSERT INTO webhook_deliveries
+      (endpoint_id, event_id, event_type, form_id, correlation_id, state, ended_at, next_attempt_at)
+    SELECT $1, gen_random_uuid(), 'form.created', $1, $1, 'failed', now() - $2 * interval '1 day', NULL
+    FROM generate_series(1, $3)`,
   idempotency_keys: `INSERT INTO idempotency_keys (holder_id, key, form_id, retention_starts_at)
     SELECT holder_id, 'old ' || n, $1, now() - $2 * interval '1 day' FROM generate_series(1, $3) n, creations
     WHERE form_id = $1`,
@@ -88,29 +91,58 @@ describe("the worker deletes", () => {
   const PAST = "2020-01-01T00:00:00Z";
   const FUTURE = "2100-01-01T00:00:00Z";
 
-  test("of the notifications older than EMAIL_RETENTION_DAYS those sent, by when, and those that failed, by their last attempt and the check-out", async () => {
-    /** State, times since the last heartbeat and since it was sent, check-out, and whether it is kept. */
+  test("of the emails that ended EMAIL_RETENTION_DAYS ago those sent, and those that were not if the check-out is as long ago", async () => {
+    /** State, time since its end, check-out, and whether it is kept. */
     const rows = [
-      ["sent", "100 days", "91 days", FUTURE, false],
-      ["sent", "100 days", "89 days", FUTURE, true],
-      ["failed", "91 days", null, PAST, false],
-      ["failed", "89 days", null, PAST, true],
-      ["failed", "3000 days", null, FUTURE, true],
-      ...["waiting", "retrying", "running"].map((state) => [state, "3000 days", null, PAST, true]),
+      ["sent", "91 days", FUTURE, false],
+      ["sent", "89 days", FUTURE, true],
+      ...["failed", "expired"].flatMap((state) => [
+        [state, "91 days", PAST, false],
+        [state, "89 days", PAST, true],
+        [state, "3000 days", FUTURE, true],
+      ]),
+      ...["waiting", "retrying", "running"].map((state) => [state, null, PAST, true]),
     ];
-    for (const [state, age, sent, checkOut] of rows) {
+    for (const [state, age, checkOut] of rows) {
       const { id } = await owner.addForm();
       await run("UPDATE forms SET check_out_date = $2 WHERE id = $1", [id, checkOut]);
       await run(
         `INSERT INTO emails
-           (kind, form_id, check_in_date, correlation_id, state, created_at, heartbeat_at, sent_at, next_attempt_at)
-         VALUES ('other', $1, now(), $1, $2, now() - interval '9 years', now() - $3::interval, now() - $4::interval, now() + interval '1 year')`,
-        [id, state, age, sent],
+           (kind, form_id, tenant_id, check_in_date, correlation_id, state, created_at, heartbeat_at, ended_at, next_attempt_at)
+         VALUES ('other', $1, $1, now(), $1, $2, now() - interval '9 years', now(), now() - $3::interval,
+           CASE WHEN $2::text IN ('waiting', 'retrying') THEN now() + interval '1 year' END)`,
+        [id, state, age],
       );
     }
     const states = () => run("SELECT state::text FROM emails ORDER BY id");
     await runWorker();
-    expect(await states()).toEqual(rows.filter(([, , , , isKept]) => isKept).map(([state]) => state));
+    expect(await states()).toEqual(rows.filter(([, , , isKept]) => isKept).map(([state]) => state));
+  });
+
+  test("webhook deliveries 7 days after they were sent and 30 days after they ended otherwise, whatever the check-out, and none that waits", async () => {
+    const { id } = await owner.addForm({ checkOutDate: FUTURE });
+    const rows = [
+      ["sent", "7 days 1 hour", false],
+      ["sent", "6 days 23 hours", true],
+      ...["failed", "expired", "out_of_scope"].flatMap((state) => [
+        [state, "30 days 1 hour", false],
+        [state, "29 days 23 hours", true],
+      ]),
+      ...["waiting", "retrying", "running"].map((state) => [state, null, true]),
+    ];
+    const { id: endpointId } = await operator.webhooks.create({ url: "https://example.com" });
+    for (const [state, age] of rows) {
+      await run(
+        `INSERT INTO webhook_deliveries
+           (endpoint_id, event_id, event_type, form_id, correlation_id, state, created_at, heartbeat_at, ended_at, next_attempt_at)
+         VALUES ($4, $1, 'later.event', $1, $1, $2, now() - interval '9 years', now(), now() - $3::interval,
+           CASE WHEN $2::text IN ('waiting', 'retrying') THEN now() + interval '1 year' END)`,
+        [id, state, age, endpointId],
+      );
+    }
+    const states = () => run("SELECT state::text FROM webhook_deliveries ORDER BY id");
+    await runWorker();
+    expect(await states()).toEqual(rows.filter(([, , isKept]) => isKept).map(([state]) => state));
   });
 
   test("Idempotency-Keys IDEMPOTENCY_KEY_RETENTION_DAYS after the check-out they were first sent with, and no earlier; an equal body is then a replay", async () => {
@@ -161,14 +193,15 @@ describe("the worker deletes", () => {
   });
 
   test("nothing from a table whose retention is 0", async () => {
-    await insertOld({ count: 3, days: 30_000 });
+    const tables = RETENTION_TABLES.filter((table) => table !== "webhook_deliveries");
+    await insertOld({ count: 3, days: 30_000, tables });
     const before = await countRows();
-    const kinds = ["AUDIT", "NOTIFICATION", "IDEMPOTENCY_KEY"];
+    const kinds = ["AUDIT", "EMAIL", "IDEMPOTENCY_KEY"];
     await runWorker(Object.fromEntries(kinds.map((kind) => [`${kind}_RETENTION_DAYS`, "0"])));
     expect(await countRows()).toEqual(before);
-    expect(await countDeleted()).toEqual([0, 0, 0]);
+    expect(await countDeleted()).toEqual([0, 0, 0, 0]);
     await runWorker();
-    expect(await countDeleted()).toEqual([3, 3, 3]);
+    expect(await countDeleted()).toEqual(RETENTION_TABLES.map((table) => (table === "webhook_deliveries" ? 0 : 3)));
   });
 
   test("at most 500 rows per statement, until none is due, and counts and logs them", async () => {
@@ -215,7 +248,7 @@ describe("the worker deletes", () => {
   test("a batch completely or not at all if it is killed; the next worker deletes the rest", async () => {
     await insertOld();
     const young = (await countRows()).map((count) => count - BATCH_ROWS - 200);
-    const lock = await blockBatches("notifications");
+    const lock = await blockBatches("emails");
     const killed = spawnCli(["worker"], { env: commandEnv(services) });
     await waitForBlocked(1);
     await killed.stop("SIGKILL");

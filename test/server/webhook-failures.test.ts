@@ -5,7 +5,7 @@ import { openReceiver } from "../support/webhook-receiver.js";
 
 // What slow and failing endpoints do to themselves, and not to others.
 
-const { services, owner, sql, makeOwner, holdLock, webhooks, addEndpoint, deliveriesOf, waitFor, makeDue } =
+const { services, owner, sql, makeOwner, holdLock, webhooks, addEndpoint, deliveriesOf, waitFor } =
   await openWebhookCore();
 
 test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {

@@ -8,8 +8,18 @@ import { attempt, type Channel } from "../../server/outbox/attempt.js";
 import { type Claimed, claimValues, ServedTenants } from "../../server/outbox/claim.js";
 import { releaseStale, sendHeartbeat } from "../../server/outbox/heartbeats.js";
 import type { Outcome } from "../../server/outbox/record.js";
+import type { OutboxTable } from "../../server/outbox/states.js";
 import { deliveryChannel } from "../../server/webhooks/channel.js";
 import { createPost, type Post } from "../../server/webhooks/request.js";
+
+const WAITING = ["waiting", "retrying"];
+
+/** SQL that puts rows of the outbox in a state, with the columns that go with it. */
+export const setState = (table: OutboxTable, state: string, condition = "true") => `
+  UPDATE ${table} SET state = '${state}',
+    next_attempt_at = ${WAITING.includes(state) ? "coalesce(next_attempt_at, now())" : "NULL"},
+    ended_at = ${[...WAITING, "running"].includes(state) ? "NULL" : "coalesce(ended_at, now())"}
+  WHERE ${condition}`;
 
 const SILENT = { info() {}, warn() {}, error() {} };
 
