@@ -26,8 +26,8 @@ const DELIVERIES = `
   SELECT n.event_id AS id, n.endpoint_id AS "endpointId", n.event_type AS event, n.form_id AS "formId", n.state,
     n.attempts, n.response_status AS "responseStatus", n.next_attempt_at AS "nextAttemptAt"
   FROM (SELECT DISTINCT subject_id FROM audit_entries WHERE correlation_id = $1::uuid) e
-    JOIN emails n ON n.form_id = e.subject_id
-  WHERE n.correlation_id = $1::uuid AND n.event_id IS NOT NULL
+    JOIN webhook_deliveries n ON n.form_id = e.subject_id
+  WHERE n.correlation_id = $1::uuid
   ORDER BY n.id`;
 
 const MAX_ENTRY_ID = "9223372036854775807";

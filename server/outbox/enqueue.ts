@@ -13,7 +13,7 @@ const tenantOf = (listingId: string) => `coalesce((SELECT u.id FROM ${firstOwner
 /** SQL that enqueues invitations; `forms` is a query of form ids, listing ids, check-in dates and correlation ids. */
 export const enqueueInvitations = (forms: string, isUrgent = false) => `
   INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id, is_urgent)
-  SELECT '${INVITATION}', form_id, ${tenantOf("listing_id")}, check_in_date, correlation_id, ${isUrgent}
+  SELECT '${INVITATION}', form_id, ${tenantOf("created.listing_id")}, check_in_date, correlation_id, ${isUrgent}
   FROM (${forms}) AS created (form_id, listing_id, check_in_date, correlation_id)`;
 
 // Only rows that are not being sent, so that a slow change of a form delays the recording of no outcome.

@@ -1,7 +1,7 @@
 import type { Sql } from "../database/db.js";
 import { STALE_AFTER_SECONDS } from "./figures.js";
 import { factsSql, nextAttemptAfter, stateType } from "./rows.js";
-import type { OutboxTable } from "./states.js";
+import { nounOf, type OutboxTable } from "./states.js";
 
 /** After this many consecutive crashes, the row is assumed to be the cause. */
 const MAX_CRASHES = 5;
@@ -17,7 +17,7 @@ const heartbeatSql = (table: OutboxTable) => `
 
 /** Reports that this worker is still sending these rows. */
 export async function sendHeartbeat(db: Sql, table: OutboxTable, workerId: string, ids: string[]): Promise<void> {
-  if (ids.length > 0) await db.query(`heartbeat-${table}`, heartbeatSql(table), [workerId, ids]);
+  if (ids.length > 0) await db.query(`heartbeat-${nounOf(table)}`, heartbeatSql(table), [workerId, ids]);
 }
 
 /** A row that a stale worker left behind. */
@@ -41,10 +41,10 @@ const releaseSql = (table: OutboxTable) => `
     next_attempt_at = CASE WHEN NOT ${IS_CRASHING} THEN ${nextAttemptAfter("n.crashes + 1")} END,
     ended_at = CASE WHEN ${IS_CRASHING} THEN now() END
   WHERE n.id = ANY(ARRAY(
-    SELECT id FROM ${table} WHERE state = 'running' AND heartbeat_at < now() - make_interval(secs => $1)
+    SELECT id FROM ${table} WHERE state = 'running' AND state <> 'sent' AND heartbeat_at < now() - make_interval(secs => $1)
     FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING ${factsSql(table)} AS facts, n.crashes, CASE WHEN n.state = 'failed' THEN n.last_error END AS "givenUp"`;
 
 /** Releases the rows of stale workers. One released too often is given up. */
 export const releaseStale = (db: Sql, table: OutboxTable): Promise<Released[]> =>
-  db.query<Released>(`release-${table}`, releaseSql(table), [STALE_AFTER_SECONDS, MAX_CRASHES, CRASHED]);
+  db.query<Released>(`release-${nounOf(table)}`, releaseSql(table), [STALE_AFTER_SECONDS, MAX_CRASHES, CRASHED]);

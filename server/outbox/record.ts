@@ -33,7 +33,8 @@ interface RecordSql {
 /**
  * SQL that records the outcomes in $2 of attempts by the worker $1, and returns `states`, the number of rows by their new state.
  * An outcome has no effect if another worker has taken over, except `sent`: the message must not be sent again. Rows are locked in
- * the order of their ids. An attempt that was not made (`expired`, `out_of_scope`) does not count.
+ * the order of their ids. An attempt that was not made (`expired`, `out_of_scope`) does not count. States are compared as text, so
+ * that the planner reads rows by id.
  */
 export const recordSql = ({ table, deadline, columns = {}, also = "", result = "" }: RecordSql) => {
   const names = Object.keys(columns);
@@ -45,7 +46,8 @@ export const recordSql = ({ table, deadline, columns = {}, also = "", result = "
   ), own AS MATERIALIZED (
     SELECT o.*, n.attempts, ${deadline} AS deadline
     FROM outcome o JOIN ${table} n ON n.id = o.id
-    WHERE (n.state = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state <> 'sent')
+    WHERE n.id = ANY(ARRAY(SELECT id FROM outcome))
+      AND ((n.state::text = 'running' AND n.worker_id = $1) OR (o.state = 'sent' AND n.state::text <> 'sent'))
     ORDER BY n.id FOR NO KEY UPDATE OF n
   ), planned AS MATERIALIZED (
     SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(

@@ -1,6 +1,9 @@
 /** The tables of the outbox. */
 export type OutboxTable = "emails" | "webhook_deliveries";
 
+/** What the rows of a table are called in names of statements. */
+export const nounOf = (table: OutboxTable) => (table === "emails" ? "emails" : "deliveries");
+
 /** A change of a row's state, and the prepared statement that makes it. */
 interface Move {
   table: OutboxTable;
@@ -11,7 +14,7 @@ interface Move {
   statement: string;
 }
 
-/** From, to, statement, file, why. `*` stands for the name of the table. */
+/** From, to, statement, file, why. `*` stands for `nounOf` the table, `@` for its name. */
 type Line = [from: string, to: string, statement: string, file: string, why: string];
 
 // The life of a row. In `waiting` (no attempt yet) and `retrying` it waits for an attempt and has `next_attempt_at`; in `running` a
@@ -28,13 +31,13 @@ const BOTH: Line[] = [
   ["running", "retrying", "release-*", "heartbeats.ts", "its worker became stale in a later attempt"],
   ["running", "failed", "release-*", "heartbeats.ts", "its workers became stale too often"],
   ["waiting retrying", "expired", "expire-*", "expiry.ts", "it has waited too long, or nobody needs it anymore"],
-  ["failed sent expired", "deleted", "delete-old-*", "retention.ts", "it is past its retention"],
+  ["failed sent expired", "deleted", "delete-old-@", "retention.ts", "it is past its retention"],
 ];
 
 const EMAILS: Line[] = [
   ["inserted", "waiting", "insert-form", "../forms/queries.ts", "a form is created with an address"],
   ["inserted", "waiting", "enqueue-invitation", "../emails/store.ts", "an operator sends the invitation again"],
-  ["inserted", "waiting", "record-webhook_deliveries", "../webhooks/channel.ts", "an endpoint is disabled"],
+  ["inserted", "waiting", "record-deliveries", "../webhooks/channel.ts", "an endpoint is disabled"],
   ["waiting retrying failed expired", "waiting", "retry-email", "../emails/store.ts", "an operator retries it"],
   ["failed", "waiting", "retry-failed-emails", "../emails/store.ts", "an operator retries all that failed"],
   ["running", "expired", "record-emails", "record.ts", "nobody needs it anymore"],
@@ -64,7 +67,7 @@ const DELIVERIES: Line[] = [
     "../webhooks/endpoints.ts",
     "the same",
   ],
-  ["out_of_scope", "deleted", "delete-old-*", "retention.ts", "it is past its retention"],
+  ["out_of_scope", "deleted", "delete-old-@", "retention.ts", "it is past its retention"],
 ];
 
 const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>
@@ -73,7 +76,7 @@ const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>
       table,
       from: state === "inserted" ? null : state,
       to: to === "deleted" ? null : to,
-      statement: statement.replace("*", table),
+      statement: statement.replace("*", nounOf(table)).replace("@", table),
     })),
   );
 

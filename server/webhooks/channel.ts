@@ -62,7 +62,7 @@ export function deliveryChannel({
     isQuiet: true,
 
     async claim(values) {
-      const rows = await db.query<Row>("claim-webhook_deliveries", CLAIM, [workerId, ...values]);
+      const rows = await db.query<Row>("claim-deliveries", CLAIM, [workerId, ...values]);
       return rows.map(toClaimed);
     },
 
@@ -162,7 +162,8 @@ const CLAIM = claimSql({
     SELECT p.queue_id, ${OWNER} AS tenant_id, coalesce(busy.running, 0) AS running,
       CASE WHEN w.paused_until > now() THEN 0 WHEN w.failing_since IS NOT NULL THEN 1 ELSE ${MAX_PER_ENDPOINT} END
         - coalesce(busy.running, 0) AS slots
-    FROM pending p JOIN webhook_endpoints w ON w.id = p.queue_id AND w.disabled_at IS NULL ${JOIN_BUSY_QUEUES}`,
+    FROM pending p CROSS JOIN LATERAL (
+      SELECT * FROM webhook_endpoints WHERE id = p.queue_id AND disabled_at IS NULL LIMIT 1) w ${JOIN_BUSY_QUEUES}`,
   ranges: [
     [`n.is_urgent AND ${IS_KNOWN}`, "n.next_attempt_at"],
     [`NOT n.is_urgent AND ${IS_KNOWN}`, "n.next_attempt_at"],
@@ -176,7 +177,7 @@ const CLAIM = claimSql({
       WHERE p.until > now())) AS secrets, e.details,
     CASE WHEN ${IS_IN_SCOPE("(e.details ->> 'movedFrom')::uuid")} THEN e.details ->> 'movedFrom' END AS "previousListingId",
     f.id IS NOT NULL AS "isInScope", ${FORM_COLUMNS}
-  FROM claimed n JOIN webhook_endpoints w ON w.id = n.endpoint_id
+  FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.endpoint_id LIMIT 1) w
     LEFT JOIN audit_entries e ON e.id = n.audit_entry_id
     LEFT JOIN forms f ON f.id = n.form_id AND ${IS_IN_SCOPE("f.listing_id")}`,
 });

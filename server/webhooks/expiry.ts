@@ -65,7 +65,7 @@ const FIND_BACKLOGS = `
     FROM pending p WHERE p.endpoint_id IS NOT NULL
   )
   SELECT p.endpoint_id::text AS id, w.id IS NULL AS "isDeleted", w.disabled_at IS NOT NULL AS "isDisabled"
-  FROM pending p LEFT JOIN webhook_endpoints w ON w.id = p.endpoint_id
+  FROM pending p LEFT JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.endpoint_id LIMIT 1) w ON true
   WHERE p.endpoint_id IS NOT NULL AND (w.id IS NULL OR w.disabled_at IS NOT NULL OR EXISTS (
     SELECT FROM webhook_deliveries n WHERE n.endpoint_id = p.endpoint_id AND n.next_attempt_at IS NOT NULL OFFSET ${MAX_BACKLOG}))`;
 
@@ -96,7 +96,7 @@ export async function expireDeliveries(
     if (deliveries > 0) log.info({ ...facts, deliveries }, "webhook deliveries expired");
   };
   for (const state of ["waiting", "retrying"])
-    await expire("expire-webhook_deliveries", EXPIRE, state, { reason: "they have waited too long" });
+    await expire("expire-deliveries", EXPIRE, state, { reason: "they have waited too long" });
   for (const { id, isDeleted, isDisabled } of await db.query<Backlog>("find-backlogs", FIND_BACKLOGS, [])) {
     if (isDeleted) await repeatBatch(db, "delete-orphans", DELETE_ORPHANS, [id], signal);
     else if (isDisabled) await endBacklog(db, id, signal);

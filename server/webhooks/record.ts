@@ -45,7 +45,8 @@ const RECORD = recordSql({
       CASE WHEN w.paused_until > now() - ${MAX_GAP} THEN w.failing_since END AS since
     FROM jsonb_to_recordset($3::jsonb) AS v (id uuid, revision int, attempts int, verdict text, "pauseSeconds" int, "correlationId" uuid)
       JOIN webhook_endpoints w ON w.id = v.id
-    WHERE w.disabled_at IS NULL AND w.revision = v.revision AND (v.verdict <> 'accepts' OR w.failing_since IS NOT NULL)
+    WHERE w.id = ANY(ARRAY(SELECT (v ->> 'id')::uuid FROM jsonb_array_elements($3::jsonb) AS v))
+      AND w.disabled_at IS NULL AND w.revision = v.revision AND (v.verdict <> 'accepts' OR w.failing_since IS NOT NULL)
     ORDER BY w.id FOR NO KEY UPDATE OF w SKIP LOCKED
   ), accepting AS (
     UPDATE webhook_endpoints w SET failing_since = NULL, paused_until = NULL
@@ -92,7 +93,7 @@ export async function recordDeliveries(
     ),
   );
   const values = [workerId, JSON.stringify(outcomes), JSON.stringify([...verdicts.values()])];
-  const [recorded] = await db.query<Recorded>("record-webhook_deliveries", RECORD, values);
+  const [recorded] = await db.query<Recorded>("record-deliveries", RECORD, values);
   const states = Object.entries(recorded?.states ?? {}) as [keyof Recorded["states"], number][];
   for (const [state, count] of states) counts.add(`delivery.${state}`, count);
   for (const { id, isNew, disabledReason } of recorded?.failing ?? []) {

@@ -34,7 +34,7 @@ describe("unset settings", () => {
       SMTP_TIMEOUT_SECONDS: 120,
       RETENTION_DAYS: 90,
       AUDIT_RETENTION_DAYS: 730,
-      NOTIFICATION_RETENTION_DAYS: 90,
+      EMAIL_RETENTION_DAYS: 90,
       IDEMPOTENCY_KEY_RETENTION_DAYS: 90,
     });
     const optional = ["DATABASE_URL", "APP_SECRETS", "REDIS_URL", "CORS_ORIGINS", ...Object.keys(MAIL)];

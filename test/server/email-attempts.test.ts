@@ -99,7 +99,8 @@ describe("emails.retry", () => {
 test("emails.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
   const addForm = async () => (await owner.addForm({ guestEmail: ADDRESS })).id;
   const [over, waiting, ...sendable] = [await addForm(), await addForm(), await addForm(), await addForm()];
-  await sql("UPDATE emails SET state = 'failed', attempts = 25, next_attempt_at = NULL WHERE form_id <> $1", waiting);
+  await sql("UPDATE emails SET attempts = 25 WHERE form_id <> $1", waiting);
+  await sql(setState("emails", "failed", "form_id <> $1"), waiting);
   await sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", over);
   await sql(
     `INSERT INTO webhook_deliveries (form_id, state, next_attempt_at, ended_at, correlation_id, endpoint_id, event_id, event_type)

@@ -117,7 +117,8 @@ describe("the message", () => {
     expect(html).toContain("Čajovna „U řeky“ 🏡, Loft &amp; more");
     expect(html).toContain(`<a href="https://forms.example.org/g/${form.publicId}?lang=en&amp;from=mail"`);
     await expect.poll(listUnsent).toEqual([]);
-    const facts = { formId: form.id, to: "U***@m***.com" };
+    const ids = { emailId: expect.any(String), correlationId: expect.any(String) };
+    const facts = { ...ids, formId: form.id, to: "U***@m***.com" };
     expect(lines).toContainEqual({ level: "info", facts, message: "email sent" });
     expect(JSON.stringify(lines).toLowerCase()).not.toContain("unmistakable");
   });

@@ -109,7 +109,7 @@ describe("the worker deletes", () => {
       await run(
         `INSERT INTO emails
            (kind, form_id, tenant_id, check_in_date, correlation_id, state, created_at, heartbeat_at, ended_at, next_attempt_at)
-         VALUES ('other', $1, $1, now(), $1, $2, now() - interval '9 years', now(), now() - $3::interval,
+         VALUES ('other', $1, $1, now(), $1, ($2::text)::"EmailState", now() - interval '9 years', now(), now() - $3::interval,
            CASE WHEN $2::text IN ('waiting', 'retrying') THEN now() + interval '1 year' END)`,
         [id, state, age],
       );
@@ -135,7 +135,7 @@ describe("the worker deletes", () => {
       await run(
         `INSERT INTO webhook_deliveries
            (endpoint_id, event_id, event_type, form_id, correlation_id, state, created_at, heartbeat_at, ended_at, next_attempt_at)
-         VALUES ($4, $1, 'later.event', $1, $1, $2, now() - interval '9 years', now(), now() - $3::interval,
+         VALUES ($4, $1, 'later.event', $1, $1, ($2::text)::"DeliveryState", now() - interval '9 years', now(), now() - $3::interval,
            CASE WHEN $2::text IN ('waiting', 'retrying') THEN now() + interval '1 year' END)`,
         [id, state, age, endpointId],
       );

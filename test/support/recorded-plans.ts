@@ -6,6 +6,7 @@ export interface PlanNode {
   "Relation Name"?: string;
   "Index Name"?: string;
   "Index Cond"?: string;
+  "Sort Key"?: string[];
   Plans?: PlanNode[];
 }
 
@@ -60,7 +61,7 @@ export async function recordPlans(work: () => Promise<void>): Promise<RecordedPl
     spy.mockRestore();
   }
   // Prisma's statements are named by a hash.
-  const isReadable = (name = "") => /^[a-z]+(-[a-z]+)*$/.test(name);
+  const isReadable = (name = "") => /^[a-z_]+(-[a-z_]+)*$/.test(name);
   return plans.map(({ text, plan }) => {
     const name = names.get(text);
     return { statement: name && isReadable(name) ? name : text, plan };

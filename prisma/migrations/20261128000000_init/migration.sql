@@ -175,7 +175,6 @@ CREATE TABLE "emails" (
 );
 
 CREATE INDEX "emails_due_idx" ON "emails"("tenant_id", "is_urgent", "check_in_date", "id", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
-CREATE INDEX "emails_running_idx" ON "emails"("heartbeat_at") WHERE (state = 'running');
 CREATE INDEX "emails_unsent_idx" ON "emails"("state", "created_at", "id") WHERE (state <> 'sent');
 CREATE INDEX "emails_ended_idx" ON "emails"("ended_at", "id") WHERE (ended_at IS NOT NULL);
 CREATE INDEX "emails_form_id_idx" ON "emails"("form_id");
@@ -209,7 +208,6 @@ CREATE TABLE "webhook_deliveries" (
 );
 
 CREATE INDEX "webhook_deliveries_due_idx" ON "webhook_deliveries"("endpoint_id", "is_urgent", "next_attempt_at") WHERE (next_attempt_at IS NOT NULL);
-CREATE INDEX "webhook_deliveries_running_idx" ON "webhook_deliveries"("heartbeat_at") WHERE (state = 'running');
 CREATE INDEX "webhook_deliveries_endpoint_idx" ON "webhook_deliveries"("endpoint_id", "state", "created_at", "event_id");
 CREATE INDEX "webhook_deliveries_unsent_idx" ON "webhook_deliveries"("state", "created_at", "id") WHERE (state <> 'sent');
 CREATE INDEX "webhook_deliveries_ended_idx" ON "webhook_deliveries"("ended_at") WHERE (ended_at IS NOT NULL);
