@@ -16,8 +16,8 @@ export const enqueueInvitations = (forms: string, isUrgent = false) => `
   SELECT '${INVITATION}', form_id, ${tenantOf("created.listing_id")}, check_in_date, correlation_id, ${isUrgent}
   FROM (${forms}) AS created (form_id, listing_id, check_in_date, correlation_id)`;
 
-// Only rows that are not being sent, so that a slow change of a form delays the recording of no outcome.
-const IS_AT_REST = "state IN ('waiting', 'retrying', 'failed', 'expired')";
+// As text, so that the planner reads the index of the form. Only rows that are not being sent, so that a slow change of a form delays the recording of no outcome.
+const IS_AT_REST = "state::text IN ('waiting', 'retrying', 'failed', 'expired')";
 
 /** SQL that follows the form's check-in date and listing, so that the order and the turns stay right. */
 export const moveInvitations = (formId: string, listingId: string, checkInDate: string) => `
@@ -26,7 +26,7 @@ export const moveInvitations = (formId: string, listingId: string, checkInDate: 
     AND (check_in_date, tenant_id) IS DISTINCT FROM (${checkInDate}, ${tenantOf(listingId)})`;
 
 const CANCEL = `
-  DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state IN ('waiting', 'retrying', 'failed') RETURNING id`;
+  DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id`;
 
 /** Removes the unsent emails about these forms, except those being sent right now, and returns their number. */
 export async function cancelInvitations(sql: Sql, formIds: string[]): Promise<number> {
