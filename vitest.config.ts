@@ -53,6 +53,8 @@ export default defineConfig({
         testTimeout: 180 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,
       }),
+      // What takes milliseconds, or is judged per second, on a machine that does nothing else.
+      suite("timing", { ...ONE_FILE_AT_A_TIME, testTimeout: 300 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Fault injection: `npm run faults` runs all rounds, `.ci/faults` a tenth.
       suite("fault", { ...ONE_FILE_AT_A_TIME, testTimeout: 900 * SECOND_MS, hookTimeout: 120 * SECOND_MS }),
       // Operating the service: upgrades, failover, import, alerts, backups. Rounds as for fault tests.

@@ -1,53 +1,21 @@
-import { afterAll, beforeAll, describe, it } from "vitest";
-import { migrate } from "../../prisma/migrate.js";
-import { ReplicatedPostgres } from "../failover/replicated-postgres.js";
-import { type Fixture, type GatewayProcess, makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
-import type { InstalledPostgres } from "../support/installed-postgres.js";
-import { floodLockedListing, saturate, sendListsAtOnce } from "../support/noisy-tenants.js";
+import { beforeAll, describe, it } from "vitest";
+import { type Fixture, makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
+import { floodLockedListing, sendListsAtOnce } from "../support/noisy-tenants.js";
 
-let fixture: Fixture;
-let url: string;
-let gateway: GatewayProcess["process"];
-
-/** Starts a gateway with the default size of the pool. Each group stops its own, so that it takes no CPU time from the next. */
-async function start(databaseUrl?: string): Promise<void> {
-  fixture = await makeFixture(databaseUrl, { DATABASE_POOL_SIZE: "10" });
-  ({ url, process: gateway } = await startGatewayProcess(fixture.env));
-}
-
-const whileListingIsLocked = () =>
-  it("while a listing is locked for 10 s and its owner sends 60 creates per second to it, which succeed or get 503", () =>
-    floodLockedListing(url, fixture.services));
-
-// First: later, this process has the garbage of the others.
-describe("with a synchronous standby that applies commits 10 ms late, and commits wait for it, other key holders' requests and readyz take less than 100 ms more than /livez (p99), and none fails", () => {
-  let servers: InstalledPostgres[];
+describe("every request of other key holders and every health check of the same process succeeds", () => {
+  let fixture: Fixture;
+  let url: string;
 
   beforeAll(async () => {
-    const { url: databaseUrl, primary, standby } = await ReplicatedPostgres.create();
-    servers = [standby, primary];
-    await standby.query("ALTER SYSTEM SET recovery_min_apply_delay = '10ms'");
-    await primary.query("ALTER SYSTEM SET synchronous_commit = remote_apply");
-    for (const server of servers) await server.query("SELECT pg_reload_conf()");
-    await migrate(databaseUrl);
-    await start(databaseUrl);
+    fixture = await makeFixture(undefined, { DATABASE_POOL_SIZE: "10" });
+    ({ url } = await startGatewayProcess(fixture.env));
   });
-  afterAll(async () => {
-    await gateway.stop();
-    for (const server of servers) await server.stop();
+
+  it("while a listing is locked for 10 s and its owner sends 60 creates per second to it, which succeed or get 503", async () => {
+    await floodLockedListing(url, fixture.services);
   });
-  whileListingIsLocked();
-});
 
-describe("other key holders' requests and health checks of the same process take less than 100 ms more than /livez (p99), and none fails", () => {
-  beforeAll(() => start());
-  afterAll(() => gateway.stop());
-  whileListingIsLocked();
-  it("while a key holder sends 200 lists at once", () => sendListsAtOnce(url, fixture.services));
-});
-
-describe("at twice the load that a process carries, of which one of 50 key holders sends 90 %", () => {
-  beforeAll(() => start());
-  afterAll(() => gateway.stop());
-  it("the others' requests take less than 500 ms (p99), and none fails", () => saturate(url, fixture.services));
+  it("while a key holder sends 200 lists at once, which succeed or get 503", async () => {
+    await sendListsAtOnce(url, fixture.services);
+  });
 });

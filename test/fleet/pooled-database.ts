@@ -2,8 +2,12 @@ import { randomBytes } from "node:crypto";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inject } from "vitest";
+import { prepareDatabase } from "../../gateway/run/prepare-database.js";
+import { readSettings } from "../../server/config.js";
 import { afterFile } from "../support/after-file.js";
 import { ExternalServer } from "../support/external-server.js";
+import { TEST_SECRET } from "../support/factories.js";
+import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
 import { freePort } from "../support/network.js";
 import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
@@ -69,4 +73,23 @@ export async function reconnect(pooled: PooledDatabase): Promise<void> {
   const console = new URL(pooled.url);
   console.pathname = "pgbouncer";
   await runSql(console.href, "RECONNECT");
+}
+
+/** As gateway/docs/operating.md says: at least the connections of all processes. */
+const MANY_SESSIONS = 20;
+
+/** Starts a gateway with the default size of the pool on such a database. `services` bypass PgBouncer. */
+export async function startPooledGateway(binary: string) {
+  const pooled = await startPooledDatabase(binary, MANY_SESSIONS);
+  const env = {
+    DATABASE_URL: pooled.url,
+    DATABASE_DIRECT_URL: pooled.directUrl,
+    DATABASE_PREPARED: "false",
+    DATABASE_POOL_SIZE: "10",
+  };
+  await prepareDatabase({ ...readSettings(env), DATABASE_URL: pooled.url, APP_SECRETS: [TEST_SECRET] }, () => {});
+  await reconnect(pooled);
+  const { services, env: gatewayEnv } = await makeFixture(pooled.directUrl, env);
+  const { url } = await startGatewayProcess(gatewayEnv);
+  return { services, url };
 }

@@ -15,9 +15,9 @@ test("all checks that arrive within 500 ms after an examination share its one qu
   await expect
     .poll(
       () => {
-        const elapsedMs = performance.now() - began;
         const isShared = readiness.problem() === first;
-        if (elapsedMs < 490) expect(isShared).toBe(true);
+        // Read afterwards: a pause of this process does not make the check too late.
+        if (performance.now() - began < 490) expect(isShared).toBe(true);
         return isShared;
       },
       { interval: 10 },

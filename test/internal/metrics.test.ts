@@ -203,7 +203,7 @@ test("any gateway reports the webhook deliveries that wait, the attempts, and th
 });
 
 test("database errors are counted by class, and rejected requests are not counted", async () => {
-  const { gateway, url } = await startInternalGateway({ DATABASE_STATEMENT_TIMEOUT_MS: 200 });
+  const { gateway, url } = await startInternalGateway({ DATABASE_STATEMENT_TIMEOUT_MS: 1_000 });
   const services = await gateway.services();
   const { userId, listingId } = await makeListingOwner(services);
   const { key } = await makeKey(services, userId);

@@ -93,8 +93,8 @@ test("a transaction whose response times out is not left open on its connection"
   const db = openTestDb({
     DATABASE_URL: proxy.url,
     DATABASE_POOL_SIZE: 1,
-    DATABASE_STATEMENT_TIMEOUT_MS: 300,
-    DATABASE_LOCK_TIMEOUT_MS: 250,
+    DATABASE_STATEMENT_TIMEOUT_MS: 1_000,
+    DATABASE_LOCK_TIMEOUT_MS: 900,
   });
   const other = await openClient(url);
   await db.query("warm", "SELECT 1", []);
@@ -113,13 +113,13 @@ test("a transaction whose response times out is not left open on its connection"
 
 test("a process suspended for longer than the statement timeout reads the response on the same connection", async () => {
   const { url } = await createTestDatabase();
-  const db = openTestDb({ DATABASE_URL: url, DATABASE_STATEMENT_TIMEOUT_MS: 300, DATABASE_POOL_SIZE: 1 });
+  const db = openTestDb({ DATABASE_URL: url, DATABASE_STATEMENT_TIMEOUT_MS: 1_000, DATABASE_POOL_SIZE: 1 });
   const pid = () => db.query("pid", "SELECT pg_backend_pid() AS pid", []);
   const before = await pid();
   const sleeping = db.query("sleep", "SELECT pg_sleep(0.2)::text AS slept", []);
   await waitForActive(url);
   // Neither the response nor a timer is handled meanwhile.
-  for (const began = performance.now(); performance.now() - began < 2_000; );
+  for (const began = performance.now(); performance.now() - began < 3_000; );
   expect(await sleeping).toHaveLength(1);
   expect(await pid()).toEqual(before);
 });
@@ -134,7 +134,7 @@ async function waitForActive(url: string): Promise<void> {
 test("a statement on a connection that goes silent fails soon after the statement timeout, and the next one gets a new connection", async () => {
   const { url } = await createTestDatabase();
   const proxy = await TcpProxy.start(url);
-  const db = openTestDb({ DATABASE_URL: proxy.url, DATABASE_STATEMENT_TIMEOUT_MS: 500, DATABASE_POOL_SIZE: 1 });
+  const db = openTestDb({ DATABASE_URL: proxy.url, DATABASE_STATEMENT_TIMEOUT_MS: 1_000, DATABASE_POOL_SIZE: 1 });
   await db.query("warm", "SELECT 1", []);
   proxy.freeze();
   const started = performance.now();

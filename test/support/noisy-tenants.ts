@@ -8,13 +8,14 @@ import type { TimedResponse } from "./http-client.js";
 import { holdLock } from "./locks.js";
 import { spawnNode } from "./processes.js";
 import { quantile } from "./statistics.js";
-import { countServed, expectUndisturbed, makeTenant, startNeighbor, type Tenant, warmUp } from "./tenants.js";
+import { countServed, makeTenant, type Seen, startNeighbor, type Tenant, warmUp } from "./tenants.js";
 
-// What a key holder may do in one process without other key holders noticing. The service is a gateway at `url`, with default
-// settings; `services` is another process on its database.
+// What a key holder may do in one process while the requests of other key holders succeed. The service is a gateway at `url`, with
+// default settings; `services` is another process on its database.
 
 const FLOOD = join(packageRoot(), "test/support/flood.mjs");
-const MAX_P99_MS = 100;
+/** Bound of the others' requests, at p99. */
+export const MAX_P99_MS = 100;
 const LOCKED_MS = 10_000;
 const CREATES_PER_SECOND = 60;
 
@@ -23,8 +24,6 @@ interface NoisyWork<Result> {
   neighbor: Tenant;
   /** Locks the listing of the noisy tenant. */
   work: () => Promise<Result>;
-  /** Bound of the neighbor's requests at p99, above `/livez`. */
-  maxMs: number;
 }
 
 /** With the default limit per key holder, five use every connection of a pool of 10 at the same time. */
@@ -36,12 +35,12 @@ async function warmUpPool(url: string, services: Services, tenants: Tenant[]): P
   await warmUp(url, [...tenants, ...(await Promise.all(others))]);
 }
 
-/** Runs `work` while the noisy tenant sends 60 creates per second to the listing. Returns the result of `work`. */
+/** Runs `work` while the noisy tenant sends 60 creates per second to the listing, which succeed or get 503. */
 export async function floodWhile<Result>(
   url: string,
   services: Services,
-  { noisy, neighbor, work, maxMs }: NoisyWork<Result>,
-): Promise<Result> {
+  { noisy, neighbor, work }: NoisyWork<Result>,
+): Promise<{ result: Result; seen: Seen }> {
   await warmUpPool(url, services, [noisy, neighbor]);
   const traffic = await startNeighbor(url, services, neighbor);
   const creates: Promise<TimedResponse>[] = [];
@@ -59,20 +58,20 @@ export async function floodWhile<Result>(
   creates.push(noisy.create(url));
   const served = countServed(await Promise.all(creates));
   const seen = await traffic.stop();
-  expectUndisturbed(`creates on a locked listing got ${JSON.stringify(served)}`, seen, maxMs);
+  console.info(`creates of the key holder got ${JSON.stringify(served)}`);
   expect(served[201]).toBeGreaterThan(0);
-  return result;
+  return { result, seen };
 }
 
 /** The listing is locked for 10 s, as a change of its members locks it. */
-export async function floodLockedListing(url: string, services: Services, maxMs = MAX_P99_MS): Promise<void> {
+export async function floodLockedListing(url: string, services: Services): Promise<Seen> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
   const work = async () => {
     const lock = await holdLock(services, "SELECT FROM listings WHERE id = $1 FOR UPDATE", [noisy.listingId]);
     await sleep(LOCKED_MS);
     await lock.commit();
   };
-  await floodWhile(url, services, { noisy, neighbor, work, maxMs });
+  return (await floodWhile(url, services, { noisy, neighbor, work })).seen;
 }
 
 interface Flood {
@@ -105,16 +104,16 @@ async function flood(url: string, { key }: Tenant, task: Flood) {
 const LISTS = 200;
 const BURSTS = 30;
 
-/** A key holder sends 200 lists at once, again and again. */
-export async function sendListsAtOnce(url: string, services: Services): Promise<void> {
+/** A key holder sends 200 lists at once, again and again. Also returns how many got 503. */
+export async function sendListsAtOnce(url: string, services: Services): Promise<Seen & { rejected: number }> {
   const [noisy, neighbor] = [await makeTenant(services), await makeTenant(services)];
   await warmUpPool(url, services, [noisy, neighbor]);
   const task = { path: "/v1/forms", count: LISTS, connections: LISTS };
   // Warm-up, also for many at once.
   await flood(url, noisy, { ...task, bursts: 5 });
   const traffic = await startNeighbor(url, services, neighbor);
-  expect((await flood(url, noisy, { ...task, bursts: BURSTS })).ok).toBe(LISTS * BURSTS);
-  expectUndisturbed(`${LISTS} lists at once`, await traffic.stop(), MAX_P99_MS);
+  const { ok } = await flood(url, noisy, { ...task, bursts: BURSTS });
+  return { ...(await traffic.stop()), rejected: LISTS * BURSTS - ok };
 }
 
 const OTHERS = 49;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { expect } from "vitest";
 import type { Services } from "../../server/access/context.js";
-import { durationsOf, type Span, startConstantRateLoad } from "./constant-rate-load.js";
+import { durationsOf, type LoadResult, startConstantRateLoad } from "./constant-rate-load.js";
 import { makeForm, makeKey, makeListing, makeUser } from "./factories.js";
 import { type RequestOptions, sendRequest, type TimedResponse } from "./http-client.js";
 import { countValues, quantile } from "./statistics.js";
@@ -44,38 +44,33 @@ export async function warmUp(url: string, tenants: readonly Tenant[]): Promise<v
 
 const PAUSE_MS = 10;
 const STALL_MS = 50;
-const MAX_STALLED_SHARE = 0.2;
 
 /**
  * Commits every 10 ms what touches no table, so that it waits for nothing but Postgres' log, its standby, and this process.
- * `stop` returns which requests were not under way while such a commit ended more than 50 ms late: a disk, machine or test
- * process that pauses delays everybody, whatever the service does. Fails if that was more than a fifth of the time.
+ * `stop` returns the share of the time in which such a commit ended more than 50 ms late: a disk, machine or test process that
+ * pauses delays everybody, whatever the service does.
  */
 async function watchCommits(databaseUrl: string) {
   const client = new pg.Client(databaseUrl);
   await client.connect();
   const began = performance.now();
-  const stalls: Span[] = [];
+  let stalledMs = 0;
   let isStopped = false;
   const running = (async () => {
     for (let from = performance.now(); !isStopped; ) {
       await client.query("SELECT pg_logical_emit_message(true, 'test', '')");
       const to = performance.now();
-      if (to - from > STALL_MS) stalls.push({ from, to });
+      if (to - from > STALL_MS) stalledMs += to - from;
       from = to + PAUSE_MS;
       await sleep(PAUSE_MS);
     }
   })();
   return {
-    async stop(): Promise<(request: Span) => boolean> {
+    async stop(): Promise<number> {
       isStopped = true;
       await running;
       await client.end();
-      const stalledMs = durationsOf(stalls).reduce((total, ms) => total + ms, 0);
-      if (stalledMs > 0) console.info(`${stalls.length} commits of no table took ${stalledMs.toFixed()} ms`);
-      const share = stalledMs / (performance.now() - began);
-      expect(share, "share of the time in which Postgres stalled").toBeLessThan(MAX_STALLED_SHARE);
-      return (request) => !stalls.some(({ from, to }) => request.from < to && from < request.to);
+      return stalledMs / (performance.now() - began);
     },
   };
 }
@@ -83,16 +78,17 @@ async function watchCommits(databaseUrl: string) {
 /** Requests per second of each kind that a neighbor sends. */
 const PER_SECOND = 15;
 
-/** What a neighbor has seen of one kind of request. */
-interface Seen {
-  outcomes: Record<string, number>;
-  p99Ms: number;
+/** What a neighbor has seen. */
+export interface Seen {
+  /** Of the requests of each kind. */
+  p99Ms: Record<string, number>;
+  /** The share of the time in which Postgres, the machine or this process stalled. */
+  stalledShare: number;
 }
 
 /**
  * Sends lists, fetches and creates of this tenant, and health checks, at a constant rate, after a warm-up of each kind. One
- * kind of list follows the creates. `stop` returns what it has seen of each. Requests that were under way while Postgres
- * itself stalled are not timed.
+ * kind of list follows the creates. `stop` asserts that every request succeeded.
  */
 export async function startNeighbor(url: string, services: Services, tenant: Tenant) {
   const { id } = await makeForm(services, tenant.userId, tenant.listingId);
@@ -115,35 +111,43 @@ export async function startNeighbor(url: string, services: Services, tenant: Ten
   const commits = await watchCommits(services.db.url);
   const loads = Object.entries(kinds).map(([kind, send]) => [kind, startConstantRateLoad(PER_SECOND, send)] as const);
   return {
-    async stop(): Promise<Record<string, Seen>> {
+    async stop(): Promise<Seen> {
       const results = await Promise.all(loads.map(async ([kind, load]) => ({ kind, ...(await load.stop()) })));
-      const isUndisturbed = await commits.stop();
-      return Object.fromEntries(
-        results.map(({ kind, requests, outcomes }) => {
-          const p99Ms = quantile(durationsOf(requests.filter(isUndisturbed)), 0.99);
-          return [kind, { outcomes: Object.fromEntries(outcomes), p99Ms }];
-        }),
-      );
+      const stalledShare = await commits.stop();
+      for (const { kind, outcomes } of results)
+        expect([kind, ...outcomes.keys()]).toEqual([kind, kind === "create" ? 201 : 200]);
+      const p99Of = ({ requests }: LoadResult) => quantile(durationsOf(requests), 0.99);
+      return { p99Ms: Object.fromEntries(results.map((result) => [result.kind, p99Of(result)])), stalledShare };
     },
   };
 }
 
+/** In a run that is judged, 99 % of `/livez` take less: it waits for the process and its machine only. */
+const MAX_LIVEZ_MS = 20;
+/** In a run that is judged, stalls take less of the time: no more requests than may be slow meet one. */
+const MAX_STALLED_SHARE = 0.01;
+const MAX_RUNS = 3;
+
 /**
- * Asserts that every request of the neighbor succeeded, 99 % of `/livez` within `maxMs` and 99 % of each other kind within
- * `maxMs` more than that. `/livez` waits for the process and its machine only, so a machine that is slow for everybody does not
- * count as noise of a tenant.
+ * Asserts that 99 % of a neighbor's requests of each kind take less than `maxMs`, and what `check` does. Judges the machine
+ * first: a run on a busy one is not judged but repeated. Throws if none of three runs can be judged.
  */
-export function expectUndisturbed(what: string, seen: Record<string, Seen>, maxMs: number): void {
-  const times = Object.entries(seen).map(([kind, { p99Ms }]) => `${kind} ${p99Ms.toFixed()}`);
-  console.info(`${what}: p99 of a neighbor in ms: ${times.join(", ")}`);
-  for (const [kind, { outcomes }] of Object.entries(seen)) {
-    expect([kind, Object.keys(outcomes)]).toEqual([kind, [kind === "create" ? "201" : "200"]]);
+export async function expectFast<Run extends Seen>(maxMs: number, run: () => Promise<Run>, check?: (run: Run) => void) {
+  for (let n = 0; n < MAX_RUNS; n++) {
+    const seen = await run();
+    const { livez = Number.POSITIVE_INFINITY, ...others } = seen.p99Ms;
+    const isJudged = livez < MAX_LIVEZ_MS && seen.stalledShare < MAX_STALLED_SHARE;
+    const times = Object.entries(seen.p99Ms).map(([kind, ms]) => `${kind} ${ms.toFixed()}`);
+    console.info(
+      `p99 of a neighbor in ms: ${times.join(", ")}; stalls ${(100 * seen.stalledShare).toFixed(1)} %` +
+        `${isJudged ? "" : "; not judged: the machine is busy"}`,
+    );
+    if (!isJudged) continue;
+    for (const [kind, ms] of Object.entries(others)) expect(ms, `p99 of ${kind}`).toBeLessThan(maxMs);
+    check?.(seen);
+    return;
   }
-  const { livez, ...others } = seen;
-  expect(livez?.p99Ms, "p99 of livez").toBeLessThan(maxMs);
-  for (const [kind, { p99Ms }] of Object.entries(others)) {
-    expect(p99Ms - (livez?.p99Ms ?? 0), `p99 of ${kind} above livez`).toBeLessThan(maxMs);
-  }
+  throw new Error(`Not judged: in ${MAX_RUNS} runs the machine was too busy. Repeat it on a quiet machine.`);
 }
 
 /** Asserts that each response is a success, or 503 with `Retry-After`; returns the number of each status. */
