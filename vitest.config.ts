@@ -42,7 +42,7 @@ export default defineConfig({
       suite("browser", { testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Packages that are packed and installed.
       suite("release", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
-      // Third-party tools for OpenAPI documents, and what all stages of `.ci/run` together must have run.
+      // Third-party tools for OpenAPI documents, and what all stages of `.ci/nightly` together must have run.
       suite("check", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
       // HAProxy and Redis.
       suite("fleet", { ...ONE_FILE_AT_A_TIME, testTimeout: 180 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),

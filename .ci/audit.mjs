@@ -12,7 +12,7 @@ if (!report?.metadata) {
   const reason = report?.message ?? report?.error?.summary ?? "npm audit returned no report";
   const note = `DEPENDENCIES NOT AUDITED: ${reason}`;
   console.log(note);
-  // `.ci/run` repeats it below its table.
+  // `.ci/table.mjs` repeats it below the table.
   if (CI_RESULTS) appendFileSync(join(CI_RESULTS, "notes"), `${CI_STAGE} ${note.replaceAll("\n", " ")}\n`);
   process.exitCode = AUDIT === "required" ? 1 : 0;
 } else {

@@ -1,4 +1,4 @@
-// A reporter for Vitest: fails the run if a test is skipped, and records what ran for the table of `.ci/run`.
+// A reporter for Vitest: fails the run if a test is skipped, and records what ran for `.ci/table.mjs`.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";

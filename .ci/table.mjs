@@ -1,4 +1,4 @@
-// Prints the table of `.ci/run`: what each stage ran. Exits with 1 if a stage failed, did not run, or ran its tests on
+// Prints the table of `.ci/stages`: what each stage ran. Exits with 1 if a stage failed, did not run, or ran its tests on
 // other versions than those it names.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -8,19 +8,19 @@ export type Run =
   /** A command of a test's own. */
   | { command: string };
 
-/** The record of this run of `.ci/run`, to which all its stages add; undefined outside of it. */
+/** The record of this run of `.ci/stages`, to which all its stages add; undefined outside of it. */
 const recordFile = () => process.env.CI_RESULTS && join(process.env.CI_RESULTS, "ran-commands");
 
-/** Call it only after the exit code was 0. Does nothing outside of `.ci/run`. */
+/** Call it only after the exit code was 0. Does nothing outside of `.ci/stages`. */
 export function recordRun(run: Run): void {
   const file = recordFile();
   if (file) appendFileSync(file, `${JSON.stringify(run)}\n`);
 }
 
-/** Returns what the stages of this run of `.ci/run` have recorded so far. */
+/** Returns what the stages of this run of `.ci/stages` have recorded so far. */
 export function readRuns(): Run[] {
   const file = recordFile();
-  if (!file) throw new Error("Only .ci/run records the commands that its stages run.");
+  if (!file) throw new Error("Only .ci/stages records the commands that its stages run.");
   return readFileSync(file, "utf8")
     .trim()
     .split("\n")

@@ -1,0 +1,40 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+
+/** Runs these stages of CI. Returns the exit code, and the end of the output. */
+function runStages(...stages: string[]) {
+  const { status, stdout } = spawnSync(join(packageRoot(), ".ci/stages"), {
+    input: stages.join("\n"),
+    encoding: "utf8",
+  });
+  return { status, table: stdout.slice(stdout.indexOf("\nstage ")) };
+}
+
+const INSTALL = "install | | | true";
+const BUILD = "build | | | true";
+
+test("a run of CI passes if every stage does, and prints a table of them", () => {
+  const { status, table } = runStages(INSTALL, BUILD, "one | | | true", "& beside it | | | echo");
+  expect(table).toMatch(/^one +passed +- +\d+$/m);
+  expect(table).toMatch(/^& beside it +passed +- +\d+$/m);
+  expect(status).toBe(0);
+});
+
+test.each([
+  ["a stage fails", [INSTALL, BUILD, "one | | | false", "two | | | true"], "one: failed"],
+  ["a stage beside another fails", [INSTALL, BUILD, "one | | | true", "& two | | | false"], "& two: failed"],
+  ["a stage cannot start", [INSTALL, BUILD, "one | | | no-such-command"], "one: failed"],
+  ["a stage is not run, because the build fails", [INSTALL, "build | | | false", "one | | | true"], "one: not run"],
+  [
+    "a stage runs no tests on the versions that it names",
+    [INSTALL, BUILD, "one | 20 | 18 | true"],
+    "one: its tests ran on Node , PostgreSQL  instead of Node 20, PostgreSQL 18",
+  ],
+])("a run of CI fails if %s", (_, stages, problem) => {
+  const { status, table } = runStages(...stages);
+  expect(table).toContain(`\n${problem}\n`);
+  expect(table).toMatch(/\nCI FAILED\n$/);
+  expect(status).toBe(1);
+});
