@@ -45,7 +45,7 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, secrets, connections, clock, notifications, webhooks, settings, email templates, mail server, redis".split(
+  "database, schema, secrets, connections, clock, emails, webhooks, settings, email templates, mail server, redis".split(
     ", ",
   );
 
@@ -106,12 +106,13 @@ describe("doctor", () => {
   });
 
   test("more connections of all processes than Postgres allows are a warning, and so is a key holder's share of more than half", async () => {
-    const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "3" };
+    // A worker opens 8, whatever WORKER_CONCURRENCY is.
+    const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "50" };
     const check = async (...args: Parameters<typeof runChecks>) => (await runChecks(...args)).connections;
-    expect(await check(sizes)).toMatch(/^ok: 1 process opens at most 27 connections, Postgres allows \d+\.$/);
+    expect(await check(sizes)).toMatch(/^ok: 1 process opens at most 29 connections, Postgres allows \d+\.$/);
     expect(await check(sizes, 2, false)).toMatch(/^ok: 2 processes open at most 42 connections, /);
     expect(await check(sizes, 400)).toMatch(
-      /^warning: 400 processes open at most 10800 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
+      /^warning: 400 processes open at most 11600 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
     );
     expect(await check({ ...sizes, DATABASE_CONNECTIONS_PER_HOLDER: "11" })).toMatch(
       /^warning: One key holder may use 11 of the 20 connections of a process: lower DATABASE_CONNECTIONS_PER_HOLDER/,
@@ -119,7 +120,7 @@ describe("doctor", () => {
     const [{ name }] = await sql("SELECT current_database() AS name");
     const limit = `ALTER DATABASE "${name}" CONNECTION LIMIT`;
     await sql(`${limit} 24`);
-    expect(await check(sizes)).toMatch(/^warning: 1 process opens at most 27 connections, Postgres allows 24: /);
+    expect(await check(sizes)).toMatch(/^warning: 1 process opens at most 29 connections, Postgres allows 24: /);
     await sql(`${limit} -1`);
   });
 
@@ -145,12 +146,13 @@ describe("doctor", () => {
     expect(status).toBe(isOk ? "ok" : "warning");
   });
 
-  test("notifications that failed, are overdue or belong to a stale worker are a warning", async () => {
+  test("emails that failed, are overdue or belong to a stale worker are a warning", async () => {
     const add = (state: string, due: string | null, heartbeat: string | null) =>
       sql(
         `INSERT INTO emails
-           (kind, form_id, check_in_date, correlation_id, state, next_attempt_at, heartbeat_at)
-         VALUES ('form.created', $1, now(), $1, $2, now() + $3::interval, now() + $4::interval)`,
+           (kind, form_id, tenant_id, check_in_date, correlation_id, state, next_attempt_at, heartbeat_at, ended_at)
+         VALUES ('invitation', $1, $1, now(), $1, $2, now() + $3::interval, now() + $4::interval,
+           CASE WHEN $3::interval IS NULL AND $4::interval IS NULL THEN now() END)`,
         formId,
         state,
         due,
@@ -158,14 +160,14 @@ describe("doctor", () => {
       );
     await add("waiting", "0 s", null);
     await add("retrying", "1 h", null);
-    await add("running", "-1 h", "-1 s");
-    expect((await runChecks()).notifications).toBe("ok: 2 waiting, none overdue or failed.");
+    await add("running", null, "-1 s");
+    expect((await runChecks()).emails).toBe("ok: 2 waiting, none overdue or failed.");
     await add("waiting", "-2 min", null);
-    await add("running", "-1 h", "-1 min");
+    await add("running", null, "-1 min");
     await add("failed", null, null);
     await add("failed", null, null);
-    expect((await runChecks()).notifications).toMatch(
-      /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms notifications`/,
+    expect((await runChecks()).emails).toMatch(
+      /^warning: 1 overdue by more than a minute: .* 1 left by a stale worker: .* 2 failed: run `guest-forms emails list`/,
     );
   });
 
@@ -181,8 +183,8 @@ describe("doctor", () => {
     };
     const addDelivery = (endpointId: string, due: string) =>
       sql(
-        `INSERT INTO emails (kind, endpoint_id, event_id, event_type, correlation_id, next_attempt_at)
-         VALUES ('webhook', $1, gen_random_uuid(), 'webhook.test', gen_random_uuid(), now() + $2::interval)`,
+        `INSERT INTO webhook_deliveries (endpoint_id, event_id, event_type, correlation_id, next_attempt_at)
+         VALUES ($1, gen_random_uuid(), 'webhook.test', gen_random_uuid(), now() + $2::interval)`,
         endpointId,
         due,
       );

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { expireEmails } from "../../server/emails/expiry.js";
+import { ActivityCounts } from "../../server/outbox/activity.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, withSecrets } from "../support/factories.js";
 import { commandEnv } from "../support/mail-server.js";
@@ -31,7 +32,7 @@ describe("people erase", () => {
     await owner.create(owner.body);
     expect(await json("people", "erase", "Guest@example.com")).toEqual({
       forms: 1,
-      notifications: 1,
+      emails: 1,
       unreadable: 0,
       erasedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       addressHash: expect.stringMatching(/^[\w-]{55}$/),
@@ -69,7 +70,7 @@ describe("people erasures and people reapply", () => {
     await restoreAddresses(services, { [form.id]: "guest@example.com" });
     const commandError = '{"error":{"code":"COMMAND_FAILED","message":"…"}}';
     const file = await writeRecords(JSON.stringify(erased), commandError, listed, "");
-    const counts = { forms: 1, notifications: 1, unreadable: 0, applied: 1, known: 0, unknownSecret: 0 };
+    const counts = { forms: 1, emails: 1, unreadable: 0, applied: 1, known: 0, unknownSecret: 0 };
     expect(await json("people", "reapply", file)).toEqual(counts);
     expect(await text("people", "reapply", file)).toMatch(/^known: +1$/m);
   });
@@ -110,36 +111,36 @@ describe("people erasures and people reapply", () => {
   });
 });
 
-describe("notifications retry", () => {
-  test("prints the notification, which notifications lists before and after", async () => {
+describe("emails retry", () => {
+  test("prints the email, which emails list shows before and after", async () => {
     const { form } = await owner.create(owner.body);
-    const [listed] = (await json("notifications")).items;
-    await sql("UPDATE emails SET state = 'failed'");
-    const retried = await json("notifications", "retry", listed.id);
+    const [listed] = (await json("emails", "list")).items;
+    await sql("UPDATE emails SET state = 'failed', next_attempt_at = NULL, ended_at = now()");
+    const retried = await json("emails", "retry", listed.id);
     expect(retried).toMatchObject({ id: listed.id, formId: form.id, state: "waiting" });
-    expect(await text("notifications", "retry", listed.id)).toMatch(/^state: +waiting$/m);
-    expect(await text("notifications")).toContain(form.id);
-    const missing = [1, "There is no unsent notification with this id."];
-    expect(await failure("notifications", "retry", "999999")).toEqual(missing);
+    expect(await text("emails", "retry", listed.id)).toMatch(/^state: +waiting$/m);
+    expect(await text("emails", "list")).toContain(form.id);
+    const missing = [1, "There is no unsent email with this id."];
+    expect(await failure("emails", "retry", "999999")).toEqual(missing);
   });
 
   test("--failed retries all failed ones and prints their number; either it or an id is required", async () => {
-    await sql("UPDATE emails SET state = 'failed'");
+    await sql("UPDATE emails SET state = 'failed', next_attempt_at = NULL, ended_at = now()");
     const [{ count }] = await sql("SELECT count(*)::int AS count FROM emails");
-    expect(await json("notifications", "retry", "--failed")).toEqual({ retried: count });
-    expect(await text("notifications", "retry", "--failed")).toBe("Notifications that are retried: 0.\n");
+    expect(await json("emails", "retry", "--failed")).toEqual({ retried: count });
+    expect(await text("emails", "retry", "--failed")).toBe("Emails that are retried: 0.\n");
     for (const args of [[], ["42", "--failed"]])
-      expect(await failure("notifications", "retry", ...args)).toEqual([2, "Give either ID or --failed."]);
+      expect(await failure("emails", "retry", ...args)).toEqual([2, "Give either ID or --failed."]);
   });
 
-  test("exits with 2 and says why if the stay is over, and notifications lists it as expired", async () => {
+  test("exits with 2 and says why if the stay is over, and emails list shows it as expired", async () => {
     const { form } = await owner.create(owner.body);
     await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
-    await expireEmails(services, { info() {} });
-    const listed = await text("notifications");
+    await expireEmails({ ...services, counts: new ActivityCounts() }, { info() {} });
+    const listed = await text("emails", "list");
     expect(listed).toMatch(new RegExp(`^(\\d+) +${form.id} +expired +0 `, "m"));
     const [id = ""] = /^\d+/m.exec(listed) ?? [];
     const why = "ID: the stay is over or the form is past SENT: its email is not sent";
-    expect(await failure("notifications", "retry", id)).toEqual([2, why]);
+    expect(await failure("emails", "retry", id)).toEqual([2, why]);
   });
 });

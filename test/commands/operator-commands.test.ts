@@ -20,8 +20,8 @@ const guest = { guestEmail: "guest@example.com" };
 const first = await makeForm(services, ana.id, loft.id, guest);
 const second = await makeForm(services, ana.id, loft.id, guest);
 const third = await makeForm(services, ben.id, hut.id, guest);
-const [{ formId: _, ...notification } = { formId: "" }] = (await operator.emails.list({ formId: third.id })).items;
-const shown = { ...third, hasGuestEmail: true, notifications: [notification] };
+const [{ formId: _, ...email } = { formId: "" }] = (await operator.emails.list({ formId: third.id })).items;
+const shown = { ...third, hasGuestEmail: true, emails: [email] };
 
 const page = <Item>(...items: Item[]) => ({ items, nextCursor: null });
 const words = (command: string) => command.split(" ");
@@ -50,7 +50,7 @@ describe("commands that read", () => {
     [`forms list --status SENT --listing ${hut.id} --check-in ${checkInDay}`, page(third)],
     ["forms list --check-in 2020-01-01", page()],
     ["forms list --status ACCEPTED", page()],
-    ["notifications --state sent", page()],
+    ["emails list --state sent", page()],
     [`forms show ${third.id}`, shown],
     [`forms show /${third.publicId}`, shown],
     ...[
@@ -75,12 +75,12 @@ describe("commands that read", () => {
     );
     expect(await text("listings", "show", hut.id)).toMatch(/\ntitle: +Hut\n/);
     expect(await text("forms", "list", "--user", ana.id, "--listing", hut.id)).toBe("There are no forms.\n");
-    const none = "There are no notifications in state expired.\n";
-    expect(await text("notifications", "--state", "expired")).toBe(none);
-    const noneSent = "There are no notifications in state sent.\n";
-    expect(await text("notifications", "--state", "sent")).toBe(noneSent);
-    const noneOfForm = "There are no notifications in state failed of this form.\n";
-    expect(await text("notifications", "--state", "failed", "--form", third.id)).toBe(noneOfForm);
+    const none = "There are no emails in state expired.\n";
+    expect(await text("emails", "list", "--state", "expired")).toBe(none);
+    const noneSent = "There are no emails in state sent.\n";
+    expect(await text("emails", "list", "--state", "sent")).toBe(noneSent);
+    const noneOfForm = "There are no emails in state failed of this form.\n";
+    expect(await text("emails", "list", "--state", "failed", "--form", third.id)).toBe(noneOfForm);
   });
 
   test("forms show prints the emails about the form, or that there are none", async () => {
@@ -96,17 +96,14 @@ describe("commands that read", () => {
     expect(await text("forms", "show", past.id)).toMatch(
       /^hasGuestEmail: +true\n\nThere are no emails about this form: its stay was over/m,
     );
-    expect(await failure("notifications", "send", past.id)).toEqual([
-      2,
-      "FORM: the stay is over: the invitation is not sent",
-    ]);
+    expect(await failure("emails", "send", past.id)).toEqual([2, "FORM: the stay is over: the invitation is not sent"]);
     await services.db.pool.query("DELETE FROM forms WHERE id = ANY ($1)", [[bare.id, past.id]]);
   });
 
-  test("lists are paged, a list with more results prints how to get them, and notifications filters by state", async () => {
+  test("lists are paged, a list with more results prints how to get them, and emails list filters by state", async () => {
     await makeKey(services, ana.id);
     await makeKey(services, ana.id);
-    for (const command of ["forms list", `keys list --user ${ana.email}`, "notifications --state waiting"]) {
+    for (const command of ["forms list", `keys list --user ${ana.email}`, "emails list --state waiting"]) {
       const list = [...words(command), "--limit", "1"];
       const start = await json(...list);
       const next = await json(...list, "--after", start.nextCursor);
@@ -164,11 +161,11 @@ test.each<[string, number, string | RegExp]>([
   ],
   [`forms set-status ${UNKNOWN_ID} ACCEPTED`, 1, NO_FORM],
   [`forms set-party https://app.example.com/register/nothing --pets 1`, 1, NO_FORM],
-  ["notifications --state lost", 2, /state/],
+  ["emails list --state lost", 2, /state/],
   ["forms list --status SEND", 2, /--status.*Allowed choices are SENT, /],
   ["forms list --check-in 2027-02-31", 2, "--check-in: must be a date from 1970 to 9999, such as 2027-07-01"],
-  [`notifications --form ${UNKNOWN_ID}-`, 1, NO_FORM],
-  [`notifications send ${UNKNOWN_ID}`, 1, NO_FORM],
+  [`emails list --form ${UNKNOWN_ID}-`, 1, NO_FORM],
+  [`emails send ${UNKNOWN_ID}`, 1, NO_FORM],
   [
     `keys issue --user ${ana.id} --mode read-only --expires-at tomorrow`,
     2,
@@ -401,19 +398,23 @@ describe("commands that write", () => {
     expect(await json("forms", "trail", form.id)).toEqual(trail);
   });
 
-  test("notifications send sends a sent invitation again, which --form lists with the first, and rejects a form past SENT", async () => {
+  test("emails send sends a sent invitation again, which --form lists with the first, and rejects a form past SENT", async () => {
     const form = await makeForm(services, ben.id, hut.id, { ...guest, numberOfGuests: 3 });
-    await services.db.pool.query("UPDATE emails SET state = 'sent', next_attempt_at = NULL WHERE form_id = $1", [
-      form.id,
-    ]);
+    await services.db.pool.query(
+      "UPDATE emails SET state = 'sent', next_attempt_at = NULL, ended_at = now() WHERE form_id = $1",
+      [form.id],
+    );
     const link = `https://a.example/${form.publicId}`;
-    const added = await json("notifications", "send", link);
+    const added = await json("emails", "send", link);
     expect(added).toMatchObject({ formId: form.id, state: "waiting", sentAt: null });
-    const { items } = await json("notifications", "--form", link);
-    expect(items).toMatchObject([{ state: "sent" }, { id: added.id, state: "waiting" }]);
-    expect(await text("notifications", "--form", form.id)).toMatch(/^ID .* RUN AT +SENT AT +LAST ERROR\n/);
+    const { items } = await json("emails", "list", "--form", link);
+    expect(items).toMatchObject([
+      { state: "sent", sentAt: AN_INSTANT, runAt: null },
+      { id: added.id, state: "waiting" },
+    ]);
+    expect(await text("emails", "list", "--form", form.id)).toMatch(/^ID .* RUN AT +SENT AT +LAST ERROR\n/);
     await json("forms", "set-status", form.id, "COMPLETED");
-    expect(await failure("notifications", "send", form.id)).toEqual([
+    expect(await failure("emails", "send", form.id)).toEqual([
       2,
       "FORM: the form is no longer SENT: the invitation is not sent",
     ]);

@@ -118,14 +118,16 @@ describe("deliveries", () => {
     await startTestWorker(services);
     expect(await json("webhooks", "test", endpointId)).toMatchObject({
       ...{ id: A_UUID, endpointId, event: "webhook.test", formId: null, state: "sent", attempts: 1 },
-      ...{ responseStatus: 200, responseBody: "thank you", durationMs: expect.any(Number), lastError: null },
+      ...{ responseStatus: 200, responseBody: null, durationMs: expect.any(Number), lastError: null },
     });
     expect(await text("webhooks", "test", endpointId)).toMatch(/^Delivered: status 200 after \d+ ms\.\n$/);
     status = 500;
     const failed = await runCli(["webhooks", "test", endpointId, "--json"], { env });
     status = 200;
     expect(failed).toMatchObject({ code: 1, stderr: "error: Not delivered: answered 500.\n" });
-    expect(JSON.parse(failed.stdout)).toMatchObject({ state: "retrying", responseStatus: 500, attempts: 1 });
+    expect(JSON.parse(failed.stdout)).toMatchObject({
+      ...{ state: "retrying", attempts: 1, responseStatus: 500, responseBody: "thank you" },
+    });
   });
 
   test("without a worker, webhooks test says so after 15 s", async () => {
@@ -182,7 +184,8 @@ describe("deliveries", () => {
       new RegExp(`^AT +ACTION .*\n.* form.created .*\n\nID +ENDPOINT ID +EVENT .*\n${id} +${endpointId} +form.created`),
     );
 
-    const end = "UPDATE emails SET state = $2, next_attempt_at = NULL WHERE event_id = $1";
+    const end =
+      "UPDATE webhook_deliveries SET state = $2, next_attempt_at = NULL, ended_at = now() WHERE event_id = $1";
     const redeliver = async (...options: string[]) =>
       (await json("webhooks", "redeliver", endpointId, ...options)).redelivered;
     await services.db.pool.query(end, [id, "sent"]);
