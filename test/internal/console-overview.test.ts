@@ -2,7 +2,8 @@ import { Counter, Histogram } from "prom-client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { keepHistory } from "../../gateway/console/history.js";
 import { createMetrics } from "../../gateway/internal/metrics.js";
-import { recordActivity } from "../../server/outbox/activity.js";
+import type { Services } from "../../server/access/context.js";
+import { type Activity, ActivityCounts } from "../../server/outbox/activity.js";
 import { createTestDatabase } from "../support/database.js";
 import { openTestServices } from "../support/factories.js";
 import { makeListingOwner } from "../support/listing-owner.js";
@@ -10,6 +11,13 @@ import { fixedStay } from "../support/stays.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 import { Browser } from "./console-client.js";
 import { errorOf, startInternalGateway } from "./internal-gateway.js";
+
+/** Counts in the database, as a worker does. */
+async function count({ db }: Services, activity: Activity, times = 1) {
+  const counts = new ActivityCounts();
+  counts.add(activity, times);
+  await counts.flush(db);
+}
 
 const { version } = (await import("../../package.json", { with: { type: "json" } })).default;
 
@@ -42,8 +50,8 @@ test("the overview shows what the process served since its start, and what waits
   await services.db.pool.query("ALTER TABLE api_keys RENAME TO api_keys_gone");
   await gateway.request({ path: "/v1/forms", key: (await openUnknownKey()) ?? "" });
   await services.db.pool.query("ALTER TABLE api_keys_gone RENAME TO api_keys");
-  await recordActivity(services.db, "notification.sent");
-  for (let repeat = 0; repeat < 2; repeat++) await recordActivity(services.db, "delivery.failed");
+  await count(services, "email.sent");
+  await count(services, "delivery.failed", 2);
   // What waits is read again after 5 s.
   await expect
     .poll(async () => (await overview.query()).emails?.counts.waiting, { timeout: 10_000, interval: 500 })
@@ -131,7 +139,7 @@ describe("the history", () => {
   test("is kept while the database is gone: what was sent is unknown in those minutes", async () => {
     const proxy = await TcpProxy.start((await createTestDatabase()).url);
     const { services, history, nextMinute, requests } = await open(proxy.url);
-    await recordActivity(services.db, "notification.retrying");
+    await count(services, "email.retrying");
     await nextMinute();
     proxy.cut();
     requests.inc({ operation: "forms.list", status: 503 });
@@ -139,7 +147,7 @@ describe("the history", () => {
     proxy.restore();
     await expect.poll(() => services.db.query("one", "SELECT 1", [])).toBeDefined();
     await nextMinute();
-    await recordActivity(services.db, "notification.sent");
+    await count(services, "email.sent");
     const minutes = await history.read();
     const none = { sent: 0, failed: 0, retrying: 0 };
     expect(minutes.map(({ emails }) => emails)).toEqual([{ ...none, retrying: 1 }, null, null, { ...none, sent: 1 }]);
@@ -153,7 +161,7 @@ describe("the history", () => {
 
   test("counts no attempts in the minute in which an older database was restored", async () => {
     const { services, history, nextMinute } = await open();
-    await recordActivity(services.db, "notification.sent");
+    await count(services, "email.sent");
     await nextMinute();
     await services.db.pool.query("UPDATE worker_activity SET count = 0");
     expect((await history.read()).map(({ emails }) => emails?.sent)).toEqual([1, 0]);

@@ -32,7 +32,7 @@ async function scrape(url: string): Promise<Map<string, number>> {
 
 const unusedRedisUrl = async () => `redis://127.0.0.1:${await freePort()}`;
 const DATABASE_UP = "guest_forms_database_up";
-const notifications = (state: string) => `guest_forms_emails{state="${state}"}`;
+const emails = (state: string) => `guest_forms_emails{state="${state}"}`;
 const requestCount = (operation: string, status: number) =>
   `guest_forms_requests_total{operation="${operation}",status="${status}"}`;
 
@@ -71,9 +71,9 @@ describe("metrics of one process", async () => {
     ['guest_forms_rate_limit_refusals_total{limit="bad_key"}', 2],
     ["guest_forms_rate_limit_fallbacks_total", 0],
     ["guest_forms_replays_total", 2],
-    [notifications("waiting"), 1],
-    [notifications("failed"), 0],
-    [notifications("expired"), 0],
+    [emails("waiting"), 1],
+    [emails("failed"), 0],
+    [emails("expired"), 0],
     [DATABASE_UP, 1],
     ["guest_forms_redis_up", undefined],
     [`guest_forms_build_info{version="${version}",node="${process.version}"}`, 1],
@@ -125,7 +125,8 @@ test("any gateway reports attempts, the longest wait, heartbeats, the last reten
   const holder = await makeListingOwner(services);
   await gateway.request({ path: "/v1/forms" });
   const before = await scrape(url);
-  for (const name of ["sent", "retrying", "failed", "crashed"].map(attempts)) expect(before.get(name)).toBe(0);
+  for (const name of ["sent", "retrying", "failed", "expired", "crashed"].map(attempts))
+    expect(before.get(name)).toBe(0);
   for (const name of [heartbeat(true), heartbeat(false), RETENTION]) expect(before.has(name)).toBe(false);
   expect([before.get(LONGEST_WAIT), before.get(deleted("audit_entries"))]).toEqual([0, 0]);
 
@@ -135,7 +136,7 @@ test("any gateway reports attempts, the longest wait, heartbeats, the last reten
   await pool.query("UPDATE emails SET next_attempt_at = now() - interval '10 minutes'");
   await pool.query("UPDATE audit_entries SET at = '2020-01-01' WHERE action = 'form.created'");
   await startTestWorker(services);
-  await expect.poll(async () => (await scrape(url)).get(notifications("expired"))).toBe(1);
+  await expect.poll(async () => (await scrape(url)).get(emails("expired"))).toBe(1);
   await expect.poll(async () => (await scrape(url)).get(heartbeat(false))).toBeLessThan(60);
   const waiting = await scrape(url);
   expect(waiting.has(heartbeat(true))).toBe(false);
@@ -148,17 +149,18 @@ test("any gateway reports attempts, the longest wait, heartbeats, the last reten
   await startTestWorker(mailing);
   const outcomes = async () => {
     const metrics = await scrape(url);
-    return ["sent", "retrying", "failed"].map((outcome) => metrics.get(attempts(outcome)));
+    return ["sent", "retrying", "failed", "expired"].map((outcome) => metrics.get(attempts(outcome)));
   };
-  // The notification with the temporary failure is sent at its second attempt.
-  await expect.poll(outcomes).toEqual([2, 1, 1]);
+  // The email with the temporary failure is sent at its second attempt. Workers report their counts every 5 s.
+  await expect.poll(outcomes).toEqual([2, 1, 1, 1]);
+  await expect.poll(async () => (await scrape(url)).has(RETENTION)).toBe(true);
   const after = await scrape(url);
   expect(after.get(attempts("crashed"))).toBe(0);
   expect(after.get(heartbeat(true))).toBeLessThan(60);
   expect(after.get(LONGEST_WAIT)).toBe(0);
   expect(after.get(RETENTION)).toBeGreaterThan(began - 60);
-  expect(RETENTION_TABLES.map((table) => after.get(deleted(table)))).toEqual([4, 0, 0]);
-  expect(after.get(notifications("failed"))).toBe(1);
+  expect(RETENTION_TABLES.map((table) => after.get(deleted(table)))).toEqual([4, 0, 0, 0]);
+  expect(after.get(emails("failed"))).toBe(1);
 
   const page = await readFile(join(packageRoot(), "gateway/docs/metrics.md"), "utf8");
   const documented = [...page.matchAll(/^\| `(guest_forms_\w+)`/gm)].map(([, name]) => name);
@@ -180,14 +182,23 @@ test("any gateway reports the webhook deliveries that wait, the attempts, and th
     return {
       deliveries: of("deliveries", "state", "waiting", "running"),
       longestWait: metrics.get("guest_forms_webhook_deliveries_longest_wait_seconds"),
-      attempts: of("delivery_attempts_total", "outcome", "sent", "retrying", "failed", "crashed", "out_of_scope"),
+      attempts: of(
+        "delivery_attempts_total",
+        "outcome",
+        "sent",
+        "retrying",
+        "failed",
+        "expired",
+        "crashed",
+        "out_of_scope",
+      ),
       endpoints: of("endpoints", "state", "enabled", "failing", "disabled"),
     };
   };
-  const none = { deliveries: [0, 0], longestWait: 0, attempts: [0, 0, 0, 0, 0], endpoints: [1, 0, 0] };
+  const none = { deliveries: [0, 0], longestWait: 0, attempts: [0, 0, 0, 0, 0, 0], endpoints: [1, 0, 0] };
   expect(await read()).toEqual(none);
   for (let guests = 1; guests <= 3; guests++) await holder.create({ ...holder.body, numberOfGuests: guests });
-  await sql("UPDATE emails SET next_attempt_at = now() - interval '10 minutes'");
+  await sql("UPDATE webhook_deliveries SET next_attempt_at = now() - interval '10 minutes'");
   const waiting = await read();
   expect(waiting).toEqual({ ...none, deliveries: [3, 0], longestWait: expect.any(Number) });
   expect(waiting.longestWait).toBeGreaterThanOrEqual(600);
@@ -195,7 +206,9 @@ test("any gateway reports the webhook deliveries that wait, the attempts, and th
   expect(await read()).toEqual({ ...none, deliveries: [3, 0], endpoints: [0, 1, 0] });
   await sql("DELETE FROM memberships");
   await startTestWorker(services);
-  await expect.poll(read).toEqual({ ...none, attempts: [0, 0, 0, 0, 3], endpoints: [0, 1, 0] });
+  // The worker reports its counts every 5 s.
+  const outOfScope = { ...none, attempts: [0, 0, 0, 0, 0, 3], endpoints: [0, 1, 0] };
+  await expect.poll(read).toEqual(outOfScope);
   await sql("UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'manual'");
   expect((await read()).endpoints).toEqual([0, 0, 0]);
   await sql("UPDATE webhook_endpoints SET disabled_reason = 'gone'");
@@ -235,7 +248,7 @@ test("without the database a scrape takes less than 3 s and has all metrics that
   const metrics = await scrape(url);
   expect(performance.now() - began).toBeLessThan(3_000);
   expect(metrics.get(DATABASE_UP)).toBe(0);
-  expect(metrics.has(notifications("waiting"))).toBe(false);
+  expect(metrics.has(emails("waiting"))).toBe(false);
   expect(metrics.get("guest_forms_pool_waiting_requests")).toBe(0);
   expect(metrics.has("guest_forms_emails_longest_wait_seconds")).toBe(false);
   const again = await scrape(url);
@@ -257,7 +270,7 @@ test("a database that answers with an error is up", async () => {
   await (await gateway.services()).db.pool.query("ALTER TABLE worker_activity RENAME TO gone");
   const metrics = await scrape(url);
   expect(metrics.get(DATABASE_UP)).toBe(1);
-  expect(metrics.has(notifications("waiting"))).toBe(false);
+  expect(metrics.has(emails("waiting"))).toBe(false);
 });
 
 test("without Redis every request counted in memory is reported as a fallback", async () => {
