@@ -3,10 +3,22 @@ import { prepareDemo, type SavedDemo } from "../../gateway/dev/demo.js";
 import { startDemoReceiver } from "../../gateway/dev/demo-receiver.js";
 import { expireEmails } from "../../server/emails/expiry.js";
 import { FORM_STATUSES } from "../../server/forms/status.js";
+import { ActivityCounts } from "../../server/outbox/activity.js";
+import { deleteOldRows } from "../../server/outbox/retention.js";
+import { expireDeliveries } from "../../server/webhooks/expiry.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, asUser, openTestServices } from "../support/factories.js";
 
-const TABLES = ["users", "listings", "memberships", "forms", "notifications", "api_keys", "audit_entries"];
+const TABLES = [
+  "users",
+  "listings",
+  "memberships",
+  "forms",
+  "emails",
+  "webhook_deliveries",
+  "api_keys",
+  "audit_entries",
+];
 
 describe("a database without users", async () => {
   const services = await openTestServices({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
@@ -66,12 +78,16 @@ describe("a database without users", async () => {
     expect(new Set(items.map(({ state }) => state))).toEqual(new Set(["retrying", "failed", "sent"]));
   });
 
-  it("has no email or webhook that a worker would send, and none that expires at the start", async () => {
-    const due = `SELECT count(*)::int AS due FROM emails n LEFT JOIN webhook_endpoints w ON w.id = n.endpoint_id
-      WHERE n.next_attempt_at <= now() OR w.paused_until IS NULL AND n.event_id IS NOT NULL AND n.next_attempt_at IS NOT NULL`;
-    expect(await query(due)).toEqual([{ due: 0 }]);
+  it("has no email or webhook that a worker would send, and nothing that expires or is past its retention at the start", async () => {
+    expect(await query("SELECT FROM emails WHERE next_attempt_at <= now()")).toEqual([]);
+    const due = `SELECT FROM webhook_deliveries n JOIN webhook_endpoints w ON w.id = n.endpoint_id
+      WHERE n.next_attempt_at <= now() OR w.paused_until IS NULL AND n.next_attempt_at IS NOT NULL`;
+    expect(await query(due)).toEqual([]);
     const before = await readAll();
-    await expireEmails(services, { info: () => {} });
+    const deps = { ...services, counts: new ActivityCounts() };
+    await expireEmails(deps, { info: () => {} });
+    await expireDeliveries(deps, { info: () => {} });
+    await deleteOldRows(deps, { info: () => {} }, new AbortController().signal);
     expect(await readAll()).toEqual(before);
   });
 
@@ -103,7 +119,7 @@ describe("a database without users", async () => {
 
 it("an interrupted first start is repeated, and a database with a user gets only the demo key holder", async () => {
   const interrupted = await openTestServices();
-  const hosts = ["users", "listings", "forms", "notifications"].map(
+  const hosts = ["users", "listings", "forms", "emails", "webhook_deliveries"].map(
     (table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`,
   );
   const count = async () => (await interrupted.db.pool.query(`SELECT ${hosts}`)).rows;
