@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
-import { migrationNames, readScript } from "./migration-files.js";
+import { checkHistory, hasMigrationsTable } from "./history.js";
+import { readScript } from "./migration-files.js";
 import { type RunOptions, retryLockTimeouts, runConcurrently } from "./run-script.js";
 import { assertSupportedServer, openSession, SESSION_MARKER } from "./session.js";
 
@@ -84,33 +85,6 @@ async function acquireLock(session: pg.ClientBase, onProgress: RunOptions["onPro
   }
 }
 
-/**
- * Returns the migrations of this version that the database has not finished. Migrations of a newer version are ignored:
- * the old version keeps serving during a rolling upgrade.
- */
-export async function pendingMigrations(database: Queryable): Promise<string[]> {
-  const finished = await recordedNames(database, "finished_at IS NOT NULL AND rolled_back_at IS NULL");
-  return (await migrationNames()).filter((name) => !finished.includes(name));
-}
-
-/** Returns the migrations in the database that this version does not have, oldest first. */
-export async function unknownMigrations(database: Queryable): Promise<string[]> {
-  const known = await migrationNames();
-  return (await recordedNames(database, "rolled_back_at IS NULL")).filter((name) => !known.includes(name));
-}
-
-async function recordedNames(database: Queryable, where: string): Promise<string[]> {
-  if (!(await hasMigrationsTable(database))) return [];
-  const sql = `SELECT DISTINCT migration_name AS name FROM _prisma_migrations WHERE ${where} ORDER BY name`;
-  return (await database.query(sql)).rows.map((row) => (row as { name: string }).name);
-}
-
-const hasMigrationsTable = async (database: Queryable): Promise<boolean> =>
-  (await database.query("SELECT FROM pg_class WHERE oid = to_regclass('_prisma_migrations')")).rows.length > 0;
-
-/** Cause of `migrate`'s error if the database has migrations that this version does not have, and lacks some of its own. */
-export class UnknownMigrations extends Error {}
-
 /** Tables of the current schema, except those of extensions. */
 const TABLES = `
   SELECT c.relname AS name FROM pg_class c
@@ -127,14 +101,8 @@ export interface PendingMigration {
  * belong to a newer version, so `migrate` also succeeds after a rollback to an older one.
  */
 async function readPending(session: pg.ClientBase): Promise<PendingMigration[]> {
-  const pending = await pendingMigrations(session);
+  const pending = await checkHistory(session);
   if (pending.length === 0) return [];
-  const unknown = (await unknownMigrations(session)).at(-1);
-  if (unknown) {
-    throw new UnknownMigrations(
-      `another version of guest-forms has migrated it (this one has no migration ${unknown})`,
-    );
-  }
   if (!(await hasMigrationsTable(session))) {
     const { rows } = await session.query<{ name: string }>(TABLES);
     if (rows[0]) throw new Error(`it is not empty: it has the table ${rows[0].name}. Use a database of its own`);

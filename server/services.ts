@@ -1,3 +1,4 @@
+import { checkHistory } from "../prisma/history.js";
 import { assertSupportedServer } from "../prisma/session.js";
 import type { Log, Services } from "./access/context.js";
 import type { Settings } from "./config.js";
@@ -8,8 +9,8 @@ import { registerSecrets } from "./secrets/checks.js";
 import { deriveKeyring } from "./secrets/secrets.js";
 
 /**
- * Derives the keys and opens the database. Throws if DATABASE_URL or APP_SECRETS is not set or the database has not been migrated, and
- * SecretsRejected if APP_SECRETS do not match this database.
+ * Derives the keys and opens the database. Throws if DATABASE_URL or APP_SECRETS is not set or the database has not been migrated,
+ * UnknownMigrations if another version has migrated it, and SecretsRejected if APP_SECRETS do not match this database.
  */
 export async function openServices(
   settings: Settings,
@@ -24,6 +25,7 @@ export async function openServices(
   });
   try {
     await assertSupportedServer(db.pool);
+    await checkHistory(db.pool);
     await registerSecrets(db, APP_SECRETS);
     const holderLimit = new HolderLimit(settings.DATABASE_CONNECTIONS_PER_HOLDER, settings.DATABASE_CONNECT_TIMEOUT_MS);
     const inFlightCreates = new InFlightCreates(db);

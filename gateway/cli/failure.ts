@@ -1,3 +1,4 @@
+import { UnknownMigrations } from "../../prisma/history.js";
 import { SettingsError } from "../../server/config.js";
 import { classify, factsOf, needsOperator } from "../../server/database/failures.js";
 import { type ErrorCode, type FieldError, ServiceError } from "../../server/errors.js";
@@ -41,6 +42,10 @@ export interface Wording {
   /** Message for RESOURCE_NOT_FOUND. */
   notFound?: string;
 }
+
+/** What to do about UnknownMigrations. */
+export const OTHER_VERSION_ADVICE =
+  "run that version, or start with an empty database (`guest-forms dev --fresh` empties the one in .data/).";
 
 /** The error as one printable line, without stack, secret or password, and its exit code. */
 export function explain(
@@ -116,10 +121,13 @@ const KNOWN_ERRORS: [codes: RegExp, message: (host: string, name: string) => str
 function describeDatabaseError(error: unknown, databaseUrl: string): string | undefined {
   const { host: named, pathname, searchParams } = new URL(databaseUrl);
   const host = decodeUri(named) || searchParams.get("host") || "localhost";
+  const name = decodeUri(pathname.slice(1));
+  if (error instanceof UnknownMigrations)
+    return `Cannot use the database ${name} at ${host}: ${error.message}: ${OTHER_VERSION_ADVICE}`;
   const facts = factsOf(error);
   const codes = facts.flatMap((fact) => fact.codes);
   for (const [pattern, message] of KNOWN_ERRORS) {
-    if (codes.some((code) => pattern.test(code))) return message(host, decodeUri(pathname.slice(1)));
+    if (codes.some((code) => pattern.test(code))) return message(host, name);
   }
   const sqlState = codes.find((code) => SQL_STATE.test(code));
   if (classify(error) === "unavailable" && !needsOperator(error)) {

@@ -1,4 +1,4 @@
-import { pendingMigrations, unknownMigrations } from "../../prisma/migrate.js";
+import { checkHistory, unknownMigrations } from "../../prisma/history.js";
 import { MIN_POSTGRES } from "../../prisma/session.js";
 import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
@@ -92,7 +92,7 @@ const MAX_CLOCK_SKEW_MS = 1_000;
 /** Checks of the database, in the order in which they are printed. */
 export const DATABASE_CHECKS = {
   async schema(_context, db) {
-    const pending = await pendingMigrations(db.pool);
+    const pending = await checkHistory(db.pool);
     if (pending.length > 0) {
       return failed(`Migrations are pending: ${pending.join(", ")}. Run \`guest-forms migrate\`.`);
     }

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
-import { pendingMigrations } from "../../prisma/migrate.js";
+import { pendingMigrations } from "../../prisma/history.js";
 import type { Settings } from "../../server/config.js";
 import { openPool } from "../../server/database/pool.js";
 import { waitAtMost } from "../../server/timeout.js";

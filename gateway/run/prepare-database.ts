@@ -1,10 +1,11 @@
-import { migrate, planMigrations, type Queryable, UnknownMigrations } from "../../prisma/migrate.js";
+import { UnknownMigrations } from "../../prisma/history.js";
+import { migrate, planMigrations, type Queryable } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/database/pool.js";
 import { checkSecrets, registerMigratedSecrets } from "../../server/secrets/checks.js";
 import { SecretsRejected } from "../../server/secrets/secrets.js";
 import type { SettingsWithDatabase } from "../cli/environment.js";
-import { CommandFailure, explain } from "../cli/failure.js";
+import { CommandFailure, explain, OTHER_VERSION_ADVICE } from "../cli/failure.js";
 
 /**
  * Migrates the database, stores the session settings for its role if it is behind a pooler, and registers the secrets.
@@ -53,7 +54,5 @@ function withAdvice(error: Error): unknown {
     return new CommandFailure(`${error.message}: set DATABASE_DIRECT_URL to the address of PostgreSQL itself.`);
   }
   if (!(error.cause instanceof UnknownMigrations)) return error;
-  return new CommandFailure(
-    `${error.message}: run a newer version of guest-forms, or start with an empty database (\`guest-forms dev --fresh\` empties the one in .data/).`,
-  );
+  return new CommandFailure(`${error.message}: ${OTHER_VERSION_ADVICE}`);
 }

@@ -6,14 +6,16 @@ import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
 import { diffSchema } from "../../gateway/dev/migration/diff.js";
 import { MIGRATE } from "../../prisma/advisory-locks.js";
-import { migrate, pendingMigrations, planMigrations } from "../../prisma/migrate.js";
+import { pendingMigrations } from "../../prisma/history.js";
+import { migrate, planMigrations } from "../../prisma/migrate.js";
 import { migrationNames, readScript, schemaFile } from "../../prisma/migration-files.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { makeLaterVersion } from "../support/later-version.js";
 import { holdLock } from "../support/locks.js";
 import { freePort } from "../support/network.js";
-import { type RunningProcess, spawnNode } from "../support/processes.js";
+import { readAllRows } from "../support/personal-data.js";
+import { type RunningProcess, runCli, spawnNode } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
 
 const names = await migrationNames();
@@ -54,7 +56,7 @@ describe("a database with migrations that this version does not know", () => {
     runSql(
       url,
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at, applied_steps_count)
-       VALUES ('${name}', '', '${name}', now(), ${rolledBack}, 1)`,
+       VALUES (gen_random_uuid(), '', '${name}', now(), ${rolledBack}, 1)`,
     );
 
   test("is up to date if it also has all known migrations", async () => {
@@ -74,7 +76,63 @@ describe("a database with migrations that this version does not know", () => {
     );
     expect(await pending(url)).toEqual([names.at(-1)]);
   });
+
+  test.each([
+    ["migrate", "Cannot migrate"],
+    ["migrate --dry-run", "Cannot migrate"],
+    ["serve", "Cannot use"],
+    ["serve --no-worker", "Cannot use"],
+    ["worker", "Cannot use"],
+    ["users list", "Cannot use"],
+  ])(
+    "makes %s exit with 1 and say what to do, and is not changed, if it has the migrations that 20261128000000_init replaced",
+    async (command, problem) => {
+      const { url } = await createTestDatabase();
+      await runSql(url, "DROP TABLE emails, webhook_deliveries; DELETE FROM _prisma_migrations");
+      for (const name of REPLACED_MIGRATIONS) await record(url, name);
+      await runSql(url, "INSERT INTO users (email) VALUES ('host@example.com')");
+      const before = await readState(url);
+      const { stdout, stderr, code } = await runCli(command.split(" "), { env: { DATABASE_URL: url, PORT: "0" } });
+      expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
+      const { host, pathname } = new URL(url);
+      expect(stderr.trimEnd().split("\n").at(-1)).toBe(
+        `error: ${problem} the database ${pathname.slice(1)} at ${host}: another version of guest-forms has migrated it ` +
+          "(this one has no migration 20261127174400_unsent_deliveries): run that version, or start with an empty database " +
+          "(`guest-forms dev --fresh` empties the one in .data/).",
+      );
+      expect(await readState(url)).toEqual(before);
+    },
+  );
 });
+
+/** All rows, and the tables and indexes with their files and numbers of columns. */
+const readState = async (url: string) => [
+  await readAllRows(url),
+  await runSql(
+    url,
+    `SELECT c.relname, c.relfilenode, c.relnatts FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'public' ORDER BY 1`,
+  ),
+];
+
+/** Those of the last version before 20261128000000_init. */
+const REPLACED_MIGRATIONS = [
+  "20261122000000_init",
+  "20261127100000_webhook_endpoints",
+  "20261127100200_due_emails",
+  "20261127100300_unsent_emails",
+  "20261127100400_sent_emails",
+  "20261127100450_running",
+  "20261127100500_due_deliveries",
+  "20261127100600_deliveries_of_endpoint",
+  "20261127100700_key_prefixes",
+  "20261127132821_listing_language",
+  "20261127171423_operator_name",
+  "20261127171715_operator_sessions",
+  "20261127172800_forms_by_status",
+  "20261127172900_forms_by_check_in",
+  "20261127174400_unsent_deliveries",
+];
 
 test("a script is recorded however it ends", async () => {
   const { url } = await createTestDatabase();
