@@ -129,7 +129,7 @@ async function migrateDuringBackup(version: Version, env: Record<string, string>
   const backup = new pg.Client({ connectionString: env.DATABASE_URL });
   await backup.connect();
   await backup.query(
-    "BEGIN; LOCK TABLE users, listings, memberships, forms, creations, notifications IN ACCESS SHARE MODE",
+    "BEGIN; LOCK TABLE users, listings, memberships, forms, creations, emails, webhook_deliveries IN ACCESS SHARE MODE",
   );
   const migrating = version.spawn(["migrate", "--json"], env);
   if (pending.length > 0) await migrating.waitForLine(/^Waiting for a lock/);

@@ -40,7 +40,7 @@ export async function startFleet(version: Version, env: Record<string, string>, 
 
   async function startWorker(of: Version): Promise<void> {
     worker = of.spawn(["worker"], { ...env, ...mailEnv(mailServer.url) });
-    await worker.waitForLine(/^Sending notifications/, 60_000);
+    await worker.waitForLine(/^Sending /, 60_000);
   }
 
   await Promise.all([startGateway(0, version), startGateway(1, version), startWorker(version)]);
