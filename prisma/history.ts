@@ -1,5 +1,8 @@
-import type { Queryable } from "./migrate.js";
 import { migrationNames } from "./migration-files.js";
+
+export interface Queryable {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
+}
 
 /**
  * Returns the migrations of this version that the database has not finished. Migrations of a newer version are ignored:

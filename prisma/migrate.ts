@@ -2,14 +2,10 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { MIGRATE } from "./advisory-locks.js";
-import { checkHistory, hasMigrationsTable } from "./history.js";
+import { checkHistory, hasMigrationsTable, type Queryable } from "./history.js";
 import { readScript } from "./migration-files.js";
 import { type RunOptions, retryLockTimeouts, runConcurrently } from "./run-script.js";
 import { assertSupportedServer, openSession, SESSION_MARKER } from "./session.js";
-
-export interface Queryable {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
-}
 
 export interface MigrateOptions extends Partial<RunOptions> {
   /** Called before anything is changed. If it throws, `migrate` fails with that error as its cause. */

@@ -1,5 +1,5 @@
-import { UnknownMigrations } from "../../prisma/history.js";
-import { migrate, planMigrations, type Queryable } from "../../prisma/migrate.js";
+import { type Queryable, UnknownMigrations } from "../../prisma/history.js";
+import { migrate, planMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/database/pool.js";
 import { checkSecrets, registerMigratedSecrets } from "../../server/secrets/checks.js";

@@ -17,13 +17,14 @@ export const enqueueInvitations = (forms: string, isUrgent = false) => `
   FROM (${forms}) AS created (form_id, listing_id, check_in_date, correlation_id)`;
 
 // As text, so that the planner reads the index of the form. Only rows that are not being sent, so that a slow change of a form delays the recording of no outcome.
-const IS_AT_REST = "state::text IN ('waiting', 'retrying', 'failed', 'expired')";
+const IS_AT_REST = "n.state::text IN ('waiting', 'retrying', 'failed', 'expired')";
 
 /** SQL that follows the form's check-in date and listing, so that the order and the turns stay right. */
 export const moveInvitations = (formId: string, listingId: string, checkInDate: string) => `
-  UPDATE emails SET check_in_date = ${checkInDate}, tenant_id = ${tenantOf(listingId)}
-  WHERE form_id = ${formId} AND ${IS_AT_REST}
-    AND (check_in_date, tenant_id) IS DISTINCT FROM (${checkInDate}, ${tenantOf(listingId)})`;
+  UPDATE emails n SET check_in_date = moved.check_in_date, tenant_id = moved.tenant_id
+  FROM (SELECT ${checkInDate} AS check_in_date, ${tenantOf(listingId)} AS tenant_id) AS moved
+  WHERE n.form_id = ${formId} AND ${IS_AT_REST} AND moved.check_in_date IS NOT NULL
+    AND (n.check_in_date, n.tenant_id) <> (moved.check_in_date, moved.tenant_id)`;
 
 const CANCEL = `
   DELETE FROM emails WHERE form_id = ANY($1::uuid[]) AND state::text IN ('waiting', 'retrying', 'failed') RETURNING id`;

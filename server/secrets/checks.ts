@@ -1,5 +1,5 @@
 import { MIGRATE } from "../../prisma/advisory-locks.js";
-import type { Queryable } from "../../prisma/migrate.js";
+import type { Queryable } from "../../prisma/history.js";
 import type { Db } from "../database/db.js";
 import { invalid } from "../errors.js";
 import { checkValue, SecretsRejected, secretId } from "./secrets.js";
