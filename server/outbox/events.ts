@@ -6,7 +6,7 @@ import type { Sql } from "../database/db.js";
 
 /**
  * SQL: whether an endpoint may receive the events of listing `l`. Almost no listing has one, and without one a change only writes
- * its audit entry. It is read when the listing is locked, so whoever adds an endpoint waits for the changes that have locked one but
+ * its audit entry. It is read when the listing is locked, so anyone who adds an endpoint waits for the changes that have locked one but
  * may not have seen it (`database/in-flight-writes.ts`).
  */
 export const HAS_ENDPOINTS = `(

@@ -52,7 +52,7 @@ export class DeliveryFailed extends SendingFailed {
 }
 
 /** The status by which a receiver asks for no more events. */
-export const GONE = 410;
+const GONE = 410;
 
 /** Why deliveries are not sent to this URL; undefined if they are. Names are resolved only when they are sent. */
 export function whyUrlIsRefused(
