@@ -10,15 +10,15 @@ describe("a command of operating.md counts as run by a test", () => {
   const inline = (text: string): PageCommand => ({ text, source: text, isInline: true });
   const migrate = inBlock("guest-forms migrate");
 
-  const renamed = inline("guest-forms notifications retry ID");
+  const renamed = inline("guest-forms emails retry ID");
   const option = inline("guest-forms migrate --accept-new-secret");
 
   test.each<[string, PageCommand, Run[], boolean]>([
     ["not if it ran in other words, without the block", migrate, [{ command: migrate.text }], false],
     ["not if another block ran", migrate, [{ source: "guest-forms migrate\n" }], false],
-    ["if it ran with values", renamed, [{ command: "guest-forms notifications retry 7 --json" }], true],
+    ["if it ran with values", renamed, [{ command: "guest-forms emails retry 7 --json" }], true],
     ["not if it ran without its option", option, [{ command: "guest-forms migrate" }], false],
-    ["not if the value is missing", renamed, [{ command: "guest-forms notifications retry" }], false],
+    ["not if the value is missing", renamed, [{ command: "guest-forms emails retry" }], false],
   ])("%s", (_, command, runs, isRun) => {
     const commands = [inBlock("psql -c 'SELECT 1'"), migrate, command];
     expect(findNotRun(commands, runs).includes(command)).toBe(!isRun);

@@ -6,8 +6,8 @@ import { startHolderGateway } from "./holder-gateway.js";
 
 const { gateway, listingId, create } = await startHolderGateway();
 
-test("an equal create with no Idempotency-Key, the same or another is a replay: 201, the same body and Location, no form and no notification", async () => {
-  const countRows = async () => [await gateway.countRows("forms"), await gateway.countRows("notifications")];
+test("an equal create with no Idempotency-Key, the same or another is a replay: 201, the same body and Location, no form and no email", async () => {
+  const countRows = async () => [await gateway.countRows("forms"), await gateway.countRows("emails")];
   const body = uniqueStay(listingId, { guestEmail: "Ana@example.com" });
   const first = await create(body, { "Idempotency-Key": "again-1" });
   const before = await countRows();

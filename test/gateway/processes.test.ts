@@ -144,10 +144,10 @@ describe("serve and worker", TIMEOUT, () => {
     expect((await stopped).code).toBe(130);
   });
 
-  it("without SMTP_URL a service is ready, /readyz reports that notifications wait, and each command warns once", async () => {
+  it("without SMTP_URL a service is ready, /readyz reports that emails wait, and each command warns once", async () => {
     const { env, services, listing, key } = await makeFixture(undefined, { NODE_ENV: "production" });
     const { serve, url } = await serveWith(env);
-    const waits = { status: "ok", notifications: "waiting: SMTP_URL is not set" };
+    const waits = { status: "ok", emails: "waiting: SMTP_URL is not set" };
     const ready = await fetch(`${url}/readyz`);
     expect([ready.status, await ready.json()]).toEqual([200, waits]);
     const worker = spawnCli(["worker", "--json"], { env });
@@ -156,7 +156,7 @@ describe("serve and worker", TIMEOUT, () => {
     const { json } = await sendRequest(`${url}/v1/forms`, key.key, { method: "POST", body });
     const form = json as { id: string; publicId: string };
     for (const { stderr } of [await serve.stop(), await worker.stop()]) {
-      expect(stderr.split('"msg":"notifications wait: SMTP_URL is not set"')).toHaveLength(2);
+      expect(stderr.split('"msg":"emails wait: SMTP_URL is not set"')).toHaveLength(2);
       expect(stderr).not.toContain(form.publicId);
     }
     const [waiting] = await listEmails(services);
@@ -186,7 +186,7 @@ describe("serve and worker", TIMEOUT, () => {
     await runSql(DATABASE_URL, "UPDATE _prisma_migrations SET finished_at = now()");
     await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
     const worker = spawnCli(["worker"], { env });
-    await worker.waitForLine(/^Sending notifications/);
+    await worker.waitForLine(/^Sending emails, 0 at a time, and webhooks\.$/);
     for (const running of [serve, worker])
       expect(await running.stop("SIGHUP")).toMatchObject({ code: 0, signal: null });
   });

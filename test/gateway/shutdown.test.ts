@@ -48,7 +48,7 @@ test("requests in flight are finished, new requests get 503, and /readyz reports
   expect(await gateway.countRows("forms")).toBe(1);
 });
 
-test("shutdown waits at most DRAIN_SECONDS, which is 10 by default", async () => {
+test("shutdown waits at most DRAIN_SECONDS, which is 15 by default", async () => {
   const { gateway, headOfCreate } = await startHolderGateway({ DRAIN_SECONDS: 1 });
   const wire = await gateway.openConnection();
   wire.write(`${headOfCreate("Content-Length: 100")}{`);
@@ -59,5 +59,5 @@ test("shutdown waits at most DRAIN_SECONDS, which is 10 by default", async () =>
   const took = performance.now() - began;
   expect(took).toBeGreaterThan(900);
   expect(took).toBeLessThan(4_000);
-  expect(readSettings({}).DRAIN_SECONDS).toBe(10);
+  expect(readSettings({}).DRAIN_SECONDS).toBe(15);
 });
