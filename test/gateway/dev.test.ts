@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { migrationNames } from "../../prisma/migration-files.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { createTestDatabase } from "../support/database.js";
 import { asOperator, openTestServices } from "../support/factories.js";
@@ -65,7 +66,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
   /** Runs from the second test to the third. */
   let dev: RunningProcess;
 
-  it("the first start shows its steps, curl commands that work when pasted and the webhooks of what they do, and stops cleanly", async () => {
+  it("the first start shows its steps and builds no index, shows curl commands that work when pasted and the webhooks of what they do, and stops cleanly", async () => {
     // Both streams combined, as in a terminal.
     const within = ["sh", "-c", 'exec "$@" 2>&1', "sh"];
     const dev = spawnCli(["dev"], { env: ownEnv, cwd: folder, commandPrefix: within });
@@ -74,6 +75,9 @@ describe("dev with its own Postgres", TIMEOUT, () => {
     for (const step of ["Starting Postgres", "Migrating the database", "Preparing the demo", "Starting the gateway"]) {
       expect(dev.stdout).toContain(step);
     }
+    // An empty database has no indexes to build while others use it.
+    const applied = (await migrationNames()).map((name) => `Applied migration ${name}.\n`).join("");
+    expect(dev.stdout).toContain(`\nMigrating the database …\n${applied}Preparing the demo data …\n`);
     const printed = (label: string) => new RegExp(`^ +${label} +(\\S+)`, "m").exec(dev.stdout)?.[1] ?? "";
     const [address, writeKey, readKey] = [printed("URL"), printed("Read-write key"), printed("Read-only key")];
     expect(printed("API reference")).toBe(`${address}/docs`);
