@@ -166,20 +166,21 @@ export const RULE_CASES: Record<string, RuleCases> = {
       ["no gateway is scraped", {}],
     ],
   },
-  GuestFormsNotificationsWaiting: {
+  GuestFormsEmailsWaiting: {
     fires: [["an email waits for 301 s", longestWait("0x9 301x240"), 12]],
     silent: [
       ["an email waits for 300 s", longestWait("300x240")],
       ["the database is unreachable", DATABASE_DOWN],
     ],
   },
-  GuestFormsNotificationsRetrying: {
+  GuestFormsEmailsRetrying: {
     fires: [
       ["more attempts fail than succeed", [attempts("retrying", "0+11x240"), attempts("sent", "0+10x240")], 16],
       ["workers crash at every attempt", [attempts("crashed", "0+1x240"), attempts("sent", "0x240")], 16],
     ],
     silent: [
       ["every email is sent at the second attempt", [attempts("retrying", "0+10x240"), attempts("sent", "0+10x240")]],
+      ["emails expire", [attempts("expired", "0+10x240"), attempts("sent", "0x240")]],
       ["no email is sent", [attempts("retrying", "5x240"), attempts("sent", "9x240")]],
       [
         "the mail server fails for 10 minutes",
@@ -188,7 +189,7 @@ export const RULE_CASES: Record<string, RuleCases> = {
       ["the database is unreachable", DATABASE_DOWN],
     ],
   },
-  GuestFormsNotificationsFailed: {
+  GuestFormsEmailsFailed: {
     fires: [["one more email failed", failed("3x9 4x240"), 10]],
     silent: [
       ["emails failed earlier", failed("3x240")],

@@ -201,8 +201,8 @@ describeWithBinary("redis-server", "watched by Prometheus", (redisBinary) => {
       await pool.query("UPDATE worker_activity SET last_at = now() - interval '3 hours' WHERE name = 'retention.run'");
       await expectFired([
         "GuestFormsRedisUnreachable",
-        "GuestFormsNotificationsRetrying",
-        "GuestFormsNotificationsFailed",
+        "GuestFormsEmailsRetrying",
+        "GuestFormsEmailsFailed",
         "GuestFormsKeyGuessing",
         "GuestFormsBugs",
         "GuestFormsRetentionOverdue",

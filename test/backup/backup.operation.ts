@@ -113,9 +113,9 @@ async function checkRestoredService(service: BackedUpService, state: StateAtBack
   expect(await service.countAddresses(erasedLater)).toBe(erasedLater.length);
   const reapplied = await service.runBlock("guest-forms people reapply");
   expect(reapplied).toMatch(/^forms: +2$/m);
-  expect(reapplied).toMatch(/^notifications: +1\nunreadable: +0\napplied: +1\nknown: +1\nunknownSecret: +0$/m);
+  expect(reapplied).toMatch(/^emails: +1\nunreadable: +0\napplied: +1\nknown: +1\nunknownSecret: +0$/m);
   expect(await service.countAddresses(erasedLater)).toBe(0);
-  const waiting = await service.runBlock("guest-forms notifications");
+  const waiting = await service.runBlock("guest-forms emails list");
   expect(waiting.trim().split("\n")).toEqual([expect.any(String), expect.stringContaining(unsent.form.id)]);
 
   await service.startGateway();

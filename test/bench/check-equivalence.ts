@@ -83,7 +83,7 @@ async function readRows(client: pg.Client, formId: string): Promise<unknown> {
        (SELECT json_agg(k.holder_id) FROM idempotency_keys k WHERE k.form_id = f.id) AS keys,
        (SELECT json_agg(json_build_array(a.actor, a.actor_id, a.action, a.details, a.correlation_id IS NOT NULL))
         FROM audit_entries a WHERE a.subject_id = f.id) AS entries,
-       (SELECT json_agg(json_build_array(n.kind, n.state, n.attempts)) FROM emails n WHERE n.form_id = f.id) AS jobs
+       (SELECT json_agg(json_build_array(n.kind, n.tenant_id, n.state, n.attempts)) FROM emails n WHERE n.form_id = f.id) AS emails
      FROM forms f JOIN creations c ON c.form_id = f.id WHERE f.id = $1`,
     [formId],
   );

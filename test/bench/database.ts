@@ -78,7 +78,7 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
 export const runSecret = randomBytes(32).toString("base64url");
 
 /** Tables that creates write to. */
-const TABLES = ["forms", "scoped_forms", "creations", "idempotency_keys", "audit_entries", "notifications"];
+const TABLES = ["forms", "scoped_forms", "creations", "idempotency_keys", "audit_entries", "emails"];
 
 /** Returns a function that deletes all rows created after this call, so that every turn starts with the same database. */
 export async function prepareUndo(client: pg.Client): Promise<() => Promise<void>> {

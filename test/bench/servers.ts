@@ -20,7 +20,7 @@ export interface Server {
 }
 
 /**
- * Node.js arguments of each server. `--no-worker`, because a worker would send the notifications of all servers' creates
+ * Node.js arguments of each server. `--no-worker`, because a worker would send the emails of all servers' creates
  * while another server is measured.
  */
 const NODE_ARGS: Record<ServerName, string[]> = {

@@ -80,7 +80,7 @@ it("on the standby, reads succeed, writes get 503 with Retry-After, and no gatew
   expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(503));
   expect(responses.flatMap((response) => describeInvalidResponse(response) ?? [])).toEqual([]);
   expectResponsesInTime(responses);
-  // Long enough for the worker to poll for notifications, which writes.
+  // Long enough for the worker to poll for emails, which writes.
   await sleep(3_000);
   service.expectNoExits();
   expect((await gateway.process.stop()).code).toBe(0);

@@ -32,13 +32,14 @@ export async function startPostgresService(url: string, { gateways: count = 2, s
       afterFile(() => mailServer.close());
       const worker = spawnCli(["worker"], { env: { ...fixture.env, ...mailEnv(mailServer.url), ...env } });
       processes.push(worker);
-      await worker.waitForLine(/^Sending notifications/, 60_000);
+      await worker.waitForLine(/^Sending emails/, 60_000);
       return mailServer;
     },
 
     /** Waits until workers have sent all emails and webhooks. */
     async waitForEmails(timeout = 60_000): Promise<void> {
-      const unsent = () => runSql(url, "SELECT id FROM emails WHERE state <> 'sent'");
+      const of = (table: string) => `SELECT id, '${table}' AS table FROM ${table} WHERE state <> 'sent'`;
+      const unsent = () => runSql(url, `${of("emails")} UNION ALL ${of("webhook_deliveries")}`);
       await expect.poll(unsent, { timeout }).toEqual([]);
     },
 

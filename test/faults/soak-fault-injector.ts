@@ -59,6 +59,7 @@ export function startInjector({ gateway, worker, cluster, redis, traffic }: Targ
       ["gateway killed", () => restart(gateway, () => gateway.stop("SIGKILL"))],
       ["gateway stopped", () => restart(gateway, () => gateway.stop("SIGTERM"))],
       ["worker killed", () => restart(worker, () => worker.stop("SIGKILL"))],
+      ["worker stopped", () => restart(worker, () => worker.stop("SIGTERM"))],
       [`Postgres restarted (${shutdown})`, () => restart(cluster, () => cluster.stop(shutdown))],
       ["Postgres frozen", freeze],
       ["client connections closed", async () => traffic.closeConnections()],

@@ -28,7 +28,7 @@ const PER_SECOND = readNumber("SOAK_RATE", 100);
 
 const MIX = { create: 25, repeat: 10, update: 20, list: 10, fetch: 25, listing: 10 };
 const LISTINGS = 5;
-/** Longer than the minute in which a killed worker's notifications are taken over. */
+/** Longer than the minute in which a killed worker's emails are taken over. */
 const EMAIL_TIMEOUT_MS = 120_000;
 const MAX_RECOVERY_MS = 2_000;
 const AFTER_LOAD_MS = 300_000;
@@ -72,7 +72,7 @@ it(
       return createProcess(name, ["serve", "--no-worker", "--port", `${port}`], /^Listening on/, env);
     };
     const worker = (name: string, more = {}) =>
-      createProcess(name, ["worker"], /^Sending notifications/, { ...fixture.env, ...more });
+      createProcess(name, ["worker"], /^Sending emails/, { ...fixture.env, ...more });
     const steady = [
       gateway("steady gateway", ports[0], memoryProbeEnv(memoryFile("steady gateway"))),
       worker("steady worker", memoryProbeEnv(memoryFile("steady worker"))),

@@ -18,7 +18,7 @@ const TAKEOVER_MS = 60_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_SEND_MS = 40_000;
 
-test("the notifications of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
+test("the emails of a worker killed while sending are taken over within 60 s, those of a slow worker are not", async () => {
   const services = await openTestServices();
   const holder = await makeListingOwner(services);
   const create = (guestEmail: string) => holder.create(fixedStay(holder.listingId, { guestEmail }));
@@ -36,7 +36,7 @@ test("the notifications of a worker killed while sending are taken over within 6
   await create("slow@example.com");
   await expect.poll(() => slow.rcptCount).toBe(1);
   const sendingSince = performance.now();
-  await start(other).waitForLine(/Sending notifications/, 60_000);
+  await start(other).waitForLine(/^Sending emails/, 60_000);
   const states = async () => (await listEmails(services)).map(({ state }) => state);
   expect(await states()).toEqual(["running", "running"]);
   const killedAt = performance.now();
@@ -53,13 +53,14 @@ test("the notifications of a worker killed while sending are taken over within 6
   expect([killed.rcptCount, slow.rcptCount, other.rcptCount]).toEqual([1, 1, 1]);
 }, 150_000);
 
-test("a notification whose worker was killed at 5 attempts in a row is given up and logged as an error, until an operator retries it", async () => {
+test("an email whose worker was killed at 5 attempts in a row is given up and logged as an error, until an operator retries it", async () => {
   const services = await openTestServices();
   const holder = await makeListingOwner(services);
   const mailServer = await openMailServer();
   const { form } = await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
   await services.db.pool.query(
-    "UPDATE emails SET state = 'running', crashes = 4, heartbeat_at = now() - interval '1 minute'",
+    `UPDATE emails SET state = 'running', attempts = 1, crashes = 4, next_attempt_at = NULL,
+       heartbeat_at = now() - interval '1 minute'`,
   );
   const lines = await startTestWorker(await openServicesWithMail(services, mailServer.url));
   await expect
@@ -67,10 +68,12 @@ test("a notification whose worker was killed at 5 attempts in a row is given up 
     .toContainEqual({
       level: "error",
       facts: expect.objectContaining({
+        channel: "emails",
         formId: form.id,
+        crashes: 5,
         reason: "its worker crashed at each of 5 attempts in a row",
       }),
-      message: "notification given up",
+      message: "given up",
     });
   const [failed] = await listEmails(services);
   expect(failed?.state).toBe("failed");
@@ -79,7 +82,7 @@ test("a notification whose worker was killed at 5 attempts in a row is given up 
   await expect.poll(() => recipientsOf(mailServer)).toEqual(["guest@example.com"]);
 });
 
-test("a notification claimed by a worker that never got the response is sent", async () => {
+test("an email claimed by a worker that never got the response is sent", async () => {
   const services = await openTestServices();
   const holder = await makeListingOwner(services);
   const mailServer = await openMailServer();
@@ -87,7 +90,7 @@ test("a notification claimed by a worker that never got the response is sent", a
   await holder.create(fixedStay(holder.listingId, { guestEmail: "guest@example.com" }));
   await expect.poll(() => mailServer.received.length).toBe(1);
   await expect.poll(() => listEmails(services)).toEqual([]);
-  // As if the connection was lost after the worker claimed the notification, before it got the response.
-  await services.db.pool.query("UPDATE emails SET state = 'running', heartbeat_at = now(), next_attempt_at = now()");
+  // As if the connection was lost after the worker claimed the email, before it got the response.
+  await services.db.pool.query("UPDATE emails SET state = 'running', heartbeat_at = now(), ended_at = NULL");
   await expect.poll(() => mailServer.received.length, { timeout: TAKEOVER_MS }).toBe(2);
 }, 120_000);

@@ -39,7 +39,7 @@ const createForm = (services: Services, { userId, listingId }: Owner) =>
 
 /** The number of deliveries per state. */
 async function countStates({ db }: Services): Promise<Record<string, number>> {
-  const { rows } = await db.pool.query("SELECT state, count(*)::int FROM emails WHERE event_id IS NOT NULL GROUP BY 1");
+  const { rows } = await db.pool.query("SELECT state, count(*)::int FROM webhook_deliveries GROUP BY 1");
   return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
 }
 

@@ -17,7 +17,7 @@ const RECONNECT_MS = 6_000;
 /** Twice the time without a heartbeat after which a worker counts as stale. */
 const LONG_OUTAGE_MS = 40_000;
 
-test("after a long database outage, the notifications of a running worker are not taken over, and an email sent during the outage is not repeated", async () => {
+test("after a long database outage, the emails of a running worker are not taken over, and an email sent during the outage is not repeated", async () => {
   const services = await openTestServices();
   const holder = await makeListingOwner(services);
   const create = async (name: string, numberOfGuests: number) =>

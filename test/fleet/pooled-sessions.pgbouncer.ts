@@ -173,7 +173,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
       expect(reused.status).toBe(422);
     });
 
-    it("the worker sends the notification of a create", async () => {
+    it("the worker sends the email of a create", async () => {
       const operator = asOperator(services);
       const { status } = await create(fixedStay(listingId, { numberOfGuests: 7, guestEmail: "seven@example.com" }));
       expect(status).toBe(201);

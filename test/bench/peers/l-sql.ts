@@ -45,6 +45,11 @@ const iso = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-
 /** The replayed response: the stored one with the form's creation time. */
 const REPLAY = `c.answer || jsonb_build_object('createdAt', ${iso("f.created_at")})`;
 
+/** The first owner of the listing $2. */
+const FIRST_OWNER = `(
+  SELECT u.id FROM memberships m JOIN users u ON u.id = m.user_id
+  WHERE m.listing_id = $2::uuid AND m.role = 'OWNER' ORDER BY u.created_at, u.id LIMIT 1)`;
+
 /**
  * A create in one statement. $1 holder, $2 listing, $3 fingerprint, $4 Idempotency-Key, $5 id, $6 public id, $7 and $8
  * dates, $9 guests, $10 sealed email, $11 key id, $12 correlation id. Returns no row if the listing is out of scope, and
@@ -81,9 +86,9 @@ const CREATE = `
   ), entry AS (
     INSERT INTO audit_entries (actor, actor_id, action, subject_id, correlation_id, details)
     SELECT 'key', $11::uuid, 'form.created', id, $12::uuid, jsonb_build_object('listingId', $2::uuid) FROM form
-  ), notified AS (
-    INSERT INTO emails (kind, form_id, check_in_date, correlation_id)
-    SELECT 'form.created', id, $7::timestamptz, $12::uuid FROM form WHERE $10::bytea IS NOT NULL
+  ), invitation AS (
+    INSERT INTO emails (kind, form_id, tenant_id, check_in_date, correlation_id)
+    SELECT 'invitation', id, coalesce(${FIRST_OWNER}, $2::uuid), $7::timestamptz, $12::uuid FROM form WHERE $10::bytea IS NOT NULL
   )
   SELECT coalesce(earlier.answer, form.answer) AS answer, earlier.form_id IS NOT NULL AS replayed,
     coalesce(earlier.reused, false) AS reused

@@ -155,7 +155,14 @@ async function create(tx: Prisma.TransactionClient, apiKey: ApiKey, body: Create
   if (key) await tx.idempotencyKey.create({ data: { holderId, key, formId, retentionStartsAt } });
   const entry = { actor: "key", actorId: apiKey.id, action: "form.created", subjectId: formId, correlationId };
   await tx.auditEntry.create({ data: { ...entry, details: { listingId } } });
-  if (guestEmail) await tx.notification.create({ data: { kind: "form.created", formId, checkInDate, correlationId } });
+  if (guestEmail) {
+    const owner = await tx.membership.findFirst({
+      where: { listingId, role: "OWNER" },
+      orderBy: [{ user: { createdAt: "asc" } }, { userId: "asc" }],
+    });
+    const tenantId = owner?.userId ?? listingId;
+    await tx.email.create({ data: { kind: "invitation", formId, tenantId, checkInDate, correlationId } });
+  }
   return { form, replayed: false };
 }
 
