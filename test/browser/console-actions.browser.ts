@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createCaller } from "../../server/caller.js";
 import type { Mailer } from "../../server/emails/mailer.js";
 import { SendingFailed } from "../../server/outbox/attempt.js";
-import { emailQueue } from "../support/email-queue.js";
 import { makeForm, makeListing, makeUser } from "../support/factories.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import {
   button,
   changesByConsole,

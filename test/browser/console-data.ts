@@ -2,13 +2,13 @@ import type { Services } from "../../server/access/context.js";
 import { createCaller } from "../../server/caller.js";
 import { smtpMailer } from "../../server/emails/mailer.js";
 import { afterFile } from "../support/after-file.js";
-import { emailQueue } from "../support/email-queue.js";
 import { makeForm, makeKey, makeListing, makeUser } from "../support/factories.js";
 import { openServicesWithMail, startMailServer } from "../support/mail-server.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import { guestAddress } from "./console-page.js";
 
 const LONG_WORD = "Guesthouse".repeat(5);
-const ENDED = "next_attempt_at = NULL, attempts = 3, duration_ms = 812";
+const ENDED = "next_attempt_at = NULL, ended_at = now(), attempts = 3, duration_ms = 812";
 
 /** Has everything that pages show: all statuses, states of emails, deliveries and keys, and long names. */
 export async function prepareConsoleData(services: Services) {
@@ -33,15 +33,15 @@ export async function prepareConsoleData(services: Services) {
   const mailServer = await startMailServer();
   afterFile(() => mailServer.close());
   const { settings } = await openServicesWithMail(services, mailServer.url);
-  const { claim, attempt } = emailQueue(services, "worker", await smtpMailer(settings));
+  const queue = emailQueue(services, "worker", await smtpMailer(settings));
   const invite = async () => {
     const guestEmail = guestAddress();
     return { guestEmail, ...(await makeForm(services, owner.id, listing.id, { guestEmail })) };
   };
   const send = async () => {
-    const row = await claim();
+    const row = await queue.claim();
     if (!row) throw new Error("no email is due");
-    await attempt(row);
+    await queue.attempt(row);
   };
   const failed = await invite();
   mailServer.rcptErrors.push({
@@ -52,13 +52,15 @@ export async function prepareConsoleData(services: Services) {
   const retrying = await invite();
   mailServer.rcptErrors.push({ code: 451, text: `4.7.1 <${retrying.guestEmail}>: try again later` });
   await send();
+  // Not due before the next ones.
+  await sql("UPDATE emails SET next_attempt_at = now() + interval '1 hour' WHERE state = 'retrying'");
   const sent = await invite();
   await send();
   const expired = await invite();
   await operator.forms.setStatus({ id: expired.id, status: "COMPLETED" });
   await send();
   const running = await invite();
-  await claim();
+  await queue.claim();
   const waiting = await invite();
   const statuses = ["COMPLETED", "ACCEPTED", "REJECTED", "VALIDATED", "INVALIDATED", "CHECKED_OUT", "ON_HOLD"];
   for (const status of statuses) {
@@ -68,15 +70,16 @@ export async function prepareConsoleData(services: Services) {
 
   const body = JSON.stringify({ error: LONG_WORD.repeat(4) });
   const failure = "response_status = 503, last_error = 'answered 503'";
-  const deliveries = `endpoint_id = '${endpoint.id}' AND id % 4`;
-  await sql(
-    `UPDATE emails SET state = 'sent', ${ENDED}, response_status = 204, sent_at = now() WHERE ${deliveries} = 0`,
-  );
-  await sql(
-    `UPDATE emails SET state = 'failed', ${ENDED}, ${failure}, response_body = $1 WHERE ${deliveries} = 1`,
-    body,
-  );
-  await sql(`UPDATE emails SET state = 'retrying', attempts = 2, ${failure} WHERE ${deliveries} = 2`);
+  const setDelivery = (remainder: number, values: string, ...parameters: unknown[]) =>
+    sql(
+      `UPDATE webhook_deliveries SET ${values} WHERE endpoint_id = '${endpoint.id}' AND id % 6 = ${remainder}`,
+      ...parameters,
+    );
+  await setDelivery(0, `state = 'sent', ${ENDED}, response_status = 204`);
+  await setDelivery(1, `state = 'failed', ${ENDED}, ${failure}, response_body = $1`, body);
+  await setDelivery(2, `state = 'retrying', attempts = 2, ${failure}`);
+  await setDelivery(3, `state = 'expired', ${ENDED}, ${failure}`);
+  await setDelivery(4, `state = 'out_of_scope', ${ENDED}`);
   await sql("UPDATE webhook_endpoints SET failing_since = now() WHERE id = $1", endpoint.id);
 
   const active = await makeKey(services, owner.id, { label: LONG_WORD });

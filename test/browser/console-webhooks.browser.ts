@@ -19,9 +19,10 @@ it("failed deliveries are redelivered, one or all of an endpoint, and a disabled
   for (let form = 0; form < 3; form++) await makeForm(services, owner.id, listing.id);
   const retrying = async () => (await operator.webhooks.deliveries({ endpointId: id, state: "retrying" })).items.length;
   await expect.poll(retrying).toBe(3);
-  await services.db.pool.query("UPDATE emails SET state = 'failed', next_attempt_at = NULL WHERE endpoint_id = $1", [
-    id,
-  ]);
+  await services.db.pool.query(
+    "UPDATE webhook_deliveries SET state = 'failed', next_attempt_at = NULL, ended_at = now() WHERE endpoint_id = $1",
+    [id],
+  );
   receiver.respond = (response) => response.writeHead(204).end();
   const receivedIds = () => receiver.received.map((request) => request.id);
   const [first, ...others] = new Set(receivedIds());

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { ALL_STATES, DELIVERY_STATES } from "../../server/constants.js";
+import { DELIVERY_STATES, EMAIL_STATES } from "../../server/constants.js";
 import { findBarriers } from "../support/chromium.js";
 import { prepareConsoleData } from "./console-data.js";
 import { button, openDialog, settle, startConsole, submit } from "./console-page.js";
@@ -26,7 +26,7 @@ const PAGES = [
   "/console/users",
   USER,
   "/console/emails",
-  ...ALL_STATES.map((state) => `/console/emails?state=${state}`),
+  ...EMAIL_STATES.map((state) => `/console/emails?state=${state}`),
   "/console/webhooks",
   ...DELIVERY_STATES.filter((state) => state !== "sent").map((state) => `/console/webhooks?state=${state}`),
   ...DELIVERY_STATES.map((state) => `/console/webhooks?state=${state}&endpoint=${endpoint.id}`),
