@@ -116,13 +116,13 @@ function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal
       EMAIL_EXPIRY_MS,
       () => expireEmails(deps, log, signal),
       EXPIRY_RETRY_MS,
-      (err) => log.error({ err }, "cannot expire emails"),
+      (err) => log.warn({ err }, "cannot expire emails"),
     ),
     every(
       DELIVERY_EXPIRY_MS,
       () => expireDeliveries(deps, log, signal),
       EXPIRY_RETRY_MS,
-      (err) => log.error({ err }, "cannot expire deliveries"),
+      (err) => log.warn({ err }, "cannot expire deliveries"),
     ),
   ];
 }
