@@ -16,7 +16,7 @@ export const addEmails = async (sql: RunSql, tenantId: string, count: number, ch
     )
   ).map(({ id }) => id);
 
-/** Adds deliveries of an endpoint that wait for their first attempt since this time. Returns their ids, the first one first. */
+/** Adds deliveries of an endpoint that wait since this time: SQL over `i`, their number from 1 on. Returns their ids in this order. */
 export const addDeliveries = async (
   sql: RunSql,
   endpointId: string,
@@ -28,7 +28,7 @@ export const addDeliveries = async (
       `INSERT INTO webhook_deliveries
          (endpoint_id, event_id, event_type, created_at, queued_at, next_attempt_at, correlation_id)
        SELECT $1, gen_random_uuid(), '${TEST_EVENT}', ${since}, ${since}, ${since}, gen_random_uuid()
-       FROM generate_series(1, $2::int) RETURNING id::text`,
+       FROM generate_series(1, $2::int) AS i RETURNING id::text`,
       endpointId,
       count,
     )
