@@ -98,18 +98,20 @@ const endPause = ({ services }: InAppContext, id: string) => services.db.query("
 /** Deliveries per transaction. */
 const BATCH = 1_000;
 
-// From the position ($2, $3) on, merged as in `NEWEST`. A delivery that is being sent is left alone.
+// From the position ($2, $3) on, merged as in `NEWEST`.
+const FIND_BATCH = `
+  SELECT b.id::text AS "rowId", b.created_at AS "createdAt", b.event_id::text AS id
+  FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
+    SELECT n.id, n.created_at, n.event_id FROM webhook_deliveries n
+    WHERE n.endpoint_id = $1::uuid AND n.state = s.state AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
+      AND n.created_at < coalesce($4::timestamptz, 'infinity') AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
+    ORDER BY n.created_at, n.event_id LIMIT ${BATCH}) AS b
+  ORDER BY b.created_at, b.event_id LIMIT ${BATCH}`;
+
+// Leaves alone what is being sent, and what another call sends again.
 const LOCK_BATCH = `
-  SELECT n.id::text AS "rowId", n.created_at AS "createdAt", n.event_id::text AS id FROM webhook_deliveries n
-  WHERE n.id = ANY(ARRAY(
-      SELECT b.id
-      FROM unnest($5::text[]::"DeliveryState"[]) AS s (state) CROSS JOIN LATERAL (
-        SELECT n.id, n.created_at, n.event_id FROM webhook_deliveries n
-        WHERE n.endpoint_id = $1::uuid AND n.state = s.state AND (n.created_at, n.event_id) > ($2::timestamptz, $3::uuid)
-          AND n.created_at < coalesce($4::timestamptz, 'infinity') AND ($6::uuid IS NULL OR n.event_id = $6::uuid)
-        ORDER BY n.created_at, n.event_id LIMIT ${BATCH}) AS b
-      ORDER BY b.created_at, b.event_id LIMIT ${BATCH}))
-    AND n.state::text = ANY($5::text[])
+  SELECT n.id::text FROM webhook_deliveries n
+  WHERE n.id = ANY($1::bigint[]) AND n.state::text = ANY($2::text[])
   ORDER BY n.created_at, n.event_id
   FOR NO KEY UPDATE`;
 
@@ -136,23 +138,28 @@ export async function redeliver({ ctx, input }: Call<typeof schema.redeliverInpu
   const { enabled } = await getEndpoint({ ctx, input: { id: endpointId } });
   if (!enabled) throw invalid([{ field: "endpointId", issue: "the endpoint is disabled: enable it first" }]);
   await endPause(ctx, endpointId);
-  const filters = [until?.toISOString() ?? null, failed ? FAILED : ENDED_OR_RETRYING, id];
-  const redeliverAfter = (after: Omit<Position, "rowId">) =>
-    ctx.services.db.sqlTransaction(async (tx) => {
-      const values = [endpointId, after.createdAt, after.id, ...filters];
-      const rows = await tx.query<Position>("lock-deliveries", LOCK_BATCH, values);
-      if (rows.length === 0) return rows;
+  const { db } = ctx.services;
+  const states = failed ? FAILED : ENDED_OR_RETRYING;
+  const findAfter = (after: Omit<Position, "rowId">) => {
+    const values = [endpointId, after.createdAt, after.id, until?.toISOString() ?? null, states, id];
+    return db.query<Position>("find-deliveries", FIND_BATCH, values);
+  };
+  const redeliverBatch = (batch: Position[]) =>
+    db.sqlTransaction(async (tx) => {
+      const rowIds = batch.map(({ rowId }) => rowId);
+      const rows = await tx.query<{ id: string }>("lock-deliveries", LOCK_BATCH, [rowIds, states]);
+      if (rows.length === 0) return 0;
       // One that somebody asks for goes before the backlog.
-      await tx.query("redeliver", REDELIVER, [rows.map(({ rowId }) => rowId), id !== null]);
+      await tx.query("redeliver", REDELIVER, [rows.map((row) => row.id), id !== null]);
       await audit(tx, ctx, "webhook.redelivered", endpointId, { deliveries: rows.length });
-      return rows;
+      return rows.length;
     });
   let redelivered = 0;
   let last: Omit<Position, "rowId"> | undefined = { createdAt: since?.toISOString() ?? "-infinity", id: NIL_UUID };
   while (last) {
-    const rows: Position[] = await redeliverAfter(last);
-    redelivered += rows.length;
-    last = rows.at(-1);
+    const batch: Position[] = await findAfter(last);
+    redelivered += await redeliverBatch(batch);
+    last = batch.at(-1);
   }
   if (id !== null && redelivered === 0)
     throw invalid([{ field: "id", issue: "the endpoint has no delivery with this id that has ended or is retried" }]);

@@ -372,7 +372,7 @@ const REASONS = {
   emails_ended_idx: ["list-sent-emails", "delete-old-emails"],
   emails_form_id_idx: ["list-emails-of-form", "find-email-of-form", "cancel-emails", "update-form"],
   webhook_deliveries_due_idx: ["claim-deliveries", "find-backlogs", "end-backlog"],
-  webhook_deliveries_endpoint_idx: ["newest-deliveries", "lock-deliveries", "delete-deliveries"],
+  webhook_deliveries_endpoint_idx: ["newest-deliveries", "find-deliveries", "delete-deliveries"],
   webhook_deliveries_unsent_idx: [
     "newest-deliveries-in-state",
     "expire-deliveries",
