@@ -62,7 +62,11 @@ export function startSending(sending: Sending, log: Log): { stop(): Promise<void
 const TABLES: readonly OutboxTable[] = ["emails", "webhook_deliveries"];
 
 /** Returns the function that sends a heartbeat, adds the worker's counts, and takes over from stale workers. */
-function createHeartbeat({ workerId, heartbeatDb: db, counts, activity }: Sending, inFlight: InFlight, log: Log) {
+export function createHeartbeat(
+  { workerId, heartbeatDb: db, counts, activity }: Sending,
+  inFlight: InFlight,
+  log: Log,
+) {
   let inARow = 0;
   let last = performance.now();
   return async () => {

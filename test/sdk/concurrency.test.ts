@@ -1,5 +1,7 @@
 import { expect, test, vi } from "vitest";
+import { Deadline } from "../../sdk/src/deadline.js";
 import { AbortError, type Fetch, GuestForms, TimeoutError } from "../../sdk/src/index.js";
+import { Slots } from "../../sdk/src/slots.js";
 import { rejection, useGateway } from "./setup.js";
 
 const context = await useGateway({ RATE_LIMIT_MAX: 40, RATE_LIMIT_WINDOW_SECONDS: 2 });
@@ -101,3 +103,27 @@ test.each([0, Number.NaN, -1])("maxConcurrency must be at least 1, not %d", (max
     "maxConcurrency must be a number, 1 or greater",
   );
 });
+
+test.each(["just before", "just after"])(
+  "a call that is aborted %s its turn leaves its place to the next one",
+  async (order) => {
+    const slots = new Slots(1);
+    const controller = new AbortController();
+    const deadlines = [undefined, controller.signal, undefined].map((signal) => new Deadline(60_000, signal));
+    const [first, second, third] = deadlines as [Deadline, Deadline, Deadline];
+    await slots.acquire(first);
+    const aborted = slots.acquire(second).then(
+      () => slots.release(),
+      () => {},
+    );
+    const steps = [() => controller.abort(), () => slots.release()];
+    for (const step of order === "just before" ? steps : steps.reverse()) step();
+    await aborted;
+    let hasPlace = false;
+    void slots.acquire(third).then(() => {
+      hasPlace = true;
+    });
+    await vi.waitFor(() => expect(hasPlace).toBe(true));
+    for (const deadline of deadlines) deadline.close();
+  },
+);
