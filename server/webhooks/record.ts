@@ -88,9 +88,11 @@ export async function recordDeliveries(
   { counts, log }: { counts: ActivityCounts; log: Log },
 ): Promise<void> {
   const verdicts = new Map(
-    outcomes.flatMap(({ endpoint, pauseSeconds = 0, reason }) =>
-      endpoint ? [[endpoint.id, { ...endpoint, pauseSeconds, reason }]] : [],
-    ),
+    outcomes
+      .flatMap(({ endpoint, pauseSeconds = 0, reason }) => (endpoint ? [{ ...endpoint, pauseSeconds, reason }] : []))
+      // An outcome of an older URL must not hide one that counts.
+      .sort((a, b) => a.revision - b.revision)
+      .map((verdict) => [verdict.id, verdict]),
   );
   const values = [workerId, JSON.stringify(outcomes), JSON.stringify([...verdicts.values()])];
   const [recorded] = await db.query<Recorded>("record-deliveries", RECORD, values);
