@@ -62,14 +62,20 @@ test.each([
   ["site-local", "fec0::1"],
   ["multicast, IPv6", "ff02::1"],
   ["documentation, IPv6", "2001:db8::1"],
+  ["IPv4-compatible IPv6", "::7f00:1"],
+  ["public IPv4-compatible IPv6", "::808:808"],
   ["discard", "100::1"],
+  ["dummy", "100:0:0:1::1"],
 ])(
-  "a name with an address that is %s is refused, also beside a public one, without a connection",
+  "a name with an address that is %s is refused, also as the second one after a public one, without a connection",
   async (_, address) => {
-    const { resolver } = await openNameServer((name) => (name.startsWith("mixed") ? ["8.8.8.8", address] : [address]));
+    const { resolver } = await openNameServer((name) => {
+      if (name.startsWith("second")) return ["8.8.8.8", address];
+      return name.startsWith("third") ? ["8.8.8.8", "2606:4700:4700::1111", address] : [address];
+    });
     const post = createPost(SETTINGS, { resolver });
-    expect(await failureOf(post, "https://internal.example.com/")).toEqual(REFUSED);
-    expect(await failureOf(post, "https://mixed.example.com/")).toEqual(REFUSED);
+    for (const name of ["only", "second", "third"])
+      expect(await failureOf(post, `https://${name}.example.com/`)).toEqual(REFUSED);
   },
 );
 

@@ -9,13 +9,14 @@ import { startWorker } from "../../server/worker.js";
 import { catchErrorCode, catchRejectedFields } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort, listenLocally } from "../support/network.js";
-import { deliveryQueue } from "../support/outbox-queue.js";
+import { deliveryQueue, setState } from "../support/outbox-queue.js";
 import { fixedStay } from "../support/stays.js";
 import { openWebhookCore } from "../support/webhook-core.js";
 import { openReceiver } from "../support/webhook-receiver.js";
 
-const { services, owner, operator, sql, makeOwner, webhooks, addEndpoint, deliveriesOf, waitFor, makeDue } =
-  await openWebhookCore();
+const core = await openWebhookCore();
+const { services, owner, operator, sql, makeOwner, holdLock, waitForBlocked, runBehind } = core;
+const { webhooks, addEndpoint, deliveriesOf, waitFor, makeDue } = core;
 
 const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
 
@@ -84,7 +85,9 @@ describe("an answer", () => {
     ["404", 404, {}, "answered 404", 2],
     ["100 seconds", 429, { "Retry-After": "100" }, "answered 429", 100],
     ["a date", 503, { "Retry-After": "in an hour" }, "answered 503", HOUR],
-    ["a year", 503, { "Retry-After": "31536000" }, "answered 503", 6 * HOUR],
+    ["a minute less than six hours", 503, { "Retry-After": "21540" }, "answered 503", 6 * HOUR - 60],
+    ["six hours", 503, { "Retry-After": "21600" }, "answered 503", 6 * HOUR],
+    ["a week", 503, { "Retry-After": "604800" }, "answered 503", 6 * HOUR],
     ["nonsense", 503, { "Retry-After": "soon" }, "answered 503", 2],
   ])("of %s is a failure, and the next attempt honors Retry-After", async (_, status, headers, lastError, pause) => {
     const other = await openReceiver();
@@ -185,15 +188,22 @@ describe("a receiver", () => {
     expect(delivery).toMatchObject({ lastError, responseStatus: null, responseBody: null, attempts: 1 });
   });
 
-  test("that answers 101 gives its place to the next attempt", async () => {
-    const server = createTcpServer((socket) =>
-      socket.on("error", () => {}).end("HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
-    );
+  test("that answers 101 gives its place to the next attempt, and its connection is closed", async () => {
+    let isClosed = false;
+    const server = createTcpServer((socket) => {
+      socket
+        .on("error", () => {})
+        .on("close", () => {
+          isClosed = true;
+        });
+      socket.resume().write("HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    });
     onTestFinished(() => void server.close());
     const { id } = await addEndpoint(`http://127.0.0.1:${await listenLocally(server)}`);
     await owner.addForm();
     await startTestWorker(services);
     expect(await waitFor(id, "retrying")).toMatchObject({ lastError: "answered 101", attempts: 1 });
+    await expect.poll(() => isClosed, { timeout: 5_000 }).toBe(true);
   });
 
   test("has 10 s to answer; of an answer that begins in time the status counts", async () => {
@@ -262,6 +272,37 @@ describe("webhooks.redeliver", () => {
     const unknown = { endpointId: id, id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
     expect(await catchRejectedFields(webhooks.redeliver(unknown))).toEqual(["id"]);
     expect(await catchErrorCode(webhooks.redeliver({ endpointId: id }))).toBe("VALIDATION_ERROR");
+  });
+});
+
+describe("webhooks.redeliver at the same time as a worker that claims the same deliveries", () => {
+  async function addRetrying() {
+    const { id } = await addEndpoint("http://127.0.0.1/hook");
+    await owner.addForm();
+    await sql(`${setState("webhook_deliveries", "retrying")}`);
+    await sql("UPDATE webhook_deliveries SET attempts = 3");
+    return id;
+  }
+
+  test("leaves alone an attempt that the worker has begun", async () => {
+    const id = await addRetrying();
+    const claiming = setState("webhook_deliveries", "running");
+    const redelivered = await runBehind([claiming], () => webhooks.redeliver({ endpointId: id, failed: true }));
+    expect(redelivered).toEqual({ redelivered: 0 });
+    expect(await deliveriesOf(id)).toMatchObject([{ state: "running", attempts: 3 }]);
+  });
+
+  test("is not lost if it comes first: the worker sends what was reset, afterwards", async () => {
+    const id = await addRetrying();
+    const queue = deliveryQueue(services, "worker");
+    // The audit entry is the last that it writes.
+    const lock = await holdLock("LOCK TABLE audit_entries IN EXCLUSIVE MODE");
+    const redelivering = webhooks.redeliver({ endpointId: id, failed: true });
+    await waitForBlocked(1);
+    expect(await queue.claim()).toBeUndefined();
+    await lock.commit();
+    expect(await redelivering).toEqual({ redelivered: 1 });
+    expect(await queue.claim()).toMatchObject({ attempts: 1 });
   });
 });
 

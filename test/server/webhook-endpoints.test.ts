@@ -5,7 +5,7 @@ import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, catchServiceError } from "../support/factories.js";
 import { uniqueStay } from "../support/stays.js";
 
-const { owner, operator, sql, makeOwner, makeUser, asUser, openProcess } = await openTestCore();
+const { owner, operator, sql, makeOwner, makeUser, setRole, asUser, openProcess } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE webhook_endpoints, webhook_deliveries"));
 
@@ -142,6 +142,12 @@ describe("scope", () => {
     await operator.webhooks.create(foreign);
     const { id } = await mine.create({ url: URL, userId: owner.userId });
     expect(await catchRejectedFields(mine.update({ id, listingIds: [other.listingId] }))).toEqual(["listingIds"]);
+    await setRole(other.listingId, owner.userId, "READER");
+    expect(await catchRejectedFields(mine.create(foreign)), "a reader hears of nothing").toEqual(["listingIds"]);
+    expect(await catchRejectedFields(mine.update({ id, listingIds: [other.listingId] }))).toEqual(["listingIds"]);
+    await setRole(other.listingId, owner.userId, "WRITER");
+    await mine.create(foreign);
+    await mine.update({ id, listingIds: [other.listingId] });
     const unknown = { url: URL, userId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa" };
     expect(await catchRejectedFields(operator.webhooks.create(unknown))).toEqual(["userId"]);
   });

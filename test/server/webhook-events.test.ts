@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
@@ -6,7 +7,7 @@ import { fixedStay, uniqueStay } from "../support/stays.js";
 import { openReceiver, type WebhookReceiver } from "../support/webhook-receiver.js";
 
 const core = await openTestCore({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
-const { services, operator, sql, makeOwner, asUser, setRole } = core;
+const { services, operator, sql, makeOwner, asUser, setRole, holdLock, waitForBlocked } = core;
 
 beforeEach(() => sql("TRUNCATE webhook_endpoints, webhook_deliveries"));
 
@@ -83,6 +84,24 @@ describe("an event", () => {
     expect(await owner.forms.get({ id: form.id })).toMatchObject({ status: "SENT" });
     expect(await eventsOf(endpoint)).toEqual(["form.created"]);
   });
+});
+
+test("the event of a change that waited for its form has a later timestamp than the change that it waited for", async () => {
+  const owner = await makeOwner();
+  const { id: endpointId } = await addEndpoint(await openReceiver(), { userId: owner.userId });
+  const { id } = await owner.addForm();
+  // The change that comes first, until it commits.
+  const first = await holdLock("SELECT FROM forms WHERE id = $1 FOR UPDATE", [id]);
+  const second = owner.forms.setStatus({ id, status: "COMPLETED" });
+  await waitForBlocked(1);
+  await setTimeout(5);
+  const { rows } = await first.client.query("SELECT clock_timestamp() AS at");
+  await setTimeout(5);
+  await first.commit();
+  await second;
+  const [changed] = (await operator.webhooks.deliveries({ endpointId })).items;
+  expect(changed).toMatchObject({ event: "form.status_changed" });
+  expect(Date.parse(changed?.createdAt ?? "")).toBeGreaterThan(rows[0].at.getTime());
 });
 
 describe("an endpoint hears of", () => {

@@ -274,7 +274,7 @@ describe("the email about an endpoint that was disabled", () => {
     const texts: string[] = [];
     const queue = emailQueue(services, "worker", {
       async send({ text }) {
-        texts.push(text);
+        texts.push(String(text));
       },
     });
     for (let row = await queue.claim(); row; row = await queue.claim()) await queue.attempt(row);
