@@ -6,6 +6,7 @@ import type { TestProject } from "vitest/node";
 import { removeEmbedded, startEmbedded } from "../../gateway/dev/embedded.js";
 import { migrate } from "../../prisma/migrate.js";
 import { installFormWriteGuard } from "./form-write-guard.js";
+import { installOutboxMoveGuard } from "./outbox-move-guard.js";
 import { runSql } from "./run-sql.js";
 
 declare module "vitest" {
@@ -31,6 +32,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     url.pathname = template;
     await migrate(url.href);
     await installFormWriteGuard(url.href);
+    await installOutboxMoveGuard(url.href);
     // Postgres clones a database only while nothing is connected to it.
     await runSql(server.url, `ALTER DATABASE "${template}" WITH ALLOW_CONNECTIONS false`);
   } catch (error) {
