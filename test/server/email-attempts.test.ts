@@ -9,7 +9,7 @@ import { fixedStay } from "../support/stays.js";
 const ADDRESS = "unmistakable.guest@mail.example.com";
 const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 
-const { services, owner, operator, sql, listUnsent } = await openTestCore();
+const { services, owner, operator, sql, listUnsent, holdLock, waitForBlocked } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
@@ -153,6 +153,20 @@ describe("emails.send", () => {
     const trail = await operator.audit.trail({ subjectId: formId });
     const entry = { action: "email.requested", actor: "operator", details: { emailId: again?.id } };
     expect(trail).toContainEqual(expect.objectContaining(entry));
+  });
+
+  test("twice at the same moment adds one email: the second call waits for the first", async () => {
+    const { id: formId } = await create();
+    await sql(setState("emails", "sent"));
+    // The audit entry is the last that a call writes.
+    const lock = await holdLock("LOCK TABLE audit_entries IN EXCLUSIVE MODE");
+    const first = send({ formId });
+    await waitForBlocked(1);
+    const second = send({ formId });
+    await waitForBlocked(2);
+    await lock.commit();
+    expect((await second).id).toBe((await first).id);
+    expect((await operator.emails.list({ formId })).items.map(({ state }) => state)).toEqual(["sent", "waiting"]);
   });
 
   test("has another Message-ID also if the first email is past its retention", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { redactEmail } from "../../server/emails/masking.js";
+import { ERASED_EMAIL } from "../../server/users/store.js";
 import { NIL_UUID } from "../../server/values.js";
 import { openTestCore } from "../support/core.js";
 import { findCommand } from "../support/describe-with-binary.js";
@@ -14,7 +15,7 @@ import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "Unmistakable.Guest@mail.example.com";
 
-const { services, owner, sql, listUnsent } = await openTestCore();
+const { services, owner, operator, sql, listUnsent, makeUser, setRole } = await openTestCore();
 
 const PYTHON = findCommand("python3");
 const READ_MAIL = `
@@ -35,6 +36,15 @@ print(json.dumps({
   "longestLine": max(len(line) for line in data.split(b"\\r\\n")),
   "isAscii": data.isascii(),
 }))`;
+
+const PLACE = {
+  title: "Loft",
+  address: "Kanalweg 7",
+  city: "Berlin",
+  country: "Germany",
+  zipCode: "10997",
+  timezone: "Europe/Berlin",
+};
 
 /** Every stay has another number of guests, so that no create is a replay. */
 let guests = 20;
@@ -172,6 +182,33 @@ describe("the message", () => {
       expect(mail.subject).toBe("Enregistrement à compléter\u00a0: Čajovna „U řeky“, דירה & 🏡");
     },
   );
+
+  test("names the owner of the listing whose account is the oldest, and never a writer, a reader or an erased owner", async () => {
+    const [erased, writer, reader] = [
+      await makeUser({ name: "Erased Eva" }),
+      await makeUser({ name: "Writer Will" }),
+      await makeUser({ name: "Reader Rosa" }),
+    ];
+    const [first, second] = [await makeUser({ name: "First Fay" }), await makeUser({ name: "Second Sam" })];
+    const { id } = await operator.listings.create({ ...PLACE, ownerId: second.id });
+    for (const userId of [writer.id, owner.userId]) await setRole(id, userId, "WRITER");
+    await setRole(id, reader.id, "READER");
+    for (const user of [first, erased]) await setRole(id, user.id, "OWNER");
+    // Erased, but for the membership, which another transaction may have added.
+    await sql(`UPDATE users SET email = ${ERASED_EMAIL} WHERE id = $1`, erased.id);
+    const { mailServer } = await startSending({ EMAIL_REPLY_TO_OWNER: "true" });
+    for (const host of [first, second]) {
+      await createWithAddress(id);
+      await expect.poll(() => mailServer.received.length, { timeout: 5_000 }).toBe(1);
+      const [{ bytes, mail } = expect.fail()] = mailServer.received.splice(0);
+      expect(mail.replyTo).toEqual([{ name: host.name, address: host.email }]);
+      expect(mail.text).toContain(`Your host, ${host.name},`);
+      const others = [erased, writer, reader, first, second].filter((user) => user !== host);
+      for (const { name, email } of others)
+        for (const part of [name ?? "", email]) expect(`${bytes} ${mail.text} ${mail.html}`).not.toContain(part);
+      await setRole(id, first.id, "READER");
+    }
+  });
 
   test("is rendered by the operator's own templates", async () => {
     const EMAIL_TEMPLATES = await makeTempFolder("own-templates");

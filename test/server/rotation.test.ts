@@ -94,6 +94,7 @@ describe("secrets.reencrypt", () => {
     expect((await statusOn()).secrets[1]).toMatchObject({ addresses: 0, creates: 0, until: null });
     expect(await countReadableWithNew()).toBe(4);
     await expectReplays([plain, bare, moved, changedBack, later]);
+    expect(await sql("SELECT FROM forms")).toHaveLength(5);
     for (const { body, form } of [plain, bare]) {
       const again = await owner.create(body, "a new key", rotated);
       expect(again, "as unchanged").toEqual({ form, replayed: true });
@@ -103,6 +104,15 @@ describe("secrets.reencrypt", () => {
     expect(replayed, "as updated").toBe(false);
     const erased = await asOperator(rotated).people.erase({ email: ADDRESS });
     expect(erased).toMatchObject({ forms: 5, unreadable: 0 });
+  });
+
+  test("renews creates without an address whose form got one later: a retry makes no second form", async () => {
+    const bare = await create(stay(null));
+    await update(bare, { ...bare.body, guestEmail: ADDRESS });
+    expect(await reencrypt()).toMatchObject({ addresses: 1, creates: 1 });
+    expect((await statusOn()).secrets[1]).toMatchObject({ addresses: 0, creates: 0, until: null });
+    await expectReplays([bare]);
+    expect(await sql("SELECT FROM forms")).toHaveLength(1);
   });
 
   test("leaves creates whose address was changed or erased, which are counted until their stay ends, and replayed with the old secret", async () => {
@@ -232,6 +242,22 @@ test("secrets.reencrypt renews the secrets of webhook endpoints, also the previo
     expect(open(rotated.keyring.webhook, after[column], id)).toBe(open(services.keyring.webhook, before[column], id));
 });
 
+test("secrets.status counts an endpoint at the oldest secret that it needs, until the endpoint is renewed", async () => {
+  const { id } = await asUser(services, owner.userId).webhooks.create({ url: "https://example.com/hooks" });
+  await asUser(rotating, owner.userId).webhooks.rotateSecret({ id });
+  const NEEDED = "SELECT needed_until FROM secret_checks ORDER BY registered_at LIMIT 1";
+  await sql("UPDATE secret_checks SET needed_until = now()");
+  expect((await statusOn()).secrets, "its current secret is of the new one, a previous one of the old").toMatchObject([
+    { position: 1, webhooks: 0 },
+    { position: 2, webhooks: 1 },
+  ]);
+  expect(await sql(NEEDED), "without an end").toEqual([{ needed_until: null }]);
+  expect(await statusOn(rotated)).toMatchObject({ secrets: [{ webhooks: 0 }], unreadableWebhooks: 1 });
+  expect(await reencrypt()).toMatchObject({ webhooks: 1 });
+  expect((await statusOn()).secrets).toMatchObject([{ webhooks: 1 }, { webhooks: 0 }]);
+  expect(await sql(NEEDED)).toEqual([{ needed_until: expect.any(Date) }]);
+});
+
 test("secrets.status counts what needs each secret, also one that is not listed, and never prints one", async () => {
   const first = await create();
   await create();
@@ -281,6 +307,17 @@ describe("doctor", () => {
     }
     await registerMigratedSecrets(rotated.db.pool, [NEW], { acceptNewest: true });
     expect(await doctor(), "given up with --accept-new-secret").toMatchObject({ status: "ok" });
+  });
+
+  test("warns while webhook endpoints need it, also if it was removed before they were counted, and not once they are renewed", async () => {
+    await asUser(services, owner.userId).webhooks.create({ url: "https://example.com/hooks" });
+    for (const on of [rotating, rotated]) {
+      await statusOn(on);
+      expect(await doctor()).toEqual(NOT_COUNTED);
+    }
+    await reencrypt();
+    await statusOn(rotated);
+    expect(await doctor()).toMatchObject({ status: "ok" });
   });
 
   test("warns until the end of the last stay whose create needs it", async () => {
