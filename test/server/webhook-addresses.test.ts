@@ -1,3 +1,4 @@
+import type { promises } from "node:dns";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createPost, UNUSABLE_ADDRESS, whyUrlIsRefused } from "../../server/webhooks/request.js";
@@ -76,6 +77,16 @@ test.each([
     const post = createPost(SETTINGS, { resolver });
     for (const name of ["only", "second", "third"])
       expect(await failureOf(post, `https://${name}.example.com/`)).toEqual(REFUSED);
+  },
+);
+
+test.each(["::7f00:1", "::127.0.0.1", "::808:808", "::8.8.8.8"])(
+  "an IPv4 address in IPv6 is refused in every notation in which a resolver may return it: %s",
+  async (address) => {
+    const resolver = { resolve4: async () => [], resolve6: async () => ["2606:4700:4700::1111", address] };
+    // Only addresses are wanted.
+    const post = createPost(SETTINGS, { resolver: resolver as unknown as promises.Resolver });
+    expect(await failureOf(post, "https://internal.example.com/")).toEqual(REFUSED);
   },
 );
 
