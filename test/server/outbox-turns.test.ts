@@ -177,7 +177,7 @@ describe.each([
   });
 });
 
-describe("before 10,000 of the same tenant goes", () => {
+describe("before a backlog of the same tenant goes", () => {
   test("an endpoint's test, and a delivery that is redelivered by its id", async () => {
     const { id: endpointId } = await addEndpoint(URL);
     await addDeliveries(sql, endpointId, 1);
@@ -190,6 +190,15 @@ describe("before 10,000 of the same tenant goes", () => {
     const claimed = await sendOneByOne(queue, 3, ({ eventId }) => eventId);
     expect(claimed.slice(0, 2).sort()).toEqual([tested.id, delivery?.id].sort());
     expect([tested.id, delivery?.id]).not.toContain(claimed[2]);
+  });
+
+  test("an endpoint's test, also if the owner's other endpoints have backlogs", async () => {
+    const endpoints = [];
+    for (let count = 0; count < 20; count++) endpoints.push(await addEndpoint(URL));
+    for (const { id } of endpoints) await addDeliveries(sql, id, 10);
+    const tested = await webhooks.test({ id: endpoints[7]?.id ?? "" });
+    const [claimed] = await deliveryQueue(services, "worker").claimSome(1);
+    expect(claimed?.eventId).toBe(tested.id);
   });
 
   test("an invitation that is sent again, and an email that is retried by its id", async () => {
