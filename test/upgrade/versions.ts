@@ -10,7 +10,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 const run = promisify(execFile);
 
 /** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
-const PREVIOUS_COMMIT = "4cd5f2dca3a3a45ea57a94a1b8623e0f50f5eac9";
+const PREVIOUS_COMMIT = "f5b6b8702a77444645d312a0ccc776ed110dd5eb";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
 export const NEW_FIELD = "drillNote";
