@@ -37,7 +37,7 @@ const EXPIRE = `
         WHEN '${ENDPOINT_DISABLED}' THEN n.created_at < now() - ${MAX_WAIT} END
     FOR UPDATE OF n SKIP LOCKED
   ), expired AS (
-    UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now(), is_urgent = false
+    UPDATE emails SET state = 'expired', next_attempt_at = NULL, ended_at = now()
     WHERE id = ANY(ARRAY(SELECT id FROM due))
     RETURNING id, form_id, endpoint_id, correlation_id
   ), audited AS (

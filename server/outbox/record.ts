@@ -58,8 +58,7 @@ export const recordSql = ({ table, deadline, columns = {}, also = "", result = "
     UPDATE ${table} n
     SET state = CASE WHEN p.state = 'retrying' AND p.next IS NULL THEN 'failed' ELSE p.state END::${stateType(table)},
       attempts = n.attempts - (p.state IN ('expired', 'out_of_scope'))::int, crashes = 0, last_error = p.reason,
-      next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END,
-      is_urgent = n.is_urgent AND p.next IS NOT NULL${names.map((name, index) => `, ${name} = p."${fields[index]?.[0]}"`).join("")}
+      next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END${names.map((name, index) => `, ${name} = p."${fields[index]?.[0]}"`).join("")}
     FROM planned p WHERE n.id = p.id AND p.state <> 'deleted'
     RETURNING n.*
   ), deleted AS (

@@ -17,7 +17,7 @@ const BATCH = 10_000;
 
 const end = (state: "failed" | "expired", reason: string, due: string, limit: string) => `
   UPDATE webhook_deliveries
-  SET state = '${state}', last_error = coalesce(${reason}, last_error), next_attempt_at = NULL, ended_at = now(), is_urgent = false
+  SET state = '${state}', last_error = coalesce(${reason}, last_error), next_attempt_at = NULL, ended_at = now()
   WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE ${due} LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING true`;
 
