@@ -30,7 +30,7 @@ export interface DeliveryOutcome extends Outcome {
   endpoint?: Verdict;
 }
 
-// The later outcome of an endpoint decides about it. An outcome says nothing about an endpoint whose URL was changed or that was
+// The last outcome of an endpoint decides about it, unless it answered 410. An outcome says nothing about an endpoint whose URL was changed or that was
 // enabled meanwhile. Endpoints that somebody else is changing are left out, so that nothing waits for them: the next outcome follows.
 const RECORD = recordSql({
   table: "webhook_deliveries",
@@ -90,8 +90,8 @@ export async function recordDeliveries(
   const verdicts = new Map(
     outcomes
       .flatMap(({ endpoint, pauseSeconds = 0, reason }) => (endpoint ? [{ ...endpoint, pauseSeconds, reason }] : []))
-      // An outcome of an older URL must not hide one that counts.
-      .sort((a, b) => a.revision - b.revision)
+      // The last one decides. Neither an outcome of an older URL nor a later one of this URL hides a 410.
+      .sort((a, b) => a.revision - b.revision || Number(a.verdict === "gone") - Number(b.verdict === "gone"))
       .map((verdict) => [verdict.id, verdict]),
   );
   const values = [workerId, JSON.stringify(outcomes), JSON.stringify([...verdicts.values()])];

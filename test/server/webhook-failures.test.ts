@@ -165,6 +165,14 @@ describe("the failures of an endpoint", () => {
     expect(await webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "gone" });
   });
 
+  test("include a 410 that is recorded together with a later success", async () => {
+    const { id } = await addEndpoint(URL);
+    for (let count = 0; count < 2; count++) await owner.addForm();
+    const [gone, accepted] = [await attemptAnswered(410), await attemptAnswered(204)];
+    await gone.record([gone.outcome, accepted.outcome]);
+    expect(await webhooks.get({ id })).toMatchObject({ enabled: false, disabledReason: "gone" });
+  });
+
   test("wait for nobody who is changing it: the outcome of the delivery is recorded at once", async () => {
     const { id } = await addEndpoint(URL);
     for (let count = 0; count < 2; count++) await owner.addForm();
