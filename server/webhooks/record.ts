@@ -30,8 +30,9 @@ export interface DeliveryOutcome extends Outcome {
   endpoint?: Verdict;
 }
 
-// The last outcome of an endpoint decides about it, unless it answered 410. An outcome says nothing about an endpoint whose URL was changed or that was
-// enabled meanwhile. Endpoints that somebody else is changing are left out, so that nothing waits for them: the next outcome follows.
+// The last outcome of an endpoint decides about it, unless it answered 410. An outcome says nothing about an endpoint whose URL was
+// changed or that was enabled meanwhile. Endpoints that somebody else is changing are left out, so that nothing waits for them: the
+// next outcome follows.
 const RECORD = recordSql({
   table: "webhook_deliveries",
   deadline: `n.queued_at + ${MAX_WAIT}`,
