@@ -22,12 +22,36 @@ const SETTINGS = {
   // No background work during a measurement: the benchmark itself vacuums and checkpoints after it writes.
   checkpoint_timeout: "1h",
   autovacuum: "off",
+  // `commit_delay`, which only the benchmark of the outbox sets, delays every commit, not only those with five others beside them.
+  commit_siblings: "0",
 };
+
+const startPostgres = () =>
+  startEmbedded({
+    dataDir: join(dataFolder(), "postgres"),
+    durable: true,
+    settings: SETTINGS,
+    onProgress: progress,
+  });
+
+/** Opens the migrated database of the outbox's benchmark. */
+export async function openOutboxDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
+  const server = await startPostgres();
+  try {
+    const { url, client } = await openMigrated(server.url, "guest_forms_bench_outbox");
+    return {
+      database: { url, client, postmasterPid: server.pid },
+      close: () => client.end().finally(() => server.stop()),
+    };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
 
 /** Opens a database with each of these numbers of forms on an embedded server, and fills it if necessary. */
 export async function openDatabases(sizes: number[]): Promise<{ databases: Database[]; close(): Promise<void> }> {
-  const dataDir = join(dataFolder(), "postgres");
-  const server = await startEmbedded({ dataDir, durable: true, settings: SETTINGS, onProgress: progress });
+  const server = await startPostgres();
   const databases: Database[] = [];
   const close = async () => {
     await Promise.all(databases.map(({ client }) => client.end())).finally(() => server.stop());
@@ -45,7 +69,14 @@ export async function openDatabases(sizes: number[]): Promise<{ databases: Datab
 }
 
 async function openDatabase(serverUrl: string, forms: number) {
-  const url = await createDatabase(serverUrl, `guest_forms_bench_${forms}`);
+  const { url, client } = await openMigrated(serverUrl, `guest_forms_bench_${forms}`);
+  if (!(await isFilled(client, forms))) await fill(client, forms);
+  await client.query("CHECKPOINT");
+  return { url, client };
+}
+
+async function openMigrated(serverUrl: string, name: string) {
+  const url = await createDatabase(serverUrl, name);
   await migrate(url, { onProgress: progress });
   const client = new pg.Client({ connectionString: url });
   // Without a listener, a lost connection would exit the process and leave servers running.
@@ -53,8 +84,6 @@ async function openDatabase(serverUrl: string, forms: number) {
   await client.connect();
   // Every run has its own secret.
   await client.query("TRUNCATE secret_checks");
-  if (!(await isFilled(client, forms))) await fill(client, forms);
-  await client.query("CHECKPOINT");
   return { url, client };
 }
 

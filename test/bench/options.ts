@@ -12,7 +12,7 @@ export interface Options extends LoadSettings {
 }
 
 /** Other measurements than a comparison. */
-export const MODES = ["check", "growth"] as const;
+export const MODES = ["check", "growth", "outbox"] as const;
 
 const FULL = { forms: 1_000_000, rounds: 7, warmUpSeconds: 1 };
 const QUICK = { forms: 100_000, rounds: 2, warmUpSeconds: 0 };
@@ -24,14 +24,15 @@ Compares the service with the reference servers L, L+ and T. Fails if a target i
   --forms N        forms in the database (default ${FULL.forms}; with --quick or --check ${QUICK.forms})
   --rounds N       rounds per operation (default ${FULL.rounds}; with --quick ${QUICK.rounds})
 Other measurements:
-  --check          compare CPU time per request relative to L with recorded.json, as in CI
+  --check          compare CPU time per request relative to L with recorded.json, and judge the rate of deliveries, as in CI
   --record         write recorded.json, the medians of three runs; fails unless the machine is quiet
   --growth         latency with 10,000 and --forms forms, memory
+  --outbox         emails and webhook deliveries per second, as at the end of a full comparison
 `;
 
 const flag = { type: "boolean", default: false } as const;
 const text = { type: "string" } as const;
-const FLAGS = { help: flag, quick: flag, record: flag, check: flag, growth: flag };
+const FLAGS = { help: flag, quick: flag, record: flag, check: flag, growth: flag, outbox: flag };
 const OPTIONS = { ...FLAGS, forms: text, rounds: text, only: text };
 
 /** Parses the command line; returns undefined for `--help`. */

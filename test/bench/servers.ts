@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -40,23 +41,9 @@ const READY_TIMEOUT_MS = 30_000;
 /** Starts a server with production settings. */
 export async function startServer(name: ServerName, databaseUrl: string): Promise<Server> {
   const port = await freePort();
-  const logFile = join(dataFolder(), `${name}-${port}.log`);
-  const log = openSync(logFile, "w", 0o600);
   const began = performance.now();
-  const child = spawn(process.execPath, NODE_ARGS[name], {
-    env: {
-      PATH: process.env.PATH,
-      NODE_ENV: "production",
-      DATABASE_URL: databaseUrl,
-      APP_SECRETS: runSecret,
-      RATE_LIMIT_MAX: "1000000000",
-      PORT: String(port),
-    },
-    stdio: ["ignore", log, log],
-  });
-  closeSync(log);
-  running.add(child);
-  child.once("exit", () => running.delete(child));
+  const env = { RATE_LIMIT_MAX: "1000000000", PORT: String(port) };
+  const { child, logFile, ...started } = startProcess(`${name}-${port}`, NODE_ARGS[name], databaseUrl, env);
   const url = `http://127.0.0.1:${port}`;
   while (!(await isReady(url))) {
     if (child.exitCode !== null || performance.now() - began > READY_TIMEOUT_MS) {
@@ -64,11 +51,40 @@ export async function startServer(name: ServerName, databaseUrl: string): Promis
     }
     await sleep(5);
   }
+  return { name, url, ...started };
+}
+
+/** Starts a worker of the service with production settings, and `env`. */
+export const startWorkerProcess = (databaseUrl: string, env: Record<string, string>) =>
+  startProcess(`worker-${randomUUID()}`, [join(packageRoot(), "dist/main.js"), "worker"], databaseUrl, env);
+
+function startProcess(name: string, args: string[], databaseUrl: string, env: Record<string, string>) {
+  const logFile = join(dataFolder(), `${name}.log`);
+  const log = openSync(logFile, "w", 0o600);
+  const child = spawn(process.execPath, args, {
+    env: {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      DATABASE_URL: databaseUrl,
+      APP_SECRETS: runSecret,
+      ...env,
+    },
+    stdio: ["ignore", log, log],
+  });
+  closeSync(log);
+  killAtExit(child);
   const stop = async () => {
     await stopProcess(child);
     rmSync(logFile, { force: true });
   };
-  return { name, url, pid: Number(child.pid), stop };
+  return { child, logFile, pid: Number(child.pid), stop };
+}
+
+/** Kills the process when this one exits. */
+export function killAtExit(child: ChildProcess): ChildProcess {
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
 }
 
 const isReady = (url: string) =>

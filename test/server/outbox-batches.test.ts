@@ -81,3 +81,16 @@ test("claims and outcomes are counted in memory: no statement of theirs writes w
   for (const name of ["email.sent", "delivery.sent"] as const)
     expect((after.get(name) ?? 0) - (before.get(name) ?? 0)).toBe(3);
 });
+
+test("counts that cannot be added to the database are added with the next heartbeat, once", async () => {
+  const countOf = async () => (await readActivity(services.db)).get("email.crashed")?.count ?? 0;
+  const before = await countOf();
+  const counts = new ActivityCounts();
+  counts.add("email.crashed", 3);
+  await expect(counts.flush({ query: () => Promise.reject(new Error("the database is gone")) })).rejects.toThrow(
+    "gone",
+  );
+  counts.add("email.crashed", 2);
+  for (let flushes = 0; flushes < 2; flushes++) await counts.flush(services.db);
+  expect(await countOf()).toBe(before + 5);
+});
