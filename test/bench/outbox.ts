@@ -12,7 +12,7 @@ import { dataFolder, markdownTable, progress } from "./report.js";
 import { killAtExit, startWorkerProcess } from "./servers.js";
 
 /** What one run measures. */
-export interface Run {
+interface Run {
   channel: "deliveries" | "emails";
   /** WORKER_CONCURRENCY, of emails. */
   concurrency: number;
@@ -22,7 +22,7 @@ export interface Run {
 }
 
 /** Per second, and per message: CPU time of the workers and of Postgres in microseconds, and WAL in bytes. */
-export interface RunFigures extends Run {
+interface RunFigures extends Run {
   perSecond: number;
   cpu: number;
   postgresCpu: number;
@@ -70,7 +70,7 @@ export async function measureOutbox({ mode }: Pick<Options, "mode">): Promise<bo
 type Measure = (run: Run) => Promise<RunFigures>;
 
 /** Measures each run, and again if it misses an aim. Other load on the machine only lowers a rate, so the highest counts. */
-export async function measureRuns(runs: Run[], measure: Measure): Promise<RunFigures[]> {
+async function measureRuns(runs: Run[], measure: Measure): Promise<RunFigures[]> {
   const figures: RunFigures[] = [];
   for (const run of runs) {
     let best = await measure(run);
@@ -84,7 +84,7 @@ export async function measureRuns(runs: Run[], measure: Measure): Promise<RunFig
 }
 
 /** Describes the aims that a run has missed. `others` has the run with one worker. */
-export function missedAims(run: RunFigures, others: readonly RunFigures[]): string[] {
+function missedAims(run: RunFigures, others: readonly RunFigures[]): string[] {
   const { channel, concurrency, workers, delayMs, perSecond, busy } = run;
   const single = others.find(
     (other) =>
@@ -119,7 +119,7 @@ function outboxTable(figures: readonly RunFigures[]): string {
 }
 
 /** Calls `work` with the function that measures a run, on a filled database, with receivers in a process of their own. */
-export async function withOutbox<Outcome>(work: (measure: Measure, database: Database) => Promise<Outcome>) {
+async function withOutbox<Outcome>(work: (measure: Measure, database: Database) => Promise<Outcome>) {
   const { database, close } = await openOutboxDatabase();
   const receivers = killAtExit(fork(join(dataFolder(), "build/receivers.mjs")));
   try {
