@@ -55,8 +55,7 @@ export function openPast(services: Services): Past {
 }
 
 /** Adds the last events of the demo data to an endpoint, as sent. */
-export const addSentDeliveries = ({ db }: Services, endpointId: string) =>
-  db.query("demo-deliveries", ADD_DELIVERIES, [endpointId]);
+export const addSentDeliveries = ({ db }: Services, endpointId: string) => db.query("", ADD_DELIVERIES, [endpointId]);
 
 /** Removes what an interrupted start has left. */
 export const removeDemoData = ({ db }: Services) =>
