@@ -75,7 +75,8 @@ export function createHeartbeat(
     const before = now - last < 2 * HEARTBEAT_MS ? inARow : 0;
     last = now;
     inARow = 0;
-    for (const table of TABLES) await sendHeartbeat(db, table, workerId, [...inFlight[table]]);
+    // Each is sent, also if the other fails.
+    await Promise.all(TABLES.map((table) => sendHeartbeat(db, table, workerId, [...inFlight[table]])));
     counts.add(activity);
     await counts.flush(db);
     inARow = before + 1;
