@@ -36,9 +36,11 @@ async function repeatBatch(
   return total;
 }
 
-const END_BACKLOG = end("failed", "'the endpoint is disabled'", WAITING, `${BATCH}`);
+const IS_DISABLED = "EXISTS (SELECT FROM webhook_endpoints w WHERE w.id = $1::uuid AND w.disabled_at IS NOT NULL)";
 
-/** Ends the deliveries that wait for an endpoint that was disabled. */
+const END_BACKLOG = end("failed", "'the endpoint is disabled'", `${WAITING} AND ${IS_DISABLED}`, `${BATCH}`);
+
+/** Ends the deliveries that wait for an endpoint that was disabled, unless it is enabled again. */
 export const endBacklog = (sql: Sql, endpointId: string, signal?: AbortSignal) =>
   repeatBatch(sql, "end-backlog", END_BACKLOG, [endpointId], signal);
 

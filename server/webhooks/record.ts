@@ -4,7 +4,7 @@ import type { Sql } from "../database/db.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import { ENDPOINT_DISABLED } from "../outbox/enqueue.js";
 import { type Outcome, recordSql } from "../outbox/record.js";
-import { MAX_WAIT } from "./expiry.js";
+import { endBacklog, MAX_WAIT } from "./expiry.js";
 
 const DISABLE_AFTER = "interval '3 days'";
 /** An endpoint that fails gets its next delivery after the pause of this one, at most after this time. */
@@ -100,7 +100,10 @@ export async function recordDeliveries(
   const states = Object.entries(recorded?.states ?? {}) as [keyof Recorded["states"], number][];
   for (const [state, count] of states) counts.add(`delivery.${state}`, count);
   for (const { id, isNew, disabledReason } of recorded?.failing ?? []) {
-    if (disabledReason) log.warn({ endpointId: id, reason: disabledReason }, "webhook endpoint disabled");
-    else if (isNew) log.info({ endpointId: id, reason: verdicts.get(id)?.reason }, "webhook endpoint fails");
+    if (disabledReason) {
+      log.warn({ endpointId: id, reason: disabledReason }, "webhook endpoint disabled");
+      // Recorded outcomes do not wait for it. `expireDeliveries` repeats it if it fails.
+      void endBacklog(db, id).catch(() => {});
+    } else if (isNew) log.info({ endpointId: id, reason: verdicts.get(id)?.reason }, "webhook endpoint fails");
   }
 }

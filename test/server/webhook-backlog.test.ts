@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { expireEmails } from "../../server/emails/expiry.js";
 import { ActivityCounts } from "../../server/outbox/activity.js";
-import { expireDeliveries } from "../../server/webhooks/expiry.js";
+import { endBacklog, expireDeliveries } from "../../server/webhooks/expiry.js";
 import { addDeliveries } from "../support/outbox-backlog.js";
 import { deliveryQueue, setState } from "../support/outbox-queue.js";
 import { openWebhookCore } from "../support/webhook-core.js";
@@ -116,6 +116,15 @@ describe("what waits for an endpoint", () => {
     expect(await sql(reasons)).toEqual([{ last_error: DISABLED }]);
     await queue.mark(sending, "sent");
     expect(await countStates()).toEqual({ failed: 12_000, sent: 1, waiting: 5 });
+  });
+
+  test("that is enabled again before its backlog was ended is kept", async () => {
+    const { id } = await addEndpoint(URL);
+    await webhooks.disable({ id });
+    await webhooks.enable({ id });
+    await addDeliveries(sql, id, 3);
+    await endBacklog(services.db, id);
+    expect(await countStates()).toEqual({ waiting: 3 });
   });
 
   test("and was added by a change that committed after it was disabled ends in the next run", async () => {
