@@ -35,7 +35,7 @@ const guard = (operation: string, transition: string, moves: string) => `
     )
     .join("")}`;
 
-// As in form-write-guard.ts, which creates the schema: the service prepares its statements, tests do not.
+// As in form-write-guard.ts, which creates the schema: the service prepares its statements; tests and the demo's past do not.
 const GUARD = `
   CREATE TABLE test_guard.moves AS
     SELECT * FROM (VALUES ${ALLOWED}) AS allowed (outbox, old_state, new_state, statement);
