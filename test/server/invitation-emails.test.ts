@@ -194,7 +194,7 @@ describe("the message", () => {
     for (const userId of [writer.id, owner.userId]) await setRole(id, userId, "WRITER");
     await setRole(id, reader.id, "READER");
     for (const user of [first, erased]) await setRole(id, user.id, "OWNER");
-    // Erased, but for the membership, which another transaction may have added.
+    // Erased, except for the membership, which another transaction may have added.
     await sql(`UPDATE users SET email = ${ERASED_EMAIL} WHERE id = $1`, erased.id);
     const { mailServer } = await startSending({ EMAIL_REPLY_TO_OWNER: "true" });
     for (const host of [first, second]) {
