@@ -16,6 +16,7 @@ import { repeatMissed, reportTargets } from "./compare-servers.js";
 import { isLatencyBounded, isMemoryBounded } from "./growth.js";
 import type { Figures, Result } from "./measure.js";
 import { MODES, type Options, runMode } from "./options.js";
+import { measureRuns, missedAims, type Run, type RunFigures } from "./outbox.js";
 import { benchFolder } from "./report.js";
 
 describe("the exit code of the benchmark", () => {
@@ -165,4 +166,51 @@ describe("the bounds of --growth", () => {
     ["that keeps growing", false, [330, 330, 340, 340, 360, 360, 380, 380]],
     ["of less than two minutes", false, [330, 330, 330]],
   ])("memory %s is within them: %s", (_, isMet, sizes) => expect(isMemoryBounded(sizes)).toBe(isMet));
+});
+
+describe("the aims of the outbox", () => {
+  const deliveries: Run = { channel: "deliveries", concurrency: 2, workers: 1, delayMs: 5 };
+  const figures = (run: Partial<RunFigures>): RunFigures => ({
+    ...deliveries,
+    ...{ perSecond: 500, cpu: 1, postgresCpu: 1, wal: 1, otherLoad: 0.1 },
+    ...run,
+  });
+
+  test.each([
+    ["500 deliveries per second by one worker at 5 ms", { perSecond: 500 }, { perSecond: 499 }],
+    [
+      "350 by two at 20 ms",
+      { workers: 2, delayMs: 20, perSecond: 350 },
+      { workers: 2, delayMs: 20, perSecond: Number.NaN },
+    ],
+  ])("are %s", (_, met, missed) => {
+    expect(missedAims(figures(met), [])).toEqual([]);
+    expect(missedAims(figures(missed), [])).toHaveLength(1);
+  });
+
+  test("are 0.9 times as much by two workers as by one, of the same channel at the same latency", () => {
+    const one = (run: Partial<RunFigures>) => figures({ channel: "emails", perSecond: 100, ...run });
+    const others = [
+      one({}),
+      one({ concurrency: 10, perSecond: 900 }),
+      one({ delayMs: 0, perSecond: 900 }),
+      figures({}),
+    ];
+    expect(missedAims(one({ workers: 2, perSecond: 90 }), others)).toEqual([]);
+    expect(missedAims(one({ workers: 2, perSecond: 89 }), others)).toHaveLength(1);
+  });
+
+  test("are missed by the best of three measurements, with a note if other processes used the machine", async () => {
+    const measured = async (...rates: number[]) => {
+      const [best] = await measureRuns([deliveries], async () =>
+        figures({ perSecond: rates.shift() ?? 0, otherLoad: 1 }),
+      );
+      return best ? [missedAims(best, []), rates] : [];
+    };
+    expect(await measured(100, 500, 900)).toEqual([[], [900]]);
+    expect(await measured(100, 490, 300, 900)).toEqual([
+      ["deliveries, workers: 1, commits of 5 ms: 490/s (≥ 500); not judged: other processes use 1.0 cores"],
+      [900],
+    ]);
+  });
 });

@@ -16,7 +16,6 @@ export async function fillOutbox(client: pg.Client, ports: readonly number[]): P
   const { email, webhook } = deriveKeyring([runSecret]);
   const ids = (count: number) => Array.from({ length: count }, () => randomUUID());
   const [owners, endpoints, forms] = [ids(OWNERS), ids(OWNERS * ENDPOINTS_PER_OWNER), ids(FORMS)];
-  await client.query("CREATE TABLE IF NOT EXISTS bench_commits (id bigserial PRIMARY KEY)");
   await client.query("TRUNCATE users, listings, webhook_endpoints, audit_entries CASCADE");
   await client.query("INSERT INTO users (id, email) SELECT id, id || '@example.com' FROM unnest($1::uuid[]) id", [
     owners,

@@ -2,7 +2,6 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { median } from "../support/statistics.js";
 import { type Database, openOutboxDatabase } from "./database.js";
 import type { Options } from "./options.js";
 import { fillOutbox, queueMessages } from "./outbox-fill.js";
@@ -12,7 +11,7 @@ import { dataFolder, markdownTable, progress } from "./report.js";
 import { killAtExit, startWorkerProcess } from "./servers.js";
 
 /** What one run measures. */
-interface Run {
+export interface Run {
   channel: "deliveries" | "emails";
   /** WORKER_CONCURRENCY, of emails. */
   concurrency: number;
@@ -21,14 +20,14 @@ interface Run {
   delayMs: number;
 }
 
-/** Per second, and per message: CPU time of the workers and of Postgres in microseconds, and WAL in bytes. */
-interface RunFigures extends Run {
+export interface RunFigures extends Run {
   perSecond: number;
+  /** Per message: CPU time in microseconds, of the workers and of Postgres, and bytes of WAL. */
   cpu: number;
   postgresCpu: number;
   wal: number;
-  /** Why a low rate says nothing about the service. */
-  busy?: string;
+  /** Cores that other processes used. */
+  otherLoad: number;
 }
 
 const DELAYS_MS = [0, 5, 20];
@@ -40,8 +39,7 @@ const WARM_UP_MS = 2_000;
 const START_TIMEOUT_MS = 30_000;
 /** A run that misses an aim is measured up to so often in all. */
 const MEASUREMENTS = 3;
-/** The machine is busy if a commit takes so much longer than it should, or other processes use more than this share of one core. */
-const MAX_EXTRA_COMMIT_MS = 10;
+/** A miss says nothing about the service if other processes used more than so many cores. */
 const MAX_OTHER_LOAD = 0.5;
 
 /** Deliveries per second that are reached at least, by workers and commit latency. */
@@ -55,22 +53,30 @@ const MIN_SPEEDUP = 0.9;
 const runsOf = (channel: Run["channel"], concurrency: number): Run[] =>
   DELAYS_MS.flatMap((delayMs) => [1, 2].map((workers) => ({ channel, concurrency, workers, delayMs })));
 
-/** Measures how fast workers send. Returns whether the aims are met. In mode `check`, only measures deliveries. */
+/** Measures how fast workers send. Returns whether the aims are met. In mode `check`, it measures only deliveries. */
 export async function measureOutbox({ mode }: Pick<Options, "mode">): Promise<boolean> {
   const emails = mode === "check" ? [] : EMAILS_AT_A_TIME.flatMap((concurrency) => runsOf("emails", concurrency));
-  return withOutbox(async (measure) => {
-    const figures = await measureRuns([...runsOf("deliveries", 2), ...emails], measure);
+  const { database, close } = await openOutboxDatabase();
+  const receivers = killAtExit(fork(join(dataFolder(), "build/receivers.mjs")));
+  try {
+    const [ports] = (await once(receivers, "message")) as [Ports];
+    await fillOutbox(database.client, ports.http);
+    const runs = [...runsOf("deliveries", 2), ...emails];
+    const figures = await measureRuns(runs, (run) => measureRun(database, ports, run));
     process.stdout.write(`${outboxTable(figures)}\n`);
     const missed = figures.flatMap((one) => missedAims(one, figures));
     process.stdout.write(missed.length > 0 ? `\n${missed.join("\n")}\n` : "\nAll aims of the outbox are met.\n");
     return missed.length === 0;
-  });
+  } finally {
+    receivers.kill();
+    await close();
+  }
 }
 
 type Measure = (run: Run) => Promise<RunFigures>;
 
 /** Measures each run, and again if it misses an aim. Other load on the machine only lowers a rate, so the highest counts. */
-async function measureRuns(runs: Run[], measure: Measure): Promise<RunFigures[]> {
+export async function measureRuns(runs: Run[], measure: Measure): Promise<RunFigures[]> {
   const figures: RunFigures[] = [];
   for (const run of runs) {
     let best = await measure(run);
@@ -84,23 +90,23 @@ async function measureRuns(runs: Run[], measure: Measure): Promise<RunFigures[]>
 }
 
 /** Describes the aims that a run has missed. `others` has the run with one worker. */
-function missedAims(run: RunFigures, others: readonly RunFigures[]): string[] {
-  const { channel, concurrency, workers, delayMs, perSecond, busy } = run;
+export function missedAims(run: RunFigures, others: readonly RunFigures[]): string[] {
+  const { channel, concurrency, workers, delayMs, perSecond, otherLoad } = run;
+  const aim = AIMS.find((aim) => channel === "deliveries" && aim.workers === workers && aim.delayMs === delayMs);
   const single = others.find(
     (other) =>
+      other.workers < workers &&
       other.channel === channel &&
       other.concurrency === concurrency &&
-      other.delayMs === delayMs &&
-      other.workers < workers,
+      other.delayMs === delayMs,
   );
-  const aim = AIMS.find((aim) => channel === "deliveries" && aim.workers === workers && aim.delayMs === delayMs);
-  const bounds = [aim?.perSecond ?? 0, (single?.perSecond ?? 0) * MIN_SPEEDUP];
-  const title = `${titleOf(run)}, ${workers} ${workers === 1 ? "worker" : "workers"}, ${delayMs} ms`;
-  return bounds
-    .filter((bound) => !(perSecond >= bound))
-    .map(
-      (bound) => `${title}: ${Math.round(perSecond)}/s (≥ ${Math.round(bound)})${busy ? `. Not judged: ${busy}` : ""}`,
-    );
+  const title = `${titleOf(run)}, workers: ${workers}, commits of ${delayMs} ms`;
+  const reason = otherLoad > MAX_OTHER_LOAD ? `; not judged: other processes use ${otherLoad.toFixed(1)} cores` : "";
+  return [aim?.perSecond, single && single.perSecond * MIN_SPEEDUP].flatMap((bound) =>
+    bound === undefined || perSecond >= bound
+      ? []
+      : [`${title}: ${Math.round(perSecond)}/s (≥ ${Math.round(bound)})${reason}`],
+  );
 }
 
 const titleOf = ({ channel, concurrency }: Run) =>
@@ -118,29 +124,13 @@ function outboxTable(figures: readonly RunFigures[]): string {
   return markdownTable([head, ...rows]);
 }
 
-/** Calls `work` with the function that measures a run, on a filled database, with receivers in a process of their own. */
-async function withOutbox<Outcome>(work: (measure: Measure, database: Database) => Promise<Outcome>) {
-  const { database, close } = await openOutboxDatabase();
-  const receivers = killAtExit(fork(join(dataFolder(), "build/receivers.mjs")));
-  try {
-    const [ports] = (await once(receivers, "message")) as [Ports];
-    await fillOutbox(database.client, ports.http);
-    return await work((run) => measureRun(database, ports, run), database);
-  } finally {
-    receivers.kill();
-    await close();
-  }
-}
-
 async function measureRun({ url, client, postmasterPid }: Database, { smtp }: Ports, run: Run): Promise<RunFigures> {
   const { channel, concurrency, workers, delayMs } = run;
   progress(`Measuring: ${titleOf(run)}, workers: ${workers}, commit latency: ${delayMs} ms …`);
   const table = channel === "emails" ? "emails" : "webhook_deliveries";
   await queueMessages(client, table);
-  // Only a server with `fsync` waits. The setting is for the workers, and for this session.
+  // For the sessions of the workers. Only a server with `fsync` waits.
   await client.query(`ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET commit_delay = ${delayMs * 1000}`);
-  await client.query(`SET commit_delay = ${delayMs * 1000}`);
-  const commitMs = await measureCommit(client);
   const read = async (sql: string) =>
     Number((await client.query<{ value: string }>(`SELECT ${sql} AS value`)).rows[0]?.value);
   const env = {
@@ -176,34 +166,13 @@ async function measureRun({ url, client, postmasterPid }: Database, { smtp }: Po
     if (!(await read(`(SELECT count(*) FROM ${table} WHERE state = 'waiting')`)))
       throw new Error("Everything is sent: queue more.");
     const perMessage = (name: keyof typeof before) => (after[name] - before[name]) / (after.sent - before.sent);
-    const otherCores = (after.other - before.other) / ((after.at - before.at) * 1000);
-    const busy = whyBusy({ commitMs, delayMs, otherCores });
     return {
       ...run,
       perSecond: 1000 / perMessage("at"),
       ...{ cpu: perMessage("cpu"), postgresCpu: perMessage("postgresCpu"), wal: perMessage("wal") },
-      ...(busy && { busy }),
+      otherLoad: (after.other - before.other) / ((after.at - before.at) * 1000),
     };
   } finally {
     await Promise.all(processes.map((worker) => worker.stop()));
   }
-}
-
-function whyBusy({ commitMs, delayMs, otherCores }: { commitMs: number; delayMs: number; otherCores: number }) {
-  if (commitMs > delayMs + MAX_EXTRA_COMMIT_MS) return `a commit takes ${Math.round(commitMs)} ms`;
-  if (otherCores > MAX_OTHER_LOAD) return `other processes use ${otherCores.toFixed(1)} cores`;
-  return undefined;
-}
-
-const COMMITS = 9;
-
-/** The median time of a commit, in milliseconds. */
-async function measureCommit(client: Database["client"]): Promise<number> {
-  const times: number[] = [];
-  for (let n = 0; n < COMMITS; n++) {
-    const began = performance.now();
-    await client.query("INSERT INTO bench_commits DEFAULT VALUES");
-    times.push(performance.now() - began);
-  }
-  return median(times);
 }

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { SMTPServer } from "smtp-server";
 import { listenLocally } from "../support/network.js";
 
-// A process that accepts deliveries, each after ANSWER_MS, and emails, at once. Sends its ports to its parent.
+// A process that accepts deliveries, each after ANSWER_MS, and emails. Sends its ports to its parent.
 
 const ANSWER_MS = 20;
 /** Deliveries use new connections, of which one port could only take some ten thousand per minute. */
@@ -15,6 +15,7 @@ const openWebhooks = () =>
     }),
   );
 
+// It greets a client 100 ms after the client has connected.
 const mailServer = new SMTPServer({
   authOptional: true,
   disabledCommands: ["STARTTLS"],
