@@ -151,8 +151,10 @@ async function measureRun({ url, client, postmasterPid }: Database, { smtp }: Po
     }
     await sleep(WARM_UP_MS);
     const sample = async () => ({
-      at: performance.now(),
       sent: await read(`(SELECT count(*) FROM ${table} WHERE ended_at IS NOT NULL)`),
+      // A fast machine may send everything before the end.
+      lastAt: await read(`(SELECT extract(epoch FROM max(ended_at)) FROM ${table})`),
+      at: performance.now(),
       wal: await read("pg_current_wal_lsn() - '0/0'"),
       cpu: processes.reduce((sum, { pid }) => sum + cpuMicroseconds(pid), 0),
       postgresCpu: cpuMicroseconds(postmasterPid),
@@ -163,12 +165,10 @@ async function measureRun({ url, client, postmasterPid }: Database, { smtp }: Po
     const after = await sample();
     const unsent = await read(`(SELECT count(*) FROM ${table} WHERE state NOT IN ('waiting', 'running', 'sent'))`);
     if (unsent > 0) throw new Error(`${unsent} ${channel} were not accepted.`);
-    if (!(await read(`(SELECT count(*) FROM ${table} WHERE state = 'waiting')`)))
-      throw new Error("Everything is sent: queue more.");
     const perMessage = (name: keyof typeof before) => (after[name] - before[name]) / (after.sent - before.sent);
     return {
       ...run,
-      perSecond: 1000 / perMessage("at"),
+      perSecond: 1 / perMessage("lastAt"),
       ...{ cpu: perMessage("cpu"), postgresCpu: perMessage("postgresCpu"), wal: perMessage("wal") },
       otherLoad: (after.other - before.other) / ((after.at - before.at) * 1000),
     };
