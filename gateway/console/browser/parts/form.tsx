@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
 import { Problem } from "./states.js";
@@ -120,7 +120,8 @@ function FieldInput({ field, id, issue, isFilter }: FieldInputProps) {
     "aria-invalid": issue ? ("true" as const) : undefined,
     "aria-describedby": `${id}-notes`,
   };
-  useEffect(() => {
+  // Before it is painted, so that a filter never shows another value than the address.
+  useLayoutEffect(() => {
     const input = document.getElementById(id);
     const isInput = input instanceof HTMLInputElement || input instanceof HTMLSelectElement;
     if (isInput && value !== undefined) input.value = `${value ?? ""}`;
