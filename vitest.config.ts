@@ -33,7 +33,7 @@ export default defineConfig({
         // that needs its own calls `vi.resetModules` before and after.
         isolate: false,
         // Tests mostly wait for Postgres or for processes.
-        maxWorkers: availableParallelism() + 1,
+        maxWorkers: availableParallelism() + 2,
         // Generous, for a loaded machine. Tests assert promised times themselves.
         testTimeout: 60 * SECOND_MS,
         hookTimeout: 180 * SECOND_MS,
