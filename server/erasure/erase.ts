@@ -36,7 +36,7 @@ async function eraseAddresses(
   return cancelInvitations(tx, ids);
 }
 
-// A row that is being sent has none: the attempt has removed it.
+// A row that is being sent has none: its claim has removed it, and what is answered to it is not kept.
 const ERASE_ANSWERS = `
   UPDATE webhook_deliveries SET response_body = NULL WHERE form_id = ANY($1::uuid[]) AND response_body IS NOT NULL`;
 

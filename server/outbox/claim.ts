@@ -26,6 +26,8 @@ interface ClaimSql {
   /** Conditions and orders of the rows of a queue that are due: all of the first come before those of the second. */
   ranges: [condition: string, order: string][];
   maxPerTenant: number;
+  /** Further assignments. */
+  set?: string;
   /** A query over `claimed n`. */
   read: string;
 }
@@ -41,7 +43,7 @@ export const JOIN_BUSY_QUEUES =
  * `pending` reads one index entry per queue, however many rows wait, and `candidate` at most as many rows as a queue has slots.
  * Only the rows that are chosen are locked, and those that another worker is claiming are skipped for the next of the same queue.
  */
-export function claimSql({ table, queue, queues, ranges, maxPerTenant, read }: ClaimSql): string {
+export function claimSql({ table, queue, queues, ranges, maxPerTenant, set = "", read }: ClaimSql): string {
   // A range is a subquery, because Postgres rejects a lock directly in a UNION.
   const due = (columns: string, limit: string, lock = "") => {
     const rows = ranges.map(
@@ -79,7 +81,7 @@ export function claimSql({ table, queue, queues, ranges, maxPerTenant, read }: C
       CROSS JOIN LATERAL (${due("id", "q.places", "FOR UPDATE SKIP LOCKED")}) AS due
   ), claimed AS (
     UPDATE ${table} n
-    SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now(), next_attempt_at = NULL
+    SET state = 'running', attempts = attempts + 1, worker_id = $1, heartbeat_at = now(), next_attempt_at = NULL${set}
     WHERE n.id = ANY(ARRAY(SELECT id FROM due))
     RETURNING n.*
   )

@@ -22,8 +22,10 @@ interface RecordSql {
   table: OutboxTable;
   /** SQL: no attempt is made after this time. */
   deadline: string;
-  /** Further columns that are set, each with its type, and the field of the outcome that has the value. */
-  columns?: Record<string, [field: string, type: string]>;
+  /** Further fields of the outcome, with their types. */
+  fields?: Record<string, string>;
+  /** Further assignments, over the outcome `p`. */
+  set?: string;
   /** Further CTEs, over `recorded`. */
   also?: string;
   /** Further columns of the result. */
@@ -36,13 +38,12 @@ interface RecordSql {
  * the order of their ids. An attempt that was not made (`expired`, `out_of_scope`) does not count. States are compared as text, so
  * that the planner reads rows by id.
  */
-export const recordSql = ({ table, deadline, columns = {}, also = "", result = "" }: RecordSql) => {
-  const names = Object.keys(columns);
-  const fields = Object.values(columns);
-  return `
+export const recordSql = ({ table, deadline, fields = {}, set = "", also = "", result = "" }: RecordSql) => `
   WITH outcome AS (
     SELECT * FROM jsonb_to_recordset($2::jsonb) AS o (
-      id bigint, state text, reason text, "pauseSeconds" int${fields.map(([field, type]) => `, "${field}" ${type}`).join("")})
+      id bigint, state text, reason text, "pauseSeconds" int${Object.entries(fields)
+        .map(([field, type]) => `, "${field}" ${type}`)
+        .join("")})
   ), own AS MATERIALIZED (
     SELECT o.*, n.attempts, ${deadline} AS deadline
     FROM outcome o JOIN ${table} n ON n.id = o.id
@@ -58,7 +59,7 @@ export const recordSql = ({ table, deadline, columns = {}, also = "", result = "
     UPDATE ${table} n
     SET state = CASE WHEN p.state = 'retrying' AND p.next IS NULL THEN 'failed' ELSE p.state END::${stateType(table)},
       attempts = n.attempts - (p.state IN ('expired', 'out_of_scope'))::int, crashes = 0, last_error = p.reason,
-      next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END${names.map((name, index) => `, ${name} = p."${fields[index]?.[0]}"`).join("")}
+      next_attempt_at = p.next, ended_at = CASE WHEN p.next IS NULL THEN now() END${set}
     FROM planned p WHERE n.id = p.id AND p.state <> 'deleted'
     RETURNING n.*
   ), deleted AS (
@@ -66,7 +67,6 @@ export const recordSql = ({ table, deadline, columns = {}, also = "", result = "
   )${also}
   SELECT coalesce((SELECT jsonb_object_agg(state, count) FROM (
     SELECT state, count(*) FROM recorded GROUP BY 1) AS by_state), '{}') AS states${result}`;
-};
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;

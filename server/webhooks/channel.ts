@@ -36,6 +36,8 @@ type ClaimedDelivery = Claimed &
     secrets: Uint8Array[];
     /** As it is now; null if it is not in the scope of the endpoint's owner. */
     form: FormRow | null;
+    /** Whether the form has the guest's address. */
+    hasAddress: boolean;
   };
 
 interface DeliveryDeps {
@@ -80,6 +82,7 @@ export function deliveryChannel({
       const { answer, durationMs } = error;
       return {
         ...failure,
+        hadAddress: row.hasAddress,
         ...verdictOf(row, error.isFinal ? "gone" : "fails"),
         durationMs,
         ...(answer && { status: answer.status, body: keptBody(answer), pauseSeconds: answer.retryAfterSeconds ?? 0 }),
@@ -124,7 +127,7 @@ const FORM_FIELDS = Object.keys(formV1.shape) as (keyof FormRow)[];
 
 /** Separates the columns of the form. The form's `id` hides that of the delivery. */
 function toClaimed(row: Row): ClaimedDelivery {
-  const { queueId, tenantId, attempts, facts, eventId, correlationId, url, revision, secrets } = row;
+  const { queueId, tenantId, attempts, facts, eventId, correlationId, url, revision, secrets, hasAddress } = row;
   const { eventType, timestamp, sentAt, details, previousListingId } = row;
   const claimed = {
     id: row.deliveryId,
@@ -137,6 +140,7 @@ function toClaimed(row: Row): ClaimedDelivery {
     url,
     revision,
     secrets,
+    hasAddress,
   };
   const event = { eventType, timestamp, sentAt, details, previousListingId };
   return { ...claimed, ...event, form: row.isInScope ? pickForm(row) : null };
@@ -169,6 +173,7 @@ const CLAIM = claimSql({
     [`NOT n.is_urgent AND ${IS_KNOWN}`, "n.next_attempt_at"],
   ],
   maxPerTenant: MAX_PER_OWNER,
+  set: ", response_body = NULL",
   read: `
   SELECT n.id::text AS "deliveryId", n.attempts, n.endpoint_id::text AS "queueId", ${OWNER}::text AS "tenantId",
     ${factsSql("webhook_deliveries")} AS facts, n.event_id::text AS "eventId", n.correlation_id::text AS "correlationId", n.event_type AS "eventType",
@@ -176,7 +181,7 @@ const CLAIM = claimSql({
       SELECT p.secret FROM unnest(w.previous_secrets, w.previous_secrets_until) AS p (secret, until)
       WHERE p.until > now())) AS secrets, e.details,
     CASE WHEN ${IS_IN_SCOPE("(e.details ->> 'movedFrom')::uuid")} THEN e.details ->> 'movedFrom' END AS "previousListingId",
-    f.id IS NOT NULL AS "isInScope", ${FORM_COLUMNS}
+    f.id IS NOT NULL AS "isInScope", f.guest_email IS NOT NULL AS "hasAddress", ${FORM_COLUMNS}
   FROM claimed n CROSS JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = n.endpoint_id LIMIT 1) w
     LEFT JOIN audit_entries e ON e.id = n.audit_entry_id
     LEFT JOIN forms f ON f.id = n.form_id AND ${IS_IN_SCOPE("f.listing_id")}`,

@@ -26,21 +26,24 @@ export interface DeliveryOutcome extends Outcome {
   status?: number;
   /** Of a failure. */
   body?: string;
+  /** Whether the form had the guest's address when the attempt began. */
+  hadAddress?: boolean;
   durationMs?: number | null;
   endpoint?: Verdict;
 }
 
+// If the guest's address was erased during the attempt, what was answered to it is not kept.
+//
 // The last outcome of an endpoint decides about it, unless it answered 410. An outcome says nothing about an endpoint whose URL was
 // changed or that was enabled meanwhile. Endpoints that somebody else is changing are left out, so that nothing waits for them: the
 // next outcome follows.
 const RECORD = recordSql({
   table: "webhook_deliveries",
   deadline: `n.queued_at + ${MAX_WAIT}`,
-  columns: {
-    response_status: ["status", "int"],
-    response_body: ["body", "text"],
-    duration_ms: ["durationMs", "int"],
-  },
+  fields: { status: "int", body: "text", hadAddress: "boolean", durationMs: "int" },
+  set: `, response_status = p.status, duration_ms = p."durationMs",
+      response_body = CASE WHEN p.body IS NOT NULL AND (NOT p."hadAddress" OR EXISTS (
+        SELECT FROM forms f WHERE f.id = n.form_id AND f.guest_email IS NOT NULL)) THEN p.body END`,
   also: `, judged AS (
     SELECT w.id, v.attempts, v.verdict, v."pauseSeconds", v."correlationId",
       CASE WHEN w.paused_until > now() - ${MAX_GAP} THEN w.failing_since END AS since

@@ -43,3 +43,19 @@ test("people.erase of a guest removes what receivers answered about its forms, a
     expect(ids(withBody("Jane Doe"))).toEqual(ids(kept));
   }
 });
+
+test("an answer to an attempt during which the guest's address is erased is not kept, nor is the one before", async () => {
+  const receiver = await openReceiver((response) => response.writeHead(500).end("Jane Doe"));
+  const { id } = await addEndpoint(receiver.url);
+  const email = "erased@example.com";
+  await owner.addForm({ guestEmail: email });
+  await sendAll();
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "retrying", responseBody: "Jane Doe" }]);
+  await makeDue();
+  const queue = deliveryQueue(services, "worker");
+  const row = (await queue.claim()) ?? expect.fail("nothing is due");
+  await operator.people.erase({ email });
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "running", responseBody: null }]);
+  await queue.attempt(row);
+  expect(await deliveriesOf(id)).toMatchObject([{ state: "retrying", responseStatus: 500, responseBody: null }]);
+});

@@ -308,7 +308,9 @@ describe("the email about an endpoint that was disabled", () => {
       async (id: string) => {
         await webhooks.enable({ id });
         await owner.addForm();
-        await sql("UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now()");
+        await sql(
+          "UPDATE webhook_endpoints SET failing_since = now() - interval '4 days', paused_until = now() - interval '1 ms'",
+        );
         await (await attemptAnswered(500)).record();
       },
       [FAILING],
