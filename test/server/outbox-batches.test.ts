@@ -14,20 +14,27 @@ const URL = "http://127.0.0.1:9/hook";
 const SILENT = { info() {}, warn() {}, error() {} };
 const ANSWER: Answer = { status: 204, body: "", retryAfterSeconds: null, durationMs: 1 };
 
-test("200 deliveries that end while another is recorded are recorded in one statement", async () => {
+/** Adds this many deliveries to each of 56 endpoints of 7 owners, and starts a worker, which has room for 4 of each. */
+async function startBusyWorker(deliveries: number) {
   for (let owners = 0; owners < 7; owners++) {
     const { userId } = await makeOwner();
     for (let endpoints = 0; endpoints < 8; endpoints++)
-      await addDeliveries(sql, (await webhooks.create({ userId, url: URL })).id, 4);
+      await addDeliveries(sql, (await webhooks.create({ userId, url: URL })).id, deliveries);
   }
   const answers: (() => void)[] = [];
-  const post: Post = () => new Promise((resolve) => answers.push(() => resolve(ANSWER)));
+  let answersAtOnce = false;
+  const post: Post = () =>
+    answersAtOnce ? Promise.resolve(ANSWER) : new Promise((resolve) => answers.push(() => resolve(ANSWER)));
+  /** Outcomes per statement. */
   const recorded: number[] = [];
+  let claims = 0;
   const db: typeof services.db = {
     ...services.db,
-    query(name, text, values) {
+    async query(name, text, values) {
       if (name === "record-deliveries") recorded.push(JSON.parse(`${values[1]}`).length);
-      return services.db.query(name, text, values);
+      const rows = await services.db.query(name, text, values);
+      if (name === "claim-deliveries") claims++;
+      return rows as never;
     },
   };
   const workerId = randomUUID();
@@ -38,19 +45,43 @@ test("200 deliveries that end while another is recorded are recorded in one stat
     { workerId, channels: channels as never, heartbeatDb: db, counts, activity, drainSeconds: 5 },
     SILENT,
   );
-  onTestFinished(() => worker.stop());
+  const answerAll = () => {
+    answersAtOnce = true;
+    for (const answer of answers.splice(0)) answer();
+  };
+  onTestFinished(async () => {
+    answerAll();
+    await worker.stop();
+  });
   await expect.poll(() => answers.length).toBe(224);
+  return { answers, answerAll, recorded, claims: () => claims };
+}
+
+const countSent = async () => (await sql("SELECT count(*)::int FROM webhook_deliveries WHERE state = 'sent'"))[0].count;
+
+test("200 deliveries that end while another is recorded are recorded in one statement", async () => {
+  const { answers, recorded } = await startBusyWorker(4);
   const lock = await holdLock("SELECT FROM webhook_deliveries FOR UPDATE");
   answers.shift()?.();
   await waitForBlocked(1);
   for (const answer of answers.splice(0, 200)) answer();
   await new Promise(setImmediate);
   await lock.commit();
-  await expect
-    .poll(() => sql("SELECT count(*)::int FROM webhook_deliveries WHERE state = 'sent'"))
-    .toEqual([{ count: 201 }]);
+  await expect.poll(countSent).toBe(201);
   expect(recorded).toEqual([1, 200]);
-  for (const answer of answers) answer();
+});
+
+test("a worker claims nothing in place of deliveries whose outcomes it cannot record", async () => {
+  const { answers, answerAll, claims } = await startBusyWorker(8);
+  const lock = await holdLock("SELECT FROM webhook_deliveries WHERE state = 'running' FOR UPDATE");
+  for (const answer of answers.splice(0, 200)) answer();
+  await waitForBlocked(1);
+  const before = claims();
+  await expect.poll(claims).toBeGreaterThan(before + 1);
+  expect(answers).toHaveLength(24);
+  await lock.commit();
+  answerAll();
+  await expect.poll(countSent).toBe(448);
 });
 
 test("claims and outcomes are counted in memory: no statement of theirs writes worker_activity", async () => {

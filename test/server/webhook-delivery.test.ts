@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import type { Delivery } from "../../server/webhooks/schema.js";
-import { startWorker } from "../../server/worker.js";
 import { catchErrorCode, catchRejectedFields } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { freePort, listenLocally } from "../support/network.js";
@@ -15,7 +14,7 @@ import { openWebhookCore } from "../support/webhook-core.js";
 import { openReceiver } from "../support/webhook-receiver.js";
 
 const core = await openWebhookCore();
-const { services, owner, operator, sql, makeOwner, holdLock, waitForBlocked, runBehind } = core;
+const { services, owner, operator, sql, holdLock, waitForBlocked, runBehind } = core;
 const { webhooks, addEndpoint, deliveriesOf, waitFor, makeDue } = core;
 
 const secondsUntil = ({ nextAttemptAt }: Delivery) => (Date.parse(nextAttemptAt ?? "") - Date.now()) / 1000;
@@ -333,21 +332,4 @@ test("a change whose details are past their retention fails instead of being sen
     .poll(async () => (await deliveriesOf(id)).map(({ state, lastError }) => [state, lastError]))
     .toEqual([["sent", null], failed, failed, failed, failed]);
   expect(receiver.types()).toEqual(["form.created"]);
-});
-
-test("a worker that stops waits for the answers of receivers, and records them", async () => {
-  const other = await makeOwner();
-  const receiver = await openReceiver();
-  const { id } = await webhooks.create({ userId: other.userId, url: receiver.url });
-  let answer = () => {};
-  receiver.respond = (response) => {
-    answer = () => void response.writeHead(204).end();
-  };
-  const worker = await startWorker(services, { info() {}, warn() {}, error() {} });
-  await other.addForm();
-  await expect.poll(() => receiver.received.length).toBe(1);
-  const stopped = worker.stop();
-  answer();
-  await stopped;
-  expect(await deliveriesOf(id)).toMatchObject([{ state: "sent" }]);
 });

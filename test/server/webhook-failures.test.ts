@@ -45,6 +45,13 @@ async function addFailing(since: string, pause: string, deliveries = 1) {
 const readEndpoint = async () =>
   (await sql("SELECT failing_since, paused_until, disabled_at, disabled_reason FROM webhook_endpoints"))[0];
 
+test("what waits for an endpoint that is disabled because of its answers ends at once, before the next run that ends backlogs", async () => {
+  const id = await addFailing("1 minute", "1 s", 3);
+  await (await attemptAnswered(410)).record();
+  const states = async () => (await deliveriesOf(id)).map(({ state }) => state);
+  await expect.poll(states).toEqual(["failed", "failed", "failed"]);
+});
+
 test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {
   const mailServer = await openMailServer();
   const receiver = await openReceiver((response) => response.writeHead(500).end());
