@@ -27,6 +27,8 @@ export const WORKER_CONNECTIONS = POOL_SIZE + 1;
 
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
+/** At least this pause after each run, in durations of the run: a slow database gets more time. */
+const PAUSE_FACTOR = 10;
 /** Only for emails that wait: whatever is sent is checked then. */
 const EMAIL_EXPIRY_MS = 300_000;
 const DELIVERY_EXPIRY_MS = 10_000;
@@ -109,7 +111,14 @@ function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal
     await deps.counts.flush(deps.db);
   };
   const every = (ms: number, work: () => Promise<void>, retryMs: number, onFailure: (err: unknown) => void) =>
-    repeat(() => work().then(() => ms), { signal, retryMs, onFailure });
+    repeat(
+      async () => {
+        const began = performance.now();
+        await work();
+        return Math.max(ms, (performance.now() - began) * PAUSE_FACTOR);
+      },
+      { signal, retryMs, onFailure },
+    );
   return [
     every(RETENTION_MS, retention, RETENTION_RETRY_MS, (err) => log.error({ err }, "the retention failed")),
     every(

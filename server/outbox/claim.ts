@@ -32,6 +32,16 @@ interface ClaimSql {
   read: string;
 }
 
+/** A recursive CTE `pending` of the queues in which something waits, and a null. Reads one index entry per queue. */
+export const pendingQueues = (table: OutboxTable, queue: string) => `
+  pending AS (
+    (SELECT n.${queue} AS queue_id FROM ${table} n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.${queue} LIMIT 1)
+    UNION ALL
+    SELECT (SELECT n.${queue} FROM ${table} n
+      WHERE n.next_attempt_at IS NOT NULL AND n.${queue} > p.queue_id ORDER BY n.${queue} LIMIT 1)
+    FROM pending p WHERE p.queue_id IS NOT NULL
+  )`;
+
 /** SQL over `pending p`: what this process is sending of each queue. */
 export const JOIN_BUSY_QUEUES =
   "LEFT JOIN unnest($3::uuid[], $4::int[]) AS busy (queue_id, running) ON busy.queue_id = p.queue_id";
@@ -55,13 +65,7 @@ export function claimSql({ table, queue, queues, ranges, maxPerTenant, set = "",
     return `SELECT ${columns} FROM (${rows.join(" UNION ALL ")}) AS due LIMIT ${limit}`;
   };
   return `
-  WITH RECURSIVE pending AS (
-    (SELECT n.${queue} AS queue_id FROM ${table} n WHERE n.next_attempt_at IS NOT NULL ORDER BY n.${queue} LIMIT 1)
-    UNION ALL
-    SELECT (SELECT n.${queue} FROM ${table} n
-      WHERE n.next_attempt_at IS NOT NULL AND n.${queue} > p.queue_id ORDER BY n.${queue} LIMIT 1)
-    FROM pending p WHERE p.queue_id IS NOT NULL
-  ), queue AS (
+  WITH RECURSIVE ${pendingQueues(table, queue)}, queue AS (
     ${queues}
   ), candidate AS (
     SELECT q.queue_id, q.tenant_id, due.is_urgent, q.running + due.place AS load

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../access/context.js";
 import { classify } from "../database/failures.js";
-import { nextAttemptAfter, stateType } from "./rows.js";
+import { nextAttemptAfter, pauseUntil, stateType } from "./rows.js";
 import type { OutboxTable } from "./states.js";
 
 // Outcomes are recorded in batches: one statement and one commit for all attempts that ended while the batch before was recorded.
@@ -52,7 +52,7 @@ export const recordSql = ({ table, deadline, fields = {}, set = "", also = "", r
     ORDER BY n.id FOR NO KEY UPDATE OF n
   ), planned AS MATERIALIZED (
     SELECT own.*, CASE WHEN own.state = 'retrying' THEN nullif(
-      least(greatest(${nextAttemptAfter("own.attempts")}, now() + make_interval(secs => own."pauseSeconds")), own.deadline),
+      least(greatest(${nextAttemptAfter("own.attempts")}, ${pauseUntil('own."pauseSeconds"')}), own.deadline),
       own.deadline) END AS next
     FROM own
   ), recorded AS (

@@ -17,3 +17,6 @@ export const factsSql = (table: OutboxTable) =>
 /** The time of the next attempt: exponential backoff (factor e) up to six hours, with jitter of 20% either way. */
 export const nextAttemptAfter = (failures: string) =>
   `now() + interval '1 second' * exp(least(10, ${failures})) * (0.8 + 0.4 * random())`;
+
+/** The time after a pause that a receiver asked for: with jitter of 20%, but never earlier. */
+export const pauseUntil = (seconds: string) => `now() + interval '1 second' * ${seconds} * (1 + 0.2 * random())`;

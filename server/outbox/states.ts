@@ -4,7 +4,7 @@ export type OutboxTable = "emails" | "webhook_deliveries";
 /** What the rows of a table are called in names of statements. */
 export const nounOf = (table: OutboxTable) => (table === "emails" ? "emails" : "deliveries");
 
-/** A change of a row's state, and the prepared statement that makes it. */
+/** A change of a row's state, and the prepared statement that makes it, which a file in `server/` has. */
 interface Move {
   table: OutboxTable;
   /** Null: the row is inserted. */
@@ -12,9 +12,10 @@ interface Move {
   /** Null: the row is deleted. */
   to: string | null;
   statement: string;
+  file: string;
 }
 
-/** From, to, statement, file, why. `*` stands for `nounOf` the table, `@` for its name. */
+/** From, to, statement, file, why. `*` stands for `nounOf` the table. */
 type Line = [from: string, to: string, statement: string, file: string, why: string];
 
 // The life of a row. In `waiting` (no attempt yet) and `retrying` it waits for an attempt and has `next_attempt_at`; in `running` a
@@ -30,19 +31,19 @@ const BOTH: Line[] = [
   ["running", "waiting", "release-*", "heartbeats.ts", "its worker became stale in the first attempt"],
   ["running", "retrying", "release-*", "heartbeats.ts", "its worker became stale in a later attempt"],
   ["running", "failed", "release-*", "heartbeats.ts", "its workers became stale too often"],
-  ["waiting retrying", "expired", "expire-*", "expiry.ts", "it has waited too long, or nobody needs it anymore"],
-  ["failed sent expired", "deleted", "delete-old-@", "retention.ts", "it is past its retention"],
 ];
 
 const EMAILS: Line[] = [
   ["inserted", "waiting", "insert-form", "../forms/queries.ts", "a form is created with an address"],
   ["inserted", "waiting", "enqueue-invitation", "../emails/store.ts", "an operator sends the invitation again"],
-  ["inserted", "waiting", "record-deliveries", "../webhooks/channel.ts", "an endpoint is disabled"],
+  ["inserted", "waiting", "record-deliveries", "../webhooks/record.ts", "an endpoint is disabled"],
   ["waiting retrying failed expired", "waiting", "retry-email", "../emails/store.ts", "an operator retries it"],
   ["failed", "waiting", "retry-failed-emails", "../emails/store.ts", "an operator retries all that failed"],
   ["running", "expired", "record-emails", "record.ts", "nobody needs it anymore"],
   ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
   ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
+  ["waiting retrying", "expired", "expire-emails", "../emails/expiry.ts", "it has waited too long, or nobody needs it"],
+  ["failed sent expired", "deleted", "delete-old-emails", "retention.ts", "it is past its retention"],
 ];
 
 const DELIVERIES: Line[] = [
@@ -57,9 +58,10 @@ const DELIVERIES: Line[] = [
   ],
   ["running", "out_of_scope", "record-*", "record.ts", "the endpoint's owner may not see the form anymore"],
   ["out_of_scope", "sent", "record-*", "record.ts", "it was accepted, after another worker had taken over"],
-  ["waiting retrying", "expired", "expire-backlog", "expiry.ts", "too many newer ones wait"],
-  ["waiting retrying", "failed", "end-backlog", "expiry.ts", "the endpoint is disabled"],
-  ["waiting retrying", "deleted", "delete-orphans", "expiry.ts", "the endpoint is deleted"],
+  ["waiting retrying", "expired", "expire-deliveries", "../webhooks/expiry.ts", "it has waited too long"],
+  ["waiting retrying", "expired", "expire-backlog", "../webhooks/expiry.ts", "too many newer ones wait"],
+  ["waiting retrying", "failed", "end-backlog", "../webhooks/expiry.ts", "the endpoint is disabled"],
+  ["waiting retrying", "deleted", "delete-orphans", "../webhooks/expiry.ts", "the endpoint is deleted"],
   [
     "waiting running retrying failed sent expired out_of_scope",
     "deleted",
@@ -67,16 +69,18 @@ const DELIVERIES: Line[] = [
     "../webhooks/endpoints.ts",
     "the same",
   ],
-  ["out_of_scope", "deleted", "delete-old-@", "retention.ts", "it is past its retention"],
+  ["sent", "deleted", "delete-old-sent-deliveries", "retention.ts", "it is past its retention"],
+  ["failed expired out_of_scope", "deleted", "delete-old-unsent-deliveries", "retention.ts", "the same"],
 ];
 
 const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>
-  lines.flatMap(([from, to, statement]) =>
+  lines.flatMap(([from, to, statement, file]) =>
     from.split(" ").map((state) => ({
       table,
       from: state === "inserted" ? null : state,
       to: to === "deleted" ? null : to,
-      statement: statement.replace("*", nounOf(table)).replace("@", table),
+      statement: statement.replace("*", nounOf(table)),
+      file,
     })),
   );
 

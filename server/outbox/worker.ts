@@ -52,6 +52,10 @@ export function startSending(sending: Sending, log: Log): { stop(): Promise<void
     async stop() {
       stopping.abort();
       await waitAtMost(sending.drainSeconds, Promise.all(senders));
+      for (const channel of TABLES) {
+        const rows = inFlight[channel].size;
+        if (rows > 0) log.warn({ channel, rows }, "stopped while sending: others send these again");
+      }
       closing.abort();
       await heartbeats;
       await sending.counts.flush(sending.heartbeatDb).catch(() => {});

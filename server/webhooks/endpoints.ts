@@ -138,15 +138,16 @@ export async function createEndpoint({ ctx, input }: Call<typeof schema.createIn
     await audit(tx, ctx, "webhook.created", id, owner ? { userId: owner } : {});
     return { ...project(row), secret };
   });
-  await waitForChangesInFlight(ctx);
+  await waitForChangesInFlight(ctx).catch(() => {});
   return created;
 }
 
 /**
  * Waits until the changes of forms that may not have seen an endpoint have ended, so that anyone who reads the list of forms
- * afterwards misses none. A failure is ignored, because the endpoint exists and its secret must be returned.
+ * afterwards misses none. A call that fails here can be repeated; only a create cannot, because its secret must be returned.
  */
-const waitForChangesInFlight = ({ services }: InAppContext) => waitForInFlightWrites(services.db).catch(() => {});
+const waitForChangesInFlight = ({ services }: InAppContext) =>
+  waitForInFlightWrites(services.db, ["forms", "listings"]);
 
 /** SQL: forgets the failures of an endpoint, also those of requests that are in flight. */
 const FORGET_FAILURES = "failing_since = NULL, paused_until = NULL, revision = revision + 1";
@@ -199,7 +200,8 @@ async function setEnabled(ctx: InAppContext, id: string, enabled: boolean): Prom
     return project(row);
   });
   if (enabled) await waitForChangesInFlight(ctx);
-  else await endBacklog(ctx.services.db, id);
+  // What is left is ended by the worker.
+  else await endBacklog(ctx.services.db, id).catch(() => {});
   return endpoint;
 }
 
@@ -256,6 +258,8 @@ export async function deleteEndpoint({ ctx, input }: Call<typeof schema.getInput
     await audit(tx, ctx, "webhook.deleted", stored.id);
     return project(stored);
   });
-  while ((await db.query("delete-deliveries", DELETE_DELIVERIES, [deleted.id])).length > 0);
+  const deleteSome = () => db.query("delete-deliveries", DELETE_DELIVERIES, [deleted.id]);
+  // If it fails, the worker deletes what waits, and the retention the rest.
+  for (let rows = [{}]; rows.length > 0; ) rows = await deleteSome().catch(() => []);
   return deleted;
 }

@@ -1,24 +1,27 @@
 import type { Log, Services } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import type { ActivityCounts } from "../outbox/activity.js";
+import { pendingQueues } from "../outbox/claim.js";
 
-// Every delivery that waits ends, in batches that a statement has time for.
+// Every delivery that waits ends. What one endpoint has waiting is read by statements of its own, so that it cannot keep the
+// deliveries of others from ending. Several workers may do this at the same time: they end the same ones.
 
 /** SQL: a delivery waits for so long after its event, or after it was redelivered. */
 export const MAX_WAIT = "interval '3 days'";
 /** Deliveries that may wait for an endpoint. */
 const MAX_BACKLOG = 50_000;
 
-/** The waiting deliveries of the endpoint $1, without those that a worker is claiming. */
+/** The waiting deliveries of the endpoint $1. */
 const WAITING = "endpoint_id = $1::uuid AND next_attempt_at IS NOT NULL";
 
-/** Deliveries per statement: a whole backlog in five. */
-const BATCH = 10_000;
+/** Deliveries per statement: few enough for a slow disk. */
+const BATCH = 2_000;
 
-const end = (state: "failed" | "expired", reason: string, due: string, limit: string) => `
+// Leaves out those that a worker is claiming.
+const end = (state: "failed" | "expired", reason: string, due: string) => `
   UPDATE webhook_deliveries
   SET state = '${state}', last_error = coalesce(${reason}, last_error), next_attempt_at = NULL, ended_at = now()
-  WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE ${due} LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED))
+  WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE ${due} LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING true`;
 
 /** Runs a statement that ends at most BATCH deliveries until none is left. Returns their number. */
@@ -26,7 +29,7 @@ async function repeatBatch(
   sql: Sql,
   name: string,
   text: string,
-  values: string[],
+  values: (string | number)[],
   signal?: AbortSignal,
 ): Promise<number> {
   let total = 0;
@@ -38,7 +41,7 @@ async function repeatBatch(
 
 const IS_DISABLED = "EXISTS (SELECT FROM webhook_endpoints w WHERE w.id = $1::uuid AND w.disabled_at IS NOT NULL)";
 
-const END_BACKLOG = end("failed", "'the endpoint is disabled'", `${WAITING} AND ${IS_DISABLED}`, `${BATCH}`);
+const END_BACKLOG = end("failed", "'the endpoint is disabled'", `${WAITING} AND ${IS_DISABLED}`);
 
 /** Ends the deliveries that wait for an endpoint that was disabled, unless it is enabled again. */
 export const endBacklog = (sql: Sql, endpointId: string, signal?: AbortSignal) =>
@@ -49,27 +52,22 @@ const DELETE_ORPHANS = `
   WHERE id = ANY(ARRAY(SELECT id FROM webhook_deliveries WHERE ${WAITING} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED))
   RETURNING true`;
 
-// Those that have waited longest.
+// The last one that is too many. A number of them, instead, would be ended by each of two workers that count at the same time.
+const FIND_EXCESS = `
+  SELECT queued_at::text AS "queuedAt", id::text FROM webhook_deliveries WHERE ${WAITING}
+  ORDER BY webhook_deliveries.queued_at DESC, webhook_deliveries.id DESC OFFSET ${MAX_BACKLOG} LIMIT 1`;
+
 const EXPIRE_BACKLOG = end(
   "expired",
   `'more than ${MAX_BACKLOG} newer deliveries waited for the endpoint'`,
-  `${WAITING} ORDER BY queued_at, id`,
-  `least(${BATCH}, greatest(0, (SELECT count(*) FROM webhook_deliveries WHERE ${WAITING}) - ${MAX_BACKLOG}))`,
+  `${WAITING} AND (queued_at, id) <= ($2::timestamptz, $3::bigint)`,
 );
 
-// The endpoints whose backlog must end. Reads at most one index entry more per endpoint than may wait for it.
-const FIND_BACKLOGS = `
-  WITH RECURSIVE pending AS (
-    (SELECT endpoint_id FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL ORDER BY endpoint_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT n.endpoint_id FROM webhook_deliveries n
-      WHERE n.next_attempt_at IS NOT NULL AND n.endpoint_id > p.endpoint_id ORDER BY n.endpoint_id LIMIT 1)
-    FROM pending p WHERE p.endpoint_id IS NOT NULL
-  )
-  SELECT p.endpoint_id::text AS id, w.id IS NULL AS "isDeleted", w.disabled_at IS NOT NULL AS "isDisabled"
-  FROM pending p LEFT JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.endpoint_id LIMIT 1) w ON true
-  WHERE p.endpoint_id IS NOT NULL AND (w.id IS NULL OR w.disabled_at IS NOT NULL OR EXISTS (
-    SELECT FROM webhook_deliveries n WHERE n.endpoint_id = p.endpoint_id AND n.next_attempt_at IS NOT NULL OFFSET ${MAX_BACKLOG}))`;
+const FIND_PENDING = `
+  WITH RECURSIVE ${pendingQueues("webhook_deliveries", "endpoint_id")}
+  SELECT p.queue_id::text AS id, w.id IS NULL AS "isDeleted", w.disabled_at IS NOT NULL AS "isDisabled"
+  FROM pending p LEFT JOIN LATERAL (SELECT * FROM webhook_endpoints WHERE id = p.queue_id LIMIT 1) w ON true
+  WHERE p.queue_id IS NOT NULL`;
 
 // In the order of the index webhook_deliveries_unsent_idx. Redelivered ones are younger than their event.
 const EXPIRE = end(
@@ -77,31 +75,41 @@ const EXPIRE = end(
   "NULL",
   `state = $1::"DeliveryState" AND state <> 'sent' AND created_at < now() - ${MAX_WAIT} AND queued_at < now() - ${MAX_WAIT}
    ORDER BY created_at, id`,
-  `${BATCH}`,
 );
 
-interface Backlog {
+interface Pending {
   id: string;
   isDeleted: boolean;
   isDisabled: boolean;
 }
 
-/** Ends the waiting deliveries of disabled and deleted endpoints, those that are too many, and those that have waited too long. */
+/**
+ * Ends the waiting deliveries of disabled and deleted endpoints, those that are too many, and those that have waited too long. What
+ * fails for an endpoint does not keep it from the others; then rejects at the end.
+ */
 export async function expireDeliveries(
   { db, counts }: Pick<Services, "db"> & { counts: ActivityCounts },
   log: Pick<Log, "info">,
   signal?: AbortSignal,
 ): Promise<void> {
-  const expire = async (name: string, text: string, value: string, facts: object) => {
-    const deliveries = await repeatBatch(db, name, text, [value], signal);
+  const expire = async (name: string, text: string, values: string[], facts: object) => {
+    const deliveries = await repeatBatch(db, name, text, values, signal);
     counts.add("delivery.expired", deliveries);
     if (deliveries > 0) log.info({ ...facts, deliveries }, "webhook deliveries expired");
   };
+  const endWaiting = async ({ id, isDeleted, isDisabled }: Pending) => {
+    if (isDeleted) return repeatBatch(db, "delete-orphans", DELETE_ORPHANS, [id], signal);
+    if (isDisabled) return endBacklog(db, id, signal);
+    const [excess] = await db.query<{ queuedAt: string; id: string }>("find-excess", FIND_EXCESS, [id]);
+    if (!excess) return;
+    const facts = { endpointId: id, reason: "too many newer ones wait" };
+    return expire("expire-backlog", EXPIRE_BACKLOG, [id, excess.queuedAt, excess.id], facts);
+  };
+  const failures: unknown[] = [];
+  const tryTo = (work: Promise<unknown>) => work.catch((error) => void failures.push(error));
   for (const state of ["waiting", "retrying"])
-    await expire("expire-deliveries", EXPIRE, state, { reason: "they have waited too long" });
-  for (const { id, isDeleted, isDisabled } of await db.query<Backlog>("find-backlogs", FIND_BACKLOGS, [])) {
-    if (isDeleted) await repeatBatch(db, "delete-orphans", DELETE_ORPHANS, [id], signal);
-    else if (isDisabled) await endBacklog(db, id, signal);
-    else await expire("expire-backlog", EXPIRE_BACKLOG, id, { endpointId: id, reason: "too many newer ones wait" });
-  }
+    await tryTo(expire("expire-deliveries", EXPIRE, [state], { reason: "they have waited too long" }));
+  for (const endpoint of await db.query<Pending>("find-pending-endpoints", FIND_PENDING, []))
+    if (!signal?.aborted) await tryTo(endWaiting(endpoint));
+  if (failures.length > 0) throw failures[0];
 }

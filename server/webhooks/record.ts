@@ -4,10 +4,11 @@ import type { Sql } from "../database/db.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import { ENDPOINT_DISABLED } from "../outbox/enqueue.js";
 import { type Outcome, recordSql } from "../outbox/record.js";
-import { endBacklog, MAX_WAIT } from "./expiry.js";
+import { pauseUntil } from "../outbox/rows.js";
+import { MAX_WAIT } from "./expiry.js";
 
 const DISABLE_AFTER = "interval '3 days'";
-/** An endpoint that fails gets its next delivery after the pause of this one, at most after this time. */
+/** An endpoint that fails gets its next delivery after the pause of this one, at most after this time, with jitter of 20%. */
 const MAX_ENDPOINT_PAUSE_SECONDS = 60;
 /** Longer than any pause. Failures that are further apart are not taken for one outage. */
 const MAX_GAP = "interval '12 hours'";
@@ -58,8 +59,9 @@ const RECORD = recordSql({
   ), failing AS (
     UPDATE webhook_endpoints w
     SET failing_since = coalesce(j.since, now()),
-      paused_until = now() + make_interval(secs =>
-        greatest(least(exp(least(j.attempts, 10)), ${MAX_ENDPOINT_PAUSE_SECONDS}), j."pauseSeconds")),
+      paused_until = greatest(
+        now() + interval '1 second' * least(exp(least(j.attempts, 10)), ${MAX_ENDPOINT_PAUSE_SECONDS}) * (0.8 + 0.2 * random()),
+        ${pauseUntil('j."pauseSeconds"')}),
       (disabled_at, disabled_reason) = (SELECT now(), CASE j.verdict WHEN 'gone' THEN 'gone' ELSE 'failing' END
         WHERE j.verdict = 'gone' OR j.since < now() - ${DISABLE_AFTER})
     FROM judged j WHERE w.id = j.id AND j.verdict <> 'accepts'
@@ -103,10 +105,7 @@ export async function recordDeliveries(
   const states = Object.entries(recorded?.states ?? {}) as [keyof Recorded["states"], number][];
   for (const [state, count] of states) counts.add(`delivery.${state}`, count);
   for (const { id, isNew, disabledReason } of recorded?.failing ?? []) {
-    if (disabledReason) {
-      log.warn({ endpointId: id, reason: disabledReason }, "webhook endpoint disabled");
-      // Recorded outcomes do not wait for it. `expireDeliveries` repeats it if it fails.
-      void endBacklog(db, id).catch(() => {});
-    } else if (isNew) log.info({ endpointId: id, reason: verdicts.get(id)?.reason }, "webhook endpoint fails");
+    if (disabledReason) log.warn({ endpointId: id, reason: disabledReason }, "webhook endpoint disabled");
+    else if (isNew) log.info({ endpointId: id, reason: verdicts.get(id)?.reason }, "webhook endpoint fails");
   }
 }

@@ -337,7 +337,7 @@ const ALLOWED = [
   // Read one entry per tenant or endpoint for which something waits.
   "claim-emails: emails_due_idx",
   "claim-deliveries: webhook_deliveries_due_idx",
-  "find-backlogs: webhook_deliveries_due_idx",
+  "find-pending-endpoints: webhook_deliveries_due_idx",
   // Read all endpoints, and what waits for them.
   "delivery-figures: Seq Scan on webhook_endpoints",
 ];
@@ -371,7 +371,7 @@ const REASONS = {
   emails_unsent_idx: ["list-emails", "expire-emails", "email-figures", "failed-emails", "release-emails"],
   emails_ended_idx: ["list-sent-emails", "delete-old-emails"],
   emails_form_id_idx: ["list-emails-of-form", "find-email-of-form", "cancel-emails", "update-form"],
-  webhook_deliveries_due_idx: ["claim-deliveries", "find-backlogs", "end-backlog"],
+  webhook_deliveries_due_idx: ["claim-deliveries", "find-pending-endpoints", "find-excess", "end-backlog"],
   webhook_deliveries_endpoint_idx: ["newest-deliveries", "find-deliveries", "delete-deliveries"],
   webhook_deliveries_unsent_idx: [
     "newest-deliveries-in-state",
@@ -379,7 +379,8 @@ const REASONS = {
     "delivery-figures",
     "release-deliveries",
   ],
-  webhook_deliveries_ended_idx: ["delete-old-webhook_deliveries"],
+  webhook_deliveries_sent_idx: ["delete-old-sent-deliveries"],
+  webhook_deliveries_ended_idx: ["delete-old-unsent-deliveries"],
   webhook_deliveries_form_id_idx: ["newest-deliveries-of-form", "erase-answers"],
 };
 

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
 import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
+import { deleteOldRows } from "../../server/outbox/retention.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import type { ListingOwner } from "../support/listing-owner.js";
@@ -229,6 +230,22 @@ describe("the worker deletes", () => {
       expect(log).toContainEqual({ level: "info", facts, message });
     }
     expect(await countDeleted()).toEqual(RETENTION_TABLES.map(() => 2 * BATCH_ROWS + 7));
+  });
+
+  test("rows of every other table if the batch of one fails, and then reports the failure", async () => {
+    await insertOld({ count: 3 });
+    const failing = {
+      ...services.db,
+      query: (name: string, text: string, values: string[]) =>
+        name === "delete-old-emails"
+          ? Promise.reject(new Error("statement timeout"))
+          : services.db.query(name, text, values),
+    };
+    const [audit = 0, emails] = await countRows();
+    await expect(
+      deleteOldRows({ ...services, db: failing as never }, { info() {} }, new AbortController().signal),
+    ).rejects.toThrow("statement timeout");
+    expect(await countRows()).toEqual([audit - 3, emails, 0, 0]);
   });
 
   test("each row once if two workers start at once, one batch at a time", async () => {

@@ -64,6 +64,29 @@ test("of 50,010 that wait for an endpoint the 10 that were queued first expire, 
   expect(await countStates()).toEqual({ sent: 10 });
 });
 
+test("two workers that expire the same 50,010 at the same time expire 10, not 20", async () => {
+  const { id } = await addEndpoint(URL);
+  await addDeliveries(sql, id, MAX_BACKLOG + 10, "now() - i * interval '1 ms'");
+  // Both have read what is too many before either has expired it.
+  let reads = 0;
+  let readBoth = () => {};
+  const both = new Promise<void>((resolve) => {
+    readBoth = resolve;
+  });
+  const db = {
+    ...services.db,
+    async query(name: string, text: string, values: string[]) {
+      const rows = await services.db.query(name, text, values);
+      if (name === "find-excess" && ++reads === 2) readBoth();
+      if (name === "find-excess") await both;
+      return rows;
+    },
+  };
+  const run = () => expireDeliveries({ db: db as never, counts: new ActivityCounts() }, SILENT);
+  await Promise.all([run(), run()]);
+  expect(await countStates()).toEqual({ waiting: MAX_BACKLOG, expired: 10 });
+});
+
 describe("a delivery that was queued 3 days ago", () => {
   const LONG_AGO = "now() - interval '3 days 1 minute'";
   const RECENTLY = "now() - interval '2 days 23 hours'";
@@ -125,6 +148,26 @@ describe("what waits for an endpoint", () => {
     await addDeliveries(sql, id, 3);
     await endBacklog(services.db, id);
     expect(await countStates()).toEqual({ waiting: 3 });
+  });
+
+  test("that is disabled because of its answer ends in the next run, although the statement for another endpoint fails", async () => {
+    const [gone, other] = [await addEndpoint(URL), await addEndpoint(URL)];
+    await addDeliveries(sql, gone.id, 3);
+    await sql("UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'gone'");
+    await addDeliveries(sql, other.id, 3);
+    const failing = {
+      ...services.db,
+      query: (name: string, text: string, values: string[]) =>
+        name === "end-backlog" && values[0] === [gone.id, other.id].sort()[0]
+          ? Promise.reject(new Error("statement timeout"))
+          : services.db.query(name, text, values),
+    };
+    await expect(expireDeliveries({ db: failing as never, counts: new ActivityCounts() }, SILENT)).rejects.toThrow(
+      "statement timeout",
+    );
+    expect(await countStates()).toEqual({ failed: 3, waiting: 3 });
+    await expire();
+    expect(await countStates()).toEqual({ failed: 6 });
   });
 
   test("and was added by a change that committed after it was disabled ends in the next run", async () => {

@@ -45,13 +45,6 @@ async function addFailing(since: string, pause: string, deliveries = 1) {
 const readEndpoint = async () =>
   (await sql("SELECT failing_since, paused_until, disabled_at, disabled_reason FROM webhook_endpoints"))[0];
 
-test("what waits for an endpoint that is disabled because of its answers ends at once, before the next run that ends backlogs", async () => {
-  const id = await addFailing("1 minute", "1 s", 3);
-  await (await attemptAnswered(410)).record();
-  const states = async () => (await deliveriesOf(id)).map(({ state }) => state);
-  await expect.poll(states).toEqual(["failed", "failed", "failed"]);
-});
-
 test("an endpoint that has failed everything for three days is disabled and its owner told; what waits fails, and is redelivered once it is enabled", async () => {
   const mailServer = await openMailServer();
   const receiver = await openReceiver((response) => response.writeHead(500).end());
@@ -212,6 +205,31 @@ describe("the failures of an endpoint", () => {
     expect(await answerNext(2)).toMatchObject({ enabled: true });
     expect(await answerNext(3)).toMatchObject({ enabled: true });
     expect(await sql("SELECT FROM emails WHERE kind = 'endpoint_disabled'")).toEqual([]);
+  });
+
+  test("pause it with jitter: up to 20% shorter than the pause of the delivery, up to 20% longer than its Retry-After", async () => {
+    const pauses = async (retryAfterSeconds: number, attempts: number) => {
+      const id = await addFailing("1 minute", "1 s");
+      await sql("UPDATE webhook_deliveries SET attempts = $1", attempts - 1);
+      const { outcome, record } = await attemptAnswered(503);
+      const seconds: number[] = [];
+      for (let count = 0; count < 20; count++) {
+        await record([{ ...outcome, pauseSeconds: retryAfterSeconds }]);
+        const PAUSE =
+          "SELECT extract(epoch FROM paused_until - now())::float8 AS seconds FROM webhook_endpoints WHERE id = $1";
+        seconds.push((await sql(PAUSE, id))[0].seconds);
+      }
+      await webhooks.delete({ id });
+      return { shortest: Math.min(...seconds), longest: Math.max(...seconds) };
+    };
+    const own = await pauses(0, 9);
+    expect(own.shortest).toBeGreaterThan(46);
+    expect(own.longest).toBeLessThanOrEqual(60);
+    expect(own.longest - own.shortest).toBeGreaterThan(2);
+    const asked = await pauses(1_000, 9);
+    expect(asked.shortest).toBeGreaterThan(999);
+    expect(asked.longest).toBeLessThanOrEqual(1_200);
+    expect(asked.longest - asked.shortest).toBeGreaterThan(30);
   });
 
   test("hold back its other deliveries for a while, at most a minute, or as long as Retry-After says", async () => {

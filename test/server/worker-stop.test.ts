@@ -7,8 +7,6 @@ import { openReceiver } from "../support/webhook-receiver.js";
 
 const { services, owner, sql, addEndpoint } = await openWebhookCore();
 
-const SILENT = { info() {}, warn() {}, error() {} };
-
 const states = () => sql("SELECT state::text FROM emails UNION ALL SELECT state::text FROM webhook_deliveries");
 
 /** Starts a worker, and waits until it is sending an email and a delivery, which are answered by `answer`. */
@@ -22,10 +20,17 @@ async function startSending(env: Record<string, string> = {}) {
   await addEndpoint(receiver.url);
   await owner.create(owner.body);
   const options = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true", ...env };
-  const worker = await startWorker(await openServicesWithMail(services, mailServer.url, options), SILENT);
+  const warnings: object[] = [];
+  const log = {
+    info() {},
+    warn: (facts: object, message: string) => void warnings.push({ ...facts, message }),
+    error() {},
+  };
+  const worker = await startWorker(await openServicesWithMail(services, mailServer.url, options), log);
   await expect.poll(() => [mailServer.rcptCount, receiver.received.length]).toEqual([1, 1]);
   return {
     worker,
+    warnings,
     mailServer,
     receiver,
     answer() {
@@ -36,7 +41,7 @@ async function startSending(env: Record<string, string> = {}) {
 }
 
 test("a worker that stops waits for mail servers and receivers that take seconds to answer, records their answers and claims nothing more", async () => {
-  const { worker, mailServer, receiver, answer } = await startSending();
+  const { worker, warnings, mailServer, receiver, answer } = await startSending();
   const stopped = worker.stop();
   await owner.create({ ...owner.body, numberOfGuests: 9 });
   await sleep(3_000);
@@ -44,12 +49,15 @@ test("a worker that stops waits for mail servers and receivers that take seconds
   await stopped;
   expect((await states()).map(({ state }) => state).sort()).toEqual(["sent", "sent", "waiting", "waiting"]);
   expect([mailServer.received.length, receiver.received.length]).toEqual([1, 1]);
+  expect(warnings).toEqual([]);
 });
 
 test("a worker stops after DRAIN_SECONDS although nothing was answered, and leaves what it was sending to others", async () => {
-  const { worker } = await startSending({ DRAIN_SECONDS: "1" });
+  const { worker, warnings } = await startSending({ DRAIN_SECONDS: "1" });
   const began = performance.now();
   await worker.stop();
   expect(performance.now() - began).toBeGreaterThan(900);
   expect(await states()).toEqual([{ state: "running" }, { state: "running" }]);
+  const message = "stopped while sending: others send these again";
+  expect(warnings).toEqual(["emails", "webhook_deliveries"].map((channel) => ({ channel, rows: 1, message })));
 });

@@ -7,7 +7,7 @@ const TABLES = ["forms", "creations", "idempotency_keys"];
 /** Names of the prepared statements that may write these tables. */
 const WRITERS = [
   ...["insert-form", "update-form", "bind-key", "release-fingerprint"],
-  ...["erase-guest-emails", "renew-forms", "renew-creation", "delete-old-idempotency_keys"],
+  ...["erase-guest-emails", "renew-forms", "renew-creation", "delete-old-idempotency-keys"],
 ];
 
 const FIXTURE = "test_guard.is_fixture";
