@@ -189,6 +189,13 @@ describe("people.erase: on a guest's request, an address", () => {
     expect(await people.erasures({ since: erasedAt })).toMatchObject([{ erasedAt }]);
   });
 
+  test("waits for no transaction that has locked a listing and writes no form", async () => {
+    await create();
+    const lock = await holdLock("SELECT FROM listings FOR UPDATE");
+    expect(await people.erase({ email: ADDRESS })).toMatchObject({ forms: 1 });
+    await lock.rollback();
+  });
+
   test.each([
     ["a create", () => create(), async () => ""],
     ["an update", (id: string) => owner.forms.update({ id, ...body() }), async () => (await createOther()).id],

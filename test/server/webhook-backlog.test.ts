@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { expireEmails } from "../../server/emails/expiry.js";
 import { ActivityCounts } from "../../server/outbox/activity.js";
 import { endBacklog, expireDeliveries } from "../../server/webhooks/expiry.js";
+import { asOperator } from "../support/factories.js";
 import { addDeliveries } from "../support/outbox-backlog.js";
 import { deliveryQueue, setState } from "../support/outbox-queue.js";
 import { openWebhookCore } from "../support/webhook-core.js";
@@ -9,7 +10,8 @@ import { openReceiver } from "../support/webhook-receiver.js";
 
 // Everything that waits for an endpoint ends: when it is sent, is too old, is one of too many, or has no endpoint anymore.
 
-const { services, owner, operator, sql, holdLock, webhooks, addEndpoint, makeDue } = await openWebhookCore();
+const { services, owner, operator, sql, holdLock, openProcess, webhooks, addEndpoint, makeDue } =
+  await openWebhookCore();
 
 const URL = "http://127.0.0.1:9/hook";
 const SILENT = { info() {} };
@@ -139,6 +141,19 @@ describe("what waits for an endpoint", () => {
     expect(await sql(reasons)).toEqual([{ last_error: DISABLED }]);
     await queue.mark(sending, "sent");
     expect(await countStates()).toEqual({ failed: 12_000, sent: 1, waiting: 5 });
+  });
+
+  test("does not keep a call from disabling or deleting it if it cannot be ended now; the next run ends it", async () => {
+    const [disabled, deleted] = [await addEndpoint(URL), await addEndpoint(URL)];
+    for (const { id } of [disabled, deleted]) await addDeliveries(sql, id, 3);
+    const { webhooks: impatient } = asOperator(await openProcess({ DATABASE_LOCK_TIMEOUT_MS: "100" }));
+    const lock = await holdLock("LOCK TABLE webhook_deliveries IN ACCESS EXCLUSIVE MODE");
+    expect(await impatient.disable({ id: disabled.id })).toMatchObject({ enabled: false });
+    expect(await impatient.delete({ id: deleted.id })).toMatchObject({ id: deleted.id });
+    await lock.rollback();
+    expect(await countStates()).toEqual({ waiting: 6 });
+    await expire();
+    expect(await countStates()).toEqual({ failed: 3 });
   });
 
   test("that is enabled again before its backlog was ended is kept", async () => {
