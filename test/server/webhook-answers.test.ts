@@ -54,8 +54,9 @@ test("an answer to an attempt during which the guest's address is erased is not 
   await makeDue();
   const queue = deliveryQueue(services, "worker");
   const row = (await queue.claim()) ?? expect.fail("nothing is due");
-  await operator.people.erase({ email });
+  // So the erasure changes no row that is being sent.
   expect(await deliveriesOf(id)).toMatchObject([{ state: "running", responseBody: null }]);
+  await operator.people.erase({ email });
   await queue.attempt(row);
   expect(await deliveriesOf(id)).toMatchObject([{ state: "retrying", responseStatus: 500, responseBody: null }]);
 });
