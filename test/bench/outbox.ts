@@ -39,7 +39,7 @@ const WARM_UP_MS = 2_000;
 const START_TIMEOUT_MS = 30_000;
 /** A run that misses an aim is measured up to so often in all. */
 const MEASUREMENTS = 3;
-/** A miss says nothing about the service if other processes used more than so many cores. */
+/** If other processes used more than so many cores, a miss says nothing about the service. */
 const MAX_OTHER_LOAD = 0.5;
 
 /** Deliveries per second that are reached at least, by workers and commit latency. */
@@ -101,7 +101,10 @@ export function missedAims(run: RunFigures, others: readonly RunFigures[]): stri
       other.delayMs === delayMs,
   );
   const title = `${titleOf(run)}, workers: ${workers}, commits of ${delayMs} ms`;
-  const reason = otherLoad > MAX_OTHER_LOAD ? `; not judged: other processes use ${otherLoad.toFixed(1)} cores` : "";
+  const reason =
+    otherLoad > MAX_OTHER_LOAD
+      ? `; other processes used ${otherLoad.toFixed(1)} cores: run it again on a quiet machine`
+      : "";
   return [aim?.perSecond, single && single.perSecond * MIN_SPEEDUP].flatMap((bound) =>
     bound === undefined || perSecond >= bound
       ? []
