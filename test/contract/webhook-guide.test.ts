@@ -188,6 +188,12 @@ describe("handle-event.ts of the guide", () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(event, { id: "same" })));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
     expect(await query("SELECT FROM form_jobs")).toHaveLength(1);
+    await query("UPDATE received_webhooks SET received_at = '2020-01-01', last_received_at = '2020-01-01'");
+    await post(event, { id: "same" });
+    const [times] = await query(
+      "SELECT received_at::date::text AS first, now() - last_received_at < '1 minute' AS is_new FROM received_webhooks",
+    );
+    expect(times, "the id is kept for 40 days from now").toEqual({ first: "2020-01-01", is_new: true });
     await query("DELETE FROM received_webhooks WHERE id = 'same'");
     await post(event, { id: "same" });
     expect(await query("SELECT FROM form_jobs"), "forgotten, so handled again").toHaveLength(2);
