@@ -6,7 +6,7 @@ import { Unavailable } from "./failures.js";
 // the table before its statement reads anything, and so before it waits for a row.
 const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks
-  WHERE relation = ANY($1::text[]::regclass[]) AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted
+  WHERE relation = $1::text::regclass AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 const MIN_PAUSE_MS = 5;
@@ -14,12 +14,12 @@ const MAX_PAUSE_MS = 200;
 const MAX_WAIT_MS = 60_000;
 
 /**
- * Waits until all transactions have ended that write or lock rows of these tables now, so that later statements see what they wrote.
- * A change of a form locks its listing first. Later transactions are not waited for. Throws Unavailable after MAX_WAIT_MS.
+ * Waits until all transactions have ended that write or lock rows of this table now, so that later statements see what they wrote.
+ * Later transactions are not waited for. Throws Unavailable after MAX_WAIT_MS.
  */
-export async function waitForInFlightWrites(sql: Sql, tables: readonly ("forms" | "listings")[]): Promise<void> {
+export async function waitForInFlightWrites(sql: Sql, table: "forms" | "listings"): Promise<void> {
   const read = async () =>
-    (await sql.query<{ id: string }>("in-flight-writes", IN_FLIGHT, [tables])).map(({ id }) => id);
+    (await sql.query<{ id: string }>("in-flight-writes", IN_FLIGHT, [table])).map(({ id }) => id);
   const since = performance.now();
   let awaited = await read();
   for (let pauseMs = MIN_PAUSE_MS; awaited.length > 0; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {

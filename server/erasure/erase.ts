@@ -132,7 +132,7 @@ export async function eraseWhere(
   let { horizon } = start;
   for (let check = 1, hasFound = true; hasFound; check++) {
     if (check > MAX_CHECKS) throw unavailable({ message: STILL_WRITTEN });
-    await waitForInFlightWrites(db, ["forms"]);
+    await waitForInFlightWrites(db, "forms");
     const since = horizon;
     ({ horizon } = await readStart(db));
     const changed = await db.longTransaction((tx) => tx.query<Sealed>("changed-addresses", CHANGED, [since]));

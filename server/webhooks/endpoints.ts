@@ -144,10 +144,10 @@ export async function createEndpoint({ ctx, input }: Call<typeof schema.createIn
 
 /**
  * Waits until the changes of forms that may not have seen an endpoint have ended, so that anyone who reads the list of forms
- * afterwards misses none. A call that fails here can be repeated; only a create cannot, because its secret must be returned.
+ * afterwards misses none. A change reads the endpoints when it locks its listing. A call that fails here can be repeated; only a
+ * create cannot, because its secret must be returned.
  */
-const waitForChangesInFlight = ({ services }: InAppContext) =>
-  waitForInFlightWrites(services.db, ["forms", "listings"]);
+const waitForChangesInFlight = ({ services }: InAppContext) => waitForInFlightWrites(services.db, "listings");
 
 /** SQL: forgets the failures of an endpoint, also those of requests that are in flight. */
 const FORGET_FAILURES = "failing_since = NULL, paused_until = NULL, revision = revision + 1";
