@@ -10,7 +10,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 const run = promisify(execFile);
 
 /** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
-const PREVIOUS_COMMIT = "f5b6b8702a77444645d312a0ccc776ed110dd5eb";
+const PREVIOUS_COMMIT = "f57db673d933a5ba5204b8b9701e4945d7ab2791";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
 export const NEW_FIELD = "drillNote";
