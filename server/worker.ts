@@ -27,8 +27,9 @@ export const WORKER_CONNECTIONS = POOL_SIZE + 1;
 
 const RETENTION_MS = 3_600_000;
 const RETENTION_RETRY_MS = 60_000;
-/** At least this pause after each run, in durations of the run: a slow database gets more time. */
+/** The pause after a run is at least ten times as long as the run, up to a minute: a slow database gets more time. */
 const PAUSE_FACTOR = 10;
+const MAX_LONGER_PAUSE_MS = 60_000;
 /** Only for emails that wait: whatever is sent is checked then. */
 const EMAIL_EXPIRY_MS = 300_000;
 const DELIVERY_EXPIRY_MS = 10_000;
@@ -115,7 +116,7 @@ function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal
       async () => {
         const began = performance.now();
         await work();
-        return Math.max(ms, (performance.now() - began) * PAUSE_FACTOR);
+        return Math.max(ms, Math.min((performance.now() - began) * PAUSE_FACTOR, MAX_LONGER_PAUSE_MS));
       },
       { signal, retryMs, onFailure },
     );
