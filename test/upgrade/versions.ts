@@ -10,7 +10,7 @@ import { makeTempFolder } from "../support/run-tool.js";
 const run = promisify(execFile);
 
 /** The last commit of the version before this one. See "The version" in CONTRIBUTING.md. */
-const PREVIOUS_COMMIT = "f57db673d933a5ba5204b8b9701e4945d7ab2791";
+const PREVIOUS_COMMIT = "d23c9589e022f97af329b1ed24d3ab9a4692c2ac";
 
 /** The field that `buildNextVersion` adds to `FormV1`. */
 export const NEW_FIELD = "drillNote";
