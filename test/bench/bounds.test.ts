@@ -72,6 +72,21 @@ describe("the check of CPU time per request", () => {
     expect(await compareWithRecorded({ ratios }, measuring(...figures))).toBe(isMet),
   );
 
+  /** Measures ratios that are this factor higher than recorded, of one operation another factor. */
+  const onMachine = (factor: number, ofCreate: number) => async (id: string) => ({
+    ...LIMIT,
+    cpu: LIMIT.cpu * (id === "create" ? ofCreate : factor),
+  });
+
+  test.each([
+    ["met by a machine on which all ratios are 1.3 times as high, and one 1.69 times", 1.3, 1.69, true],
+    ["missed by one that is higher beside them", 1.3, 1.7, false],
+    ["missed if all are higher", 1.31, 1.31, false],
+    ["not wider on a machine with lower ratios", 0.5, 1.31, false],
+  ])("is %s", async (_, factor, ofCreate, isMet) =>
+    expect(await compareWithRecorded({ ratios }, onMachine(factor, ofCreate))).toBe(isMet),
+  );
+
   test("fails if an operation has no recorded ratio", async () => {
     const { create: _, ...others } = ratios;
     await expect(compareWithRecorded({ ratios: others }, measuring())).rejects.toThrow("has no create");
