@@ -57,14 +57,32 @@ export function withOptions(url: string, settings: Record<string, string>) {
 /** Oldest major version covered by the tests. The migrations use SQL-standard function bodies, which need 14. */
 export const MIN_POSTGRES = 15;
 
-const VERSION =
-  "SELECT current_setting('server_version') AS text, current_setting('server_version_num')::int AS number";
+/** Engines that speak PostgreSQL's protocol but lack what guest-forms relies on, by what their `version()` contains. */
+const OTHER_ENGINES: { name: string; pattern: RegExp; lacks: string }[] = [
+  { name: "YugabyteDB", pattern: /-YB-|Yugabyte/i, lacks: "snapshots that show the transactions in flight" },
+  { name: "CockroachDB", pattern: /CockroachDB/i, lacks: "statement triggers and advisory locks" },
+  { name: "Amazon Redshift", pattern: /Redshift/i, lacks: "row locks and triggers" },
+  { name: "Greenplum", pattern: /Greenplum/i, lacks: "unique indexes across all servers" },
+  { name: "Materialize", pattern: /Materialize/i, lacks: "row locks and triggers" },
+  { name: "RisingWave", pattern: /RisingWave/i, lacks: "row locks and triggers" },
+];
 
-/** Throws if the server is older than MIN_POSTGRES. */
+const VERSION = `
+  SELECT version() AS engine, current_setting('server_version') AS text,
+    current_setting('server_version_num')::int AS number`;
+
+/** Throws if the server is older than MIN_POSTGRES, or another engine. */
 export async function assertSupportedServer(database: {
   query(text: string): Promise<{ rows: unknown[] }>;
 }): Promise<void> {
-  const [version] = (await database.query(VERSION)).rows as { text: string; number: number }[];
-  if (!version || version.number >= MIN_POSTGRES * 10_000) return;
-  throw new Error(`PostgreSQL ${version.text} is too old: guest-forms needs ${MIN_POSTGRES} or newer.`);
+  const [version] = (await database.query(VERSION)).rows as { engine: string; text: string; number: number }[];
+  if (!version) return;
+  const other = OTHER_ENGINES.find(({ pattern }) => pattern.test(version.engine));
+  if (other) throw new Error(`${other.name} is not supported: it lacks ${other.lacks}. ${USE_POSTGRES}`);
+  if (!version.engine.startsWith("PostgreSQL"))
+    throw new Error(`The database is not PostgreSQL but ${version.engine.slice(0, 40)}. ${USE_POSTGRES}`);
+  if (version.number < MIN_POSTGRES * 10_000)
+    throw new Error(`PostgreSQL ${version.text} is too old: guest-forms needs ${MIN_POSTGRES} or newer.`);
 }
+
+const USE_POSTGRES = `Use PostgreSQL ${MIN_POSTGRES} or newer.`;

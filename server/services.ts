@@ -9,7 +9,8 @@ import { registerSecrets } from "./secrets/checks.js";
 import { deriveKeyring } from "./secrets/secrets.js";
 
 /**
- * Derives the keys and opens the database. Throws if DATABASE_URL or APP_SECRETS is not set or the database has not been migrated,
+ * Derives the keys and opens the database. Throws if DATABASE_URL or APP_SECRETS is not set, the database is a standby or not a
+ * supported PostgreSQL, or it has not been migrated,
  * UnknownMigrations if another version has migrated it, and SecretsRejected if APP_SECRETS do not match this database.
  */
 export async function openServices(

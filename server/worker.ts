@@ -3,6 +3,8 @@ import { hostname } from "node:os";
 import type { Log, Services } from "./access/context.js";
 import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
+import { logLevelOf } from "./database/failures.js";
+import { withAdvice } from "./database/writes.js";
 import { emailChannel } from "./emails/channel.js";
 import { expireEmails } from "./emails/expiry.js";
 import { type Mailer, smtpMailer } from "./emails/mailer.js";
@@ -121,18 +123,18 @@ function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal
       { signal, retryMs, onFailure },
     );
   return [
-    every(RETENTION_MS, retention, RETENTION_RETRY_MS, (err) => log.error({ err }, "the retention failed")),
+    every(RETENTION_MS, retention, RETENTION_RETRY_MS, (err) => log.error(withAdvice(err), "the retention failed")),
     every(
       EMAIL_EXPIRY_MS,
       () => expireEmails(deps, log, signal),
       EXPIRY_RETRY_MS,
-      (err) => log.warn({ err }, "cannot expire emails"),
+      (err) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire emails"),
     ),
     every(
       DELIVERY_EXPIRY_MS,
       () => expireDeliveries(deps, log, signal),
       EXPIRY_RETRY_MS,
-      (err) => log.warn({ err }, "cannot expire deliveries"),
+      (err) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire deliveries"),
     ),
   ];
 }

@@ -111,6 +111,7 @@ const KNOWN_ERRORS: [codes: RegExp, message: (host: string, name: string) => str
     /^(42P01|42703|3F000|P2021|P2022|TableDoesNotExist|ColumnNotFound)$/,
     () => "The database is not up to date: run `guest-forms migrate` first.",
   ],
+  [/^STANDBY$/, (host) => `The database at ${host} is a standby: set DATABASE_URL to the primary.`],
   [/^25006$/, (host) => `The database at ${host} is read-only: check that it is not a standby.`],
   [/^53100$/, (host) => `The database at ${host} has no disk space left.`],
   [/^(53300|TooManyConnections)$/, (host) => `The database at ${host} has no free connections.`],

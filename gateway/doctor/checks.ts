@@ -1,8 +1,10 @@
 import { checkHistory, unknownMigrations } from "../../prisma/history.js";
-import { MIN_POSTGRES } from "../../prisma/session.js";
+import { assertSupportedServer } from "../../prisma/session.js";
 import { type Settings, settingsSchema } from "../../server/config.js";
 import type { Db } from "../../server/database/db.js";
 import { sessionSettings } from "../../server/database/pool.js";
+import { assertPrimary } from "../../server/database/primary.js";
+import { findWriteProblem } from "../../server/database/writes.js";
 import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
@@ -10,6 +12,7 @@ import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
 import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
+import { findWorkerProblems } from "./workers.js";
 
 export interface CheckResult {
   status: "ok" | "warning" | "failed";
@@ -71,19 +74,14 @@ export const CHECKS = {
 
 /** Whether the database can be used. The other checks of the database need it. */
 export async function checkDatabase(_context: CheckContext, db: Db): Promise<CheckResult> {
-  const [server] = await db.query<{ version: string; number: number; isStandby: boolean; name: string }>(
+  await assertSupportedServer(db.pool);
+  await assertPrimary(db.pool);
+  const [server] = await db.query<{ version: string; name: string }>(
     "doctor-server",
-    `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-       pg_is_in_recovery() AS "isStandby", current_database() AS name`,
+    "SELECT current_setting('server_version') AS version, current_database() AS name",
     [],
   );
-  if (!server) return failed("The database returned no rows.");
-  const description = `PostgreSQL ${server.version}, database ${server.name}`;
-  if (server.number < MIN_POSTGRES * 10_000) {
-    return failed(`${description}: upgrade it to at least version ${MIN_POSTGRES}.`);
-  }
-  if (server.isStandby) return failed(`${description}, is a standby: set DATABASE_URL to the primary.`);
-  return ok(`${description}.`);
+  return ok(`PostgreSQL ${server?.version}, database ${server?.name}.`);
 }
 
 /** Each process expires API keys by its own clock, within 1 second (gateway/docs/contract.md#authentication). */
@@ -100,6 +98,13 @@ export const DATABASE_CHECKS = {
     return unknown === ""
       ? ok("All migrations are applied.")
       : warning(`A newer version of guest-forms migrated the database (${unknown}): upgrade this installation.`);
+  },
+
+  async writes(_context, db) {
+    const problem = await findWriteProblem(db.pool);
+    return problem
+      ? failed(`Requests cannot write: ${problem.reason}. ${problem.advice}`)
+      : ok("The database accepts writes, and its role has all privileges.");
   },
 
   async secrets({ settings: { APP_SECRETS } }, db) {
@@ -150,6 +155,13 @@ export const DATABASE_CHECKS = {
       : ok("The clocks of this machine and the database agree within a second.");
   },
 
+  async workers({ settings: { SMTP_URL } }, db) {
+    const problems = await findWorkerProblems(db, SMTP_URL !== undefined);
+    return problems.length > 0
+      ? warning(problems.join(" "))
+      : ok("Workers send heartbeats, and the retention runs every hour.");
+  },
+
   async emails(_context, db) {
     const { counts, overdue, stale } = await readEmailFigures(db);
     const problems = [
@@ -171,12 +183,13 @@ export const DATABASE_CHECKS = {
         "WEBHOOK_ALLOW_PRIVATE_ADDRESSES lets owners of endpoints reach your internal services: unset it.",
       overdue > 0 &&
         `Deliveries overdue by more than a minute: ${overdue}. Check that a worker is running (\`serve\` or \`worker\`).`,
+      failing > 0 && `Endpoints that fail: ${failing}. Run \`guest-forms webhooks list\`, and tell their owners.`,
       disabled > 0 &&
         `Endpoints disabled because they failed: ${disabled}. Run \`guest-forms webhooks list\`, then enable or delete them.`,
     ].filter((problem) => problem !== false);
     return problems.length > 0
       ? warning(problems.join(" "))
-      : ok(`Endpoints enabled: ${endpoints}, of which fail: ${failing}. Deliveries waiting: ${waiting}, none overdue.`);
+      : ok(`Endpoints enabled: ${endpoints}, none fails. Deliveries waiting: ${waiting}, none overdue.`);
   },
 } satisfies Record<string, DatabaseCheck>;
 

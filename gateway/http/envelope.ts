@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Response } from "express";
 import type { Logger } from "pino";
-import { needsOperator, toServiceError } from "../../server/database/failures.js";
+import { logLevelOf, toServiceError } from "../../server/database/failures.js";
+import { writeProblemOf } from "../../server/database/writes.js";
 import { ERRORS, type ServiceError } from "../../server/errors.js";
 import { sendJson } from "./request.js";
 
@@ -22,8 +23,8 @@ export function sendEnvelope(log: Logger): ErrorRequestHandler {
     if (res.writableEnded && isOutage) return;
     // No stack: an outage fails many requests for the same reason. Without a cause it is no outage: the gateway itself refused.
     if (isOutage && error.cause) {
-      const level = needsOperator(error) ? "error" : "warn";
-      log[level]({ correlationId, reason: reasonOf(error) }, "unavailable");
+      const advice = writeProblemOf(error)?.advice;
+      log[logLevelOf(error)]({ correlationId, reason: reasonOf(error), advice }, "unavailable");
     } else if (error.status >= 500 && !isOutage)
       log.error({ correlationId, err: error.cause ?? error }, "request failed");
     if (res.writableEnded) return;

@@ -4,6 +4,7 @@ import type { ErrorRequestHandler, Request, RequestHandler } from "express";
 import type { Logger } from "pino";
 import { createContext, type Services } from "../../server/access/context.js";
 import { toServiceError } from "../../server/database/failures.js";
+import { withAdvice } from "../../server/database/writes.js";
 import { appRouter } from "../../server/router.js";
 import { fromTrpcError, setCorrelationId } from "../../server/trpc.js";
 import { sendError } from "./envelope.js";
@@ -43,7 +44,7 @@ export function callProcedures(services: Services, log: Logger, router: AnyTRPCR
       const { correlationId } = (req.res as NonNullable<Request["res"]>).locals;
       setCorrelationId(error, correlationId);
       if (fromTrpcError(error).status < 500) return;
-      log.error({ correlationId, procedure: nameOf(path), err: error.cause ?? error }, "call failed");
+      log.error({ correlationId, procedure: nameOf(path), ...withAdvice(error.cause ?? error) }, "call failed");
     },
   });
 }
@@ -53,7 +54,7 @@ export function sendTrpcError(services: Services, log: Logger): ErrorRequestHand
   return (failure, _req, res, _next) => {
     const error = toServiceError(failure);
     const { correlationId } = res.locals;
-    if (error.status >= 500) log.error({ correlationId, err: error.cause ?? error }, "call failed");
+    if (error.status >= 500) log.error({ correlationId, ...withAdvice(error.cause ?? error) }, "call failed");
     const shape = getTRPCErrorShape({
       // tRPC has no public name for it.
       config: appRouter._def._config,

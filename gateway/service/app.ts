@@ -12,7 +12,7 @@ import { bridge } from "../http/bridge.js";
 import { allowOrigins, answerPreflight } from "../http/cors.js";
 import { enforceTimeout, stopIfAnswered } from "../http/deadline.js";
 import { sendEnvelope } from "../http/envelope.js";
-import { health, type Lifecycle, type Readiness } from "../http/health.js";
+import { health, type Lifecycle } from "../http/health.js";
 import "../http/locals.js";
 import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
@@ -23,6 +23,7 @@ import { rejectLate, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
 import { SERVER_OPTIONS } from "../process/listening.js";
+import type { Readiness } from "../process/readiness.js";
 
 export interface AppDeps {
   services: Services;

@@ -5,12 +5,13 @@ import { loadTemplates } from "../../server/emails/templates.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { requestTimeoutMs } from "../http/deadline.js";
-import { type Lifecycle, openReadiness } from "../http/health.js";
+import type { Lifecycle } from "../http/health.js";
 import { LocalStore, sharedStore } from "../http/rate-limit.js";
 import { Turns } from "../http/turns.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../process/listening.js";
+import { openReadiness } from "../process/readiness.js";
 import { createApp, createHttpServer } from "./app.js";
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
@@ -37,6 +38,7 @@ export async function startGateway(options: {
   const turns = new Turns(settings);
   metrics?.watchHolders(services.holderLimit, turns);
   const readiness = openReadiness(settings, requestTimeoutMs(settings), log);
+  metrics?.watchWrites(readiness);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = await openRedis(settings, log);
   if (redis) metrics?.watchRedis(redis);

@@ -5,6 +5,7 @@ import pg from "pg";
 import { type Prisma, PrismaClient } from "../../prisma/client/client.js";
 import { classify, databaseFailure, type Failure, type StopSignal } from "./failures.js";
 import { type DbSettings, openPool, transactionTimeoutMs } from "./pool.js";
+import { checkPrimary } from "./primary.js";
 
 /** A transaction of Prisma's typed client. */
 export type Transaction = Prisma.TransactionClient;
@@ -124,7 +125,7 @@ const statementName = (sql: string) => createHash("sha256").update(sql).digest("
 const sqlOver = (on: pg.Pool | pg.ClientBase, { prepared, signal, observe, onFailure }: SqlOptions): Sql => ({
   async query<Row extends object>(name: string, text: string, values: SqlValue[]) {
     signal?.throwIfAborted();
-    const statement = prepared ? { name, text, values, types: TYPES } : { text, values, types: TYPES };
+    const statement = { ...(prepared ? { name, text } : { text: checkPrimary(text) }), values, types: TYPES };
     let onEnd: ReturnType<ObserveStatement> | undefined;
     try {
       onEnd = observe?.(text);

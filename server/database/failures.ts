@@ -20,15 +20,15 @@ export type StopSignal = Pick<AbortSignal, "throwIfAborted">;
 const CONFLICT =
   /^(40001|40P01|P2034|creations_holder_id_current_fingerprint_key|idempotency_keys_pkey|(users|listings)_external_id_key|users_email_lower_key)$/;
 const CONFLICT_TEXT = /TransactionWriteConflict/;
-// Lost or refused connections, exhausted resources, operator intervention, read-only standbys, statement and lock
-// timeouts; Prisma's codes for these; socket errors of the operating system.
+// Lost or refused connections, exhausted resources, operator intervention, standbys, statement and lock timeouts, and what keeps
+// the database from being written; Prisma's codes for these; socket errors of the operating system.
 const UNAVAILABLE =
-  /^(08...|53...|57P0.|57014|55P03|25006|25P03|25P04|28000|28P01|3D000|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+  /^(STANDBY|08...|53...|57P0.|57014|55000|55P03|25006|25P03|25P04|28000|28P01|3D000|42501|58030|P1000|P1001|P1002|P1003|P1008|P1017|P2024|P2028|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 const UNAVAILABLE_TEXT =
   /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Cannot use a pool after calling end|SocketTimeout|ConnectionClosed|DatabaseNotReachable|DatabaseDoesNotExist|AuthenticationFailed|TooManyConnections|the database system is/i;
-/** Connection failures that an operator must fix: role, password, permissions, database name, TLS. */
+/** What an operator must fix: role, password, privileges, database name, a standby, a database that cannot be written. */
 const NEEDS_OPERATOR =
-  /^(28000|28P01|3D000|42501|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
+  /^(STANDBY|25006|28000|28P01|3D000|42501|53100|55000|P1000|P1003|P1010|P1011|AuthenticationFailed|DatabaseDoesNotExist|DatabaseAccessDenied)$/;
 const TLS =
   /^(TlsConnectionError|CERT_\w+|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH|ERR_(TLS|SSL)_\w+|EPROTO)$/;
 const NEEDS_OPERATOR_TEXT = /\bSSL connection|^SASL:/;
@@ -51,9 +51,12 @@ export const databaseFailure = (error: unknown): Failure | undefined =>
 const isAboutConnecting = ({ codes, messages }: ErrorFacts) =>
   codes.some((code) => TLS.test(code)) || messages.some((message) => NEEDS_OPERATOR_TEXT.test(message));
 
-/** Whether an operator must fix something, such as a password, before the database can be reached. */
+/** Whether an operator must fix something, such as a password, before the database can be used. */
 export const needsOperator = (error: unknown): boolean =>
   factsOf(error).some((fact) => fact.codes.some((code) => NEEDS_OPERATOR.test(code)) || isAboutConnecting(fact));
+
+/** The level at which a failed piece of work that is repeated is logged. */
+export const logLevelOf = (error: unknown): "error" | "warn" => (needsOperator(error) ? "error" : "warn");
 
 /** Converts any error to a ServiceError. The original becomes `cause`, for the log. */
 export function toServiceError(error: unknown): ServiceError {

@@ -2,6 +2,7 @@ import pg from "pg";
 import { withOptions } from "../../prisma/session.js";
 import type { Settings } from "../config.js";
 import { waitAtMost } from "../timeout.js";
+import { verifyConnection } from "./primary.js";
 
 export type DbSettings = Pick<
   Settings,
@@ -46,7 +47,7 @@ interface PoolOptions {
   onError?: ((error: Error) => void) | undefined;
 }
 
-/** Opens a pool whose sessions have the service's settings. Throws if DATABASE_URL is not set. */
+/** Opens a pool whose sessions have the service's settings and are on the primary. Throws if DATABASE_URL is not set. */
 export function openPool(settings: DbSettings, options: PoolOptions): Connections {
   const { DATABASE_URL: url, DATABASE_PREPARED } = settings;
   if (!url) throw new Error("DATABASE_URL is not set.");
@@ -54,7 +55,8 @@ export function openPool(settings: DbSettings, options: PoolOptions): Connection
     Client: ConnectingClient,
     ...(DATABASE_PREPARED
       ? withOptions(url, { ...sessionSettings(settings), DateStyle: "ISO" })
-      : { connectionString: url, verify: setDateSettings }),
+      : { connectionString: url }),
+    verify: verifyConnection(DATABASE_PREPARED ? undefined : DATE_SETTINGS),
     application_name: options.name,
     max: options.max,
     connectionTimeoutMillis: settings.DATABASE_CONNECT_TIMEOUT_MS,
@@ -90,8 +92,7 @@ class ConnectingClient extends pg.Client {
 
 // PgBouncer restores each client's time zone, but may have learned it from a session opened before the role had the
 // settings. With another time zone, instants would silently be stored wrong.
-const setDateSettings = (client: pg.PoolClient, done: (error?: Error) => void) =>
-  void client.query("SET TimeZone TO 'UTC'; SET DateStyle TO ISO").then(() => done(), done);
+const DATE_SETTINGS = "SET TimeZone TO 'UTC'; SET DateStyle TO ISO";
 
 const SWEEP_MS = 250;
 

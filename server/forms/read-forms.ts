@@ -3,6 +3,7 @@ import type { Call, ScopedContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import type { Sql } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
+import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { snakeCase } from "../resources/resource.js";
@@ -21,7 +22,7 @@ import {
 const GET = `
   SELECT ${FORM_COLUMNS}
   FROM forms f JOIN memberships m ON m.listing_id = f.listing_id
-  WHERE f.id = $2::uuid AND ${membershipInScope("$1")}`;
+  WHERE f.id = $2::uuid AND ${membershipInScope("$1")} AND ${ON_PRIMARY}`;
 
 export async function getForm({ ctx, input }: Call<typeof getInput, ScopedContext>): Promise<FormV1> {
   const [row] = await ctx.services.db.query<FormRow>("form", GET, [ctx.principal.userId, input.id]);
@@ -47,7 +48,7 @@ const LIST = `
   SELECT ${LISTED}
   FROM scoped_forms s
   CROSS JOIN LATERAL (SELECT * FROM forms WHERE id = s.form_id LIMIT 1) f
-  WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid)
+  WHERE s.user_id = $1::uuid AND (s.created_at, s.form_id) > ($2::timestamptz, $3::uuid) AND ${ON_PRIMARY}
   ORDER BY s.created_at, s.form_id
   LIMIT $4::int`;
 
@@ -55,7 +56,7 @@ const LIST_ON_LISTING = `
   SELECT ${LISTED}
   FROM forms f
   WHERE f.listing_id = $6::uuid AND (f.created_at, f.id) > ($2::timestamptz, $3::uuid)
-    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $6::uuid)
+    AND EXISTS (SELECT FROM memberships m WHERE ${membershipInScope("$1")} AND m.listing_id = $6::uuid) AND ${ON_PRIMARY}
   ORDER BY f.created_at, f.id
   LIMIT $4::int`;
 

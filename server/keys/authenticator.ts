@@ -5,6 +5,7 @@ import { customAlphabet } from "nanoid";
 import type { ApiKey } from "../../prisma/client/client.js";
 import type { KeyPrincipal, Services } from "../access/context.js";
 import type { KeyMode } from "../constants.js";
+import { ON_PRIMARY } from "../database/primary.js";
 import { columnsOf, type SqlRow } from "../resources/resource.js";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -44,7 +45,7 @@ export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
 
 const FIELDS = ["id", "userId", "mode", "hash", "revokedAt", "expiresAt", "lastUsedAt"] as const;
 type KeyRow = SqlRow<Pick<ApiKey, (typeof FIELDS)[number]>>;
-const SELECT = `SELECT ${columnsOf(FIELDS, "k")} FROM api_keys k WHERE k.hash = $1::bytea`;
+const SELECT = `SELECT ${columnsOf(FIELDS, "k")} FROM api_keys k WHERE k.hash = $1::bytea AND ${ON_PRIMARY}`;
 
 /** A revocation must take effect within 1 second; 100 ms are left for the query. */
 const CACHE_TTL_MS = 900;

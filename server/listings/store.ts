@@ -2,6 +2,7 @@ import { nanoid } from "nanoid";
 import type { Call, ScopedContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
 import { audit } from "../audit.js";
+import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";
 import { containsSql, selectList, selectOf, toSqlRow } from "../resources/resource.js";
@@ -21,7 +22,7 @@ const SELECT = selectOf(operatorListing);
 const GET = `
   SELECT ${COLUMNS}
   FROM memberships m JOIN listings l ON l.id = m.listing_id
-  WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid`;
+  WHERE ${membershipInScope("$1")} AND m.listing_id = $2::uuid AND ${ON_PRIMARY}`;
 
 export async function getListing({ ctx, input }: Call<typeof schema.getInput, ScopedContext>): Promise<Listing> {
   const [row] = await ctx.services.db.query<Listing>("listing", GET, [ctx.principal.userId, input.id]);
@@ -40,6 +41,7 @@ const LIST = `
     LIMIT $4::int
   ) page
   JOIN listings l ON l.id = page.listing_id
+  WHERE ${ON_PRIMARY}
   ORDER BY page.listing_created_at, page.listing_id`;
 
 export function listListings({ ctx, input }: Call<typeof schema.listInput, ScopedContext>): Promise<Page<Listing>> {

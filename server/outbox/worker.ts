@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../access/context.js";
 import type { Sql } from "../database/db.js";
+import { logLevelOf } from "../database/failures.js";
+import { withAdvice } from "../database/writes.js";
 import { waitAtMost } from "../timeout.js";
 import type { Activity, ActivityCounts } from "./activity.js";
 import { attempt, type Channel } from "./attempt.js";
@@ -46,7 +48,7 @@ export function startSending(sending: Sending, log: Log): { stop(): Promise<void
   const heartbeats = repeat(createHeartbeat(sending, inFlight, log), {
     signal: closing.signal,
     retryMs: HEARTBEAT_MS,
-    onFailure: (err) => log.warn({ err }, "the worker cannot send its heartbeat"),
+    onFailure: (err) => log[logLevelOf(err)]({ ...withAdvice(err) }, "the worker cannot send its heartbeat"),
   });
   return {
     async stop() {
@@ -146,7 +148,7 @@ async function createSender<Row extends Claimed, Ending extends Outcome>(
   await repeat(sendNext, {
     signal: stopping,
     retryMs: POLL_MS,
-    onFailure: (err) => log.warn({ err, channel: channel.table }, "cannot claim"),
+    onFailure: (err) => log[logLevelOf(err)]({ ...withAdvice(err), channel: channel.table }, "cannot claim"),
   });
   await Promise.all(inFlight.values());
 }

@@ -17,6 +17,11 @@ const MAIL = {
 const { services, owner, sql } = await openTestCore();
 const { id: formId } = await owner.addForm();
 
+/** As if a worker had just sent a heartbeat and run the retention. */
+await sql(
+  "INSERT INTO worker_activity (name, count, last_at) VALUES ('worker.with_mailer', 1, now() + interval '1 h'), ('retention.run', 1, now())",
+);
+
 /** Runs the command as a process. */
 const runDoctor = (args: string[], env: Record<string, string>) =>
   runCli(["doctor", ...args], { env: { DATABASE_URL: services.db.url, ...env } });
@@ -45,7 +50,7 @@ async function runChecks(variables: Record<string, string> = {}, processes = 1, 
 }
 
 const CHECKS =
-  "database, schema, secrets, connections, clock, emails, webhooks, settings, email templates, mail server, redis".split(
+  "database, schema, writes, secrets, connections, clock, workers, emails, webhooks, settings, email templates, mail server, redis".split(
     ", ",
   );
 
@@ -199,7 +204,11 @@ describe("doctor", () => {
     await addDelivery(failing, "-1 h");
     const allow = { WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" };
     expect((await runChecks(allow)).webhooks).toBe(
-      "ok: Endpoints enabled: 2, of which fail: 1. Deliveries waiting: 2, none overdue.",
+      "warning: Endpoints that fail: 1. Run `guest-forms webhooks list`, and tell their owners.",
+    );
+    await sql("DELETE FROM webhook_endpoints WHERE id = $1", failing);
+    expect((await runChecks(allow)).webhooks).toBe(
+      "ok: Endpoints enabled: 1, none fails. Deliveries waiting: 1, none overdue.",
     );
     expect((await runChecks({ ...allow, NODE_ENV: "production" })).webhooks).toMatch(
       /^warning: WEBHOOK_ALLOW_PRIVATE_ADDRESSES lets owners of endpoints reach your internal services: unset it\.$/,
@@ -209,6 +218,42 @@ describe("doctor", () => {
     expect((await runChecks()).webhooks).toMatch(
       /^warning: Deliveries overdue by more than a minute: 1\. .* Endpoints disabled because they failed: 2\. Run `guest-forms webhooks list`/,
     );
+  });
+
+  test("no heartbeat of any worker, none of one that sends mail, and no retention run for two hours are a warning", async () => {
+    const check = async (env: Record<string, string> = {}) => {
+      const settings = readSettings({ ...commandEnv(services), ...env });
+      const reports = await examine({ settings, env, processes: 1, worker: true }, ["workers"]);
+      const { status, message } = reports.find(({ name }) => name === "workers") ?? {};
+      return `${status}: ${message}`;
+    };
+    const set = (name: string, age: string) =>
+      sql(
+        `INSERT INTO worker_activity (name, count, last_at) VALUES ($1, 1, now() - $2::interval)
+         ON CONFLICT (name) DO UPDATE SET last_at = excluded.last_at`,
+        name,
+        age,
+      );
+    const mail = { ...MAIL, SMTP_URL: silentUrl("smtp") };
+    await sql("DELETE FROM worker_activity");
+    expect(await check()).toBe("warning: No worker has sent a heartbeat: run `serve` or `worker`.");
+    await set("worker.without_mailer", "19 s");
+    await set("worker.with_mailer", "21 s");
+    expect(await check(mail)).toMatch(
+      /^warning: No worker that sends mail is running: .* No retention run has ended yet\. Unless the worker has just started, /,
+    );
+    await set("retention.run", "119 min");
+    expect(await check()).toBe("ok: Workers send heartbeats, and the retention runs every hour.");
+    await set("retention.run", "121 min");
+    expect(await check()).toMatch(
+      /^warning: No retention run has ended since \d{4}-.*: search the log of the workers for `the retention failed`\.$/,
+    );
+    await set("worker.without_mailer", "21 s");
+    expect(await check()).toMatch(
+      /^warning: No worker has sent a heartbeat since \d{4}-.*Z: run `serve` or `worker`\.$/,
+    );
+    await set("worker.with_mailer", "0 s");
+    await set("retention.run", "0 s");
   });
 
   test("the check of the mail server logs in and sends nothing", async () => {
@@ -237,7 +282,7 @@ describe("guest-forms doctor", { timeout: 240_000 }, () => {
     expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
     const lines = stdout.trimEnd().split("\n");
     expect(lines.map((line) => line.slice(9, 24).trim())).toEqual(CHECKS);
-    expect(lines[7]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
+    expect(lines[9]).toMatch(/^warning {2}settings +Unknown settings: RATE_LIMIT_MX /);
   });
 
   test("invalid settings are failed checks", async () => {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { openReadiness } from "../../gateway/http/health.js";
+import { openReadiness } from "../../gateway/process/readiness.js";
 import { readSettings } from "../../server/config.js";
 import { createTestDatabase } from "../support/database.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";
@@ -7,15 +7,15 @@ import { startHolderGateway } from "./holder-gateway.js";
 
 test("all checks that arrive within 500 ms after an examination share its one query", async () => {
   const { url } = await createTestDatabase();
-  const readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000, { info() {}, warn() {} });
+  const readiness = openReadiness(readSettings({ DATABASE_URL: url }), 2_000, { info() {}, warn() {}, error() {} });
   onTestFinished(() => readiness.close());
   const began = performance.now();
-  const first = readiness.problem();
-  expect(await first).toBeUndefined();
+  const first = readiness.examine();
+  expect(await first).toEqual({});
   await expect
     .poll(
       () => {
-        const isShared = readiness.problem() === first;
+        const isShared = readiness.examine() === first;
         // Read afterwards: a pause of this process does not make the check too late.
         if (performance.now() - began < 490) expect(isShared).toBe(true);
         return isShared;
@@ -23,7 +23,7 @@ test("all checks that arrive within 500 ms after an examination share its one qu
       { interval: 10 },
     )
     .toBe(false);
-  const seen = new Set(Array.from({ length: 100 }, () => readiness.problem()));
+  const seen = new Set(Array.from({ length: 100 }, () => readiness.examine()));
   expect(seen.size).toBe(1);
 });
 

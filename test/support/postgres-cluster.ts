@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chown, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -62,6 +62,16 @@ export class PostgresCluster {
     process.kill(this.#server.pid, signal);
     await waitForExit(pids);
     await this.#server.stop();
+  }
+
+  /** Restarts it as a standby, of no primary. */
+  async becomeStandby(): Promise<void> {
+    await this.stop("SIGINT");
+    const signal = join(this.dataDir, "cluster/standby.signal");
+    await writeFile(signal, "");
+    const { uid, gid } = await stat(join(this.dataDir, "cluster"));
+    await chown(signal, uid, gid);
+    await this.start();
   }
 
   /** Suspends the postmaster and every session with SIGSTOP; connections stay open. */
