@@ -14,8 +14,8 @@ export function addDoctor(program: Command): void {
     .addHelpText(
       "after",
       notes(`
-Changes nothing and sends no mail. Run it with the same environment as the service. Each check is ok, warning, failed, or
-skipped if the database check failed. The exit code is 1 if a check failed.
+Changes nothing, because it rolls back what it writes, and sends no mail. Run it with the same environment as the service. Each
+check is ok, warning, failed, or skipped if the database check failed. The exit code is 1 if a check failed.
 
 ${DATABASE_HELP}
 

@@ -14,10 +14,12 @@ import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { correlate, singleHeader, withExactTarget } from "../http/request.js";
 import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
+import type { Readiness } from "../process/readiness.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
 import type { Metrics } from "./metrics.js";
 
 export interface InternalDeps extends ConsoleDeps {
+  readiness: Readiness;
   metrics: Metrics;
 }
 
@@ -53,7 +55,7 @@ export async function startInternal(deps: InternalDeps) {
  * `X-User-Id`, or as the operator without it.
  */
 function createInternalApp(
-  { services, log, metrics, traceRequests }: InternalDeps,
+  { services, readiness, log, metrics, traceRequests }: InternalDeps,
   token: string,
   operatorConsole: RequestHandler,
 ): Express {
@@ -65,7 +67,7 @@ function createInternalApp(
   app.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
   app.use(requireToken(token));
   app.get("/metrics", async (_req, res) => {
-    const all = Registry.merge([metrics.registry, await readDatabaseMetrics(services)]);
+    const all = Registry.merge([metrics.registry, await readDatabaseMetrics(services, readiness)]);
     res.setHeader("Content-Type", all.contentType);
     res.end(await all.metrics());
   });

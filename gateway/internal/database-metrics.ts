@@ -4,6 +4,7 @@ import { classify } from "../../server/database/failures.js";
 import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
+import type { Readiness } from "../process/readiness.js";
 import { metricsOf } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "expired", "crashed"] as const;
@@ -16,7 +17,7 @@ const TIMEOUT_SECONDS = 5;
  * The metrics read from the database, the same for all processes. While the database is unreachable it only reports
  * that, so that the other metrics are still reported.
  */
-export async function readDatabaseMetrics(services: Services): Promise<Registry> {
+export async function readDatabaseMetrics(services: Services, readiness: Readiness): Promise<Registry> {
   const registry = new Registry();
   let facts: Facts | undefined;
   let isUp = false;
@@ -24,12 +25,17 @@ export async function readDatabaseMetrics(services: Services): Promise<Registry>
     facts = read;
     isUp = true;
   });
-  await waitAtMost(TIMEOUT_SECONDS, reading).catch((error) => {
+  const untilRead = waitAtMost(TIMEOUT_SECONDS, reading).catch((error) => {
     isUp = classify(error) !== "unavailable";
   });
-  metricsOf(registry)
-    .gauge("database_up", "1 if the database answers, 0 if it is unreachable")
-    .set(isUp ? 1 : 0);
+  let isWritable = false;
+  const examining = readiness.examine().then(({ problem, writeProblem }) => {
+    isWritable = !problem && !writeProblem;
+  });
+  await Promise.all([untilRead, waitAtMost(TIMEOUT_SECONDS, examining)]);
+  const { gauge } = metricsOf(registry);
+  gauge("database_up", "1 if the database answers, 0 if it is unreachable").set(isUp ? 1 : 0);
+  gauge("database_writable", "1 if the database accepts writes, else 0").set(isWritable ? 1 : 0);
   if (facts) report(facts, registry);
   return registry;
 }

@@ -7,7 +7,6 @@ import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
 import type { Turns } from "../http/turns.js";
 import { PACKAGE } from "../process/package.js";
-import type { Readiness } from "../process/readiness.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 
@@ -84,13 +83,6 @@ export function createMetrics() {
       );
       limit.onRejected = () => rejections.inc();
     },
-    /** Reports whether the database can be written from now on. */
-    watchWrites(readiness: Readiness) {
-      watch("database_writable", "1 if the database accepts writes of this gateway, else 0", async () => {
-        const { problem, writeProblem } = await readiness.examine();
-        return problem || writeProblem ? 0 : 1;
-      });
-    },
     /** Reports whether Redis is available from now on. */
     watchRedis(redis: { isUp(): boolean }) {
       watch("redis_up", "1 if Redis counts the rate limits, 0 if it is unavailable; absent without REDIS_URL", () =>
@@ -117,11 +109,11 @@ export function metricsOf(registry: Registry) {
     seconds: (...options: Parameters<typeof about>) =>
       new Histogram({ ...about(...options), buckets: BUCKETS_SECONDS }),
     /** A gauge that is read when it is scraped: one value, or one for each value of the label. */
-    watch: (name: string, help: string, read: () => number | Record<string, number> | Promise<number>, label = "") =>
+    watch: (name: string, help: string, read: () => number | Record<string, number>, label = "") =>
       new Gauge({
         ...about(name, help, ...(label ? [label] : [])),
-        async collect() {
-          const value = await read();
+        collect() {
+          const value = read();
           if (typeof value === "number") this.set(value);
           else for (const [key, number] of Object.entries(value)) this.set({ [label]: key }, number);
         },

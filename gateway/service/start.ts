@@ -38,7 +38,6 @@ export async function startGateway(options: {
   const turns = new Turns(settings);
   metrics?.watchHolders(services.holderLimit, turns);
   const readiness = openReadiness(settings, requestTimeoutMs(settings), log);
-  metrics?.watchWrites(readiness);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = await openRedis(settings, log);
   if (redis) metrics?.watchRedis(redis);
@@ -65,7 +64,7 @@ export async function startGateway(options: {
     await redis?.connect();
     const url = await listen(server, settings, "PORT");
     if (metrics) {
-      internal = await startInternal({ services, log, metrics, traceRequests: tracing?.traceRequests });
+      internal = await startInternal({ services, readiness, log, metrics, traceRequests: tracing?.traceRequests });
     }
     const worker = options.worker
       ? await startWorker(services, log, { templates, mailer: options.mailer, onDatabaseError })

@@ -123,6 +123,13 @@ export const RULE_CASES: Record<string, RuleCases> = {
       ["the gateway is not scraped", {}],
     ],
   },
+  GuestFormsDatabaseNotWritable: {
+    fires: [["the database can be read only", { ...DATABASE_UP, guest_forms_database_writable: "1x9 0x240" }, 11]],
+    silent: [
+      ["a write fails once", { ...DATABASE_UP, guest_forms_database_writable: "1x9 0 1x240" }],
+      ["the database is unreachable", { ...DATABASE_DOWN, guest_forms_database_writable: "0x240" }],
+    ],
+  },
   GuestFormsPoolExhausted: {
     fires: [["requests wait", { guest_forms_pool_waiting_requests: "0x9 1x240" }, 12]],
     silent: [

@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { expect, it } from "vitest";
-import type { FormV1 } from "../../server/forms/schema.js";
 import { type Create, sendCreate, uniqueCreate } from "../faults/creates.js";
-import { expectResponsesInTime, startPostgresService } from "../faults/postgres-service.js";
+import { startPostgresService } from "../faults/postgres-service.js";
 import { describeInvalidResponse } from "../faults/postgres-traffic.js";
-import { startGatewayProcess } from "../support/gateway-processes.js";
-import { sendRequest, type TimedResponse } from "../support/http-client.js";
+import type { TimedResponse } from "../support/http-client.js";
 import type { InstalledPostgres } from "../support/installed-postgres.js";
+import { runCli } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
-import { uniqueStay } from "../support/stays.js";
 import { ReplicatedPostgres } from "./replicated-postgres.js";
 
 /** HAProxy checks a server that it does not use about four times in this time. */
@@ -63,27 +61,14 @@ async function expectNoCommit(server: InstalledPostgres): Promise<void> {
   expect(await write).toBe("lost");
 }
 
-it("on the standby, reads succeed, writes get 503 with Retry-After, and no gateway and no worker exits", async () => {
-  const { env, listing, key } = service.fixture;
-  const form = (await send(newCreate())).json as FormV1;
+it("no gateway and no worker starts on the standby", async () => {
+  const { env } = service.fixture;
   const DATABASE_URL = postgres.standby.url();
-  const gateway = await startGatewayProcess({ ...env, DATABASE_URL });
-  await service.startWorker({ DATABASE_URL });
-  const request = (path: string, options = {}) => sendRequest(`${gateway.url}/v1/${path}`, key.key, options);
-  await expect.poll(async () => (await request(`forms/${form.id}`)).status).toBe(200);
-  expect((await request(`forms/${form.id}`)).json).toEqual(form);
-  for (const path of ["forms?limit=5", "listings", `listings/${listing.id}`])
-    expect([path, (await request(path)).status]).toEqual([path, 200]);
-  const update = request(`forms/${form.id}`, { method: "PUT", body: uniqueStay(listing.id) });
-  const creates = Array.from({ length: 5 }, () => sendCreate(service.fixture, gateway, newCreate()));
-  const responses = await Promise.all([update, ...creates]);
-  expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(503));
-  expect(responses.flatMap((response) => describeInvalidResponse(response) ?? [])).toEqual([]);
-  expectResponsesInTime(responses);
-  // Long enough for the worker to poll for emails, which writes.
-  await sleep(3_000);
-  service.expectNoExits();
-  expect((await gateway.process.stop()).code).toBe(0);
+  for (const command of ["serve", "worker"]) {
+    const { stderr, code } = await runCli([command], { env: { ...env, PORT: "0", DATABASE_URL } });
+    expect([command, code]).toEqual([command, 1]);
+    expect(stderr).toMatch(/ is a standby: set DATABASE_URL to the primary\./);
+  }
 });
 
 it("an old primary that was suspended while the standby was promoted acknowledges no write and gets no connection when it resumes", async () => {
