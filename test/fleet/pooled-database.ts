@@ -27,11 +27,21 @@ export interface PooledDatabase {
   database: string;
 }
 
+interface PoolerOptions {
+  /** Of PgBouncer with the server. */
+  sessions?: number;
+  /** URL of the server; default: that of all tests. */
+  serverUrl?: string;
+}
+
 /** Creates an empty database, owned by an ordinary role and not in UTC, behind its own PgBouncer. */
-export async function startPooledDatabase(binary: string, sessions = FEW_SESSIONS): Promise<PooledDatabase> {
+export async function startPooledDatabase(
+  binary: string,
+  { sessions = FEW_SESSIONS, serverUrl = inject("serverUrl") }: PoolerOptions = {},
+): Promise<PooledDatabase> {
   const role = `guest_forms_app_${randomBytes(4).toString("hex")}`;
   const database = `${inject("template")}_${randomBytes(4).toString("hex")}`;
-  const server = new URL(inject("serverUrl"));
+  const server = new URL(serverUrl);
   await runSql(server.href, `CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
   afterFile(() => runSql(server.href, `DROP ROLE ${role}`));
   await runSql(server.href, `CREATE DATABASE ${database} OWNER ${role} TEMPLATE template0`);
@@ -79,8 +89,8 @@ export async function reconnect(pooled: PooledDatabase): Promise<void> {
 const MANY_SESSIONS = 20;
 
 /** Starts a gateway with the default size of the pool on such a database. `services` bypass PgBouncer. */
-export async function startPooledGateway(binary: string) {
-  const pooled = await startPooledDatabase(binary, MANY_SESSIONS);
+export async function startPooledGateway(binary: string, serverUrl?: string) {
+  const pooled = await startPooledDatabase(binary, { sessions: MANY_SESSIONS, ...(serverUrl && { serverUrl }) });
   const env = {
     DATABASE_URL: pooled.url,
     DATABASE_DIRECT_URL: pooled.directUrl,
@@ -89,7 +99,7 @@ export async function startPooledGateway(binary: string) {
   };
   await prepareDatabase({ ...readSettings(env), DATABASE_URL: pooled.url, APP_SECRETS: [TEST_SECRET] }, () => {});
   await reconnect(pooled);
-  const { services, env: gatewayEnv } = await makeFixture(pooled.directUrl, env);
+  const { services, key, listing, env: gatewayEnv } = await makeFixture(pooled.directUrl, env);
   const { url } = await startGatewayProcess(gatewayEnv);
-  return { services, url };
+  return { services, key: key.key, listingId: listing.id, url };
 }

@@ -111,7 +111,7 @@ describeWithBinary("pgbouncer", "behind PgBouncer in transaction mode", (binary)
 
   it("`doctor` warns of session settings that are missing, or older than the configured ones", async () => {
     // One, so that the session that was opened before is used again.
-    const fresh = await startPooledDatabase(binary, 1);
+    const fresh = await startPooledDatabase(binary, { sessions: 1 });
     const warnings = async (env: Record<string, string> = {}) => {
       const settings = settingsOf(fresh, env);
       const reports = await examine({ settings, env: {}, processes: 1, worker: false });
