@@ -61,8 +61,11 @@ export function enforceTimeout(settings: Settings, log: Logger): RequestHandler 
   };
 }
 
-/** Whether the deadline has already sent a response, or the client has disconnected. */
-export const isAnswered = (res: Response): boolean => res.headersSent || res.destroyed;
+/**
+ * Whether the deadline has already sent a response, or the client has disconnected. Node destroys only the response that is sent
+ * next, not those that wait behind it.
+ */
+export const isAnswered = (res: Response): boolean => res.headersSent || res.destroyed || res.req.socket.destroyed;
 
 /** Skips the remaining handlers if nobody waits for their response. */
 export const stopIfAnswered: RequestHandler = (_req, res, next) => {

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { invalid } from "../../server/errors.js";
+import { firstUnfinished, isAdmitted } from "./connections.js";
 import { envelope } from "./envelope.js";
-import { unfinishedResponses } from "./request.js";
 
 /** Answers requests that Node rejects before any handler runs, with the envelope. */
 export function handleProtocolErrors(server: Server): void {
@@ -13,7 +13,8 @@ export function handleProtocolErrors(server: Server): void {
     else rejectConnection(socket, status, issue);
   });
   server.on("connect", (_req, socket: Duplex) => rejectConnection(socket, 400, "CONNECT is not supported"));
-  server.on("checkExpectation", (_req, res) => {
+  server.on("checkExpectation", (req, res) => {
+    if (!isAdmitted(req, res)) return;
     const { status, headers, body } = errorResponse(417, "has an unsupported Expect header");
     res.writeHead(status, headers).end(body);
   });
@@ -30,7 +31,7 @@ const PARSER_ERRORS: Record<string, [status: number, issue: string]> = {
 const waiting = new WeakSet<Duplex>();
 
 function rejectConnection(socket: Duplex, status: number, issue: string): void {
-  const [pending] = unfinishedResponses.get(socket) ?? [];
+  const pending = firstUnfinished(socket);
   if (pending?.req.complete) {
     // A pipelined earlier request, whose response must be sent first.
     if (waiting.has(socket)) return;

@@ -1,15 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Express, Request, RequestHandler, Response } from "express";
 import type { Logger } from "pino";
 import { invalid } from "../../server/errors.js";
 import { ROUTES } from "../operations/operations.js";
+import { isAdmitted } from "./connections.js";
 
 // The first and last steps of every request, on the public port and the internal one.
-
-/** The unfinished responses of each connection, in the order in which they are sent. */
-export const unfinishedResponses = new WeakMap<Duplex, Set<ServerResponse>>();
 
 /**
  * Gives each request an id, sent in `X-Correlation-Id`. When the request ends, stops the deadline and logs one line (at
@@ -21,10 +18,7 @@ export function correlate(log: Logger): RequestHandler {
     locals.arrivedAt = performance.now();
     locals.correlationId = randomUUID();
     res.setHeader("X-Correlation-Id", locals.correlationId);
-    const responses = unfinishedResponses.get(req.socket) ?? new Set();
-    unfinishedResponses.set(req.socket, responses.add(res));
     res.once("close", () => {
-      responses.delete(res);
       // If the client has disconnected, the handler is still running: keep its deadline.
       if (res.writableFinished) locals.deadline?.pause();
       const about = describeRoute(req, res);
@@ -93,13 +87,14 @@ function maskPath(path: string): string {
 }
 
 /**
- * Passes requests to an Express application with the path and query in `req.url` exactly as sent. Removes the scheme and
- * authority of an absolute target, and encodes `#`. Otherwise Express calls `url.parse`, which drops everything after a
- * `#`, and throws on an invalid authority, which Express answers in HTML.
+ * Passes the requests that are admitted to an Express application, with the path and query in `req.url` exactly as sent. Removes
+ * the scheme and authority of an absolute target, and encodes `#`. Otherwise Express calls `url.parse`, which drops everything
+ * after a `#`, and throws on an invalid authority, which Express answers in HTML.
  */
-export const withExactTarget =
+export const requestListener =
   (app: Express) =>
   (req: IncomingMessage, res: ServerResponse): void => {
+    if (!isAdmitted(req, res)) return;
     const target = (req.url ?? "").replace(/^https?:\/\/[^/?]*/i, "").replaceAll("#", "%23");
     req.url = target.startsWith("/") ? target : `/${target}`;
     app(req, res);

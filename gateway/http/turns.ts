@@ -5,9 +5,12 @@ import type { HolderLimit } from "../../server/database/holder-limit.js";
 import { readKey } from "./authenticate.js";
 import { isAnswered } from "./deadline.js";
 
+/** Begins a request. `isExcess`: it has waited too long, or too many of its key wait, so it should be rejected. */
+type Begin = (isExcess: boolean) => void;
+
 /** A request that has not begun. */
 interface Arrival {
-  readonly begin: (isLate: boolean) => void;
+  readonly begin: Begin;
   /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
   readonly context: AsyncResource;
   /** When it has waited too long, by `performance.now()`. */
@@ -19,6 +22,8 @@ interface Arrival {
  * quarter of its work. With several per turn, their statements and responses travel together.
  */
 const TURN_MS = 0.25;
+/** Requests of a key that may wait. As many can begin within the longest wait, so that of more, the others would be late. */
+const MAX_WAITING = 500;
 /** Requests that one turn of the event loop rejects first: those that arrived together are also late together. */
 const LATE_PER_TURN = 16;
 /** The part of the timeout that a request may wait before it begins, so that it can then still wait for the database. */
@@ -27,7 +32,7 @@ const WAIT_SHARE = 1 / 3;
 /**
  * Lets each key begin one request per turn of the event loop at once. The others wait; each turn begins waiting requests, one key
  * after the other, until TURN_MS has passed. So hundreds that arrive at once, or are rejected and sent again, leave each turn
- * short for other keys.
+ * short for other keys. Beyond MAX_WAITING, further ones of a key begin at once, to be rejected.
  */
 export class Turns {
   /** The requests that wait, of each key with one that began in this turn or waits. */
@@ -44,17 +49,17 @@ export class Turns {
     return this.#waiting;
   }
 
-  /** Calls `begin` now or in a later turn of the event loop. `isLate`: it has waited too long, and should be rejected. */
-  take(key: string, begin: (isLate: boolean) => void): void {
+  /** Calls `begin` now or in a later turn of the event loop. */
+  take(key: string, begin: Begin): void {
     const queue = this.#queues.get(key);
-    if (queue) {
+    if (!queue) {
+      if (this.#queues.size === 0) setImmediate(this.#nextTurn);
+      this.#queues.set(key, []);
+      begin(false);
+    } else if (queue.length < MAX_WAITING) {
       this.#waiting++;
       queue.push({ begin, context: new AsyncResource("Arrival"), until: performance.now() + this.#maxWaitMs });
-      return;
-    }
-    if (this.#queues.size === 0) setImmediate(this.#nextTurn);
-    this.#queues.set(key, []);
-    begin(false);
+    } else begin(true);
   }
 
   readonly #nextTurn = (): void => {
@@ -81,9 +86,9 @@ export class Turns {
     if (this.#queues.size > 0) setImmediate(this.#nextTurn);
   };
 
-  #begin(arrival: Arrival | undefined, isLate: boolean): void {
+  #begin(arrival: Arrival | undefined, isExcess: boolean): void {
     this.#waiting--;
-    arrival?.context.runInAsyncScope(arrival.begin, undefined, isLate);
+    arrival?.context.runInAsyncScope(arrival.begin, undefined, isExcess);
   }
 }
 
@@ -93,16 +98,16 @@ export const takeTurns =
   (req, res, next) => {
     const key = readKey(req);
     if (key === undefined) return next();
-    turns.take(key, (isLate) => {
-      res.locals.isLate = isLate;
+    turns.take(key, (isExcess) => {
+      res.locals.isExcess = isExcess;
       if (!isAnswered(res)) next();
     });
   };
 
-/** Rejects a request that waited too long before it began. It does not count against the rate limit. */
-export const rejectLate =
+/** Rejects a request that waited too long, or while too many of its key waited. It does not count against the rate limit. */
+export const rejectExcess =
   (limit: HolderLimit): RequestHandler =>
   (_req, res, next) => {
-    if (res.locals.isLate) throw limit.rejection();
+    if (res.locals.isExcess) throw limit.rejection();
     next();
   };

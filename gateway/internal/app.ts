@@ -12,7 +12,7 @@ import "../http/locals.js";
 import { noStore } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
-import { correlate, singleHeader, withExactTarget } from "../http/request.js";
+import { correlate, requestListener, singleHeader } from "../http/request.js";
 import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
 import type { Readiness } from "../process/readiness.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
@@ -30,7 +30,7 @@ export async function startInternal(deps: InternalDeps) {
   if (!INTERNAL_TOKEN) return undefined;
   const operatorConsole = openConsole(deps, INTERNAL_TOKEN);
   const app = createInternalApp(deps, INTERNAL_TOKEN, operatorConsole.router);
-  const server = createServer(SERVER_OPTIONS, withExactTarget(app));
+  const server = createServer(SERVER_OPTIONS, requestListener(app));
   handleProtocolErrors(server);
   try {
     const url = await listen(server, settings, "INTERNAL_PORT");

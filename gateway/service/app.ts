@@ -17,9 +17,9 @@ import "../http/locals.js";
 import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { limitRate } from "../http/rate-limit.js";
-import { correlate, requireHost, withExactTarget } from "../http/request.js";
+import { correlate, requestListener, requireHost } from "../http/request.js";
 import { securityHeaders } from "../http/security-headers.js";
-import { rejectLate, type Turns, takeTurns } from "../http/turns.js";
+import { rejectExcess, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
 import { SERVER_OPTIONS } from "../process/listening.js";
@@ -75,7 +75,7 @@ function createV1({ services, log, lifecycle, metrics, createStore }: AppDeps, o
     rejectWhileDraining(lifecycle),
     enforceTimeout(settings, log),
     authenticate(services, createStore("guest-forms:bad-key:"), metrics?.onKeyLookUp),
-    rejectLate(services.holderLimit),
+    rejectExcess(services.holderLimit),
     limitRate(settings, createStore("guest-forms:key:")),
     stopIfAnswered,
   );
@@ -130,7 +130,7 @@ const rejectUnknownPath: RequestHandler = () => {
 
 /** The HTTP server of the application. It does not listen yet. */
 export function createHttpServer(app: Express): Server {
-  const server = createServer({ ...SERVER_OPTIONS, ...createMessageClasses(app) }, withExactTarget(app));
+  const server = createServer({ ...SERVER_OPTIONS, ...createMessageClasses(app) }, requestListener(app));
   handleProtocolErrors(server);
   return server;
 }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Turns } from "../../gateway/http/turns.js";
 import { generateKey } from "../../server/keys/authenticator.js";
+import { RawConnection } from "../support/raw-connection.js";
 import { countValues } from "../support/statistics.js";
 import { startHolderGateway } from "./holder-gateway.js";
 
@@ -27,8 +28,8 @@ function recordTurns({ beginMs = 0.3 } = {}) {
   const begun: string[] = [];
   const arrive = (...keys: string[]) => {
     for (const key of keys) {
-      turns.take(key, (isLate) => {
-        begun.push(isLate ? `late ${key}` : key);
+      turns.take(key, (isExcess) => {
+        begun.push(isExcess ? `rejected ${key}` : key);
         wait(beginMs);
       });
     }
@@ -69,7 +70,7 @@ test("those that have waited too long are rejected, 16 per turn at most, while t
   arrive(...Array<string>(22).fill("a"));
   wait(MAX_WAIT_MS + 1);
   arrive("a");
-  for (const expected of [{ a: 1 }, { "late a": 16, a: 1 }, { "late a": 5 }, {}]) {
+  for (const expected of [{ a: 1 }, { "rejected a": 16, a: 1 }, { "rejected a": 5 }, {}]) {
     const counts: Record<string, number> = {};
     for (const one of read()) counts[one] = (counts[one] ?? 0) + 1;
     expect(counts).toEqual(expected);
@@ -84,7 +85,16 @@ test("if all have waited too long, none begins", async () => {
   wait(MAX_WAIT_MS + 1);
   await nextTurn();
   await nextTurn();
-  expect(read()).toEqual(Array<string>(19).fill("late a"));
+  expect(read()).toEqual(Array<string>(19).fill("rejected a"));
+});
+
+test("while 500 requests of a key wait, its further ones are rejected at once, and those of other keys begin", async () => {
+  const { turns, arrive, read } = recordTurns();
+  arrive(...Array<string>(503).fill("a"), "b");
+  expect([read(), turns.waiting]).toEqual([["a", "rejected a", "rejected a", "b"], 500]);
+  await nextTurn();
+  arrive("a", "a");
+  expect([read(), turns.waiting]).toEqual([["a", "rejected a"], 500]);
 });
 
 test("requests that wait keep their own async context, and so their own trace", async () => {
@@ -95,21 +105,40 @@ test("requests that wait keep their own async context, and so their own trace", 
   await expect.poll(() => seen).toEqual([1, 2, 3]);
 });
 
+/** Sends a request `perConnection` times on each of new connections, all at the same time. Returns how many got each status. */
+async function pipeline(request: string, connections: Promise<RawConnection>[], perConnection: number) {
+  const wires = await Promise.all(connections);
+  for (const wire of wires) wire.write(request.repeat(perConnection));
+  const statuses: number[] = [];
+  for (const wire of wires) {
+    for (let n = 0; n < perConnection; n++) statuses.push((await wire.readResponse()).status);
+    wire.close();
+  }
+  return countValues(statuses);
+}
+
+/** For an unknown path, which counts against the rate limit, and needs no query but that of the key. */
+const requestOf = (key: string) => `GET /v1/nothing HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`;
+
+test("a request that arrives while 500 of its key wait gets 503 at once, and does not count against the rate limit", async () => {
+  const limit = 1_000;
+  const { gateway, holder } = await startHolderGateway({ DATABASE_CONNECT_TIMEOUT_MS: 60_000, RATE_LIMIT_MAX: limit });
+  // Not checked, which would take longer than serving them.
+  const connections = Array.from({ length: 24 }, () => RawConnection.open(gateway.port, () => {}));
+  const { 404: served = 0, 503: rejected = 0, ...others } = await pipeline(requestOf(holder.key), connections, 30);
+  expect([served + rejected, others]).toEqual([720, {}]);
+  expect(served).toBeGreaterThan(500);
+  expect(rejected).toBeGreaterThan(0);
+  const { headers } = await gateway.request({ path: "/v1/forms", key: holder.key });
+  expect(headers.ratelimit).toContain(`; r=${limit - served - 1};`);
+});
+
 test("a request that is late gets 503 and does not count against the rate limit, unless its key is unknown", async () => {
   const count = 40;
   const limit = 30;
   const { gateway, holder } = await startHolderGateway({ DATABASE_CONNECT_TIMEOUT_MS: 900, RATE_LIMIT_MAX: limit });
-  /** Sends requests that arrive together, on one connection. */
-  const countStatuses = async (key: string) => {
-    const wire = await gateway.openConnection();
-    wire.write(`GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`.repeat(count));
-    const statuses: number[] = [];
-    for (let n = 0; n < count; n++) {
-      statuses.push((await wire.readResponse()).status);
-    }
-    wire.close();
-    return countValues(statuses);
-  };
+  const countStatuses = (key: string) =>
+    pipeline(requestOf(key), [gateway.openConnection(), gateway.openConnection()], count / 2);
   let timer: NodeJS.Immediate;
   const slowTurn = () => {
     block(30);
@@ -117,7 +146,7 @@ test("a request that is late gets 503 and does not count against the rate limit,
   };
   slowTurn();
   onTestFinished(() => clearImmediate(timer));
-  const { 200: served = 0, 503: late = 0, ...others } = await countStatuses(holder.key);
+  const { 404: served = 0, 503: late = 0, ...others } = await countStatuses(holder.key);
   expect([served + late, others]).toEqual([count, {}]);
   expect(Math.min(served, late)).toBeGreaterThan(0);
   const { headers } = await gateway.request({ path: "/v1/forms", key: holder.key });
