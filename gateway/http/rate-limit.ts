@@ -1,13 +1,6 @@
 import { hash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import {
-  type IncrementResponse,
-  MemoryStore,
-  type Options,
-  type RateLimitInfo,
-  rateLimit,
-  type Store,
-} from "express-rate-limit";
+import { type ClientRateLimitInfo, type Options, type RateLimitInfo, rateLimit, type Store } from "express-rate-limit";
 import { LRUCache } from "lru-cache";
 import { RedisStore } from "rate-limit-redis";
 import type { Settings } from "../../server/config.js";
@@ -68,13 +61,40 @@ export const rejectRateLimited: Options["handler"] = (req, _res, next) => {
   next(new ServiceError("RATE_LIMITED", { retryAfter }));
 };
 
-/** Counts hits in this process's memory. */
-export class LocalStore extends MemoryStore {
-  /** MemoryStore returns its own entry, in which concurrent requests would all read the latest count. */
-  override increment(key: string): Promise<IncrementResponse> {
-    const counted = super.increment(key);
-    const entry = this.current.get(key);
-    return entry ? Promise.resolve({ ...entry }) : counted;
+/** Keys or addresses that are counted at once. Of more, those that have sent nothing for longest are forgotten. */
+const MAX_COUNTED = 10_000;
+
+/**
+ * Counts hits in this process's memory. Windows end by the monotonic clock: the library's own store, which reads the system clock,
+ * rejects a key for as long as that was set back.
+ */
+export class LocalStore implements Store {
+  /** By key, until the window ends, which begins with the first hit. */
+  readonly #hits = new LRUCache<string, number>({ max: MAX_COUNTED, ttlAutopurge: true, noUpdateTTL: true });
+  #windowMs = 0;
+
+  init({ windowMs }: Pick<Options, "windowMs">): void {
+    this.#windowMs = windowMs;
+  }
+
+  /** Keys or addresses that are stored. */
+  get size(): number {
+    return this.#hits.size;
+  }
+
+  increment(key: string): ClientRateLimitInfo {
+    const totalHits = (this.#hits.get(key) ?? 0) + 1;
+    this.#hits.set(key, totalHits, { ttl: this.#windowMs });
+    return { totalHits, resetTime: new Date(Date.now() + this.#hits.getRemainingTTL(key)) };
+  }
+
+  decrement(key: string): void {
+    const totalHits = this.#hits.get(key);
+    if (totalHits) this.#hits.set(key, totalHits - 1);
+  }
+
+  resetKey(key: string): void {
+    this.#hits.delete(key);
   }
 }
 
@@ -109,6 +129,5 @@ export function sharedStore(redis: Redis, prefix: string, onFallback?: () => voi
     // Called only with options that are not used here.
     decrement() {},
     resetKey() {},
-    shutdown: () => memory.shutdown(),
   };
 }
