@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Request, RequestHandler } from "express";
 import { ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
 import type { Services } from "../../server/access/context.js";
@@ -16,7 +17,7 @@ export function authenticate(services: Services, store: Store, onLookUp?: (cache
     standardHeaders: false,
     legacyHeaders: false,
     validate: false,
-    keyGenerator: (req) => ipKeyGenerator(req.ip ?? ""),
+    keyGenerator: (req) => ipKeyGenerator(clientAddress(req)),
     handler: rejectRateLimited,
     store,
   });
@@ -33,6 +34,13 @@ export function authenticate(services: Services, store: Store, onLookUp?: (cache
     if (!isWellFormed(key)) throw unauthenticated(MALFORMED);
     await countBadKey(req, res, (error?: unknown) => next(error ?? new ServiceError("UNAUTHENTICATED")));
   };
+}
+
+/** The client's address, without the port that some proxies send with it. That of the connection if they sent no address. */
+function clientAddress({ ip = "", socket }: Request): string {
+  const [, v6, v4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(ip) ?? [];
+  const address = v6 ?? v4 ?? ip;
+  return isIP(address) ? address : (socket.remoteAddress ?? "");
 }
 
 const unauthenticated = (message: string) => new ServiceError("UNAUTHENTICATED", { message });

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:net";
-import type { Options } from "express-rate-limit";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LocalStore } from "../../gateway/http/rate-limit.js";
 import { generateKey } from "../../server/keys/authenticator.js";
@@ -127,6 +126,28 @@ describe("the limit of bad keys per client address", () => {
     await expectStatus(429, [revoked.key, expired.key], address);
   });
 
+  test.each([
+    ["IPv4 with ports", (n: number) => `203.0.113.9:4000${n}`],
+    ["IPv6 with ports", (n: number) => `[2001:db8::1]:4000${n}`],
+    [
+      "IPv6 in brackets, or with another interface of its network",
+      (n: number) => ["[2001:db8:1::1]", `2001:db8:1::${n}`][n % 2],
+    ],
+    ["IPv4 in IPv6", (n: number) => ["::ffff:203.0.113.10", "203.0.113.10", "[::ffff:203.0.113.10]:1"][n % 3]],
+    ["a link-local address with zones", (n: number) => `fe80::1%eth${n}`],
+  ])("an address is the same in each form that proxies send: %s", async (_, form) => {
+    for (const n of [0, 1, 2]) await expectStatus(401, [unknownKey()], String(form(n)));
+    await expectStatus(429, [unknownKey()], String(form(3)));
+  });
+
+  test("what is no address counts for that of the connection", async () => {
+    const address = newAddress();
+    for (const sent of ["unknown", "", `${address}, `]) await expectStatus(401, [unknownKey()], sent);
+    for (const sent of ["_hidden", "1.2.3.4.5", "[x]:1", "999.1.1.1:1", "1.2.3.4:", `::1${"x".repeat(5_000)}`])
+      await expectStatus(429, [unknownKey()], sent);
+    await expectStatus(401, [unknownKey()], address);
+  });
+
   test("missing, malformed and mistyped keys neither count toward the limit nor get 429", async () => {
     const address = newAddress();
     const malformed = [null, "x", unknownKey().slice(0, -6).concat("000000")];
@@ -152,22 +173,93 @@ test("BODY_MAX_BYTES, BODY_MAX_FIELDS and BODY_MAX_DEPTH set the limits of a bod
   }
 });
 
-test("a client's address is forgotten at most two minutes after its last bad key", async () => {
-  onTestFinished(() => {
-    vi.useRealTimers();
+describe("if the system clock is set back by an hour", () => {
+  function setClockBack() {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 3_600_000 });
+    onTestFinished(() => void vi.useRealTimers());
+  }
+
+  test("a limited key waits until its window ends, and is then served", async () => {
+    const limited = await startTestGateway({ RATE_LIMIT_MAX: 1, RATE_LIMIT_WINDOW_SECONDS: 3 });
+    const { key } = await limited.addKeyHolder();
+    const list = () => limited.request({ path: "/v1/forms", key });
+    expect((await list()).status).toBe(200);
+    setClockBack();
+    const { status, headers } = await list();
+    expect(status).toBe(429);
+    expect(headers["retry-after"]).toMatch(/^[1-3]$/);
+    expect(headers.ratelimit).toMatch(/; t=[0-3]$/);
+    await expect.poll(async () => (await list()).status).toBe(200);
   });
-  vi.useFakeTimers();
-  const store = new LocalStore();
-  onTestFinished(() => store.shutdown());
-  store.init({ windowMs: 60_000 } as Options);
-  const isStored = () => store.current.has("192.0.2.1") || store.previous.has("192.0.2.1");
-  // The longest case: a window of the store has just begun.
-  vi.advanceTimersByTime(60_000 + 1);
-  await store.increment("192.0.2.1");
-  vi.advanceTimersByTime(60_000);
-  expect(isStored()).toBe(true);
-  vi.advanceTimersByTime(60_000);
-  expect(isStored()).toBe(false);
+
+  test("an address with too many bad keys waits for a minute at most", async () => {
+    const headers = { "X-Forwarded-For": "198.51.100.1" };
+    const send = () => gateway.request({ path: "/v1/forms", key: generateKey("READ_ONLY"), headers });
+    for (let n = 0; n < 3; n++) expect((await send()).status).toBe(401);
+    setClockBack();
+    const limited = await send();
+    expect(limited.status).toBe(429);
+    expect(Number(limited.headers["retry-after"])).toBeLessThanOrEqual(60);
+  });
+});
+
+describe("the counts of a process", () => {
+  /** A store whose clock and timers the test advances. */
+  function createStore() {
+    const clock = vi.spyOn(performance, "now").mockReturnValue(1_000);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => {
+      clock.mockRestore();
+      vi.useRealTimers();
+    });
+    const wait = (ms: number) => {
+      clock.mockReturnValue(performance.now() + ms);
+      vi.advanceTimersByTime(ms);
+    };
+    const store = new LocalStore();
+    store.init({ windowMs: 60_000 });
+    return { store, wait };
+  }
+
+  test("are those of a window, which begins with the first hit and ends after it, whatever comes meanwhile", () => {
+    const { store, wait } = createStore();
+    for (const hits of [1, 2, 3]) {
+      expect(store.increment("a").totalHits).toBe(hits);
+      wait(20_000);
+    }
+    wait(1);
+    expect(store.increment("a").totalHits).toBe(1);
+  });
+
+  test("forget a client's address a minute after its first bad key", () => {
+    const { store, wait } = createStore();
+    store.increment("192.0.2.1");
+    wait(59_000);
+    store.increment("192.0.2.1");
+    expect(store.size).toBe(1);
+    wait(1_002);
+    expect(store.size).toBe(0);
+  });
+
+  test("are of at most 10,000 keys or addresses: of more, those that have sent nothing for longest are forgotten", () => {
+    const { store } = createStore();
+    for (let n = 0; n < 10_000; n++) store.increment(`${n}`);
+    expect(store.increment("0").totalHits).toBe(2);
+    store.increment("another");
+    expect(store.size).toBe(10_000);
+    expect(store.increment("0").totalHits).toBe(3);
+    expect(store.increment("1").totalHits).toBe(1);
+  });
+
+  test("are lowered by a hit that does not count", () => {
+    const { store } = createStore();
+    store.increment("a");
+    store.decrement("a");
+    store.decrement("a");
+    expect(store.increment("a").totalHits).toBe(1);
+    store.resetKey("a");
+    expect(store.size).toBe(0);
+  });
 });
 
 test("a Redis older than 6 is reported once, and rate limits are counted in the process", async () => {
