@@ -141,10 +141,10 @@ const STOP_TIMEOUT_MS = 60_000;
 
 /** Waits for another server on the folder, which may be stopping. Throws if it is still running after the timeout. */
 async function waitForLock(folder: string): Promise<void> {
-  for (const since = Date.now(); ; await sleep(100)) {
+  for (const since = performance.now(); ; await sleep(100)) {
     const lock = await readLock(folder);
     if (!lock || !isRunning(lock.pid)) return;
-    if (Date.now() - since < (lock.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) continue;
+    if (performance.now() - since < (lock.state === "stopping" ? STOP_TIMEOUT_MS : LOCK_TIMEOUT_MS)) continue;
     if (await isListening(lock.port)) {
       throw new Error(`The database in ${folder} is in use by another process: stop that process first.`);
     }

@@ -16,9 +16,9 @@ export function listenForStop(onForcedStop: () => void = () => {}) {
   const requested = new Promise<void>((resolve) => {
     const onSignal = (signal: NodeJS.Signals) => {
       if (requestedAt === undefined) {
-        requestedAt = Date.now();
+        requestedAt = performance.now();
         resolve();
-      } else if (Date.now() - requestedAt > DUPLICATE_SIGNAL_MS) {
+      } else if (performance.now() - requestedAt > DUPLICATE_SIGNAL_MS) {
         try {
           onForcedStop();
         } catch {

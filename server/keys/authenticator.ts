@@ -43,9 +43,13 @@ function checksum(text: string): string {
 /** Resolves to the principal of a key; null if it is malformed (without a query), unknown, revoked or expired. */
 export type Authenticator = (key: string) => Promise<KeyPrincipal | null>;
 
-const FIELDS = ["id", "userId", "mode", "hash", "revokedAt", "expiresAt", "lastUsedAt"] as const;
-type KeyRow = SqlRow<Pick<ApiKey, (typeof FIELDS)[number]>>;
-const SELECT = `SELECT ${columnsOf(FIELDS, "k")} FROM api_keys k WHERE k.hash = $1::bytea AND ${ON_PRIMARY}`;
+const FIELDS = ["id", "userId", "mode", "hash", "revokedAt", "lastUsedAt"] as const;
+/** `remainingMs`: until the key expires, by the database's clock, because that of this process may be wrong. Null: it does not. */
+type KeyRow = SqlRow<Pick<ApiKey, (typeof FIELDS)[number]>> & { remainingMs: number | null };
+const SELECT = `
+  SELECT ${columnsOf(FIELDS, "k")}, (1000 * extract(epoch FROM k.expires_at - clock_timestamp()))::float8 AS "remainingMs"
+  FROM api_keys k
+  WHERE k.hash = $1::bytea AND ${ON_PRIMARY}`;
 
 /** A revocation must take effect within 1 second; 100 ms are left for the query. */
 const CACHE_TTL_MS = 900;
@@ -86,16 +90,16 @@ export function keyAuthenticator(
     return lookUp;
   };
 
-  const findRow = async (digest: Buffer): Promise<KeyRow | undefined> => {
+  const find = async (digest: Buffer): Promise<LookUp> => {
     const id = digest.toString("base64");
     const cached = cache.get(id);
     onLookUp(cached !== undefined);
-    if (!cached) return beginLookUp(id, digest).row;
-    const row = await cached.row;
-    if (performance.now() - cached.begunAt < CACHE_TTL_MS) return row;
+    if (!cached) return beginLookUp(id, digest);
+    await cached.row;
+    if (performance.now() - cached.begunAt < CACHE_TTL_MS) return cached;
     // The query was slow. A look-up that is cached now has begun after this request.
     forget(id, cached);
-    return (cache.get(id) ?? beginLookUp(id, digest)).row;
+    return cache.get(id) ?? beginLookUp(id, digest);
   };
 
   // Not awaited: recording must not delay the request or make it fail.
@@ -114,9 +118,10 @@ export function keyAuthenticator(
   return async (key) => {
     if (!isWellFormed(key)) return null;
     const digest = hashKey(key);
-    const row = await findRow(digest);
+    const lookUp = await find(digest);
+    const row = await lookUp.row;
     if (!row || !crypto.timingSafeEqual(row.hash, digest)) return null;
-    const isExpired = row.expiresAt !== null && Date.parse(row.expiresAt) <= Date.now();
+    const isExpired = row.remainingMs !== null && lookUp.begunAt + row.remainingMs <= performance.now();
     if (row.revokedAt !== null || isExpired) return null;
     recordUse(row);
     return { kind: "key", keyId: row.id, userId: row.userId, mode: row.mode };

@@ -81,9 +81,9 @@ export async function findKey({ ctx, input: { key } }: Call<typeof schema.findIn
 
 export const revokeKey = ({ ctx, input: { id } }: Call<typeof schema.revokeInput>): Promise<KeySummary> =>
   ctx.services.db.transaction(async (tx) => {
-    const row = await lockKey(tx, id);
+    const { row, now } = await lockKey(tx, id);
     if (row.revokedAt) return toSqlRow(row);
-    const revoked = await tx.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, select: SELECT });
+    const revoked = await tx.apiKey.update({ where: { id }, data: { revokedAt: now }, select: SELECT });
     await audit(tx, ctx, "key.revoked", id);
     return toSqlRow(revoked);
   });
@@ -104,25 +104,24 @@ export async function revokeKeysOfUser(tx: Transaction, ctx: Context, userId: st
 
 export const rotateKey = ({ ctx, input }: Call<typeof schema.rotateInput>) =>
   ctx.services.db.transaction(async (tx) => {
-    const old = await lockKey(tx, input.id);
-    if (isRevokedOrExpired(old))
+    const { row: old, now } = await lockKey(tx, input.id);
+    if (old.revokedAt || (old.expiresAt && old.expiresAt <= now))
       throw invalid([{ field: "id", issue: "the key is revoked or expired: issue a new one" }]);
     if (old.replacedBy) throw invalid([{ field: "id", issue: `the key was already replaced by ${old.replacedBy}` }]);
     const { userId, mode, label, expiresAt: end } = old;
     const issued = await insert(tx, { userId, mode, label, expiresAt: end });
-    const graceEnd = Date.now() + input.graceSeconds * 1000;
+    const graceEnd = now.getTime() + input.graceSeconds * 1000;
     const expiresAt = new Date(Math.min(graceEnd, old.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
     await tx.apiKey.update({ where: { id: old.id }, data: { expiresAt, replacedBy: issued.id } });
     await audit(tx, ctx, "key.rotated", old.id, { replacedBy: issued.id });
     return { ...issued, replaces: { id: old.id, expiresAt: expiresAt.toISOString() } };
   });
 
+/** Also returns the time by the database's clock, by which keys expire. */
 async function lockKey(tx: Transaction, id: string) {
-  await tx.$queryRaw`SELECT id FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
+  const [locked] = await tx.$queryRaw<{ now: Date }[]>`
+    SELECT clock_timestamp() AS now FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
   const row = await tx.apiKey.findUnique({ where: { id }, select: SELECT });
-  if (!row) throw notFound();
-  return row;
+  if (!row || !locked) throw notFound();
+  return { row, now: locked.now };
 }
-
-const isRevokedOrExpired = ({ revokedAt, expiresAt }: Pick<ApiKey, "revokedAt" | "expiresAt">) =>
-  revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= Date.now());

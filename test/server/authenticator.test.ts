@@ -130,11 +130,38 @@ describe("authentication", () => {
 
   test("a key is rejected from its expiry on, even if it is cached", async () => {
     const { key } = await makeKey(userId, { expiresAt: "2099-01-01T00:00:00Z" });
+    const advanceClocks = stopClocks();
+    const { query } = services.db;
+    const querySpy = vi.spyOn(services.db, "query");
+    querySpy.mockImplementationOnce(async (...statement) => {
+      const [row] = await query<{ remainingMs: number }>(...statement);
+      expect(row?.remainingMs).toBeGreaterThan(1e12);
+      return [{ ...row, remainingMs: 500 }] as never;
+    });
     const authenticate = keyAuthenticator(services);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2099, 0, 1) - 1 });
+    await authenticate(key);
+    await advanceClocks(499);
     expect(await authenticate(key)).not.toBeNull();
-    vi.setSystemTime(Date.UTC(2099, 0, 1));
+    await advanceClocks(1);
     expect(await authenticate(key)).toBeNull();
+    expect(querySpy, "it is cached").toHaveBeenCalledTimes(1);
+  });
+
+  test.each([-1, 1])("a system clock that is wrong by %d h changes the expiry of no key", async (hours) => {
+    const [expired, valid] = [await makeKey(userId), await makeKey(userId)];
+    await sql("UPDATE api_keys SET expires_at = now() WHERE id = $1", expired.id);
+    await sql("UPDATE api_keys SET expires_at = now() + interval '30 min' WHERE id = $1", valid.id);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + hours * 3_600_000 });
+    expect(await authenticateUncached(expired.key)).toBeNull();
+    expect(await authenticateUncached(valid.key)).not.toBeNull();
+    const { replaces } = await keys.rotate({ id: valid.id, graceSeconds: 60 });
+    const [{ left }] = await sql(
+      "SELECT extract(epoch FROM $1::timestamptz - now())::float8 AS left",
+      replaces.expiresAt,
+    );
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(60);
+    expect(await catchRejectedFields(keys.rotate({ id: expired.id }))).toEqual(["id"]);
   });
 
   test("a revoked, rotated or expired key is rejected on every process within 1 s, even under constant use", async () => {
@@ -266,7 +293,7 @@ describe("keys.revoke and keys.rotate", () => {
     expect(listed.get(rotated.id)).toMatchObject(successor);
     expect(listed.get(old.id)?.expiresAt).toBe(rotated.replaces.expiresAt);
     for (const { key } of [old, rotated]) expect(await authenticateUncached(key)).toMatchObject({ userId });
-    vi.useFakeTimers({ toFake: ["Date"], now: end });
+    await sql("UPDATE api_keys SET expires_at = expires_at - interval '1 h' WHERE id = $1", old.id);
     expect(await authenticateUncached(old.key)).toBeNull();
     expect(await authenticateUncached(rotated.key)).toMatchObject({ keyId: rotated.id });
   });
