@@ -7,6 +7,8 @@ import { waitAtMost } from "../../server/timeout.js";
 const PIPE_BYTES = 4096;
 /** How long a line may wait for others: a write per line would take a tenth of the CPU time of a request. */
 const MAX_DELAY_MS = 100;
+/** Characters of lines that may wait if the reader of the log stalls. Further lines are dropped. */
+const MAX_WAITING_LENGTH = 16 * 2 ** 20;
 
 /** Shared by all logs of the process. */
 let stream: ReturnType<typeof destination> | undefined;
@@ -16,7 +18,13 @@ function standardError() {
   if (!stream) {
     // Before pino's own listener, which writes the last lines.
     process.on("exit", testTerminal);
-    const opened = destination({ fd: 2, sync: false, minLength: PIPE_BYTES / 2, maxWrite: PIPE_BYTES });
+    const opened = destination({
+      fd: 2,
+      sync: false,
+      minLength: PIPE_BYTES / 2,
+      maxWrite: PIPE_BYTES,
+      maxLength: MAX_WAITING_LENGTH,
+    });
     stream = opened.on("error", closeWithTerminal);
     // Not the stream's own timer, which would go on after the terminal is closed.
     setInterval(() => isClosed || opened.flush(), MAX_DELAY_MS).unref();

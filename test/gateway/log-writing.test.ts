@@ -49,6 +49,15 @@ test.each([
   expect(stderr.split("\n").filter((line) => line.includes('"msg":"line"'))).toHaveLength(100);
 });
 
+test("of log lines that cannot be written, 16 MB wait, and further ones are dropped", async () => {
+  const script = `for (let n = 0; n < 20_000; n++) log.info({ n, filler: "x".repeat(1_000) }, "line");`;
+  const { stderr } = await spawnNode(argsToRunWithLog(script)).done;
+  const seen = stderr.split("\n", 20_000).map((line) => line && JSON.parse(line).n);
+  expect(stderr.length).toBeLessThanOrEqual(16 * 2 ** 20);
+  expect(stderr.length).toBeGreaterThan(16 * 2 ** 20 - 2_000);
+  expect(seen.slice(0, 15_000)).toEqual(Array.from({ length: 15_000 }, (_, n) => n));
+});
+
 test("a process whose log has no reader any more exits", async () => {
   const script = `process.on("SIGTERM", async () => {
       log.info({}, "line");
