@@ -27,6 +27,9 @@ const PARSER_ERRORS: Record<string, [status: number, issue: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "did not arrive in time"],
 };
 
+/** How long a rejected client may take to read the response and close its side. Node itself waits without end. */
+const LINGER_MS = 1_000;
+
 /** Connections that are rejected once an earlier response has ended. */
 const waiting = new WeakSet<Duplex>();
 
@@ -50,6 +53,8 @@ function rejectConnection(socket: Duplex, status: number, issue: string): void {
   const { headers, body } = errorResponse(status, issue);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, "", body].join("\r\n"));
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(timer));
 }
 
 function errorResponse(status: number, issue: string) {

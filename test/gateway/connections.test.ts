@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { startTestGateway } from "../support/gateway.js";
 import { errorCodeOf, errorFieldsOf } from "../support/response.js";
@@ -26,6 +27,20 @@ describe.concurrent("slow clients", () => {
     expect(seconds).toBeGreaterThan(limitSeconds - 0.1);
     // Generous, because the machine may be loaded.
     expect(seconds).toBeLessThan(limitSeconds + 4);
+  });
+
+  test.each([
+    ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"],
+    ["incomplete headers", "GET /v1/forms HTTP/1.1\r\n"],
+  ])("the connection is closed after %s even if the client keeps its side open", async (_, request) => {
+    const socket = connect({ port: gateway.port, host: "127.0.0.1", allowHalfOpen: true });
+    const closed = new Promise((resolve) => socket.on("error", () => {}).once("close", resolve));
+    socket.write(request);
+    await new Promise((resolve) => socket.resume().once("end", resolve));
+    // Fails only when the other side is closed, too.
+    const writing = setInterval(() => socket.write("x"), 50);
+    await closed;
+    clearInterval(writing);
   });
 
   test("100 slow clients do not delay other requests", async () => {
