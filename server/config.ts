@@ -37,6 +37,9 @@ const shortText = (allowed: string) =>
 
 const host = z.string().min(1).default("127.0.0.1").meta({ allowed: "a host name or IP address" });
 
+// As browsers send it: in ASCII, without a port.
+const HOST_NAME = /^(?=.{1,253}$)[a-z\d_-]+(?:\.[a-z\d_-]+)*$/;
+
 const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
 
 /**
@@ -84,6 +87,15 @@ export const settingsSchema = z.object({
     ),
   INTERNAL_HOST: host.describe("Address that the internal port listens on."),
   INTERNAL_PORT: integer(0, 65_535, 3001).describe("Internal port; 0 picks a free one."),
+  CONSOLE_HOSTS: z
+    .string()
+    .transform((list) => list.split(",").map((name) => name.trim().toLowerCase()))
+    .pipe(z.array(z.string().regex(HOST_NAME)).min(1))
+    .optional()
+    .meta({ allowed: "comma-separated host names such as console.example.com, without port" })
+    .describe(
+      "Host names at which the console answers, besides localhost and IP addresses, such as that of a reverse proxy in front.",
+    ),
   APP_SECRETS: z
     .string()
     .transform((text) => text.split(",").map((secret) => secret.trim()))

@@ -8,9 +8,11 @@ import { rejectMethod } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { securityHeaders } from "../http/security-headers.js";
 import { keepHistory } from "./history.js";
+import { KnownSessions } from "./known-sessions.js";
+import { requireKnownHost, requireSameOrigin } from "./origin.js";
 import { servePages } from "./pages.js";
 import { createConsoleRouter } from "./router.js";
-import { requireSameOrigin, requireSession, serveSession } from "./session.js";
+import { requireSession, serveSession } from "./session.js";
 
 export interface ConsoleDeps {
   services: Services;
@@ -26,15 +28,15 @@ export interface ConsoleDeps {
 export function openConsole({ services, log, metrics, traceRequests }: ConsoleDeps, token: string) {
   const history = keepHistory(services, metrics.registry);
   const procedures = createConsoleRouter(services, history);
-  const sessions = new OperatorSessions(services.db, token);
+  const sessions = new KnownSessions(new OperatorSessions(services.db, token));
   const router = Router({ caseSensitive: true, strict: true });
   router.use("/trpc", metrics.observe, ...(traceRequests ? [traceRequests] : []));
-  router.use(pageHeaders, requireSameOrigin);
+  router.use(requireSameOrigin);
   router.use("/trpc", requirePost, requireSession(sessions), callProcedures(services, log, procedures));
   router.use("/trpc", sendTrpcError(services, log));
   serveSession(router, sessions, { settings: services.settings, log, isToken: tokenComparison(token) });
   servePages(router);
-  return { router, stop: history.stop };
+  return { handlers: [pageHeaders, requireKnownHost(services.settings), router], stop: history.stop };
 }
 
 /** Only resources of this server. No inline script or style, no eval. No HSTS: whether there is TLS is up to the proxy. */

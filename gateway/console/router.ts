@@ -18,6 +18,7 @@ export function createConsoleRouter(services: Services, history: History) {
   const readFigures = memoize(FIGURES_TTL_MS, () =>
     Promise.all([readEmailFigures(db).catch(nullInOutage), readDeliveryFigures(db).catch(nullInOutage)]),
   );
+  let isDatabaseUp = true;
   const checkHealth = memoize(HEALTH_TTL_MS, async () => {
     const { examine, CHECK_NAMES } = await import("../doctor/examine.js");
     // One process does not know how many connections the fleet opens.
@@ -39,10 +40,14 @@ export function createConsoleRouter(services: Services, history: History) {
       /** What this process served in the last hour, and what waits to be sent: null if the database did not answer. Operator. */
       overview: operatorProcedure.query(async () => {
         const [minutes, [emails, deliveries]] = await Promise.all([history.read(), readFigures()]);
+        isDatabaseUp = emails !== null && deliveries !== null;
         return { version: PACKAGE.version, node: process.version, startedAt, history: minutes, emails, deliveries };
       }),
-      /** The report of `guest-forms doctor` for this process, at most 15 s old. Operator. */
-      health: operatorProcedure.query(checkHealth),
+      /**
+       * The report of `guest-forms doctor` for this process, at most 15 s old, and not from before an outage of the database
+       * that the overview shows. Operator.
+       */
+      health: operatorProcedure.query(() => checkHealth(isDatabaseUp ? "" : "outage")),
     }),
   });
 }
@@ -52,8 +57,8 @@ function nullInOutage(error: unknown): null {
   return null;
 }
 
-/** Runs `work` once for concurrent calls, and again once its result is `ttl` ms old. */
-function memoize<Result extends object>(ttl: number, work: () => Promise<Result>): () => Promise<Result> {
-  const cache = new LRUCache<string, Result>({ max: 1, ttl, fetchMethod: work });
-  return () => cache.forceFetch("");
+/** Runs `work` once for concurrent calls with the same key, and again once its result is `ttl` ms old. */
+function memoize<Result extends object>(ttl: number, work: () => Promise<Result>): (key?: string) => Promise<Result> {
+  const cache = new LRUCache<string, Result>({ max: 2, ttl, fetchMethod: work });
+  return (key = "") => cache.forceFetch(key);
 }

@@ -29,7 +29,7 @@ export async function startInternal(deps: InternalDeps) {
   const { INTERNAL_TOKEN, DRAIN_SECONDS } = settings;
   if (!INTERNAL_TOKEN) return undefined;
   const operatorConsole = openConsole(deps, INTERNAL_TOKEN);
-  const app = createInternalApp(deps, INTERNAL_TOKEN, operatorConsole.router);
+  const app = createInternalApp(deps, INTERNAL_TOKEN, operatorConsole.handlers);
   const server = createServer(SERVER_OPTIONS, requestListener(app));
   handleProtocolErrors(server);
   try {
@@ -57,7 +57,7 @@ export async function startInternal(deps: InternalDeps) {
 function createInternalApp(
   { services, readiness, log, metrics, traceRequests }: InternalDeps,
   token: string,
-  operatorConsole: RequestHandler,
+  operatorConsole: RequestHandler[],
 ): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");

@@ -37,6 +37,11 @@ export class Browser {
     return response;
   }
 
+  /** The value of the cookie. */
+  get sessionId(): string {
+    return this.cookie.split("=")[1] ?? "";
+  }
+
   readonly signOut = () => this.send("DELETE", "/console/session");
 
   /** The status of the session: 200 or 401. */

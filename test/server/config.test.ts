@@ -56,6 +56,7 @@ test.each<[keyof Settings, string, unknown]>([
   ["APP_SECRETS", `${"a".repeat(32)} , ${"b".repeat(40)}`, ["a".repeat(32), "b".repeat(40)]],
   ["CORS_ORIGINS", "https://a.example, http://b.test:5173", ["https://a.example", "http://b.test:5173"]],
   ["CORS_ORIGINS", "*", ["*"]],
+  ["CONSOLE_HOSTS", "Console.example.com , gateway-1", ["console.example.com", "gateway-1"]],
 ])("%s accepts %s", (name, value, read) => {
   expect(readSettings({ [name]: value })[name]).toEqual(read);
 });
@@ -64,6 +65,7 @@ describe("invalid settings", () => {
   const SENDER = "an email address, with or without a name that may contain {listing}";
   const TEMPLATE = "an http or https URL containing {publicId}";
   const ORIGINS = 'comma-separated origins such as https://app.example.com, or "*"';
+  const HOSTS = "comma-separated host names such as console.example.com, without port";
   const PORTS = ["65536", "-1", "http", "0x10", "1e3", "10.0", "+10", " ", " 10", "1_000", "١٠"];
 
   test.each([
@@ -77,6 +79,18 @@ describe("invalid settings", () => {
     ["FORM_URL_TEMPLATE", "javascript:{publicId}", TEMPLATE],
     ["CORS_ORIGINS", "https://a.example/", ORIGINS],
     ["CORS_ORIGINS", "a.example", ORIGINS],
+    ...[
+      "*",
+      "*.example.com",
+      "https://console.example.com",
+      "console.example.com:3001",
+      "console.example.com.",
+      "a,,b",
+      "a b",
+      "[::1]",
+      "bücher.example",
+      "a".repeat(254),
+    ].map((hosts) => [...["CONSOLE_HOSTS", hosts, HOSTS]]),
     ...[
       "hosts",
       "Hosts <hosts@>",
