@@ -79,7 +79,8 @@ export async function callSession(method: string, body?: object): Promise<{ name
   if (response.ok) return json;
   const { message = response.statusText, errors: fields = [], correlationId } = json;
   const retryAfter = response.headers.get("Retry-After");
-  throw new CallFailed(retryAfter ? `Too many requests. Wait ${retryAfter} s.` : message, {
+  const isLimited = response.status === 429 && retryAfter !== null;
+  throw new CallFailed(isLimited ? `Too many requests. Wait ${retryAfter} s.` : message, {
     status: response.status,
     fields,
     correlationId,

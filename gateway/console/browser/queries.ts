@@ -12,10 +12,11 @@ import { useNotify } from "./parts/notices.js";
 
 const MAX_RETRIES = 3;
 const FRESH_MS = 5_000;
-const AFTER_FAILURE_MS = 10_000;
+export const AFTER_FAILURE_MS = 10_000;
 
 /** No answer, or 5xx: the service may be restarting. */
-const isTemporary = (error: unknown) => Boolean(error) && [0, 500, 502, 503, 504].includes(toFailure(error).status);
+export const isTemporary = (error: unknown) =>
+  Boolean(error) && [0, 500, 502, 503, 504].includes(toFailure(error).status);
 
 // At once, and not in another task: the second click of a double click must find the button disabled.
 notifyManager.setScheduler(queueMicrotask);

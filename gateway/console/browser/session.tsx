@@ -6,7 +6,7 @@ import { Dialog } from "./parts/dialog.js";
 import { type Field, Form, type Values } from "./parts/form.js";
 import { useNotify } from "./parts/notices.js";
 import { Problem } from "./parts/states.js";
-import { createQueryClient } from "./queries.js";
+import { AFTER_FAILURE_MS, createQueryClient, isTemporary } from "./queries.js";
 
 export interface Session {
   /** The operator who is signed in. */
@@ -70,8 +70,29 @@ export function WithSession({ children }: { children: (session: Session) => Comp
     <QueryClientProvider client={client}>
       {name !== undefined && <div hidden={state !== "in"}>{children({ name, signOut })}</div>}
       {state === "out" && <SignIn name={name} onSignedIn={check} />}
-      {state === "failed" && <Problem error={error} retry={() => void check()} />}
+      {state === "failed" && <Unavailable error={error} check={check} />}
     </QueryClientProvider>
+  );
+}
+
+/** Why nobody can be signed in. Checks again by itself. */
+function Unavailable({ error, check }: { error: unknown; check: () => Promise<void> }) {
+  useEffect(() => {
+    // Also after another failure.
+    const timer = isTemporary(error) ? setTimeout(() => void check(), AFTER_FAILURE_MS) : undefined;
+    return () => clearTimeout(timer);
+  }, [error]);
+  return (
+    <main class="container-xxl py-4 vstack gap-3">
+      <h1 class="h3 mb-0">Guest forms console</h1>
+      <Problem error={error} retry={() => void check()} />
+      {isTemporary(error) && (
+        <p>
+          This page tries again every {AFTER_FAILURE_MS / 1000} seconds. Until then, the command{" "}
+          <code>guest-forms doctor</code> says what is wrong.
+        </p>
+      )}
+    </main>
   );
 }
 

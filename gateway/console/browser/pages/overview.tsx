@@ -15,10 +15,19 @@ const HEALTH_REFRESH_SECONDS = 60;
 
 export function OverviewPage() {
   const overview = useRead(["overview"], () => core.console.overview.query(), { everySeconds: REFRESH_SECONDS });
-  const health = useRead(["health"], () => core.console.health.query(), { everySeconds: HEALTH_REFRESH_SECONDS });
+  const isOutage = overview.data?.emails === null || overview.data?.deliveries === null;
+  // Another report when an outage begins and when it ends: the one before would contradict the figures.
+  const health = useRead(["health", isOutage || overview.isError], () => core.console.health.query(), {
+    everySeconds: HEALTH_REFRESH_SECONDS,
+  });
   return (
     <Page title="Overview">
       <Section title="Health">
+        {isOutage && (
+          <p class="alert alert-danger mb-0" role="alert">
+            The database does not answer. What waits to be sent is unknown.
+          </p>
+        )}
         <Loaded query={health}>{(report) => <HealthReport {...report} />}</Loaded>
       </Section>
       <Loaded query={overview}>{(figures) => <Figures {...figures} />}</Loaded>
