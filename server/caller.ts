@@ -1,7 +1,9 @@
 import { type CallOptions, createContext, type Log, type Principal, type Services } from "./access/context.js";
 import type { Settings } from "./config.js";
+import { invalid } from "./errors.js";
 import { appRouter } from "./router.js";
 import { openServices as open } from "./services.js";
+import { operatorName } from "./texts.js";
 import { createCallerFactory } from "./trpc.js";
 import { isUuid } from "./values.js";
 
@@ -28,8 +30,16 @@ export const createCaller = (services: Services, principal: Principal | null, op
 
 export type Caller = ReturnType<typeof createCaller>;
 
-/** Lower-cases the user id. A malformed id means no principal. */
+/** Lower-cases the user id. A malformed id means no principal. Throws VALIDATION_ERROR about an operator's name that cannot be stored. */
 function normalize(principal: Principal | null): Principal | null {
-  if (!principal || principal.kind === "operator") return principal;
+  if (!principal) return null;
+  if (principal.kind === "operator")
+    return principal.name ? { ...principal, name: checkName(principal.name) } : principal;
   return isUuid(principal.userId) ? { ...principal, userId: principal.userId.toLowerCase() } : null;
+}
+
+function checkName(name: string): string {
+  const { data, error } = operatorName.safeParse(name);
+  if (error) throw invalid([{ field: "name", issue: error.issues[0]?.message ?? "is not valid" }]);
+  return data;
 }

@@ -100,7 +100,7 @@ export function inFieldOrder(shape: Record<string, unknown>) {
 /** OpenAPI metadata of public slugs. */
 export const slug = { pattern: "^[A-Za-z0-9_-]{21}$", maxLength: 21 };
 
-/** OpenAPI metadata of a `text` in an output. */
+/** OpenAPI metadata of a text (`texts.ts`) in an output. */
 export const line = (max: number) => ({
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
   maxLength: max,
@@ -117,21 +117,6 @@ export const count = (min: number) =>
       .refine((value) => value <= INT32_MAX || !Number.isInteger(value), `must be at most ${INT32_MAX}`),
   ).meta({ type: "integer", format: "int32", minimum: min, maximum: INT32_MAX });
 
-/** Text of 1 to `max` characters without control characters (Postgres rejects NUL). */
-export const text = (max: number) =>
-  z
-    .string({ error: expected("a string") })
-    .trim()
-    .min(1, "must not be empty")
-    .max(max, `must be at most ${max} characters`)
-    .regex(/^\P{Cc}*$/u, "must not contain control characters");
-
-/** Id of a user or listing in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
-export const externalId = text(200);
-
-/** A user or listing by external id or id; a user also by email address. */
-export const reference = text(254);
-
 /** A BCP 47 tag of a known language, in any case. */
 export const languageTag = z
   .string({ error: expected(A_LANGUAGE) })
@@ -143,9 +128,6 @@ export const languageTag = z
     return z.NEVER;
   })
   .pipe(z.string().max(35, "must be at most 35 characters"));
-
-/** What an operator's list is searched for. */
-export const search = text(254).optional();
 
 // A dot-atom of at most 64 characters at a domain of at least two labels: what mail servers accept in practice.
 const EMAIL =

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { SESSION_HOURS } from "../../server/access/operator-sessions.js";
 import type { Settings } from "../../server/config.js";
 import { expected, fieldErrorsOf, invalid, ServiceError } from "../../server/errors.js";
-import { text } from "../../server/values.js";
+import { operatorName } from "../../server/texts.js";
 import { readBody } from "../http/body.js";
 import { enforceTimeout, isAnswered } from "../http/deadline.js";
 import { rejectMethod } from "../http/methods.js";
@@ -13,7 +13,7 @@ import { LocalStore, rejectRateLimited } from "../http/rate-limit.js";
 import { sendJson } from "../http/request.js";
 import type { KnownSessions } from "./known-sessions.js";
 
-const signInInput = z.strictObject({ token: z.string({ error: expected("a string") }), name: text(80) });
+const signInInput = z.strictObject({ token: z.string({ error: expected("a string") }), name: operatorName });
 
 interface SessionDeps {
   settings: Settings;

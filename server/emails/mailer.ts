@@ -1,5 +1,6 @@
 import type { Settings } from "../config.js";
 import { SendingFailed } from "../outbox/attempt.js";
+import { storable } from "../texts.js";
 import { redactEmail } from "./masking.js";
 import type { Message } from "./sender.js";
 
@@ -54,8 +55,7 @@ const MAX_REASON_CHARACTERS = 500;
 
 function reasonOf(error: unknown, to: string): string {
   const text = redactEmail(error instanceof Error ? error.message : String(error), to);
-  // Postgres rejects NUL.
-  return text.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
+  return storable(text.replace(/[\s\p{Cc}]+/gu, " ").slice(0, MAX_REASON_CHARACTERS));
 }
 
 /** Spam filters quote rejected links, and anyone with the guest's link can open the form. */

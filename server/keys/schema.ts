@@ -2,7 +2,8 @@ import { z } from "zod";
 import { KEY_MODES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { instant, instantOut, reference, resourceId, text, uncoerced } from "../values.js";
+import { reference, text } from "../texts.js";
+import { instant, instantOut, resourceId, uncoerced } from "../values.js";
 
 export const issueInput = z.strictObject({
   userId: resourceId,

@@ -2,20 +2,8 @@ import { z } from "zod";
 import { EXAMPLE_LISTING_ID } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
-import {
-  count,
-  instantOut,
-  int32Out,
-  languageTag,
-  line,
-  reference,
-  resourceId,
-  search,
-  slug,
-  text,
-  uuid,
-  uuidOut,
-} from "../values.js";
+import { reference, search, text } from "../texts.js";
+import { count, instantOut, int32Out, languageTag, line, resourceId, slug, uuid, uuidOut } from "../values.js";
 
 /** The public projection of a listing. */
 export const listing = z

@@ -2,8 +2,9 @@ import { z } from "zod";
 import { expected } from "../errors.js";
 import { createInput, updateInput } from "../listings/schema.js";
 import { setMemberInput } from "../memberships/schema.js";
+import { externalId, reference } from "../texts.js";
 import { createUserInput } from "../users/schema.js";
-import { externalId, isUuid, text, uuid } from "../values.js";
+import { isUuid, uuid } from "../values.js";
 
 const { ownerId: _, ...newListing } = createInput.shape;
 
@@ -31,8 +32,8 @@ const userRow = z.strictObject({ type: z.literal("user"), externalId, id, ...cre
 /** `listing` and `user` are external ids or ids; `user` may also be an email address. The pair identifies the row. */
 const membershipRow = z.strictObject({
   type: z.literal("membership"),
-  listing: text(200),
-  user: text(254),
+  listing: externalId,
+  user: reference,
   role: z
     .string({ error: expected("a string") })
     .toUpperCase()

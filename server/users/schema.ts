@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
-import { emailAddress, instantOut, reference, resourceId, search, text } from "../values.js";
+import { reference, search, text } from "../texts.js";
+import { emailAddress, instantOut, resourceId } from "../values.js";
 
 export const createUserInput = z.strictObject({ email: emailAddress, name: text(200).nullish() });
 

@@ -9,6 +9,7 @@ import type { Channel } from "../outbox/attempt.js";
 import { type Claimed, claimSql, JOIN_BUSY_QUEUES } from "../outbox/claim.js";
 import { factsSql } from "../outbox/rows.js";
 import { type Keys, open } from "../secrets/secrets.js";
+import { storable } from "../texts.js";
 import { NIL_UUID } from "../values.js";
 import { type EventRow, eventOf } from "./payload.js";
 import { type DeliveryOutcome, recordDeliveries } from "./record.js";
@@ -111,9 +112,9 @@ function headersOf(keys: Keys, { queueId: endpointId, eventId, secrets: sealed }
   };
 }
 
-/** The beginning of an answer, without addresses. Postgres rejects NUL and lone surrogates. */
+/** The beginning of an answer, without addresses and hidden characters. */
 function keptBody({ body }: Pick<Answer, "body">): string {
-  const text = maskEmails(body.slice(0, 4 * MAX_KEPT_BYTES).replace(/[^\P{Cc}\n\t]/gu, " "));
+  const text = maskEmails(storable(body.slice(0, 4 * MAX_KEPT_BYTES)));
   // `stream` drops a character that is cut in the middle.
   return new TextDecoder().decode(Buffer.from(text).subarray(0, MAX_KEPT_BYTES), { stream: true });
 }

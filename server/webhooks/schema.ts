@@ -2,15 +2,13 @@ import { z } from "zod";
 import { DELIVERY_STATES, EVENT_TYPES } from "../constants.js";
 import { expected } from "../errors.js";
 import { cursor, limit, nextCursor } from "../resources/paging.js";
+import { url } from "../texts.js";
 import { instant, instantOut, resourceId, uuid } from "../values.js";
 
 const MAX_URL_LENGTH = 2000;
 const MAX_LISTINGS = 100;
 
-const url = z
-  .string({ error: expected("a string") })
-  .trim()
-  .max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
+const endpointUrl = url(MAX_URL_LENGTH);
 
 const event = z.enum(EVENT_TYPES, { error: expected(`one of ${EVENT_TYPES.join(", ")}`) });
 
@@ -26,7 +24,7 @@ const listingIds = z
 /** `userId`: the owner; the operator may leave it out for an endpoint of its own. A user may only name itself. */
 export const createInput = z.strictObject({
   userId: resourceId.nullish(),
-  url,
+  url: endpointUrl,
   events: events.default([]),
   listingIds: listingIds.default([]),
 });
@@ -34,7 +32,7 @@ export const createInput = z.strictObject({
 /** Absent fields are unchanged. */
 export const updateInput = z.strictObject({
   id: resourceId,
-  url: url.optional(),
+  url: endpointUrl.optional(),
   events: events.optional(),
   listingIds: listingIds.optional(),
 });

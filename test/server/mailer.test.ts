@@ -72,6 +72,16 @@ describe("a rejection by the mail server", () => {
     });
     expect((await send(url))?.message).toMatch(/550 no such mail\P{Cc}*box$/u);
   });
+
+  test("a long reason is cut between characters: Postgres would reject half of one", async () => {
+    for (const text of ["🏡", "x🏡"]) {
+      const mailServer = await openMailServer();
+      mailServer.dataErrors.push({ code: 554, text: text + "🏡".repeat(400) });
+      const { message = "" } = (await send(mailServer.url)) ?? {};
+      expect(message).toMatch(/🏡{100}/u);
+      expect(message).not.toMatch(/\p{Cs}/u);
+    }
+  });
 });
 
 describe("a connection to the mail server", () => {

@@ -201,10 +201,19 @@ test("a user that is erased loses its endpoints and their deliveries, and can cr
   expect(await catchRejectedFields(webhooks.create({ url: URL }))).toEqual(["userId"]);
 });
 
+test("a URL is stored as it is requested, and written in another way it is the same endpoint", async () => {
+  const { id, url } = await mine.create({ url: " HTTPS://Hooks.Example:443/a b/../é " });
+  expect(url).toBe("https://hooks.example/%C3%A9");
+  await sql("UPDATE webhook_endpoints SET failing_since = now() WHERE id = $1", id);
+  const same = await mine.update({ id, url: "https://hooks.EXAMPLE/é" });
+  expect(same).toMatchObject({ url, failingSince: expect.any(String) });
+  expect(await mine.update({ id, url: "https://hooks.example/" })).toMatchObject({ failingSince: null });
+});
+
 test("with WEBHOOK_ALLOW_PRIVATE_ADDRESSES, http and addresses are accepted", async () => {
   const process = await openProcess({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: "true" });
   const { webhooks } = createCaller(process, { kind: "operator" });
-  for (const url of ["http://localhost:3000/", "https://127.0.0.1", "http://[::1]:80/"])
+  for (const url of ["http://localhost:3000/", "https://127.0.0.1/", "http://[::1]:8080/"])
     expect((await webhooks.create({ url })).url).toBe(url);
   expect(await catchRejectedFields(webhooks.create({ url: "file:///etc/passwd" }))).toEqual(["url"]);
 });

@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { expected } from "./errors.js";
+
+/**
+ * Characters that readers cannot see, or that Postgres, terminals or mail servers do not take as text: controls, lone surrogates,
+ * separators of lines, noncharacters, and what Unicode displays as nothing, such as bidi controls and zero-width spaces.
+ * Joiners and variation selectors are not: Persian, emoji and Japanese names need them.
+ */
+const HIDDEN = String.raw`(?![\u200c\u200d\p{VS}])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{NChar}\p{DI}\ufff9-\ufffb]`;
+
+/** The flag of a part of a country, such as England: a black flag and its code in characters that are hidden anywhere else. */
+const FLAG = String.raw`\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f}`;
+
+const FLAG_OR_HIDDEN = new RegExp(`(${FLAG})|${HIDDEN}`, "gu");
+
+/** Printable ASCII has no hidden characters. This finds out three times as fast. */
+const MAY_HIDE = /[^\x20-\x7e]/;
+
+/** Replaces the hidden characters of a text. */
+export const replaceHidden = (text: string, replace: (character: string) => string): string =>
+  MAY_HIDE.test(text)
+    ? text.replace(FLAG_OR_HIDDEN, (found: string, flag: string | undefined) => flag ?? replace(found))
+    : text;
+
+/** The first hidden character of a text, as `U+200B`. */
+function findHidden(text: string): string | undefined {
+  const found: string[] = [];
+  replaceHidden(text, (character) => {
+    found.push(character);
+    return "";
+  });
+  return found[0] && `U+${found[0].codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** What another system has answered, as it is stored: line breaks and tabs are the only hidden characters that it keeps. */
+export const storable = (text: string) =>
+  replaceHidden(text, (character) => (/[\n\t]/.test(character) ? character : " "));
+
+/** Something besides spaces, joiners and accents. The last two are symbols that are displayed as a space. */
+const VISIBLE = /[^\p{Z}\p{M}\p{Cc}\p{Cf}\p{Cs}\u2800\u{1d159}]/u;
+
+const tooLong = (max: number) => ({ error: `must be at most ${max} characters`, abort: true });
+
+/** The rules of every text that is stored or searched for. Lengths are in code points, as in JSON Schema. */
+const withRules = (schema: z.ZodString, max: number) =>
+  schema
+    .min(1, { error: "must not be empty", abort: true })
+    .max(max, tooLong(max))
+    .superRefine((text, { addIssue }) => {
+      const hidden = findHidden(text);
+      if (hidden) addIssue(`must not contain control characters or invisible characters, such as ${hidden}`);
+      else if (!VISIBLE.test(text)) addIssue("must contain a visible character");
+    });
+
+const trimmed = z.string({ error: expected("a string") }).trim();
+
+/** The composed form (NFC) of a text is at least a quarter as long. To compose a longer one could take a second. */
+const MAX_COMPOSITION = 4;
+
+/** Text for people, such as a title, of 1 to `max` characters. Accents become part of their letter (NFC), so that equal texts are found. */
+export const text = (max: number) => withRules(trimmed.max(MAX_COMPOSITION * max, tooLong(max)).normalize("NFC"), max);
+
+/** Text of another system that is compared exactly, such as an external id, of 1 to `max` characters. */
+export const exactText = (max: number) => withRules(trimmed, max);
+
+/** Id of a user or listing in the operator's own system. An import finds the row again by it, or by the id of the row itself. */
+export const externalId = exactText(200);
+
+/** A user or listing by external id or id; a user also by email address. */
+export const reference = exactText(254);
+
+/** What an operator's list is searched for. */
+export const search = text(254).optional();
+
+/** The name that an operator gives at the sign-in to the console. */
+export const operatorName = text(80);
+
+/** A URL of at most `max` characters, in canonical form: what is stored and shown is what is requested. */
+export const url = (max: number) =>
+  exactText(max)
+    .transform((sent, { addIssue }) => {
+      if (URL.canParse(sent)) return new URL(sent).href;
+      addIssue("must be a URL such as https://example.com/webhooks");
+      return z.NEVER;
+    })
+    .pipe(z.string().max(max, tooLong(max)));
