@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
 import { buildProgram, describeUsage } from "./commands/program.js";
+import { printLine, toJson } from "./process/terminal.js";
 
 const USAGE_EXIT_CODE = 2;
 
@@ -28,8 +29,8 @@ async function main(): Promise<number> {
 
 /** Prints an error: `text` to standard error and, with --json, `error` to standard output. */
 function report(error: { code: string; message: string }, text: string | undefined): void {
-  if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify({ error })}\n`);
-  if (text) process.stderr.write(text.replace(/^/gm, "error: ").concat("\n"));
+  if (process.argv.includes("--json")) printLine(process.stdout, toJson({ error }));
+  if (text) printLine(process.stderr, text.replace(/^/gm, "error: "));
 }
 
 // Ignore a closed pipe (`| head`) or terminal.

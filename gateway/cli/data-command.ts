@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Caller } from "../../server/caller.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
+import { printLine } from "../process/terminal.js";
 import type { Wording } from "./failure.js";
 import { notes } from "./help.js";
 import { formatRecord, print, withJson } from "./print.js";
@@ -46,7 +47,7 @@ export function addDataCommand<Given, Result extends object>(
     if (printed !== undefined) print(command, result, printed);
     const incomplete = problem?.(result, given);
     if (incomplete === undefined) return;
-    process.stderr.write(`error: ${incomplete}\n`);
+    printLine(process.stderr, `error: ${incomplete}`);
     process.exitCode = 1;
   });
 }

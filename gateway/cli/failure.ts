@@ -2,6 +2,7 @@ import { UnknownMigrations } from "../../prisma/history.js";
 import { SettingsError } from "../../server/config.js";
 import { classify, factsOf, needsOperator } from "../../server/database/failures.js";
 import { type ErrorCode, type FieldError, ServiceError } from "../../server/errors.js";
+import { printableLine } from "../process/terminal.js";
 
 /** The machine-readable part of a failure. */
 interface FailureDetails {
@@ -24,13 +25,13 @@ export class CommandFailure extends Error {
 
   /** For rejected options or arguments. */
   static ofFields(errors: FieldError[]): CommandFailure {
-    const message = errors.map(({ field, issue }) => `${field}: ${issue}`).join("; ");
+    const message = errors.map(({ field, issue }) => printableLine(`${field}: ${issue}`)).join("; ");
     return new CommandFailure(message, 2, { code: "VALIDATION_ERROR", errors });
   }
 
   /** For rejected lines of a file. */
   static ofLines(errors: (FieldError & { line: number })[], summary: string): CommandFailure {
-    const lines = errors.map(({ line, field, issue }) => `line ${line}: ${field}: ${issue}`);
+    const lines = errors.map(({ line, field, issue }) => printableLine(`line ${line}: ${field}: ${issue}`));
     return new CommandFailure([...lines, summary].join("\n"), 1, { code: "VALIDATION_ERROR", errors });
   }
 }

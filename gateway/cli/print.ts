@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { printableLine, printLine, toJson } from "../process/terminal.js";
 
 /** Adds `--json`, an option of every command. */
 export const withJson = (command: Command): Command =>
@@ -6,7 +7,7 @@ export const withJson = (command: Command): Command =>
 
 /** Prints `value` as one line of JSON with --json, otherwise `text`. */
 export function print(command: Command, value: unknown, text: string): void {
-  process.stdout.write(`${command.opts().json ? JSON.stringify(value) : text}\n`);
+  printLine(process.stdout, command.opts().json ? toJson(value) : text);
 }
 
 /** Aligned `name: value` lines; names of nested records are joined with a dot. */
@@ -40,6 +41,5 @@ const flatten = (value: object, prefix = ""): [string, string][] =>
 
 const MAX_CELL_LENGTH = 400;
 
-// Collapses whitespace because an error's text may span lines.
 const formatCell = (value: unknown) =>
-  value === null || value === undefined ? "-" : String(value).replace(/\s+/g, " ").slice(0, MAX_CELL_LENGTH);
+  value === null || value === undefined ? "-" : printableLine(String(value)).slice(0, MAX_CELL_LENGTH);

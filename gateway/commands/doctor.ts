@@ -5,6 +5,7 @@ import { notes } from "../cli/help.js";
 import { print, withJson } from "../cli/print.js";
 import { wholeNumberFrom } from "../cli/values.js";
 import type { Report } from "../doctor/examine.js";
+import { printableLine } from "../process/terminal.js";
 
 export function addDoctor(program: Command): void {
   withJson(program.command("doctor"))
@@ -49,5 +50,7 @@ async function runChecks(options: DoctorOptions): Promise<Report[]> {
 
 function formatReports(checks: Report[]): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
-  return checks.map(({ status, name, message }) => `${status.padEnd(7)}  ${name.padEnd(width)}  ${message}`).join("\n");
+  return checks
+    .map(({ status, name, message }) => `${status.padEnd(7)}  ${name.padEnd(width)}  ${printableLine(message)}`)
+    .join("\n");
 }

@@ -2,6 +2,7 @@ import { writeSync } from "node:fs";
 import { destination, type Logger, pino } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
+import { escapeJson } from "./terminal.js";
 
 /** Writes up to this size to a pipe are atomic, so processes that share one do not mix their lines. */
 const PIPE_BYTES = 4096;
@@ -74,9 +75,10 @@ const EMAIL = /(\\u[\da-f]{4}|\\.)?[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z\d-]+(?:\.[
 
 /**
  * Removes keys and email addresses from a log line, because errors of libraries may quote their input. Addresses that
- * are already masked stay.
+ * are already masked stay. Escapes what a terminal would act on.
  */
 export function redactSecrets(line: string): string {
-  const keyless = line.includes("grf_") ? line.replace(KEY, "grf_$1_…") : line;
+  const escaped = escapeJson(line);
+  const keyless = escaped.includes("grf_") ? escaped.replace(KEY, "grf_$1_…") : escaped;
   return keyless.includes("@") ? keyless.replace(EMAIL, "$1[email]") : keyless;
 }

@@ -25,6 +25,7 @@ import { type DemoReceiver, startDemoReceiver } from "../dev/demo-receiver.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
 import { createLog, flushLogs } from "../process/log.js";
+import { printLine } from "../process/terminal.js";
 import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
 import { listenForStop, onNpmExit, type StopRequest } from "./stopping.js";
@@ -34,7 +35,7 @@ export interface DevOptions extends Address {
   fresh?: boolean;
 }
 
-const progress = (line: string) => void process.stderr.write(`${line}\n`);
+const progress = (line: string) => printLine(process.stderr, line);
 
 /** Runs the service with demo data until it is stopped by a signal. */
 export async function dev(options: DevOptions, command: Command): Promise<void> {

@@ -48,7 +48,7 @@ test("each user of an import file gets a key, once: in a new file that only its 
   }
 
   const again = newOutput();
-  expect(await issueAll(file, again, "--label", "PMS")).toEqual({ issued: 0, skipped: 2 });
+  expect(await issueAll(file, again, "--label", " PMS ")).toEqual({ issued: 0, skipped: 2 });
   expect(readKeys(again)).toEqual([]);
   await keys.revoke({ id: issued[0]?.keyId ?? "" });
   const third = newOutput();

@@ -21,6 +21,13 @@ test.each([
   expect(JSON.parse(redactSecrets(JSON.stringify({ value })))).toEqual({ value: expected });
 });
 
+test("a log line has no character that a terminal acts on, and means the same", () => {
+  const value = "\u001b[2J\u009b2J\u007f\u202e\u2028\ud800\u{e0041} 👩‍👩‍👧";
+  const line = redactSecrets(`${JSON.stringify({ [value]: value })}\n`);
+  expect(line.replaceAll("👩‍👩‍👧", "")).toMatch(/^[\x20-\x7e]+\n$/);
+  expect(JSON.parse(line)).toEqual({ [value]: value });
+});
+
 test("removing secrets from a long line takes less than 2 s", () => {
   const began = performance.now();
   redactSecrets(`${"a.".repeat(100_000)}@`);

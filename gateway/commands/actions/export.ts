@@ -1,5 +1,6 @@
 import { pipeline } from "node:stream/promises";
 import type { Caller } from "../../../server/caller.js";
+import { printable } from "../../process/terminal.js";
 import { COLUMNS, formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { formatNdjson } from "../../rows/ndjson.js";
@@ -21,9 +22,14 @@ export async function exportFile(
 ): Promise<ExportSummary> {
   const summary = { users: 0, listings: 0, memberships: 0 };
   const text = textOf(core, format, summary);
-  if (output === undefined) await pipeline(text, process.stdout, { end: false }).catch(ignoreClosedPipe);
+  const shown = process.stdout.isTTY ? toPrintable(text) : text;
+  if (output === undefined) await pipeline(shown, process.stdout, { end: false }).catch(ignoreClosedPipe);
   else await writeWhole(output, (file) => pipeline(text, file.createWriteStream()));
   return summary;
+}
+
+async function* toPrintable(chunks: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const chunk of chunks) yield printable(chunk.replaceAll("\r\n", "\n"));
 }
 
 /** The reader, such as `head`, has read enough. */

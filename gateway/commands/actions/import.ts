@@ -5,6 +5,7 @@ import { BATCH, type Counts, type FileCounts, type Row, row } from "../../../ser
 import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { Progress } from "../../cli/progress.js";
+import { printLine } from "../../process/terminal.js";
 import { type FileContent, type Format, formatOf } from "../../rows/format.js";
 import { formatRows } from "../../rows/format-rows.js";
 import { readRows } from "../../rows/read-file.js";
@@ -95,6 +96,6 @@ function explainWrite(error: unknown, batch: LocatedRow[], progress: Progress): 
     });
     throw CommandFailure.ofLines(errors, written);
   }
-  process.stderr.write(`${written}\n`);
+  printLine(process.stderr, written);
   throw error;
 }

@@ -1,8 +1,10 @@
 import { type FileHandle, rm } from "node:fs/promises";
 import type { Caller } from "../../../server/caller.js";
+import { issueInput } from "../../../server/keys/schema.js";
 import type { LineError } from "../../../server/onboarding/schema.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { issueOfReference } from "../../cli/services.js";
+import { printLine } from "../../process/terminal.js";
 import { formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { readRows } from "../../rows/read-file.js";
@@ -33,7 +35,7 @@ export async function issueKeys(
       issued++;
       await file.appendFile(formatCsv([{ externalId, email, keyId, key }], COLUMNS)).catch(async (error) => {
         // Nobody will ever have it.
-        await core.keys.revoke({ id: keyId }).catch(() => process.stderr.write(`Revoke the key ${keyId}.\n`));
+        await core.keys.revoke({ id: keyId }).catch(() => printLine(process.stderr, `Revoke the key ${keyId}.`));
         throw error;
       });
     }
@@ -70,7 +72,9 @@ const UNKNOWN = "no user has this external id or id: import the file first";
 
 const NO_USERS: LineError = { line: 1, field: "type", issue: "the file has no row of type user" };
 
-async function hasKey(core: Caller, userId: string, { mode, label = null }: KeyFields): Promise<boolean> {
+async function hasKey(core: Caller, userId: string, { mode, label: given }: KeyFields): Promise<boolean> {
+  // As it is stored.
+  const { data: label = null } = issueInput.shape.label.safeParse(given);
   for (let cursor: string | undefined; ; ) {
     const { items, nextCursor } = await core.keys.list({ userId, cursor });
     const valid = items.filter(
