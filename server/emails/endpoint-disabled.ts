@@ -14,11 +14,11 @@ export function composeEndpointDisabled(
   settings: SenderSettings,
   { emailId, to, ...endpoint }: DisabledEndpoint & { emailId: string },
 ): Message {
-  const { origin, pathname, host } = new URL(endpoint.url);
+  const { origin, pathname } = new URL(endpoint.url);
   const reason = endpoint.reason === "gone" ? "it answered 410 Gone" : "all attempts of three days have failed";
   return {
     ...headOf(settings, { id: `endpoint-${emailId}`, to }),
-    subject: `Your webhook endpoint at ${host} was disabled`,
+    subject: "Your webhook endpoint was disabled",
     text: [
       "Hello,",
       "",

@@ -1,5 +1,6 @@
 import type { Settings } from "../config.js";
 import type { InvitationFacts } from "./facts.js";
+import { addsLink } from "./links.js";
 import { headOf, type Message } from "./sender.js";
 import type { Templates } from "./templates.js";
 
@@ -9,6 +10,8 @@ export interface Notice extends InvitationFacts {
   repeatId: string | null;
   to: string;
 }
+
+const safeName = ({ name }: { name: string | null }) => (name === null || addsLink(name, "") ? "" : name);
 
 /** Composes the email that asks a guest to fill in the form. */
 export function composeInvitation(
@@ -22,7 +25,7 @@ export function composeInvitation(
   const replyTo = settings.EMAIL_REPLY_TO_OWNER ? facts.host : null;
   return {
     ...headOf(settings, { id, to, listing: facts.listing.title }),
-    ...(replyTo && { replyTo: { name: replyTo.name ?? "", address: replyTo.email } }),
+    ...(replyTo && { replyTo: { name: safeName(replyTo), address: replyTo.email } }),
     subject,
     text,
     html,

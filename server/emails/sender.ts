@@ -1,6 +1,7 @@
 import { domainToASCII } from "node:url";
 import type { SendMailOptions } from "nodemailer";
 import type { Settings } from "../config.js";
+import { addsLink } from "./links.js";
 
 // Used by previews and by `dev` without a mail server.
 const EXAMPLE_FROM = "Guest forms <no-reply@example.com>";
@@ -31,6 +32,14 @@ export function senderOf({
 /** In the display name of SMTP_FROM, the listing's title. */
 const LISTING = "{listing}";
 
+/** The display name with the title of the listing. Undefined if it needs one, and there is none, or one with a link. */
+function withListing(displayName: string, listing: string | undefined): string | undefined {
+  if (!displayName.includes(LISTING)) return displayName;
+  if (listing === undefined) return undefined;
+  const full = displayName.replaceAll(LISTING, () => listing);
+  return addsLink(full, displayName.replaceAll(LISTING, "")) ? undefined : full;
+}
+
 /**
  * The head of a message. `id` is the same for each attempt, so that mail clients recognize duplicates. `listing`: the title
  * of the listing that it is about.
@@ -38,14 +47,9 @@ const LISTING = "{listing}";
 export function headOf(settings: SenderSettings, { id, to, listing }: { id: string; to: string; listing?: string }) {
   const { displayName, address, name } = senderOf(settings);
   const domain = address.slice(address.lastIndexOf("@") + 1);
-  const isAboutListing = displayName.includes(LISTING);
   return {
     messageId: `<${id}@${domainToASCII(domain) || domain}>`,
-    from: {
-      name:
-        isAboutListing && listing === undefined ? (name ?? "") : displayName.replaceAll(LISTING, () => listing ?? ""),
-      address,
-    },
+    from: { name: withListing(displayName, listing) ?? name ?? "", address },
     to: { name: "", address: to },
     headers: { "Auto-Submitted": "auto-generated" },
   } satisfies SendMailOptions;

@@ -4,8 +4,9 @@ import { openCompiler, type Render } from "./compiler.js";
 import type { InvitationFacts } from "./facts.js";
 import { fileOf, languageOf, readFolder } from "./folder.js";
 import { LAYOUT, type Part } from "./layout.js";
+import { addsLink, findLinks } from "./links.js";
 import { TEXTS } from "./texts.js";
-import { variablesOf } from "./variables.js";
+import { type Variables, variablesOf, withoutTenantTexts } from "./variables.js";
 
 export interface Invitation {
   /** Language of the templates. */
@@ -59,6 +60,21 @@ export async function loadTemplates(settings: Settings): Promise<Templates> {
   return templates;
 }
 
+/**
+ * Renders the subject: without the texts of the listing and its owner if they add a link or an address, because subjects are read as
+ * the operator's words.
+ */
+function renderSubject({ render }: PartTemplate, variables: Variables): string {
+  const subject = render(variables);
+  // The short title may have lost the link of the title, but not the words that lead to it.
+  const judged = `${subject} ${variables.listing.title}`;
+  if (findLinks(judged).length === 0) return subject;
+  const own = render(withoutTenantTexts(variables));
+  if (!addsLink(judged, own)) return subject;
+  const { heading = "" } = TEXTS[new Intl.Locale(variables.language).language] ?? TEXTS.en ?? {};
+  return own.replace(/[\s\p{Pd}:]+$/u, "") || heading;
+}
+
 function builtIn(language: string, part: Part): string | undefined {
   const texts = new Map(Object.entries(TEXTS[new Intl.Locale(language).language] ?? {}));
   if (texts.size === 0) return undefined;
@@ -106,7 +122,7 @@ export class Templates {
     const variables = variablesOf(facts, this.#settings, { language, locale });
     return {
       language,
-      subject: templates.subject.render(variables),
+      subject: renderSubject(templates.subject, variables),
       text: templates.text.render(variables),
       html: templates.html.render(variables),
     };

@@ -2,7 +2,16 @@ import type { InvitationFacts } from "./facts.js";
 import { type SenderSettings, senderOf } from "./sender.js";
 import { formatTime, nameTimeZone } from "./times.js";
 
-export type Variables = ReturnType<typeof variablesOf>;
+type Filled = ReturnType<typeof variablesOf>;
+
+export type Variables = Omit<Filled, "listing"> & { listing: Record<keyof Filled["listing"], string | null> };
+
+/** The variables without what the owners of a listing decide. */
+export const withoutTenantTexts = (variables: Variables): Variables => ({
+  ...variables,
+  listing: { title: null, shortTitle: null, address: null, zipCode: null, city: null, country: null },
+  host: { name: null },
+});
 
 /** The variables of templates, documented in gateway/docs/operating.md. `locale` decides how times are written. */
 export function variablesOf(

@@ -120,7 +120,8 @@ describe("an answer", () => {
     const { email } = await operator.users.get({ id: owner.userId });
     const [{ to, mail } = expect.fail("no mail")] = mailServer.received;
     expect(to).toEqual([email]);
-    expect(mail.subject).toMatch(/^Your webhook endpoint at 127\.0\.0\.1:\d+ was disabled$/);
+    // Without its host: subjects have no link that a tenant has chosen.
+    expect(mail.subject).toBe("Your webhook endpoint was disabled");
     expect(mail.text).toMatch(/\/hook was disabled at .*, because it answered 410 Gone\./);
     expect(mail.text).not.toContain("hidden");
     expect((await operator.audit.trail({ subjectId: id }))[0]).toMatchObject({
