@@ -9,8 +9,7 @@ export class Deadline {
   #expiresAt = Number.POSITIVE_INFINITY;
   #timer: unknown;
   readonly #aborted: Promise<never>;
-  readonly #callerSignal: AbortSignalLike | undefined;
-  readonly #onAbort: () => void;
+  readonly #stopListening: (() => void) | undefined;
 
   constructor(ms: number, callerSignal: AbortSignalLike | undefined) {
     const { signal } = this.#controller;
@@ -19,10 +18,9 @@ export class Deadline {
     });
     this.#aborted.catch(() => {});
     this.restart(ms);
-    this.#callerSignal = callerSignal;
-    this.#onAbort = () => this.#controller.abort(callerSignal?.reason);
-    if (callerSignal?.aborted) this.#onAbort();
-    else callerSignal?.addEventListener("abort", this.#onAbort);
+    const abort = () => this.#controller.abort(callerSignal?.reason);
+    if (callerSignal?.aborted) abort();
+    else if (callerSignal) this.#stopListening = onAbort(callerSignal, abort);
   }
 
   /** Sets another deadline, this many milliseconds from now. */
@@ -72,6 +70,27 @@ export class Deadline {
   /** Removes the timer and the listener. */
   close(): void {
     runtime.clearTimeout(this.#timer);
-    this.#callerSignal?.removeEventListener("abort", this.#onAbort);
+    this.#stopListening?.();
   }
+}
+
+const sharedListeners = new WeakMap<AbortSignalLike, { callbacks: Set<() => void>; listener: () => void }>();
+
+/** Returns a function that removes the callback. All calls with one signal share a listener: runtimes warn of many. */
+function onAbort(signal: AbortSignalLike, callback: () => void): () => void {
+  let shared = sharedListeners.get(signal);
+  if (!shared) {
+    const callbacks = new Set<() => void>();
+    shared = { callbacks, listener: () => callbacks.forEach((run) => void run()) };
+    sharedListeners.set(signal, shared);
+    signal.addEventListener("abort", shared.listener);
+  }
+  const { callbacks, listener } = shared;
+  callbacks.add(callback);
+  return () => {
+    callbacks.delete(callback);
+    if (callbacks.size > 0) return;
+    sharedListeners.delete(signal);
+    signal.removeEventListener("abort", listener);
+  };
 }

@@ -51,7 +51,9 @@ export class GuestFormsError extends Error {
   declare readonly headers: ResponseHeaders;
 
   constructor(message: string, details: ErrorDetails = {}) {
-    const { cause, headers = {}, status, code, correlationId, retryAfter } = details;
+    const { cause, headers = {}, status, retryAfter } = details;
+    const code = details.code && truncate(details.code, 100);
+    const correlationId = truncate(details.correlationId ?? headers["x-correlation-id"] ?? "", 100) || undefined;
     super(message, cause === undefined ? undefined : { cause });
     // Omit undefined properties, because consoles print them.
     for (const [name, value] of Object.entries({ status, code, correlationId, retryAfter })) {
@@ -76,7 +78,7 @@ export class GuestFormsError extends Error {
 
 /**
  * An error response. Thrown itself for codes that this version does not know, and, without a `code`, for responses that
- * do not come from the service: a proxy's HTML page, a redirect, invalid JSON.
+ * do not come from the service: a proxy's HTML page, a redirect, invalid JSON, more than 10 MB, a list whose cursors repeat.
  */
 export class ApiError extends GuestFormsError {
   static {
@@ -237,9 +239,9 @@ export const errorClassFor = (code: string): typeof ApiError => errorClassByCode
 /** Removes the key from a response: a proxy's page may echo request headers. */
 export const redact = (text: string, key: string): string => text.replaceAll(key, "[redacted]");
 
-/** Shortens a text to one line of `max` characters. */
+/** Shortens a text to one line of `max` characters, without control characters, which terminals would obey. */
 export function truncate(text: string, max: number): string {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text.replace(/[\s\p{Cc}]+/gu, " ").trim();
   return line.length > max ? `${line.slice(0, max)}…` : line;
 }
 
@@ -247,7 +249,7 @@ export function truncate(text: string, max: number): string {
 export function sanitizeError(error: unknown, key: string, depth = 0): Error {
   const source: { name?: unknown; message?: unknown; code?: unknown; cause?: unknown } =
     typeof error === "object" && error !== null ? error : { message: error };
-  const copy = new Error(redact(String(source.message ?? ""), key));
+  const copy = new Error(truncate(redact(String(source.message ?? ""), key), 500));
   copy.name = redact(String(source.name ?? "Error"), key);
   // Drop the stack trace, which points to this function.
   copy.stack = `${copy.name}: ${copy.message}`;

@@ -1,5 +1,6 @@
-import { GuestFormsError } from "./errors.js";
+import { ApiError, GuestFormsError } from "./errors.js";
 import { ApiPromise, attachCorrelationId } from "./promise.js";
+import { isResource } from "./resource.js";
 import { isObject, type RequestOptions, type Transport } from "./transport.js";
 
 /** One page of a list. Iterating over it yields its items, then those of all following pages. */
@@ -84,7 +85,7 @@ export class Page<T> implements AsyncIterable<T> {
   async toArray({ limit = Infinity }: ArrayOptions = {}): Promise<T[]> {
     const all: T[] = [];
     for await (const page of this.byPage()) {
-      all.push(...page.items);
+      for (const item of page.items) all.push(item);
       if (all.length >= limit) break;
     }
     return all.slice(0, limit);
@@ -149,19 +150,36 @@ export interface ListParams {
   cursor?: string | undefined;
 }
 
-/** Lists `path`, with the same parameters and options for each page. */
+/** Whether `body` is a page. A page of another kind would fail in the caller's code. */
+const isPage = (body: unknown): boolean =>
+  isObject(body) &&
+  Array.isArray(body.items) &&
+  body.items.every(isResource) &&
+  typeof (body.nextCursor ?? "") === "string";
+
+/**
+ * Lists `path`, with the same parameters and options for each page. `mark` is the cursor of page 1, 2, 4, 8 …, whichever was
+ * last: cursors that repeat come to it again (Brent's algorithm), which ends the list.
+ */
 export function list<T>(
   transport: Transport,
   path: string,
   params: ListParams = {},
   options?: RequestOptions,
+  pageNumber = 1,
+  mark: string | null = params.cursor ?? null,
 ): PagePromise<T> {
   const query = { ...params };
   return new PagePromise<T>(async () => {
-    const isExpected = (body: unknown) => isObject(body) && Array.isArray(body.items);
-    const { result, text } = await transport.send({ method: "GET", path, query, isExpected }, options);
+    const { result, text } = await transport.send({ method: "GET", path, query, isExpected: isPage }, options);
     const { items, nextCursor = null } = result.data as { items: T[]; nextCursor?: string | null };
-    const page = new Page(items, nextCursor, (cursor) => list(transport, path, { ...query, cursor }, options));
+    if (nextCursor !== null && nextCursor === mark) {
+      throw new ApiError(`GET ${path}: the cursors repeat, so the list would never end`, result.response);
+    }
+    const nextMark = pageNumber & (pageNumber - 1) ? mark : nextCursor;
+    const fetchPage = (cursor: string) =>
+      list<T>(transport, path, { ...query, cursor }, options, pageNumber + 1, nextMark);
+    const page = new Page(items, nextCursor, fetchPage);
     return { result: { ...result, data: attachCorrelationId(page, result.response) }, text };
   });
 }

@@ -2,6 +2,8 @@ import { GuestFormsError } from "./errors.js";
 import { type ApiPromise, attachCorrelationId, type ParsedResponse, send, type WithCorrelationId } from "./promise.js";
 import { type Call, isObject, type RequestOptions, type Transport } from "./transport.js";
 
+export const isResource = (value: unknown): boolean => isObject(value) && typeof value.id === "string";
+
 /**
  * Sends a call that returns a single result, by default an object with an `id`. Input is checked in `prepare`, so that
  * invalid input rejects the promise instead of throwing.
@@ -12,8 +14,7 @@ export const sendOne = <T>(
   options?: RequestOptions,
 ): ApiPromise<WithCorrelationId<T>> =>
   send(async () => {
-    const isExpected = (body: unknown) => isObject(body) && typeof body.id === "string";
-    const parsed = await transport.send({ isExpected, ...prepare() }, options);
+    const parsed = await transport.send({ isExpected: isResource, ...prepare() }, options);
     attachCorrelationId(parsed.result.data, parsed.result.response);
     return parsed as ParsedResponse<WithCorrelationId<T>>;
   });

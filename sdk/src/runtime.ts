@@ -67,6 +67,8 @@ export interface FetchResponse {
      */
     forEach(visit: (value: string, name: string) => void): void;
   };
+  /** The body as a web stream, so that reading can stop at a maximum. Without it, `text` is called. */
+  readonly body?: unknown;
   /**
    * Reads the body as text.
    *

@@ -1,4 +1,5 @@
 import { type ApiKey, parseApiKey, resolveApiKey } from "./api-key.js";
+import { readBody } from "./body.js";
 import { Deadline } from "./deadline.js";
 import {
   AbortError,
@@ -67,6 +68,10 @@ export interface Call {
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
+
+/** A page of 100 items has less than 1 MB. */
+const MAX_RESULT_BYTES = 10_000_000;
+const MAX_ERROR_BYTES = 256_000;
 
 type Failure = { error: GuestFormsError; retryable: boolean };
 type Outcome = { response: ParsedResponse<unknown> } | Failure;
@@ -192,14 +197,15 @@ export class Transport {
       const response = await deadline.race(fetch(url, init));
       status = response.status;
       headers = readHeaders(response.headers, key);
-      return parseResponse(call, baseUrl, status, headers, await deadline.race(response.text()), key);
+      const maxBytes = isSuccess(status) ? MAX_RESULT_BYTES : MAX_ERROR_BYTES;
+      const body = await deadline.race(readBody(response, maxBytes, deadline.signal));
+      return parseResponse(call, baseUrl, status, headers, body, key);
     } catch (error) {
       deadline.throwIfAborted();
       const cause = sanitizeError(error, key);
       const message = `${method} ${baseUrl}${path}: no complete response (${describeRootCause(cause)})`;
-      const correlationId = headers?.["x-correlation-id"];
       return {
-        error: new ConnectionError(message, { status, headers, correlationId, cause }),
+        error: new ConnectionError(message, { status, headers, cause }),
         retryable: true,
       };
     } finally {
@@ -209,7 +215,7 @@ export class Transport {
         status,
         ms: Date.now() - started,
         attempt,
-        correlationId: headers?.["x-correlation-id"],
+        correlationId: headers?.["x-correlation-id"]?.slice(0, 100),
       });
     }
   }
@@ -221,11 +227,11 @@ function parseResponse(
   baseUrl: string,
   status: number,
   headers: ResponseHeaders,
-  text: string,
+  { text, isWhole }: { text: string; isWhole: boolean },
   key: string,
 ): Outcome {
-  const ok = status >= 200 && status < 300;
-  const json = parseJson(ok ? text : redact(text, key));
+  const ok = isSuccess(status);
+  const json = isWhole ? parseJson(ok ? text : redact(text, key)) : undefined;
   if (ok && call.isExpected(json, status)) {
     const replayed = headers["idempotent-replayed"] === "true";
     return { response: { result: { data: json, response: { status, headers }, replayed }, text } };
@@ -234,7 +240,6 @@ function parseResponse(
   const details = {
     status,
     headers,
-    correlationId: headers["x-correlation-id"],
     retryAfter: retryAfterSeconds(headers),
   };
   const retryable = status === 429 || status >= 500;
@@ -245,21 +250,25 @@ function parseResponse(
     const error = new (errorClassFor(code))(`${label} ${truncate(summarize(errors) || message, 500)}`, {
       ...details,
       code,
-      correlationId: typeof correlationId === "string" ? correlationId : details.correlationId,
+      correlationId: typeof correlationId === "string" ? correlationId : undefined,
       errors,
     });
     return { error, retryable };
   }
-  const type = headers["content-type"] ?? "no content type";
+  const type = truncate(headers["content-type"] ?? "no content type", 100);
   // In browsers, a redirect that was not followed has status 0.
   const problem =
     status === 0 || (status >= 300 && status < 400)
       ? "a redirect. Redirects are not followed, to protect the key: check baseUrl"
-      : `not a response of this service (${type}): ${excerpt(redact(text, key))}`;
+      : ok && !isWhole
+        ? `more than ${MAX_RESULT_BYTES / 1e6} MB, which no response of this service has: check baseUrl`
+        : `not a response of this service (${type}): ${excerpt(redact(text, key))}`;
   const error = new ApiError(`${call.method} ${target}: ${status}, ${problem}`, details);
   // Invalid JSON in a 2xx is a body that was cut off without Content-Length: retry it like any other cut-off body.
-  return { error, retryable: retryable || (ok && json === undefined && type.includes("json")) };
+  return { error, retryable: retryable || (ok && isWhole && json === undefined && type.includes("json")) };
 }
+
+const isSuccess = (status: number) => status >= 200 && status < 300;
 
 const isFieldError = (entry: unknown): entry is FieldError =>
   isObject(entry) && typeof entry.field === "string" && typeof entry.issue === "string";

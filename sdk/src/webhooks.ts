@@ -44,7 +44,7 @@ export interface SignedWebhook {
  * - `malformed_header`: `webhook-timestamp` is not a number of seconds.
  * - `bad_signature`: it was signed with another secret, or changed after it was signed.
  * - `too_old`, `too_new`: the signature is right, but it was sent longer ago, or further in the future, than `toleranceSeconds`.
- * - `malformed_body`: the signature is right, but the body is not an event.
+ * - `malformed_body`: the signature is right, but the body is not an event; or the body has more than 1 MB.
  */
 export type WebhookRejection =
   | "missing_header"
@@ -73,6 +73,9 @@ export class WebhookVerificationError extends GuestFormsError {
 }
 
 const DEFAULT_TOLERANCE_SECONDS = 300;
+
+/** Events have a few kB. A forged request of any size must not take time. */
+const MAX_BODY_BYTES = 1_000_000;
 
 /** A sender has at most two secrets. More signatures only make a forged request slower to reject. */
 const MAX_SIGNATURES = 8;
@@ -106,6 +109,12 @@ export async function unwrapWebhook(
   const { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS } = options;
   if (!(toleranceSeconds >= 0)) throw new GuestFormsError("toleranceSeconds must be a number, at least 0");
   const bytes = bytesOf(body);
+  if (bytes.length > MAX_BODY_BYTES) {
+    throw new WebhookVerificationError(
+      "The body of the webhook request has more than 1 MB. The service has not sent it: reject it.",
+      "malformed_body",
+    );
+  }
   const keys = await importKeys(secrets, "verify");
   const { id, timestamp, signature } = readHeaders(headers);
   const content = contentOf(id, timestamp, bytes);

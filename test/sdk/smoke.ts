@@ -1,5 +1,12 @@
 // What must work on every runtime. Bundled and run there, so it uses only the SDK and platform globals.
-import { AbortError, GuestForms, ResourceNotFoundError, TimeoutError, ValidationError } from "../../sdk/src/index.js";
+import {
+  AbortError,
+  ApiError,
+  GuestForms,
+  ResourceNotFoundError,
+  TimeoutError,
+  ValidationError,
+} from "../../sdk/src/index.js";
 import { signWebhook, unwrapWebhook, WebhookVerificationError } from "../../sdk/src/webhooks.js";
 
 /** `checkInDate` is unique per run, because equal creates are replayed. */
@@ -30,6 +37,8 @@ export async function smoke(options: SmokeOptions): Promise<Record<string, boole
   const missing = await rejected(client.forms.retrieve("00000000-0000-4000-8000-000000000000"));
   const hanging = new GuestForms({ apiKey, baseUrl, timeout: 50, fetch: () => new Promise(() => {}) });
   const timedOut = await rejected(hanging.listings.list());
+  const large = () => Promise.resolve(new Response(new Blob(Array(11).fill(new Uint8Array(1_000_000)))));
+  const tooLarge = await rejected(new GuestForms({ apiKey, baseUrl, fetch: large }).listings.list());
   const controller = new AbortController();
   controller.abort(new Error("enough"));
   const aborted = await rejected(client.forms.retrieve(form.id, { signal: controller.signal }));
@@ -55,6 +64,7 @@ export async function smoke(options: SmokeOptions): Promise<Record<string, boole
     "reports rejected fields": invalid instanceof ValidationError && invalid.errors[0]?.field === "checkOutDate",
     "rejects with ResourceNotFoundError": missing instanceof ResourceNotFoundError,
     "rejects with TimeoutError": timedOut instanceof TimeoutError,
+    "rejects a body of 11 MB": tooLarge instanceof ApiError && tooLarge.message.includes("more than 10 MB"),
     "rejects with AbortError": aborted instanceof AbortError && (aborted.cause as Error).message === "enough",
     "unwraps webhooks": unwrapped.every((one) => one.type === event.type && one.data.form.id === form.id),
     "rejects forged webhooks": forged instanceof WebhookVerificationError && forged.reason === "bad_signature",

@@ -240,6 +240,14 @@ describe("a request that is rejected", () => {
     }
   });
 
+  test("a body of more than 1 MB is rejected before its signature is verified", async () => {
+    const { body, headers } = await signWebhook("x".repeat(1_000_001), SECRET);
+    const verify = vi.spyOn(crypto.subtle, "verify");
+    expect((await rejected(body, headers, SECRET)).reason).toBe("malformed_body");
+    expect(verify).not.toHaveBeenCalled();
+    verify.mockRestore();
+  });
+
   test("the error as JSON has its name, message and reason", async () => {
     const { body, headers } = await signWebhook(EVENT, SECRET);
     const error = await rejection(unwrapWebhook(body, headers, makeSecret()));
