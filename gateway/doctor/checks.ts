@@ -7,6 +7,7 @@ import { assertPrimary } from "../../server/database/primary.js";
 import { findWriteProblem } from "../../server/database/writes.js";
 import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
+import { findUnknownTimeZones } from "../../server/listings/timezones.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
@@ -153,6 +154,16 @@ export const DATABASE_CHECKS = {
     return Math.abs(difference) - uncertainty > MAX_CLOCK_SKEW_MS
       ? warning(`This machine's clock is ${seconds} the database's: synchronize both (NTP).`)
       : ok("The clocks of this machine and the database agree within a second.");
+  },
+
+  async "time zones"(_context, db) {
+    const { listings, total } = await findUnknownTimeZones(db);
+    if (total === 0) return ok("This machine and the database know the time zones of all listings.");
+    const examples = listings.map(({ id, timezone }) => `${id} (${timezone})`).join(", ");
+    const rest = total > listings.length ? ` and ${total - listings.length} more` : "";
+    return warning(
+      `Listings in a time zone that this machine or the database does not know, so emails have no times and lists by day use UTC: ${examples}${rest}. Run \`guest-forms listings update ID --timezone NAME\`.`,
+    );
   },
 
   async workers({ settings: { SMTP_URL } }, db) {

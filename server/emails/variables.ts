@@ -1,3 +1,4 @@
+import { isKnownToIntl } from "../listings/timezones.js";
 import type { InvitationFacts } from "./facts.js";
 import { type SenderSettings, senderOf } from "./sender.js";
 import { formatTime, nameTimeZone } from "./times.js";
@@ -19,10 +20,13 @@ export function variablesOf(
   settings: SenderSettings,
   { language, locale }: { language: string; locale: string },
 ) {
-  const { title, address, zipCode, city, country, timezone: timeZone } = listing;
+  const { title, address, zipCode, city, country, timezone } = listing;
+  // Without a zone that this Node.js knows, times are left out: other times than those at the property would mislead the guest.
+  const isKnown = isKnownToIntl(timezone);
+  const timeZone = isKnown ? timezone : "UTC";
   const { formUrlTemplate, name } = senderOf(settings);
   const format = (at: string | null, time?: { timeStyle: "short" }) =>
-    at === null ? null : formatTime(at, locale, { timeZone, ...time });
+    at === null || !isKnown ? null : formatTime(at, locale, { timeZone, ...time });
   const isEarly = form.checkInDate !== null && Date.parse(form.checkInDate) > Date.now();
   return {
     /** Language of the templates. */

@@ -5,6 +5,7 @@ import type { Sql } from "../database/db.js";
 import { NONE_IN_FLIGHT } from "../database/in-flight-creates.js";
 import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
+import { readTimeZoneNames } from "../listings/timezones.js";
 import { type KeysetValues, type Page, readPage } from "../resources/paging.js";
 import { snakeCase } from "../resources/resource.js";
 import { FORM_COLUMNS, type FormRow, projectForm } from "./queries.js";
@@ -162,7 +163,7 @@ async function selectInStatusOfUser(sql: Sql, page: KeysetValues, status: string
 }
 
 // UTC is at most 14 hours behind and 12 hours ahead of a local time. With OFFSET 0 the day's forms are read first, whatever the
-// planner expects of the other conditions.
+// planner expects of the other conditions. A time zone that the database does not know counts as UTC: it would fail the list.
 const NEWEST_ON_DAY = `
   SELECT ${FORM_COLUMNS}
   FROM (
@@ -170,17 +171,20 @@ const NEWEST_ON_DAY = `
     WHERE check_in_date >= $4::date - interval '14 hours' AND check_in_date < $4::date + interval '36 hours'
     OFFSET 0
   ) f
-  WHERE (f.check_in_date AT TIME ZONE (SELECT l.timezone FROM listings l WHERE l.id = f.listing_id))::date = $4::date
+  CROSS JOIN LATERAL (SELECT timezone FROM listings WHERE id = f.listing_id LIMIT 1) l
+  LEFT JOIN unnest($8::text[]) AS known (name) ON known.name = lower(l.timezone)
+  WHERE (f.check_in_date AT TIME ZONE coalesce(known.name, 'UTC'))::date = $4::date
     AND (f.created_at, f.id) < ($1::timestamptz, $2::uuid)
     AND coalesce(f.status = $5::text, true) AND coalesce(f.listing_id = $6::uuid, true)
     AND ($7::uuid IS NULL OR ${isInScope("$7")})
   ORDER BY f.created_at DESC, f.id DESC
   LIMIT $3::int`;
 
-function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters): Promise<FormRow[]> {
+async function selectNewestForms(sql: Sql, page: KeysetValues, filters: Filters): Promise<FormRow[]> {
   const { listingId, userId, status = null, checkInDay } = filters;
   if (checkInDay !== undefined) {
-    const values = [...page, checkInDay, status, listingId ?? null, userId ?? null];
+    const timeZones = await readTimeZoneNames(sql);
+    const values = [...page, checkInDay, status, listingId ?? null, userId ?? null, [...timeZones.keys()]];
     return sql.query("newest-forms-on-day", NEWEST_ON_DAY, values);
   }
   if (listingId !== undefined)

@@ -4,6 +4,7 @@ import { expected } from "../errors.js";
 import { cursor, limit, nextCursor, pageItems } from "../resources/paging.js";
 import { reference, search, text } from "../texts.js";
 import { count, instantOut, int32Out, languageTag, line, resourceId, slug, uuid, uuidOut } from "../values.js";
+import { isKnownToIntl } from "./timezones.js";
 
 /** The public projection of a listing. */
 export const listing = z
@@ -86,14 +87,8 @@ export const listAllInput = z.strictObject({ limit, cursor, userId: uuid.optiona
 const TIMEZONE_NAME =
   /^(UTC|GMT|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)\/.+)$/i;
 
-function isTimezone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return TIMEZONE_NAME.test(name);
-  } catch {
-    return false;
-  }
-}
+/** Writes also ask the database: `timezones.ts`. */
+const isTimezone = (name: string) => TIMEZONE_NAME.test(name) && isKnownToIntl(name);
 
 const required = {
   title: text(200),

@@ -10,6 +10,7 @@ import { lockUsers } from "../users/store.js";
 import { omitUndefined, uuidOrNull } from "../values.js";
 import type * as schema from "./schema.js";
 import { type Listing, listing, type OperatorListing, operatorListing } from "./schema.js";
+import { canonicalTimeZone } from "./timezones.js";
 
 /** Select list of the public listing over `listings l`. */
 const COLUMNS = selectList(listing, "l");
@@ -106,22 +107,28 @@ export function listAllListings({ ctx, input }: Call<typeof schema.listAllInput>
   });
 }
 
-export const createListing = ({ ctx, input }: Call<typeof schema.createInput>): Promise<OperatorListing> =>
-  ctx.services.db.transaction(async (tx) => {
+export async function createListing({ ctx, input }: Call<typeof schema.createInput>): Promise<OperatorListing> {
+  const { db } = ctx.services;
+  const timezone = await canonicalTimeZone(db, input.timezone);
+  return db.transaction(async (tx) => {
     const { ownerId, ...fields } = input;
     await lockUsers(tx, [ownerId], "ownerId");
-    const row = await tx.listing.create({ data: { publicId: nanoid(), ...omitUndefined(fields) }, select: SELECT });
+    const data = { publicId: nanoid(), ...omitUndefined(fields), timezone };
+    const row = await tx.listing.create({ data, select: SELECT });
     await tx.membership.create({
       data: { userId: ownerId, listingId: row.id, listingCreatedAt: row.createdAt, role: "OWNER" },
     });
     await audit(tx, ctx, "listing.created", row.id, { ownerId });
     return toSqlRow(row);
   });
+}
 
-export const updateListing = ({ ctx, input }: Call<typeof schema.updateInput>): Promise<OperatorListing> =>
-  ctx.services.db.transaction(async (tx) => {
-    const { id, ...change } = input;
-    const data = omitUndefined(change);
+export async function updateListing({ ctx, input }: Call<typeof schema.updateInput>): Promise<OperatorListing> {
+  const { db } = ctx.services;
+  const { id, ...change } = input;
+  const timezone = change.timezone === undefined ? undefined : await canonicalTimeZone(db, change.timezone);
+  return db.transaction(async (tx) => {
+    const data = omitUndefined({ ...change, timezone });
     const [row] = await tx.listing.updateManyAndReturn({ where: { id }, data, select: SELECT });
     if (!row) throw notFound("listing");
     const fields = Object.keys(data);
@@ -129,3 +136,4 @@ export const updateListing = ({ ctx, input }: Call<typeof schema.updateInput>): 
     if (fields.length > 0) await audit(tx, ctx, "listing.updated", row.id, details);
     return toSqlRow(row);
   });
+}

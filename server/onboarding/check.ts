@@ -1,6 +1,7 @@
 import type { Call } from "../access/context.js";
 import type { Sql } from "../database/db.js";
 import { type FieldError, fieldErrorsOf } from "../errors.js";
+import { readTimeZoneNames } from "../listings/timezones.js";
 import { inGroups } from "../values.js";
 import { findReferences, type Member, missingOf, outcomesOf } from "./memberships.js";
 import { countOutcomes } from "./outcomes.js";
@@ -71,8 +72,9 @@ class FileCheck {
   async checkTable<Of extends UserRow | ListingRow>(table: Table<Of>, rows: readonly Of[]): Promise<Counts> {
     const { noun, emailOf } = table;
     const outcomes: Outcome[] = [];
+    const timeZones = await readTimeZoneNames(this.#sql);
     for (const group of inGroups(rows, BATCH)) {
-      for (const { row, id, outcome, issues } of await plan(this.#sql, table, group)) {
+      for (const { row, id, outcome, issues } of await plan(this.#sql, table, group, timeZones)) {
         const repeated = [
           ...this.#issuesOfUse(row, "externalId", row.externalId, "is already on"),
           ...(emailOf ? this.#issuesOfUse(row, "email", emailOf(row), "is already on") : []),

@@ -4,6 +4,7 @@ import { audit } from "../audit.js";
 import type { Sql } from "../database/db.js";
 import { Conflict } from "../database/failures.js";
 import type { FieldError } from "../errors.js";
+import { readTimeZoneNames, type TimeZoneNames, UNKNOWN_TO_DATABASE } from "../listings/timezones.js";
 import { columnsOf, snakeCase, toColumns } from "../resources/resource.js";
 import { ERASED_EMAIL } from "../users/store.js";
 import { canonicalEmail, isUuid, omitUndefined } from "../values.js";
@@ -14,7 +15,9 @@ import { type ListingRow, type Outcome, ROW_SHAPES, type UserRow, type Written }
 export interface Table<Row> {
   noun: "user" | "listing";
   /** The fields of a row that `fieldNames` has. Undefined is no change. */
-  fieldsOf(row: Row): Record<string, unknown>;
+  fieldsOf(row: Row, timeZones: TimeZoneNames): Record<string, unknown>;
+  /** What the database cannot store of a row. */
+  issuesOf?(row: Row, timeZones: TimeZoneNames): FieldError[];
   /** Fields that a row of a file lacks or may lack, for a new one. */
   newFields(): Record<string, unknown>;
   emailOf?(row: Row): string;
@@ -22,7 +25,12 @@ export interface Table<Row> {
 
 export const LISTINGS: Table<ListingRow> = {
   noun: "listing",
-  fieldsOf: ({ type: _type, externalId: _externalId, id: _id, ...fields }) => fields,
+  fieldsOf: ({ type: _type, externalId: _externalId, id: _id, ...fields }, timeZones) => ({
+    ...fields,
+    timezone: timeZones.get(fields.timezone.toLowerCase()),
+  }),
+  issuesOf: ({ timezone }, timeZones) =>
+    timeZones.has(timezone.toLowerCase()) ? [] : [{ field: "timezone", issue: UNKNOWN_TO_DATABASE }],
   newFields: () => ({ active: true, publicId: nanoid() }),
 };
 
@@ -102,6 +110,7 @@ export async function plan<Row extends NamedRow>(
   sql: Sql,
   table: Table<Row>,
   rows: readonly Row[],
+  timeZones: TimeZoneNames,
 ): Promise<Upsert<Row>[]> {
   const names = rows.flatMap(({ externalId, id }) => [externalId, ...(id ? [id] : [])]);
   const index = await findRows(sql, table, names, table.emailOf && rows.map(table.emailOf));
@@ -110,7 +119,7 @@ export async function plan<Row extends NamedRow>(
     const holder = table.emailOf && index.byEmail(table.emailOf(row));
     const withId = row.id ? index.byId(row.id) : undefined;
     const stored = named ?? [withId, holder].find((candidate) => candidate?.externalId === null);
-    const given = omitUndefined({ ...table.fieldsOf(row), externalId: named ? undefined : row.externalId });
+    const given = omitUndefined({ ...table.fieldsOf(row, timeZones), externalId: named ? undefined : row.externalId });
     const changed = Object.entries(given).filter(([field, value]) => value !== stored?.[field]);
     return {
       row,
@@ -118,6 +127,7 @@ export async function plan<Row extends NamedRow>(
       change: Object.fromEntries(changed),
       outcome: !stored ? "created" : changed.length > 0 ? "updated" : "unchanged",
       issues: [
+        ...(table.issuesOf?.(row, timeZones) ?? []),
         ...(withId && withId.id !== stored?.id
           ? [{ field: "id", issue: `belongs to another ${table.noun}: ${withId.externalId ?? "without externalId"}` }]
           : []),
@@ -144,13 +154,15 @@ const update = (noun: "user" | "listing", columns: string[]) => `
   RETURNING t.id`;
 
 /** Creates and updates the rows in one transaction. VALIDATION_ERROR if one cannot be written. */
-export const upsert = <Row extends NamedRow>(
+export async function upsert<Row extends NamedRow>(
   context: Context,
   table: Table<Row>,
   rows: readonly Row[],
-): Promise<Written> =>
-  context.services.db.sqlTransaction(async (tx) => {
-    const planned = await plan(tx, table, rows);
+): Promise<Written> {
+  const { db } = context.services;
+  const timeZones = await readTimeZoneNames(db);
+  return db.sqlTransaction(async (tx) => {
+    const planned = await plan(tx, table, rows, timeZones);
     assertNoIssues(planned);
     // The same order in every import, which prevents deadlocks.
     const sorted = planned.toSorted((a, b) => (a.row.externalId < b.row.externalId ? -1 : 1));
@@ -182,6 +194,7 @@ export const upsert = <Row extends NamedRow>(
       ids: planned.map(({ id, row }) => id ?? idsByExternalId.get(row.externalId) ?? ""),
     };
   });
+}
 
 const detailsOf = (change: object) => ({
   fields: Object.keys(change),

@@ -6,6 +6,7 @@ import type { Services } from "../../server/access/context.js";
 import { OperatorSessions } from "../../server/access/operator-sessions.js";
 import { eraseDueEmails } from "../../server/erasure/erase.js";
 import { keyAuthenticator } from "../../server/keys/authenticator.js";
+import { findUnknownTimeZones } from "../../server/listings/timezones.js";
 import { readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { deleteOldRows } from "../../server/outbox/retention.js";
@@ -259,6 +260,7 @@ async function runBackgroundWork(services: Services): Promise<void> {
   await webhooks.delete({ id: endpointId });
   await readEmailFigures(db);
   await readDeliveryFigures(db);
+  await findUnknownTimeZones(db);
   const log = { info() {}, warn() {}, error() {} };
   const sent: string[] = [];
   const send = async (_: unknown, to: string) => void sent.push(to);
@@ -330,6 +332,8 @@ const ALLOWED = [
   "newest-users: Seq Scan on users",
   // Deletes the sessions that have expired, at a sign-in.
   "start-session: Seq Scan on operator_sessions",
+  // Reads all listings, for `doctor`.
+  "listings-in-unknown-time-zones: Seq Scan on listings",
   // Reads all erasures, for the operator.
   "erasures: Seq Scan on erasures",
   // Reads all forms with an address, as the erasure before it did.

@@ -7,6 +7,16 @@ export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const formatTime = (at: string, timeZone = HERE) =>
   new Intl.DateTimeFormat(undefined, { ...DATE_TIME, timeZone }).format(new Date(at));
 
+/** The zone, or UTC if this browser does not know it. */
+function knownZone(timeZone: string | undefined) {
+  try {
+    Intl.DateTimeFormat(undefined, { timeZone });
+    return timeZone;
+  } catch {
+    return "UTC";
+  }
+}
+
 const UNITS = { day: 86_400, hour: 3_600, minute: 60, second: 1 };
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
@@ -28,7 +38,7 @@ interface TimeProps {
 
 /** A time in the reader's time zone, with how long ago; or in a listing's, with the reader's if it differs. */
 export function Time({ at, none = "–", listingId }: TimeProps) {
-  const zone = useListing(listingId).data?.timezone;
+  const zone = knownZone(useListing(listingId).data?.timezone);
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
     const timer = setInterval(tick, TICK_MS, undefined);
