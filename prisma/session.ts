@@ -55,7 +55,7 @@ export function withOptions(url: string, settings: Record<string, string>) {
 }
 
 /** Oldest major version covered by the tests. The migrations use SQL-standard function bodies, which need 14. */
-export const MIN_POSTGRES = 15;
+const MIN_POSTGRES = 15;
 
 /** Engines that speak PostgreSQL's protocol but lack what guest-forms relies on, by what their `version()` contains. */
 const OTHER_ENGINES: { name: string; pattern: RegExp; lacks: string }[] = [

@@ -13,7 +13,11 @@ const MAX_P99_MS = 250;
 const MAX_RSS_MB = 450;
 const PER_SECOND = 50;
 
-const { services, key, env } = await makeFixture(undefined, { NODE_OPTIONS: "--max-old-space-size=256" });
+const {
+  services,
+  key: { key },
+  env,
+} = await makeFixture(undefined, { NODE_OPTIONS: "--max-old-space-size=256" });
 
 const head = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n`;
 

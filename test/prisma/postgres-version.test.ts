@@ -49,7 +49,7 @@ test.each([
   ],
   [
     "CockroachDB",
-    "CockroachDB CCL v25.2.1 (x86_64-pc-linux-gnu, built 2025/06/04 17:05:58, go1.23.7 X:nocoverageredesign)",
+    "CockroachDB CCL v25.2.1 (x86_64-pc-linux-gnu, built 2025/06/04 17:05:58, go1.23.7)",
     "it lacks statement triggers and advisory locks",
   ],
   ["Greenplum", "PostgreSQL 12.12 (Greenplum Database 7.1.0 build commit:1d6d) on x86_64-pc-linux-gnu", "it lacks "],
