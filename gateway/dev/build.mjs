@@ -81,6 +81,7 @@ const TOOLS = [
   "prisma/migrate.ts",
   "server/config.ts",
   "server/emails/mailer.ts",
+  "server/webhooks/request.ts",
 ];
 
 const bundleTools = () =>

@@ -1,34 +1,31 @@
-import { promises as dns, type LookupAddress } from "node:dns";
 import http from "node:http";
 import https from "node:https";
-import { BlockList, isIP, type LookupFunction } from "node:net";
-import { RequestFilteringHttpsAgent } from "request-filtering-agent";
+import { isIP } from "node:net";
 import type { Settings } from "../config.js";
 import { SendingFailed } from "../outbox/attempt.js";
+import { UNUSABLE_ADDRESS } from "./addresses.js";
+import { type AgentOptions, openAgents } from "./agents.js";
+import { RECEIVED_TOO_MUCH, receivedTooMuch } from "./connection.js";
+
+export { UNUSABLE_ADDRESS };
 
 // The HTTP request of a delivery. Owners choose the URLs, so unless WEBHOOK_ALLOW_PRIVATE_ADDRESSES is set it must not reach the
-// operator's network, nor tell by its errors what is there.
+// operator's network, nor tell by its errors what is there. What receivers send is bounded by `connection.ts` and here.
 
 /** The receiver must have answered after this time. */
 const TIMEOUT_MS = 10_000;
-/** Of an answer, only this much is read. */
-const MAX_BODY_BYTES = 65_536;
-const LOOKUP_TIMEOUT_MS = 2_000;
+/** Before the answer. */
+const MAX_INTERIM_RESPONSES = 8;
+/** Of an answer, only this much is read: more than is kept. */
+const MAX_BODY_BYTES = 16_384;
+/** In at most so many pieces: each costs about as much as 1 kB. */
+const MAX_BODY_PIECES = 256;
+/** Headers of an answer, and of each interim response. */
+const MAX_HEADER_BYTES = 16_384;
 /** A receiver can postpone an attempt by as much as our own longest pause. */
 const MAX_RETRY_AFTER_SECONDS = 6 * 3600;
 
-/** Addresses that the agent counts as public: IPv4 in IPv6, and a range that is discarded. */
-const NOT_PUBLIC = new BlockList();
-NOT_PUBLIC.addSubnet("::", 96, "ipv6");
-NOT_PUBLIC.addSubnet("100:0:0:1::", 64, "ipv6");
-
-/** Answers to the virtual machines of Azure, at a public address. */
-const AZURE_METADATA = "168.63.129.16";
-
 const NO_ANSWER = `no answer within ${TIMEOUT_MS / 1000} s`;
-
-/** The one reason for a name that does not resolve, and for an address that is refused. */
-export const UNUSABLE_ADDRESS = "the host name does not resolve to a public address";
 
 export interface Answer {
   status: number;
@@ -67,66 +64,33 @@ export function whyUrlIsRefused(
   return undefined;
 }
 
-interface PostOptions {
-  resolver?: Resolver;
-  /** Counted as public. */
-  allowedAddresses?: string[];
-}
-
 export type Post = (url: string, headers: Record<string, string>, body: string) => Promise<Answer>;
 
 /** Returns the function that sends a delivery. It resolves to the answer if that is 2xx, and otherwise rejects with DeliveryFailed. */
 export function createPost(
   settings: Pick<Settings, "WEBHOOK_ALLOW_PRIVATE_ADDRESSES">,
-  { resolver = new dns.Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: 2 }), allowedAddresses = [] }: PostOptions = {},
+  options: AgentOptions = {},
 ): Post {
-  // No keep-alive: a receiver may close an idle connection just when it is used again. `dns.lookup` would occupy one of the four
-  // threads of the process while a name server does not answer.
-  const options = settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES
-    ? {}
-    : {
-        agent: new RequestFilteringHttpsAgent({
-          denyIPAddressList: [AZURE_METADATA],
-          allowIPAddressList: allowedAddresses,
-        }),
-        lookup: lookupWith(resolver),
-      };
-  return async (url, headers, body) => {
-    if (whyUrlIsRefused(url, settings)) throw new DeliveryFailed(UNUSABLE_ADDRESS);
-    const answer = await send(new URL(url), { ...options, headers }, body);
+  const agents = openAgents(settings, TIMEOUT_MS, options);
+  return async (text, headers, body) => {
+    if (whyUrlIsRefused(text, settings)) throw new DeliveryFailed(UNUSABLE_ADDRESS);
+    const url = new URL(text);
+    const request = { method: "POST", headers, maxHeaderSize: MAX_HEADER_BYTES };
+    const sending =
+      url.protocol === "https:"
+        ? https.request(url, { ...request, agent: agents.https })
+        : http.request(url, { ...request, agent: agents.http });
+    const answer = await send(sending, body);
     if (answer.status >= 200 && answer.status < 300) return answer;
     const hint = answer.status >= 300 && answer.status < 400 ? ": redirects are not followed" : "";
     throw new DeliveryFailed(`answered ${answer.status}${hint}`, { answer });
   };
 }
 
-type Resolver = Pick<dns.Resolver, "resolve4" | "resolve6">;
-
-/** A lookup that neither reads the machine's hosts file nor its search domains, and finds all addresses of a name. */
-const lookupWith =
-  (resolver: Resolver): LookupFunction =>
-  (hostname, { all }, callback) => {
-    const v4 = resolver.resolve4(hostname).then((found) => found.map((address) => ({ address, family: 4 })));
-    const v6 = resolver.resolve6(hostname).then((found) => found.map((address) => ({ address, family: 6 })));
-    void Promise.allSettled([v4, v6]).then((results) => {
-      const addresses: LookupAddress[] = results.flatMap((result) =>
-        result.status === "fulfilled" ? result.value : [],
-      );
-      const [first] = addresses;
-      const isRefused = addresses.some(({ address, family }) => family === 6 && NOT_PUBLIC.check(address, "ipv6"));
-      // Without a code, like the agent's refusal.
-      if (!first || isRefused) callback(new Error(UNUSABLE_ADDRESS), []);
-      else if (all) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
-
-function send(url: URL, options: https.RequestOptions, body: string): Promise<Answer> {
+function send(sending: http.ClientRequest, body: string): Promise<Answer> {
   const start = performance.now();
   const elapsed = () => Math.round(performance.now() - start);
   return new Promise((resolve, reject) => {
-    const { request } = url.protocol === "https:" ? https : http;
-    const sending = request(url, { ...options, method: "POST" });
     /** Ends the attempt, whatever was or was not received until then. */
     let end = () => reject(new DeliveryFailed(NO_ANSWER, { durationMs: elapsed() }));
     let isAnswered = false;
@@ -136,6 +100,10 @@ function send(url: URL, options: https.RequestOptions, body: string): Promise<An
     }, TIMEOUT_MS);
     // From an answer on, its status decides, even if the body does not end.
     sending.on("error", (error) => (isAnswered ? end() : reject(toFailure(error, elapsed()))));
+    let interimResponses = 0;
+    sending.on("information", () => {
+      if (++interimResponses > MAX_INTERIM_RESPONSES) sending.destroy(receivedTooMuch());
+    });
     sending.on("upgrade", (_response, socket) => {
       reject(new DeliveryFailed("answered 101", { durationMs: elapsed() }));
       socket.destroy();
@@ -157,7 +125,7 @@ function send(url: URL, options: https.RequestOptions, body: string): Promise<An
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         bytes += chunk.length;
-        if (bytes >= MAX_BODY_BYTES) response.destroy();
+        if (bytes >= MAX_BODY_BYTES || chunks.length >= MAX_BODY_PIECES) response.destroy();
       });
       response.on("error", () => {});
       response.on("close", () => end());
@@ -177,6 +145,7 @@ const REASONS: Record<string, string> = {
   ECONNREFUSED: "connection refused",
   ECONNRESET: "the connection was closed without an answer",
   EPIPE: "the connection was closed without an answer",
+  [RECEIVED_TOO_MUCH]: "sent too much before its answer",
 };
 
 /** Errors of the lookup and of the agent's filter have no code, those of a connection have one. */

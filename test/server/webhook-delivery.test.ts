@@ -133,7 +133,7 @@ describe("an answer", () => {
     expect(await deliveriesOf(id)).toHaveLength(1);
   });
 
-  test("without an end is read up to 64 kB; of a failure the first 256 bytes are kept, cut between characters", async () => {
+  test("without an end is not read further; of a failure the first 256 bytes are kept, cut between characters", async () => {
     let written = 0;
     let isClosed = false;
     const receiver = await openReceiver((response) => {

@@ -1,0 +1,98 @@
+import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
+
+/** Of interim responses, headers, framing and body together. */
+const MAX_RECEIVED_BYTES = 65_536;
+/** Of handshake, session tickets and all else of TLS together. A certificate with the largest key costs 6 ms of CPU time and has 4 kB. */
+const MAX_TLS_BYTES = 32_768;
+const TLS_CHECK_MS = 20;
+/** Handled without a break. */
+const PIECE_BYTES = 2_048;
+/** What all connections together take of a turn of the event loop. A receiver can make each byte cost much CPU time. */
+const TURN_MS = 5;
+
+/** The code of the error by which a connection ends that received more than it may. */
+export const RECEIVED_TOO_MUCH = "RECEIVED_TOO_MUCH";
+
+export const receivedTooMuch = () => Object.assign(new Error(), { code: RECEIVED_TOO_MUCH });
+
+/** A connection that reads in small pieces, in turn with all others, and not more than its maximum. It closes once it has sent all. */
+export class BoundedConnection extends Duplex {
+  readonly #inner: Duplex;
+  #received = 0;
+  #isWanted = false;
+  #isQueued = false;
+
+  /** With TLS, `socket` is the connection beneath. */
+  constructor(inner: Duplex, socket?: Socket) {
+    super({ allowHalfOpen: false });
+    this.#inner = inner;
+    if (socket) this.#boundTls(socket);
+    inner.on("readable", () => this.#queue());
+    inner.on("end", () => this.push(null));
+    inner.on("error", (error) => this.destroy(error));
+    inner.on("close", () => this.destroy());
+    this.on("finish", () => this.destroy());
+  }
+
+  override _read(): void {
+    this.#isWanted = true;
+    this.#queue();
+  }
+
+  #queue(): void {
+    if (!this.#isWanted || this.#isQueued) return;
+    this.#isQueued = true;
+    queueTurn(() => {
+      this.#isQueued = false;
+      if (!this.destroyed) this.#readPiece();
+    });
+  }
+
+  #readPiece(): void {
+    const available = this.#inner.readableLength;
+    const piece: Buffer | null = this.#inner.read(available > PIECE_BYTES ? PIECE_BYTES : undefined);
+    if (piece === null) return;
+    this.#isWanted = false;
+    this.#received += piece.length;
+    if (this.#received > MAX_RECEIVED_BYTES) this.destroy(receivedTooMuch());
+    else this.push(piece);
+  }
+
+  /** TLS gives no event for most of what it receives. */
+  #boundTls(socket: Socket): void {
+    const timer = setInterval(() => {
+      const content = this.#received + this.#inner.readableLength;
+      if (socket.bytesRead - content > MAX_TLS_BYTES) this.destroy(receivedTooMuch());
+    }, TLS_CHECK_MS);
+    this.once("close", () => clearInterval(timer));
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#inner.write(chunk, encoding, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#inner.end(done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#inner.destroy();
+    done(error);
+  }
+}
+
+const waiting: (() => void)[] = [];
+
+/** Calls the functions in order, for at most TURN_MS in each turn of the event loop. */
+function queueTurn(call: () => void): void {
+  if (waiting.push(call) === 1) setImmediate(takeTurns);
+}
+
+function takeTurns(): void {
+  const end = performance.now() + TURN_MS;
+  let count = 0;
+  while (count < waiting.length && performance.now() < end) waiting[count++]?.();
+  waiting.splice(0, count);
+  if (waiting.length > 0) setImmediate(takeTurns);
+}

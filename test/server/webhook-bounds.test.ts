@@ -1,0 +1,153 @@
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { describe, expect, test } from "vitest";
+import { createPost, type DeliveryFailed } from "../../server/webhooks/request.js";
+import { flood, LOCALHOST_PEM, openHostileReceiver, POST_MODULE, type Serve } from "../support/hostile-receivers.js";
+import { spawnNode } from "../support/processes.js";
+
+const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
+const TOO_MUCH = "sent too much before its answer";
+
+/** Sends a delivery. Resolves to how it ended, once the receiver has seen the end of the connection. */
+async function deliverTo(serve: Serve) {
+  let closed: Promise<unknown> | undefined;
+  const url = await openHostileReceiver((socket) => {
+    closed = new Promise((resolve) => socket.once("close", resolve));
+    serve(socket);
+  });
+  const outcome = await post(url, {}, "{}").then(
+    ({ status }) => ({ status, reason: null, body: "" }),
+    ({ message, answer }: DeliveryFailed) => ({ status: answer?.status, reason: message, body: answer?.body ?? "" }),
+  );
+  await closed;
+  return outcome;
+}
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const CHUNKED = "HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n";
+/** An interim response of this length. */
+const interim = (bytes: number) => `HTTP/1.1 103 X\r\nX: ${"x".repeat(bytes - 23)}\r\n\r\n`;
+
+test("an attempt ends at the ninth interim response, of any kind", async () => {
+  for (const status of [100, 102, 103, 199]) {
+    const line = `HTTP/1.1 ${status} X\r\n\r\n`;
+    expect(await deliverTo((socket) => socket.write(line.repeat(8) + OK))).toMatchObject({ status: 200 });
+    expect(await deliverTo((socket) => socket.write(line.repeat(9)))).toMatchObject({ reason: TOO_MUCH });
+    expect(await deliverTo((socket) => flood(socket, line))).toMatchObject({ reason: TOO_MUCH });
+  }
+});
+
+test("an attempt ends if an answer is not complete after 64 kB, interim responses and headers counted", async () => {
+  const before = interim(15_000).repeat(4);
+  const rest = 65_536 - before.length;
+  const answer = OK.replace("\r\n\r\n", `\r\nX: ${"x".repeat(rest - OK.length - 5)}\r\n\r\n`);
+  expect((before + answer).length).toBe(65_536);
+  expect(await deliverTo((socket) => socket.write(before + answer))).toMatchObject({ status: 200 });
+  const longer = answer.replace("X: ", "X: x");
+  expect(await deliverTo((socket) => socket.write(before + longer))).toMatchObject({ reason: TOO_MUCH });
+});
+
+test.each([
+  ["16 kB", (socket: Socket) => flood(socket, "x".repeat(1_000)), 16_384, 18_432],
+  ["256 pieces", (socket: Socket) => flood(socket, "1\r\nx\r\n".repeat(1_000)), 256, 700],
+])("of the body of an answer at most %s are read, and its status counts", async (what, send, least, most) => {
+  const head = what === "256 pieces" ? CHUNKED : "HTTP/1.1 500 X\r\n\r\n";
+  const { reason, body } = await deliverTo((socket) => {
+    socket.write(head);
+    send(socket);
+  });
+  expect(reason).toBe("answered 500");
+  expect(body.length).toBeGreaterThanOrEqual(least);
+  expect(body.length).toBeLessThanOrEqual(most);
+});
+
+test.each([
+  ["chunk extensions", "1;", "x"],
+  ["trailers", "0\r\n", "X: x\r\n"],
+])("an answer with %s without end is not read further", async (_, start, text) => {
+  const outcome = await deliverTo((socket) => {
+    socket.write(CHUNKED + start);
+    flood(socket, text.repeat(1_000));
+  });
+  expect(outcome).toMatchObject({ reason: "answered 500" });
+});
+
+test("a header of more than 16 kB ends an attempt, with any --max-http-header-size", async () => {
+  const script = `
+    const { createPost } = await import(${JSON.stringify(POST_MODULE)});
+    const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
+    await post(process.argv[1], {}, "{}").catch(({ message }) => console.log(message));`;
+  const url = await openHostileReceiver((socket) =>
+    socket.write(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(20_000)}\r\n\r\n`),
+  );
+  const child = spawnNode(["--max-http-header-size=60000", "--input-type=module", "-e", script, url]);
+  expect((await child.done).stdout).toBe("the request failed: HPE_HEADER_OVERFLOW\n");
+});
+
+test("a connection is closed after an answer, though the receiver keeps it open and its body is not sent", async () => {
+  expect(await deliverTo((socket) => socket.write(OK))).toMatchObject({ status: 200 });
+  expect(await deliverTo((socket) => socket.write(OK.repeat(1_000)))).toMatchObject({ status: 200 });
+});
+
+describe("TLS", () => {
+  /** Sends a delivery from a process that trusts the receiver. */
+  async function failureOverTls(...args: Parameters<typeof openHostileReceiver>): Promise<string> {
+    const url = await openHostileReceiver(...args);
+    const script = `
+      const { createPost } = await import(${JSON.stringify(POST_MODULE)});
+      const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
+      await post(process.argv[1], {}, "{}").then(({ status }) => console.log(status), ({ message }) => console.log(message));`;
+    const env = { NODE_EXTRA_CA_CERTS: LOCALHOST_PEM };
+    const { stdout, stderr } = await spawnNode(["--input-type=module", "-e", script, url], { env }).done;
+    expect(stderr).toBe("");
+    return stdout.trim();
+  }
+
+  const answer: Serve = (socket) => socket.end(OK);
+
+  test.each([
+    ["a current server", {}, "200"],
+    ["TLS 1.2", { maxVersion: "TLSv1.2" }, "200"],
+    ["P-256", { ecdhCurve: "P-256" }, "200"],
+    ["P-384", { ecdhCurve: "P-384" }, "200"],
+    ["P-521", { ecdhCurve: "P-521" }, "the request failed: EPROTO"],
+    [
+      "Diffie-Hellman in a finite field",
+      { maxVersion: "TLSv1.2", ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto" },
+      "the request failed: EPROTO",
+    ],
+  ] as const)("with %s: %s", async (_, tls, outcome) => {
+    expect(await failureOverTls(answer, tls)).toBe(outcome);
+  });
+
+  test("a receiver cannot begin further handshakes on a connection", async () => {
+    let handshakes = 0;
+    const renegotiate: Serve = (socket) => {
+      // The receiver is told that the sender does not renegotiate.
+      (socket as TLSSocket).renegotiate({}, (error) => {
+        if (error) socket.destroy();
+        else handshakes++;
+      });
+    };
+    await failureOverTls(renegotiate, { maxVersion: "TLSv1.2" });
+    expect(handshakes).toBe(0);
+  });
+
+  test("an attempt ends after 32 kB that are not content, such as records of one byte", async () => {
+    let bytes = 0;
+    const drip: Serve = (socket) => {
+      const write = () => {
+        if (socket.destroyed) return;
+        bytes++;
+        socket.write("x");
+        setImmediate(write);
+      };
+      socket.write("HTTP/1.1 200 OK\r\nX: ");
+      write();
+    };
+    expect(await failureOverTls(drip, {})).toBe(TOO_MUCH);
+    // A record adds 22 bytes to its content.
+    expect(bytes).toBeGreaterThan(1_000);
+    expect(bytes).toBeLessThan(16_000);
+  });
+});
