@@ -1,18 +1,21 @@
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
+import type { Request, Response } from "express";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { isAdmitted } from "../../gateway/http/connections.js";
+import { Turns, takeTurns } from "../../gateway/http/turns.js";
+import { generateKey } from "../../server/keys/authenticator.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { listenLocally } from "../support/network.js";
 import { RawConnection } from "../support/raw-connection.js";
 
 const MAX_UNFINISHED = 32;
 
-describe("pipelined requests", async () => {
-  const { url, gateway } = await startInternalGateway({ RATE_LIMIT_MAX: 100 });
-  const { key } = await gateway.addKeyHolder();
-  const ports = { public: gateway.port, internal: Number(new URL(url).port) };
+const { url, gateway } = await startInternalGateway();
+const { key } = await gateway.addKeyHolder();
+const ports = { public: gateway.port, internal: Number(new URL(url).port) };
 
+describe.concurrent("a connection with more than 32 unfinished responses is closed", () => {
   test.each([
     ["public", "with a key", `GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`],
     ["public", "without a key", "GET /v1/forms HTTP/1.1\r\nHost: x\r\n\r\n"],
@@ -20,66 +23,129 @@ describe("pipelined requests", async () => {
     ["internal", "with the token", `GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`],
     ["internal", "without the token", "GET /trpc/forms.list HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["internal", "for a page of the console", "HEAD /console HTTP/1.1\r\nHost: x\r\n\r\n"],
-  ] as const)(
-    "close the connection to the %s port if more than 32 responses are unfinished: %s",
-    async (port, _, request) => {
-      const wire = await RawConnection.open(ports[port], () => {});
-      wire.write(request.repeat(MAX_UNFINISHED + 1));
-      await wire.closed;
-    },
-  );
+  ] as const)("on the %s port, if requests are pipelined %s", async (port, _, request) => {
+    const wire = await RawConnection.open(ports[port], () => {});
+    wire.write(request.repeat(MAX_UNFINISHED + 1));
+    await wire.closed;
+  });
 
-  test("close the connection also if further ones have an unsupported Expect", async () => {
+  test("if requests with an unsupported Expect follow one that is in progress", async () => {
     const wire = await gateway.openConnection();
     const further = "GET /v1/forms HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n".repeat(MAX_UNFINISHED);
-    wire.write(`GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n${further}`);
+    wire.write(`POST /v1/forms HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 1\r\n\r\n{${further}`);
     await wire.closed;
-    // Otherwise the first is answered, and the second, which closes the connection.
-    await expect(wire.readResponse()).rejects.toThrow("closed before a complete response");
-  });
-
-  test("up to 32 are answered, again and again", async () => {
-    const wire = await gateway.openConnection();
-    for (let round = 0; round < 3; round++) {
-      wire.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n".repeat(MAX_UNFINISHED));
-      for (let n = 0; n < MAX_UNFINISHED; n++) expect((await wire.readResponse("GET", "/livez")).status).toBe(200);
-    }
-    wire.close();
-  });
-
-  test("that wait for their turn when their connection is closed are not begun", async () => {
-    const { key } = await gateway.addKeyHolder();
-    const wire = await gateway.openConnection();
-    wire.write(`GET /v1/forms HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`.repeat(MAX_UNFINISHED + 1));
-    await wire.closed;
-    const { headers } = await gateway.request({ path: "/v1/forms", key });
-    // The first began when it arrived.
-    expect(headers.ratelimit).toMatch(/; r=9[89];/);
   });
 });
 
-test("a connection whose client does not read a response for 30 s is closed", async () => {
+test("32 pipelined requests are answered, again and again", async () => {
+  const wire = await gateway.openConnection();
+  for (let round = 0; round < 3; round++) {
+    wire.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n".repeat(MAX_UNFINISHED));
+    for (let n = 0; n < MAX_UNFINISHED; n++) expect((await wire.readResponse("GET", "/livez")).status).toBe(200);
+  }
+  wire.close();
+});
+
+/** Starts a server. `open` opens a connection to it, sends these bytes, and returns both of its ends. */
+async function startServer(listener: RequestListener) {
+  let accept: (socket: Socket) => void;
+  const server = createServer({ requireHostHeader: false }, listener).on("connection", (socket) => accept(socket));
+  const port = await listenLocally(server);
+  onTestFinished(() => void server.close());
+  return async function open(bytes: string) {
+    const accepted = new Promise<Socket>((resolve) => {
+      accept = resolve;
+    });
+    const client = connect(port, "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void client.destroy());
+    const received = new Promise((resolve) => client.once("readable", resolve));
+    client.write(bytes);
+    return { client, server: await accepted, received };
+  };
+}
+
+function stopTimers() {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const sockets: Socket[] = [];
+}
+
+/** `expect.poll` would advance the stopped timers. */
+async function until(isReached: () => boolean) {
+  while (!isReached()) await new Promise(setImmediate);
+}
+
+const SHORT = "GET / HTTP/1.1\r\n\r\n";
+
+test("such a connection is no longer read, also when responses finish, and closed after a second", async () => {
+  stopTimers();
+  let requests = 0;
+  const open = await startServer((req, res) => {
+    requests++;
+    if (isAdmitted(req, res)) res.end();
+  });
+  const { client, server } = await open(SHORT.repeat(100_000));
+  let responses = 0;
+  client.setEncoding("latin1").on("data", (text: string) => {
+    responses += text.split("HTTP/1.1 200").length - 1;
+  });
+  await until(() => responses === MAX_UNFINISHED);
+  // Another connection is read meanwhile.
+  await (await open(SHORT)).received;
+  expect(server.bytesRead).toBeLessThanOrEqual(65_536);
+  expect(requests).toBeLessThanOrEqual(65_536 / SHORT.length + 1);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(server.destroyed).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(server.destroyed).toBe(true);
+});
+
+test("such a connection is closed at once while 20,000 refused requests wait for that", async () => {
+  stopTimers();
+  const open = await startServer((req, res) => void isAdmitted(req, res));
+  const many = SHORT.repeat(10_000);
+  const servers: Socket[] = [];
+  for (let n = 0; n < 7; n++) {
+    const { server } = await open(many);
+    await until(() => server.isPaused() || server.destroyed);
+    servers.push(server);
+  }
+  expect(servers.map(({ destroyed }) => destroyed)).toEqual([false, false, false, false, false, true, true]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await until(() => servers.every(({ closed }) => closed));
+  // Their requests no longer count.
+  const { server } = await open(many);
+  await until(() => server.isPaused());
+  expect(server.destroyed).toBe(false);
+  await vi.advanceTimersByTimeAsync(1_000);
+});
+
+test("requests that wait for their turn when their connection is closed are not begun", async () => {
+  const turns = new Turns({ DATABASE_CONNECT_TIMEOUT_MS: 60_000 });
+  let begun = 0;
+  const open = await startServer((req, res) => {
+    const next = () => {
+      begun++;
+      req.socket.destroy();
+    };
+    void takeTurns(turns)(req as Request, Object.assign(res, { locals: {} }) as unknown as Response, next);
+  });
+  const { server } = await open(`GET / HTTP/1.1\r\nX-API-Key: ${generateKey("READ_ONLY")}\r\n\r\n`.repeat(20));
+  await until(() => server.closed && turns.waiting === 0);
+  expect(begun).toBe(1);
+});
+
+test("a connection whose client does not read a response for 30 s is closed", async () => {
+  stopTimers();
   // More than the buffers of a connection.
   const large = Buffer.alloc(50_000_000);
-  const server = createServer((req, res) => {
+  const open = await startServer((req, res) => {
     if (isAdmitted(req, res)) res.end(req.url === "/large" ? large : "small");
-  }).on("connection", (socket) => sockets.push(socket));
-  const port = await listenLocally(server);
-  const open = async (path: string) => {
-    const client = connect(port, "127.0.0.1");
-    onTestFinished(() => void client.destroy());
-    client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
-    await new Promise((resolve) => client.once("readable", resolve));
-    return client;
-  };
-  onTestFinished(() => void server.close());
-  await open("/large");
-  await open("/small");
+  });
+  const connections = [await open("GET /large HTTP/1.1\r\n\r\n"), await open(SHORT)];
+  for (const { received } of connections) await received;
+  const areDestroyed = () => connections.map(({ server }) => server.destroyed);
   await vi.advanceTimersByTimeAsync(29_999);
-  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  expect(areDestroyed()).toEqual([false, false]);
   await vi.advanceTimersByTimeAsync(1);
-  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, false]);
+  expect(areDestroyed()).toEqual([true, false]);
 });
