@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { holdLock, waitForBlocked } from "../support/locks.js";
 import { Browser } from "./console-client.js";
 import { startInternalGateway, TOKEN } from "./internal-gateway.js";
 
@@ -108,6 +109,20 @@ describe("a session", () => {
       expect(await pollStatus(tabs, 49 * 60)).toBe(200);
       await age("last_used_at", "10 seconds");
       expect(await pollStatus(tabs, 49 * 60)).toBe(401);
+    });
+
+    test("of two tabs that call at the same time, the earlier input does not replace the later one", async () => {
+      const tabs = await openBrowser();
+      await age("last_used_at", "28 minutes");
+      const lock = await holdLock({ db }, "SELECT FROM operator_sessions FOR UPDATE");
+      const used = pollStatus(tabs, 0);
+      await waitForBlocked({ db }, 1);
+      const idle = pollStatus(tabs, 25 * 60);
+      await waitForBlocked({ db }, 2);
+      await lock.rollback();
+      expect([await used, await idle]).toEqual([200, 200]);
+      await age("last_used_at", "10 minutes");
+      expect(await pollStatus(tabs, 35 * 60)).toBe(200);
     });
 
     test("input less than a minute after the last written use counts", async () => {
