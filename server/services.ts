@@ -21,7 +21,8 @@ export async function openServices(
   const { APP_SECRETS = [] } = settings;
   const keyring = deriveKeyring(APP_SECRETS);
   const db = openDb(settings, {
-    onError: (error) => log.warn({ err: error }, "a database connection was lost"),
+    // Not the error: pg attaches the client, with all its statements.
+    onError: ({ message, code }) => log.warn({ reason: message, code }, "a database connection was lost"),
     ...hooks,
   });
   try {

@@ -69,7 +69,8 @@ export async function startWorker(
     openDb(
       { ...settings, DATABASE_POOL_SIZE: size },
       {
-        onError: ({ message }) => log.warn({ reason: message }, "a database connection of the worker was lost"),
+        onError: ({ message, code }) =>
+          log.warn({ reason: message, code }, "a database connection of the worker was lost"),
         onFailure: options.onDatabaseError,
       },
     ),

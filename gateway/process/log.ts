@@ -2,6 +2,7 @@ import { writeSync } from "node:fs";
 import { destination, type Logger, pino } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
+import { describeError } from "./describe-error.js";
 import { escapeJson } from "./terminal.js";
 
 /** Writes up to this size to a pipe are atomic, so processes that share one do not mix their lines. */
@@ -51,9 +52,28 @@ function testTerminal(): void {
 
 const output = { write: (line: string) => void (isClosed || standardError().write(line)) };
 
+/** Of all logs. What libraries attach to their errors is not logged. */
+export const LOG_OPTIONS = { base: null, serializers: { err: describeError } };
+
 /** Logs JSON lines on standard error. Standard output is for the output of commands. */
 export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
-  pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: redactSecrets } }, output);
+  pino({ ...LOG_OPTIONS, level, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: toSafeLine } }, output);
+
+/** Docker splits longer lines, which are then no longer JSON. */
+const MAX_LINE_BYTES = 16_000;
+const MAX_TEXT_OF_LONG_LINE = 500;
+
+/** The line without secrets. Texts are cut if it is too long. */
+export function toSafeLine(line: string): string {
+  const safe = redactSecrets(line);
+  if (safe.length * MAX_BYTES_PER_CHARACTER <= MAX_LINE_BYTES || Buffer.byteLength(safe) <= MAX_LINE_BYTES) return safe;
+  const cut = (_name: string, value: unknown) =>
+    typeof value === "string" ? value.slice(0, MAX_TEXT_OF_LONG_LINE) : value;
+  return `${JSON.stringify(JSON.parse(safe), cut)}\n`;
+}
+
+/** In UTF-8, of a UTF-16 unit. */
+const MAX_BYTES_PER_CHARACTER = 3;
 
 /** A stalled reader of the log must not block the process. */
 const FLUSH_TIMEOUT_SECONDS = 1;
@@ -67,6 +87,14 @@ export function flushLogs(): Promise<void> {
     current.once("close", resolve).flush(() => current.flush(() => resolve()));
   });
   return waitAtMost(FLUSH_TIMEOUT_SECONDS, flushed);
+}
+
+/** Logs the error that ends the process. Node.js would print it with all that a library attached to it. */
+export function logCrash(log: Logger): void {
+  process.on("uncaughtException", (error) => {
+    log.error({ err: error }, "the process crashed");
+    void flushLogs().then(() => process.exit(1));
+  });
 }
 
 const KEY = /grf_(rw|ro)_[0-9A-Za-z]{6,49}/g;

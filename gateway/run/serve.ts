@@ -4,7 +4,7 @@ import { waitAtMost } from "../../server/timeout.js";
 import { readSettingsWithDatabase } from "../cli/environment.js";
 import { print } from "../cli/print.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { createLog, flushLogs } from "../process/log.js";
+import { createLog, flushLogs, logCrash } from "../process/log.js";
 import { type Address, applyAddress, startListening } from "./start-listening.js";
 import { listenForStop } from "./stopping.js";
 import { warnAtStart } from "./worker.js";
@@ -18,6 +18,7 @@ export interface ServeOptions extends Address {
 export async function serve(options: ServeOptions, command: Command): Promise<void> {
   const settings = applyAddress(readSettingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
+  logCrash(log);
   const stop = listenForStop();
   const { worker } = options;
   // A start that then fails for lack of a migration has its reason in front.

@@ -8,7 +8,7 @@ import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
 import { examine } from "../doctor/examine.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { flushLogs } from "../process/log.js";
+import { flushLogs, logCrash } from "../process/log.js";
 import { listenForStop } from "./stopping.js";
 
 /** Runs the worker until it is stopped by a signal. */
@@ -16,6 +16,7 @@ export async function runWorker(command: Command): Promise<void> {
   const stop = listenForStop();
   const settings = readSettingsWithDatabase();
   await withServices(settings, async (services, log) => {
+    logCrash(log);
     await warnAtStart(settings, log, { checks: ["settings", "schema"], worker: true });
     const worker = await startWorker(services, log);
     await flushLogs();

@@ -68,7 +68,7 @@ export type ObserveStatement = (text: string) => (error?: unknown) => void;
 
 export interface DbHooks {
   /** Called when a connection is lost. */
-  onError?: (error: Error) => void;
+  onError?: (error: NodeJS.ErrnoException) => void;
   /** Observes prepared SQL, but not statements of Prisma's client. */
   observe?: ObserveStatement | undefined;
   /** Called when a prepared statement or an attempt at a transaction fails. */

@@ -44,7 +44,7 @@ interface PoolOptions {
   /** Close a connection that has received nothing for this long while in use. */
   frozenAfterMs: number;
   /** Called when a connection is lost. */
-  onError?: ((error: Error) => void) | undefined;
+  onError?: ((error: NodeJS.ErrnoException) => void) | undefined;
 }
 
 /** Opens a pool whose sessions have the service's settings and are on the primary. Throws if DATABASE_URL is not set. */

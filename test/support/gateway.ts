@@ -1,6 +1,7 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { type Logger, pino } from "pino";
 import { expect } from "vitest";
+import { LOG_OPTIONS } from "../../gateway/process/log.js";
 import { type Gateway, startGateway } from "../../gateway/service/start.js";
 import type { Services } from "../../server/access/context.js";
 import { readSettings, type Settings } from "../../server/config.js";
@@ -57,7 +58,7 @@ export async function startTestGateway(settings: Record<string, string | number>
   const texts = Object.entries({ ...DEFAULT_SETTINGS, ...settings, DATABASE_URL });
   const env = Object.fromEntries(texts.map(([name, value]) => [name, String(value)]));
   const log: LogLine[] = [];
-  const logger = pino({ level: "trace", base: null }, { write: (line: string) => void log.push(JSON.parse(line)) });
+  const logger = pino({ ...LOG_OPTIONS, level: "trace" }, { write: (line: string) => void log.push(JSON.parse(line)) });
   const gateway = new TestGateway(readSettings(env), logger, log);
   await gateway.start();
   afterFile(() => gateway.stop());
