@@ -101,8 +101,14 @@ const SURROGATES = ["a high surrogate", "a low surrogate"];
 /** Calls a procedure, as the operator if it may, with each hidden character in a valid text. Returns the outcomes that must not be. */
 async function attack(sample: TextInput): Promise<string[]> {
   const { procedure, path } = sample;
-  const calls = [...ATTACKS, ...SURROGATES].map(async (what) => {
-    const input = withText(sample, (text) => text.slice(0, 2) + HIDDEN[what] + text.slice(2));
+  // Near the start for what is parsed from there, and near the end, where a URL or a search takes anything.
+  const places = [
+    (text: string, hidden = "") => text.slice(0, 2) + hidden + text.slice(2),
+    (text: string, hidden = "") => `${text}${hidden}x`,
+  ];
+  const attacks = [...ATTACKS, ...SURROGATES].flatMap((what) => places.map((place) => ({ what, place })));
+  const calls = attacks.map(async ({ what, place }) => {
+    const input = withText(sample, (text) => place(text, HIDDEN[what]));
     const byOperator = await outcomeOf(call(procedure, { kind: "operator" }, input));
     const outcome = byOperator === "FORBIDDEN" ? await outcomeOf(call(procedure, owner.principal, input)) : byOperator;
     return HARMLESS.includes(outcome) ? [] : [`${procedure} ${path.join(".")} with ${what}: ${outcome}`];

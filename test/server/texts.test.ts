@@ -31,6 +31,11 @@ describe("a text for people", () => {
     expect(exactText(50).parse(value)).toBe(value);
   });
 
+  test.each(["smuggled", "gb", ""])("has no text in a black flag that is not of a country's part: %j", (code) => {
+    const tags = Array.from(code, (letter) => String.fromCodePoint(0xe0000 + (letter.codePointAt(0) ?? 0)));
+    expect(title.safeParse(`🏴${tags.join("")}\u{e007f}`).success).toBe(false);
+  });
+
   test("is trimmed and composed, so that equal titles are equal; an external id keeps its form", () => {
     expect(title.parse("\u3000 Cafe\u0301 \u2028\ufeff")).toBe("Café");
     expect(exactText(20).parse(" Cafe\u0301 ")).toBe("Cafe\u0301");

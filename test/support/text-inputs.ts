@@ -21,6 +21,7 @@ export const HIDDEN: Record<string, string> = {
   "a byte order mark": "\ufeff",
   "a noncharacter": "\uffff",
   "a tag that is in no flag": "\u{e0041}",
+  "a tag in a black flag that has no end": "\u{e0041}🏴\u{e0067}\u{e0062}",
   "a high surrogate": "\ud800",
   "a low surrogate": "\udc00",
 };
