@@ -69,7 +69,7 @@ export function toSafeLine(line: string): string {
   if (safe.length * MAX_BYTES_PER_CHARACTER <= MAX_LINE_BYTES || Buffer.byteLength(safe) <= MAX_LINE_BYTES) return safe;
   const cut = (_name: string, value: unknown) =>
     typeof value === "string" ? value.slice(0, MAX_TEXT_OF_LONG_LINE) : value;
-  return `${JSON.stringify(JSON.parse(safe), cut)}\n`;
+  return `${escapeJson(JSON.stringify(JSON.parse(safe), cut))}\n`;
 }
 
 /** In UTF-8, of a UTF-16 unit. */
