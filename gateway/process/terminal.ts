@@ -1,4 +1,4 @@
-import { replaceHidden } from "../../server/texts.js";
+import { replaceHidden } from "../../server/hidden-characters.js";
 
 // Tenants, guests, mail servers and receivers choose parts of what commands print. Their control characters could repaint the
 // terminal, and their bidi controls the line.

@@ -1,4 +1,4 @@
-import { replaceHidden } from "../texts.js";
+import { replaceHidden } from "../hidden-characters.js";
 
 // Dots as in www.example.com, also the ideographic one that browsers take for it; NFKC makes dots of the other forms.
 const LINK = /@|:\/\/|\bwww[.。]|[\p{L}\p{N}\p{M}\p{S}][.。]\p{L}[\p{L}\p{M}]|(?:\d+[.。]){3}\d/iu;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { escapeJson, printable, printableLine, toJson } from "../../gateway/process/terminal.js";
 import { packageRoot } from "../../prisma/package-root.js";
-import { replaceHidden } from "../../server/texts.js";
+import { replaceHidden } from "../../server/hidden-characters.js";
 import { openTestCore } from "../support/core.js";
 import { describeWithBinary } from "../support/describe-with-binary.js";
 import { commandEnv, openScriptedSmtpServer } from "../support/mail-server.js";

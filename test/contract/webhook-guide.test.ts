@@ -319,7 +319,7 @@ for case in json.load(sys.stdin):
     const { headers } = await signWebhook(body, secret);
     const rotated = await signWebhook(body, [other, secret]);
     const old = await signWebhook(body, secret, { timestamp: new Date(Date.now() - 302_000) });
-    const future = await signWebhook(body, secret, { timestamp: new Date(Date.now() + 302_000) });
+    const future = await signWebhook(body, secret, { timestamp: new Date(Date.now() + 330_000) });
     const cases = [
       { body, headers, secret },
       { ...rotated, secret },

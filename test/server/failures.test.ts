@@ -161,6 +161,16 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
     }
   });
 
+  test.each([
+    ["a function that a standby lacks", "55000"],
+    ["a privilege that the role lacks", "42501"],
+    ["a disk without space", "53100"],
+    ["a database that is read-only", "25006"],
+  ])("%s, which needs the operator", async (_, code) => {
+    await expectAll("unavailable", db, raise(code));
+    expect(new Set(Object.values(await failAll(db, needsOperator, raise(code))))).toEqual(new Set([true]));
+  });
+
   test.each(WRITES)("a write to a read-only standby: %s", async (_, write) => {
     const failed = db.prisma.$transaction(async (tx) => {
       await tx.$executeRaw`SET TRANSACTION READ ONLY`;
@@ -171,12 +181,9 @@ describe("classify() returns unavailable, which clients retry later, for", () =>
 });
 
 describe("classify() returns fault, which is not retried, for", () => {
-  test.each([
-    "SELECT 1/0",
-    "INSERT INTO users (email) VALUES (NULL) RETURNING email",
-    // Also reasons to refuse a connection.
-    ...["55000", "42501"].map(raise),
-  ])("%s", (sql) => expectAll("fault", db, sql));
+  test.each(["SELECT 1/0", "INSERT INTO users (email) VALUES (NULL) RETURNING email"])("%s", (sql) =>
+    expectAll("fault", db, sql),
+  );
 
   test("an error that is not from a statement, also if its cause is itself", () => {
     const cyclic = new Error("x");

@@ -65,7 +65,7 @@ describe("only write-form.ts writes forms", () => {
       ...[
         "gateway/dev/migration/diff.ts",
         "gateway/doctor/checks.ts",
-        "gateway/http/health.ts",
+        "gateway/process/readiness.ts",
         "gateway/service/start.ts",
       ],
       ...["prisma/migrate.ts", "prisma/role-settings.ts", "prisma/session.ts"],

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { exactText, replaceHidden, storable, text, url } from "../../server/texts.js";
+import { replaceHidden } from "../../server/hidden-characters.js";
+import { exactText, storable, text, url } from "../../server/texts.js";
 import { anyText } from "../contract/arbitraries.js";
 import { HIDDEN } from "../support/text-inputs.js";
 
