@@ -44,11 +44,13 @@ export async function canonicalTimeZone(db: Sql, name: string): Promise<string> 
 
 const MAX_LISTINGS = 3;
 
+// Materialized: otherwise the planner may read all listings in the order of their ids.
 const IN_UNKNOWN_ZONES = `
-  SELECT l.id, l.timezone, count(*) OVER ()::int AS total
-  FROM listings l
-  WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS known (name) WHERE known.name = lower(l.timezone))
-  ORDER BY l.id LIMIT ${MAX_LISTINGS}`;
+  WITH found AS MATERIALIZED (
+    SELECT l.id, l.timezone FROM listings l
+    WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS known (name) WHERE known.name = lower(l.timezone))
+  )
+  SELECT id, timezone, (SELECT count(*)::int FROM found) AS total FROM found ORDER BY id LIMIT ${MAX_LISTINGS}`;
 
 /** Finds listings whose time zone this Node.js or the database does not know: at most three, and how many there are. */
 export async function findUnknownTimeZones(db: Sql) {
