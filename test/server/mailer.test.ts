@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { readSettings } from "../../server/config.js";
 import { MailRejected, smtpMailer } from "../../server/emails/mailer.js";
+import { flood } from "../support/hostile-receivers.js";
 import { mailEnv, openMailServer, openScriptedSmtpServer } from "../support/mail-server.js";
 import { spawnNode } from "../support/processes.js";
 
@@ -145,4 +146,12 @@ test.each([
   const rejected = await send(await openScriptedSmtpServer(serve), 0.2);
   const message = expect.stringMatching(/timeout|never received|abort/i);
   expect(rejected).toMatchObject({ isFinal: false, message });
+});
+
+test.each([
+  ["a line", "x"],
+  ["a greeting", "220-hello\r\n"],
+])("an attempt ends early if the mail server sends %s without end", async (_, text) => {
+  const url = await openScriptedSmtpServer((socket) => flood(socket, text));
+  expect(await send(url)).toMatchObject({ isFinal: false, message: "Server response exceeds maximum allowed size" });
 });
