@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { Browser } from "../internal/console-client.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { findBarriers } from "../support/chromium.js";
@@ -11,6 +11,8 @@ const proxy = await TcpProxy.start((await createTestDatabase()).url);
 const { visit } = await startConsole({ DATABASE_URL: proxy.url });
 /** With the same database and token. It has found no session. */
 const other = await startInternalGateway({ DATABASE_URL: proxy.url });
+
+afterEach(() => proxy.restore());
 
 const OUTAGE = "The database does not answer. What waits to be sent is unknown.";
 
