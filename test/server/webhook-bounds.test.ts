@@ -2,7 +2,14 @@ import { createServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createPost, type DeliveryFailed } from "../../server/webhooks/request.js";
-import { flood, LOCALHOST_PEM, openHostileReceiver, POST_MODULE, type Serve } from "../support/hostile-receivers.js";
+import {
+  FINITE_FIELD,
+  flood,
+  LOCALHOST_PEM,
+  openHostileReceiver,
+  POST_MODULE,
+  type Serve,
+} from "../support/hostile-receivers.js";
 import { listenLocally } from "../support/network.js";
 import { spawnNode } from "../support/processes.js";
 
@@ -98,8 +105,10 @@ test("a connection is closed after an answer, though the receiver goes on sendin
     });
   });
   onTestFinished(() => void server.close());
+  const start = performance.now();
   await post(`http://127.0.0.1:${await listenLocally(server)}/`, {}, "{}");
   await closed;
+  expect(performance.now() - start).toBeLessThan(5_000);
 });
 
 describe("TLS", () => {
@@ -119,17 +128,13 @@ describe("TLS", () => {
   const answer: Serve = (socket) => socket.end(OK);
 
   test.each([
-    ["a current server", {}, "200"],
-    ["TLS 1.2", { maxVersion: "TLSv1.2" }, "200"],
-    ["P-256", { ecdhCurve: "P-256" }, "200"],
-    ["P-384", { ecdhCurve: "P-384" }, "200"],
-    ["P-521", { ecdhCurve: "P-521" }, "the request failed: EPROTO"],
-    [
-      "Diffie-Hellman in a finite field",
-      { maxVersion: "TLSv1.2", ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto" },
-      "the request failed: EPROTO",
-    ],
-  ] as const)("with %s: %s", async (_, tls, outcome) => {
+    ["a current server", "200", {}],
+    ["TLS 1.2", "200", { maxVersion: "TLSv1.2" }],
+    ["P-256", "200", { ecdhCurve: "P-256" }],
+    ["P-384", "200", { ecdhCurve: "P-384" }],
+    ["P-521 only", "the request failed: EPROTO", { ecdhCurve: "P-521" }],
+    ["Diffie-Hellman in a finite field only", "the request failed: EPROTO", FINITE_FIELD],
+  ] as const)("with %s: %s", async (_, outcome, tls) => {
     expect(await failureOverTls(answer, tls)).toBe(outcome);
   });
 

@@ -79,6 +79,16 @@ test("a first address that does not answer leaves the second half of the 10 s", 
   expect(seconds).toBeLessThan(9);
 });
 
+test("an attempt that has connected to no address leaves no connection that is being opened", async () => {
+  const { port } = await openBusyAddress("127.0.0.1");
+  const connecting = () => process.getActiveResourcesInfo().filter((name) => name === "TCPConnectWrap").length;
+  const before = connecting();
+  const { message, seconds } = await failureOf(["127.0.0.1"], port);
+  expect(message).toBe("no answer within 10 s");
+  expect(seconds).toBeLessThan(12);
+  await expect.poll(connecting, { timeout: 2_000 }).toBe(before);
+});
+
 test("of a name with many addresses, four per family are used", async () => {
   const ipv4 = Array.from({ length: 1_000 }, (_, index) => `8.8.${index >> 8}.${index & 255}`);
   const ipv6 = ipv4.map((_, index) => `2606:4700::${(index + 1).toString(16)}`);

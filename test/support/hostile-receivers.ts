@@ -75,6 +75,17 @@ export const POST_MODULE = pathToFileURL(join(packageRoot(), "dist/tools/server/
 /** Certificate and key of localhost, trusted by processes with it in NODE_EXTRA_CA_CERTS. */
 export const LOCALHOST_PEM = join(packageRoot(), "test/server/localhost.pem");
 
+const RSA_PEM = readFileSync(join(packageRoot(), "test/server/localhost-rsa.pem"));
+
+/** A receiver whose TLS has only Diffie-Hellman in a finite field. */
+export const FINITE_FIELD: TlsOptions = {
+  key: RSA_PEM,
+  cert: RSA_PEM,
+  maxVersion: "TLSv1.2",
+  ciphers: "DHE-RSA-AES128-GCM-SHA256",
+  dhparam: "auto",
+};
+
 /** Starts a receiver that is closed after the test, and returns its URL. */
 export async function openHostileReceiver(serve: Serve, tls?: TlsOptions): Promise<string> {
   const sockets = new Set<Socket>();
