@@ -59,8 +59,19 @@ const RECORD_USE_EVERY_MS = 60_000;
 /** A query of a key, and when it began by the monotonic clock. */
 interface LookUp {
   begunAt: number;
-  row: Promise<KeyRow | undefined>;
+  row: Promise<FoundKey | undefined>;
 }
+
+/**
+ * `endsAt`: until when the key is valid at most, by the monotonic clock. It is counted from the response, so no key is rejected
+ * before it expires.
+ */
+type FoundKey = KeyRow & { endsAt: number };
+
+const withEnd = (row: KeyRow): FoundKey => ({
+  ...row,
+  endsAt: row.remainingMs === null ? Number.POSITIVE_INFINITY : performance.now() + row.remainingMs,
+});
 
 /**
  * Returns an authenticator that queries each key at most about once per CACHE_TTL_MS. A request relies on a query that began
@@ -80,26 +91,26 @@ export function keyAuthenticator(
 
   const beginLookUp = (id: string, digest: Buffer): LookUp => {
     const begunAt = performance.now();
-    const row = db.query<KeyRow>("key", SELECT, [digest]).then(([found]) => found);
+    const row = db.query<KeyRow>("key", SELECT, [digest]).then(([first]) => first && withEnd(first));
     const lookUp = { begunAt, row };
     cache.set(id, lookUp, { start: begunAt });
     row.then(
-      (found) => found ?? forget(id, lookUp),
+      (key) => key ?? forget(id, lookUp),
       () => forget(id, lookUp),
     );
     return lookUp;
   };
 
-  const find = async (digest: Buffer): Promise<LookUp> => {
+  const findRow = async (digest: Buffer): Promise<FoundKey | undefined> => {
     const id = digest.toString("base64");
     const cached = cache.get(id);
     onLookUp(cached !== undefined);
-    if (!cached) return beginLookUp(id, digest);
-    await cached.row;
-    if (performance.now() - cached.begunAt < CACHE_TTL_MS) return cached;
+    if (!cached) return beginLookUp(id, digest).row;
+    const row = await cached.row;
+    if (performance.now() - cached.begunAt < CACHE_TTL_MS) return row;
     // The query was slow. A look-up that is cached now has begun after this request.
     forget(id, cached);
-    return cache.get(id) ?? beginLookUp(id, digest);
+    return (cache.get(id) ?? beginLookUp(id, digest)).row;
   };
 
   // Not awaited: recording must not delay the request or make it fail.
@@ -118,11 +129,9 @@ export function keyAuthenticator(
   return async (key) => {
     if (!isWellFormed(key)) return null;
     const digest = hashKey(key);
-    const lookUp = await find(digest);
-    const row = await lookUp.row;
+    const row = await findRow(digest);
     if (!row || !crypto.timingSafeEqual(row.hash, digest)) return null;
-    const isExpired = row.remainingMs !== null && lookUp.begunAt + row.remainingMs <= performance.now();
-    if (row.revokedAt !== null || isExpired) return null;
+    if (row.revokedAt !== null || row.endsAt <= performance.now()) return null;
     recordUse(row);
     return { kind: "key", keyId: row.id, userId: row.userId, mode: row.mode };
   };

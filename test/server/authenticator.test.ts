@@ -147,6 +147,24 @@ describe("authentication", () => {
     expect(querySpy, "it is cached").toHaveBeenCalledTimes(1);
   });
 
+  test("a key whose look-up is slow is valid until its expiry", async () => {
+    const { key } = await makeKey(userId, { expiresAt: "2099-01-01T00:00:00Z" });
+    const advanceClocks = stopClocks();
+    const { query } = services.db;
+    vi.spyOn(services.db, "query").mockImplementationOnce(async (...statement) => {
+      const [row] = await query<{ remainingMs: number }>(...statement);
+      // The wait for a connection, which ends just before Postgres computes the remaining time.
+      await advanceClocks(300);
+      return [{ ...row, remainingMs: 500 }] as never;
+    });
+    const authenticate = keyAuthenticator(services);
+    await authenticate(key);
+    await advanceClocks(499);
+    expect(await authenticate(key)).not.toBeNull();
+    await advanceClocks(1);
+    expect(await authenticate(key)).toBeNull();
+  });
+
   test.each([-1, 1])("a system clock that is wrong by %d h changes the expiry of no key", async (hours) => {
     const [expired, valid] = [await makeKey(userId), await makeKey(userId)];
     await sql("UPDATE api_keys SET expires_at = now() WHERE id = $1", expired.id);
