@@ -13,6 +13,7 @@ import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js
 import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
 import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
+import { READINESS_CONNECTIONS } from "../process/readiness.js";
 import { findWorkerProblems } from "./workers.js";
 
 export interface CheckResult {
@@ -253,7 +254,7 @@ function isWithinEdits(edits: number, one: string, other: string): boolean {
 async function countConnections({ settings, processes, worker }: CheckContext, db: Db) {
   const perWorker = worker ? WORKER_CONNECTIONS : 0;
   // One more is for /readyz.
-  const needed = processes * (settings.DATABASE_POOL_SIZE + 1 + perWorker);
+  const needed = processes * (settings.DATABASE_POOL_SIZE + READINESS_CONNECTIONS + perWorker);
   // Behind a pooler, Postgres' limits do not apply to these connections.
   if (!settings.DATABASE_PREPARED) return { needed, allowed: Number.POSITIVE_INFINITY };
   const [limits] = await db.query<Record<string, number>>(

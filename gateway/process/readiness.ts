@@ -3,7 +3,7 @@ import { pendingMigrations } from "../../prisma/history.js";
 import type { Settings } from "../../server/config.js";
 import { openPool } from "../../server/database/pool.js";
 import { assertPrimary, StandbyReached } from "../../server/database/primary.js";
-import { findWriteProblem } from "../../server/database/writes.js";
+import { findWriteProblem, UNANSWERED_WRITE } from "../../server/database/writes.js";
 import { waitAtMost } from "../../server/timeout.js";
 
 /** What the database can do for this version. */
@@ -16,26 +16,35 @@ export interface DatabaseState {
 
 export type Readiness = ReturnType<typeof openReadiness>;
 
+/** One examines reads, the other writes: a write that hangs delays no answer about reads. */
+export const READINESS_CONNECTIONS = 2;
+
 const CACHED_MS = 500;
-/** Each probe of writes adds about 70 kB to the log of the database. */
-const WRITES_CACHED_MS = 10_000;
+/** Each probe of writes adds about 20 kB to the log of the database. */
+const WRITES_CACHED_MS = 30_000;
+const FAILING_WRITES_CACHED_MS = 5_000;
+/** How long an answer waits for a probe. Less than the second that load balancers wait. */
+const PROBE_WAIT_MS = 250;
+
+const UNREACHABLE = "the database is unreachable";
 const SCHEMA_IS_OLD = "the database schema is older than this version: run `guest-forms migrate`";
 
 /**
- * Examines the database on a connection of its own, so that requests that use up the pool do not take the process out of the
+ * Examines the database on connections of its own, so that requests that use up the pool do not take the process out of the
  * load balancer. Examines it once at a time, and remembers the result for CACHED_MS, because anyone may ask. Logs each
  * change.
  */
 export function openReadiness(settings: Settings, timeoutMs: number, log: Pick<Logger, "info" | "warn" | "error">) {
   const { pool, end } = openPool(settings, {
     name: "guest-forms readiness",
-    max: 1,
+    max: READINESS_CONNECTIONS,
     frozenAfterMs: timeoutMs,
   });
   let current: Promise<DatabaseState> | undefined;
-  let logged: DatabaseState = {};
+  let loggedProblem: string | undefined;
   let writeProblem: string | undefined;
-  let writesExaminedAt = Number.NEGATIVE_INFINITY;
+  let probe: Promise<void> | undefined;
+  let nextProbeAt = 0;
 
   const examineReads = async (): Promise<string | undefined> => {
     try {
@@ -46,28 +55,39 @@ export function openReadiness(settings: Settings, timeoutMs: number, log: Pick<L
     }
   };
 
-  const examineWrites = async (): Promise<void> => {
-    if (performance.now() - writesExaminedAt < WRITES_CACHED_MS) return;
-    writesExaminedAt = performance.now();
-    const found = await findWriteProblem(pool);
-    writeProblem = found?.reason;
-    if (found && found.reason !== logged.writeProblem)
+  const probeWrites = async (): Promise<void> => {
+    const began = performance.now();
+    const found = await findWriteProblem(pool).catch(() =>
+      performance.now() - began < timeoutMs ? "lost" : UNANSWERED_WRITE,
+    );
+    // The next examination probes again.
+    if (found === "lost") return;
+    if (found && found.reason !== writeProblem)
       log.error({ reason: found.reason, advice: found.advice }, "the database cannot be written");
-    if (!found && logged.writeProblem) log.info({}, "the database can be written again");
-    logged = { ...logged, writeProblem };
+    if (!found && writeProblem) log.info({}, "the database can be written again");
+    writeProblem = found?.reason;
+    nextProbeAt = performance.now() + (found ? FAILING_WRITES_CACHED_MS : WRITES_CACHED_MS);
+  };
+
+  /** Examines writes beside reads, if that is due. */
+  const examineWrites = async (): Promise<void> => {
+    if (!probe && performance.now() < nextProbeAt) return;
+    probe ??= probeWrites().finally(() => {
+      probe = undefined;
+    });
+    await waitAtMost(PROBE_WAIT_MS / 1000, probe);
   };
 
   const examine = async (): Promise<DatabaseState> => {
     let problem: string | undefined = UNREACHABLE;
     const examination = examineReads().then(async (found) => {
       problem = found;
-      // A lost connection is found by the next examination.
-      if (!found) await examineWrites().catch(() => {});
+      if (!found) await examineWrites();
     });
     await waitAtMost(timeoutMs / 1000, examination);
-    if (problem && problem !== logged.problem) log.warn({ reason: problem }, "not ready");
-    if (!problem && logged.problem) log.info({}, "ready");
-    logged = { ...logged, problem };
+    if (problem && problem !== loggedProblem) log.warn({ reason: problem }, "not ready");
+    if (!problem && loggedProblem) log.info({}, "ready");
+    loggedProblem = problem;
     setTimeout(() => {
       current = undefined;
     }, CACHED_MS).unref();
@@ -83,5 +103,3 @@ export function openReadiness(settings: Settings, timeoutMs: number, log: Pick<L
     close: end,
   };
 }
-
-const UNREACHABLE = "the database is unreachable";

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CREATING_FORM } from "../../prisma/advisory-locks.js";
 import type { Sql } from "./db.js";
 import { type StopSignal, Unavailable } from "./failures.js";
+import { ON_PRIMARY } from "./primary.js";
 
 // A create gets its `created_at` at the insert but becomes visible at the commit. Between the two, a reader could see a later
 // form and get a cursor that skips the create forever. So each create holds a shared advisory lock from before its insert
@@ -24,7 +25,7 @@ const IN_FLIGHT = `
   SELECT virtualtransaction AS id FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND objsubid = 2
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (classid::bigint, objid::bigint) = (${CREATING_FORM})`;
+    AND (classid::bigint, objid::bigint) = (${CREATING_FORM}) AND ${ON_PRIMARY}`;
 
 /** Longer than the resolution of `created_at`: inserts after this pause get a later time than every row seen before it. */
 const TICK_MS = 2;

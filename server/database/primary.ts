@@ -27,7 +27,7 @@ export async function assertPrimary(database: Server): Promise<void> {
 export const verifyConnection = (statements?: string) => (client: pg.PoolClient, done: (error?: Error) => void) =>
   void Promise.all([assertPrimary(client), statements && client.query(statements)]).then(() => done(), done);
 
-/** SQL condition of the reads that requests run: on the primary. Always true on a connection that was verified. */
+/** SQL condition of every read of the six operations: on the primary. Always true on a connection that was verified. */
 export const ON_PRIMARY = "/* on the primary */ true";
 
 /** `pg_current_wal_lsn` is an error (55000) on a standby. In a subquery, it is called once per statement. */

@@ -23,10 +23,9 @@ export function variablesOf(
   const { title, address, zipCode, city, country, timezone } = listing;
   // Without a zone that this Node.js knows, times are left out: other times than those at the property would mislead the guest.
   const isKnown = isKnownToIntl(timezone);
-  const timeZone = isKnown ? timezone : "UTC";
   const { formUrlTemplate, name } = senderOf(settings);
   const format = (at: string | null, time?: { timeStyle: "short" }) =>
-    at === null || !isKnown ? null : formatTime(at, locale, { timeZone, ...time });
+    at === null || !isKnown ? null : formatTime(at, locale, { timeZone: timezone, ...time });
   const isEarly = form.checkInDate !== null && Date.parse(form.checkInDate) > Date.now();
   return {
     /** Language of the templates. */
@@ -39,7 +38,7 @@ export function variablesOf(
       checkIn: format(form.checkInDate, { timeStyle: "short" }),
       checkOut: format(form.checkOutDate, { timeStyle: "short" }),
       deadline: isEarly ? format(form.checkInDate) : null,
-      timeZone: nameTimeZone(locale, timeZone),
+      timeZone: isKnown ? nameTimeZone(locale, timezone) : timezone,
     },
     party: { numberOfGuests: form.numberOfGuests },
     /** The owner of the listing. */

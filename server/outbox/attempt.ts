@@ -1,5 +1,6 @@
 import type { Log } from "../access/context.js";
-import { classify } from "../database/failures.js";
+import { classify, needsOperator } from "../database/failures.js";
+import { writeProblemOf } from "../database/writes.js";
 import type { Claimed, claimValues } from "./claim.js";
 import type { Outcome } from "./record.js";
 import type { OutboxTable } from "./states.js";
@@ -53,10 +54,13 @@ export async function attempt<Row extends Claimed, Ending extends Outcome>(
       attempts: row.attempts,
       reason,
       ...(isFault && { err: error }),
+      advice: writeProblemOf(error)?.advice,
     };
-    if (channel.isQuiet && !isFault) log.info(logFields, "not sent");
-    else if (isFinal) log.error(logFields, "given up");
-    else log.warn(logFields, "not sent");
+    const isLoud = !channel.isQuiet || isFault;
+    if (isLoud && isFinal) log.error(logFields, "given up");
+    else if (!isKnown && needsOperator(error)) log.error(logFields, "cannot send");
+    else if (isLoud) log.warn(logFields, "not sent");
+    else log.info(logFields, "not sent");
     return channel.toFailure(row, { id: row.id, state: isFinal ? "failed" : "retrying", reason }, error);
   }
 }

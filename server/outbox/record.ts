@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../access/context.js";
 import { classify } from "../database/failures.js";
+import { withAdvice } from "../database/writes.js";
 import { nextAttemptAfter, pauseUntil, stateType } from "./rows.js";
 import type { OutboxTable } from "./states.js";
 
@@ -114,8 +115,8 @@ async function recordBatch<Ending extends Outcome>(outcomes: Ending[], options: 
       return await record(outcomes);
     } catch (err) {
       if (classify(err) === "fault") return isolateFault(outcomes, err, options);
-      if (signal.aborted) return log.error({ ...facts, err }, "stopped before outcomes were recorded");
-      if (pauseMs === FIRST_PAUSE_MS) log.error({ ...facts, err }, "cannot record outcomes yet");
+      if (signal.aborted) return log.error({ ...facts, ...withAdvice(err) }, "stopped before outcomes were recorded");
+      if (pauseMs === FIRST_PAUSE_MS) log.error({ ...facts, ...withAdvice(err) }, "cannot record outcomes yet");
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }

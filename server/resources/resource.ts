@@ -39,4 +39,4 @@ export const toSqlRow = <Row extends object>(row: Row): SqlRow<Row> =>
 
 /** SQL: whether one of the columns contains the text in this parameter, ignoring case. True if the parameter is null. */
 export const containsSql = (parameter: string, columns: readonly string[]) =>
-  `coalesce(position(lower(${parameter}::text) IN lower(concat_ws(E'\\n', ${columns.join(", ")}))) > 0, true)`;
+  `coalesce(position(lower(${parameter}::text) IN lower(normalize(concat_ws(E'\\n', ${columns.join(", ")})))) > 0, true)`;

@@ -119,10 +119,10 @@ describe("doctor", () => {
     // A worker opens 8, whatever WORKER_CONCURRENCY is.
     const sizes = { DATABASE_POOL_SIZE: "20", WORKER_CONCURRENCY: "50" };
     const check = async (...args: Parameters<typeof runChecks>) => (await runChecks(...args)).connections;
-    expect(await check(sizes)).toMatch(/^ok: 1 process opens at most 29 connections, Postgres allows \d+\.$/);
-    expect(await check(sizes, 2, false)).toMatch(/^ok: 2 processes open at most 42 connections, /);
+    expect(await check(sizes)).toMatch(/^ok: 1 process opens at most 30 connections, Postgres allows \d+\.$/);
+    expect(await check(sizes, 2, false)).toMatch(/^ok: 2 processes open at most 44 connections, /);
     expect(await check(sizes, 400)).toMatch(
-      /^warning: 400 processes open at most 11600 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
+      /^warning: 400 processes open at most 12000 connections, Postgres allows \d+: .*DATABASE_POOL_SIZE/,
     );
     expect(await check({ ...sizes, DATABASE_CONNECTIONS_PER_HOLDER: "11" })).toMatch(
       /^warning: One key holder may use 11 of the 20 connections of a process: lower DATABASE_CONNECTIONS_PER_HOLDER/,
@@ -130,7 +130,7 @@ describe("doctor", () => {
     const [{ name }] = await sql("SELECT current_database() AS name");
     const limit = `ALTER DATABASE "${name}" CONNECTION LIMIT`;
     await sql(`${limit} 24`);
-    expect(await check(sizes)).toMatch(/^warning: 1 process opens at most 29 connections, Postgres allows 24: /);
+    expect(await check(sizes)).toMatch(/^warning: 1 process opens at most 30 connections, Postgres allows 24: /);
     await sql(`${limit} -1`);
   });
 

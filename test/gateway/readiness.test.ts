@@ -39,3 +39,18 @@ test("/readyz returns 200 while requests that wait for a lock use all connection
   await lock.commit();
   for (const { status } of await Promise.all(creates)) expect(status).toBe(201);
 });
+
+test("/readyz answers within 1 s while a write hangs, and then says so", async () => {
+  const { url } = await createTestDatabase();
+  const { services, send } = await startHolderGateway({ DATABASE_URL: url });
+  await holdLock(services, "LOCK pg_largeobject");
+  const readyz = async () => {
+    const began = performance.now();
+    const { json, status } = await send({ path: "/readyz" });
+    return { json, status, isFast: performance.now() - began < 1_000 };
+  };
+  const ok = { json: { status: "ok" }, status: 200, isFast: true };
+  expect(await readyz()).toEqual(ok);
+  const failing = { ...ok, json: { status: "ok", writes: expect.stringMatching(/^failing: /) } };
+  await expect.poll(readyz, { timeout: 10_000, interval: 200 }).toEqual(failing);
+});

@@ -1,8 +1,11 @@
 import { rename, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { examine } from "../../gateway/doctor/examine.js";
 import { migrate } from "../../prisma/migrate.js";
+import { readSettings } from "../../server/config.js";
+import { openPool } from "../../server/database/pool.js";
+import { findWriteProblem } from "../../server/database/writes.js";
 import { TOKEN } from "../internal/internal-gateway.js";
 import { afterFile } from "../support/after-file.js";
 import { createTestDatabase } from "../support/database.js";
@@ -42,7 +45,8 @@ async function openReadOnly(): Promise<Case> {
   };
 }
 
-async function openWithoutPrivileges(): Promise<Case> {
+/** A database, and the URL for a role that has only the privileges that guest-forms needs. */
+async function openWithRole() {
   const { url } = await createTestDatabase();
   const role = new URL(url).pathname.slice(1);
   await runSql(url, `CREATE ROLE "${role}" LOGIN PASSWORD 'not-a-secret'`);
@@ -56,8 +60,13 @@ async function openWithoutPrivileges(): Promise<Case> {
     url,
     `GRANT USAGE ON SCHEMA test_guard TO "${role}"; GRANT ALL ON ALL TABLES IN SCHEMA test_guard TO "${role}"`,
   );
+  return { url, role, urlOfRole: Object.assign(new URL(url), { username: role, password: "not-a-secret" }).href };
+}
+
+async function openWithoutPrivileges(): Promise<Case> {
+  const { url, role, urlOfRole } = await openWithRole();
   return {
-    url: Object.assign(new URL(url), { username: role, password: "not-a-secret" }).href,
+    url: urlOfRole,
     breakWrites: () => runSql(url, `REVOKE INSERT ON creations, audit_entries FROM "${role}"`),
     error: /permission denied for table/,
     advice: /^Grant .*INSERT/,
@@ -128,7 +137,7 @@ describe("while the database answers but cannot be written, reads go on, writes 
       const reports = await examine({ settings, env: {}, processes: 1, worker: false }, ["writes"]);
       return reports.find(({ name }) => name === "writes");
     };
-    expect(await readyz()).toEqual([200, { status: "ok", writes: `failing: ${reason}` }]);
+    await expect.poll(readyz).toEqual([200, { status: "ok", writes: `failing: ${reason}` }]);
     expect(await metric()).toBe("0");
     expect(await doctor()).toMatchObject({
       status: "failed",
@@ -147,4 +156,29 @@ describe("while the database answers but cannot be written, reads go on, writes 
     expect(gateway.log.filter(({ msg }) => msg === "the database can be written again")).toHaveLength(1);
     expect((await create()).status).toBe(201);
   });
+});
+
+test("a privilege that the role lacks on any table of guest-forms, or on a sequence, is found; other tables in the schema need none", async () => {
+  const { url, role, urlOfRole } = await openWithRole();
+  const { pool, end } = openPool(readSettings({ DATABASE_URL: urlOfRole }), {
+    name: "test",
+    max: 1,
+    frozenAfterMs: 60_000,
+  });
+  onTestFinished(end);
+  await runSql(url, "CREATE TABLE forms_backup AS SELECT * FROM forms");
+  expect(await findWriteProblem(pool)).toBeUndefined();
+  const tables = await runSql<{ name: string; kind: string }>(
+    url,
+    `SELECT relname AS name, relkind AS kind FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')
+     AND relname NOT IN ('forms_backup', '_prisma_migrations')`,
+  );
+  expect(tables.length).toBeGreaterThan(16);
+  for (const { name, kind } of tables) {
+    const privilege = kind === "S" ? "USAGE" : "DELETE";
+    await runSql(url, `REVOKE ${privilege} ON ${name} FROM "${role}"`);
+    const found = await findWriteProblem(pool);
+    expect(found?.advice).toBe(`Grant ${privilege} on ${name} to the role ${role} of DATABASE_URL.`);
+    await runSql(url, `GRANT ${privilege} ON ${name} TO "${role}"`);
+  }
 });

@@ -1,4 +1,6 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { attempt, type Channel } from "../../server/outbox/attempt.js";
+import type { Claimed } from "../../server/outbox/claim.js";
 import { createRecorder, type Outcome } from "../../server/outbox/record.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
@@ -295,6 +297,43 @@ describe("an outcome", () => {
     await Promise.all(ids.map((id) => record(id === "4" ? { id, state: "retrying", reason: "bad" } : sent(id))));
     expect([...kept].sort()).toEqual(["1 null", "2 null", "3 null", `4 ${UNRECORDED}`, "5 null"]);
   });
+});
+
+test.each(["emails", "deliveries"])(
+  "of %s, an attempt that fails because the database role lacks a privilege is logged as an error with what to do",
+  async (channel) => {
+    const error = vi.fn();
+    const denied = Object.assign(new Error("permission denied for table forms"), { code: "42501" });
+    const quiet: Pick<Channel, "isQuiet"> = channel === "emails" ? {} : { isQuiet: true };
+    await attempt<Claimed, Outcome>(
+      {
+        ...{ table: "emails", concurrency: 1, maxAttempts: 5, ...quiet },
+        claim: async () => [],
+        send: () => Promise.reject(denied),
+        toFailure: (_, failure) => failure,
+        record: async () => {},
+      },
+      { id: "1", attempts: 1, facts: {} } as Claimed,
+      { info() {}, warn() {}, error },
+    );
+    expect(error.mock.calls).toEqual([
+      [expect.objectContaining({ advice: expect.stringMatching(/^Grant /) }), "cannot send"],
+    ]);
+  },
+);
+
+test("that outcomes cannot be recorded because the disk is full is logged with what to do", async () => {
+  const error = vi.fn();
+  const full = Object.assign(new Error("could not extend file"), { code: "53100" });
+  const record = createRecorder<Outcome>({
+    channel: "emails",
+    record: vi.fn(async () => {}).mockRejectedValueOnce(full),
+    log: { info() {}, warn() {}, error },
+    signal: new AbortController().signal,
+  });
+  await record({ id: "1", state: "sent", reason: null });
+  const advice = expect.stringMatching(/^Free or add disk space/);
+  expect(error.mock.calls).toEqual([[expect.objectContaining({ advice }), "cannot record outcomes yet"]]);
 });
 
 describe("the queue", () => {

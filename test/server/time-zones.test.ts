@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DATABASE_CHECKS } from "../../gateway/doctor/checks.js";
 import { readSettings } from "../../server/config.js";
+import { exampleFacts, variablesOf } from "../../server/emails/variables.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, catchRejectedFields, makeListing } from "../support/factories.js";
 
@@ -83,6 +84,13 @@ describe("a stored time zone that neither Intl nor the database knows", async ()
     await storeTimeZone(listing.id, "europe/berlin");
     expect(await formIds()).toEqual([other.id]);
     await storeTimeZone(listing.id, "Asia/Nowhere");
+  });
+
+  test("has its stored name in templates, and no other zone's", () => {
+    const facts = exampleFacts();
+    const unknown = { ...facts, listing: { ...facts.listing, timezone: "Asia/Nowhere" } };
+    const { stay } = variablesOf(unknown, {}, { language: "en", locale: "en-GB" });
+    expect(stay).toEqual({ checkIn: null, checkOut: null, deadline: null, timeZone: "Asia/Nowhere" });
   });
 
   test("leaves times out of emails, which are sent", async () => {
