@@ -3,7 +3,7 @@ import { destination, type Logger, pino } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { describeError } from "./describe-error.js";
-import { escapeJson } from "./terminal.js";
+import { escapeJson, toJson } from "./terminal.js";
 
 /** Writes up to this size to a pipe are atomic, so processes that share one do not mix their lines. */
 const PIPE_BYTES = 4096;
@@ -61,19 +61,27 @@ export const createLog = (level: Settings["LOG_LEVEL"]): Logger =>
 
 /** Docker splits longer lines, which are then no longer JSON. */
 const MAX_LINE_BYTES = 16_000;
+/** Of these, the names below fit even if all are escapes. */
 const MAX_TEXT_OF_LONG_LINE = 500;
+/** All that is left of a line whose cut texts are still too many. Of an error, its message. */
+const NAMES_OF_TOO_LONG_LINE = ["level", "time", "correlationId", "err", "message", "msg"];
 
 /** The line without secrets. Texts are cut if it is too long. */
 export function toSafeLine(line: string): string {
   const safe = redactSecrets(line);
-  if (safe.length * MAX_BYTES_PER_CHARACTER <= MAX_LINE_BYTES || Buffer.byteLength(safe) <= MAX_LINE_BYTES) return safe;
-  const cut = (_name: string, value: unknown) =>
-    typeof value === "string" ? value.slice(0, MAX_TEXT_OF_LONG_LINE) : value;
-  return `${escapeJson(JSON.stringify(JSON.parse(safe), cut))}\n`;
+  if (fits(safe)) return safe;
+  const cut = JSON.parse(safe, (_name, value) =>
+    typeof value === "string" ? value.slice(0, MAX_TEXT_OF_LONG_LINE) : value,
+  );
+  const shorter = `${toJson(cut)}\n`;
+  return fits(shorter) ? shorter : `${escapeJson(JSON.stringify(cut, NAMES_OF_TOO_LONG_LINE))}\n`;
 }
 
 /** In UTF-8, of a UTF-16 unit. */
 const MAX_BYTES_PER_CHARACTER = 3;
+
+const fits = (line: string) =>
+  line.length * MAX_BYTES_PER_CHARACTER <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
 
 /** A stalled reader of the log must not block the process. */
 const FLUSH_TIMEOUT_SECONDS = 1;
