@@ -114,7 +114,8 @@ const EMAIL = /(\\u[\da-f]{4}|\\.)?[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z\d-]+(?:\.[
  * are already masked stay. Escapes what a terminal would act on.
  */
 export function redactSecrets(line: string): string {
-  const escaped = escapeJson(line);
+  // Without the line break, a line of printable ASCII is returned without a search for hidden characters.
+  const escaped = line.endsWith("\n") ? `${escapeJson(line.slice(0, -1))}\n` : escapeJson(line);
   const keyless = escaped.includes("grf_") ? escaped.replace(KEY, "grf_$1_…") : escaped;
   return keyless.includes("@") ? keyless.replace(EMAIL, "$1[email]") : keyless;
 }
