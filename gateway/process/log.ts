@@ -97,10 +97,11 @@ export function flushLogs(): Promise<void> {
   return waitAtMost(FLUSH_TIMEOUT_SECONDS, flushed);
 }
 
-/** Logs the error that ends the process. Node.js would print it with all that a library attached to it. */
+/** Logs the error that ends the process, at any LOG_LEVEL. Node.js would print it with all that a library attached to it. */
 export function logCrash(log: Logger): void {
   process.on("uncaughtException", (error) => {
-    log.error({ err: error }, "the process crashed");
+    if (!log.isLevelEnabled("fatal")) log.level = "fatal";
+    log.fatal({ err: error }, "the process crashed");
     void flushLogs().then(() => process.exit(1));
   });
 }

@@ -24,7 +24,7 @@ import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { type DemoReceiver, startDemoReceiver } from "../dev/demo-receiver.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { createLog, flushLogs } from "../process/log.js";
+import { createLog, flushLogs, logCrash } from "../process/log.js";
 import { printLine } from "../process/terminal.js";
 import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
@@ -62,6 +62,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
     const receiver = await openReceiver(settings, cleanups);
     const demo = await prepareDatabaseAndDemo(settings, receiver, stop);
     const log = createLog(settings.LOG_LEVEL);
+    logCrash(log);
     const fixedPorts = {
       PORT: Boolean(process.env.PORT) || options.port !== undefined,
       INTERNAL_PORT: Boolean(process.env.INTERNAL_PORT),

@@ -173,14 +173,17 @@ describe("a gateway", async () => {
   });
 });
 
-test("an error that nothing caught is one line of the log, without what a library attached, and ends the process", async () => {
-  const script = `
-    import { createLog, logCrash } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/process/log.js"))};
-    logCrash(createLog("info"));
-    setInterval(() => {}, 1_000);
-    Promise.reject(Object.assign(new Error("on purpose"), { client: { secretKey: "hunter2" } }));`;
-  const { stderr, code } = await spawnNode(["--input-type=module", "--eval", script]).done;
-  expect(code).toBe(1);
-  expect(JSON.parse(stderr)).toMatchObject({ level: 50, msg: "the process crashed", err: { message: "on purpose" } });
-  expect(stderr).not.toContain("hunter2");
-});
+test.each(["info", "fatal", "silent"])(
+  "an error that nothing caught is one line of the log, without what a library attached, and ends the process, at LOG_LEVEL %s",
+  async (level) => {
+    const script = `
+      import { createLog, logCrash } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/process/log.js"))};
+      logCrash(createLog("${level}"));
+      setInterval(() => {}, 1_000);
+      Promise.reject(Object.assign(new Error("on purpose"), { client: { secretKey: "hunter2" } }));`;
+    const { stderr, code } = await spawnNode(["--input-type=module", "--eval", script]).done;
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr)).toMatchObject({ level: 60, msg: "the process crashed", err: { message: "on purpose" } });
+    expect(stderr).not.toContain("hunter2");
+  },
+);
