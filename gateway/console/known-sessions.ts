@@ -21,6 +21,8 @@ interface Remembered {
 export class KnownSessions {
   readonly #sessions: OperatorSessions;
   readonly #remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
+  /** The ids of each `#find` in progress, unless one of them was signed out: its answer may be from before. */
+  readonly #finding = new Set<readonly string[]>();
 
   constructor(sessions: OperatorSessions) {
     this.#sessions = sessions;
@@ -58,17 +60,25 @@ export class KnownSessions {
     return session;
   }
 
-  /** As the database says. Remembers it. */
+  /** As the database says. Remembers it, unless it was signed out here meanwhile. */
   async #find(ids: readonly string[], idleSeconds: number): Promise<OperatorSession> {
-    const session = await this.#sessions.find(ids, idleSeconds).catch((error) => {
-      throw inOutage(error, "The database does not answer, so your session cannot be checked.");
-    });
-    if (!session) {
-      this.#remembered.delete(ids.join());
-      throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
+    const finding = [...ids];
+    this.#finding.add(finding);
+    try {
+      const session = await this.#sessions.find(ids, idleSeconds).catch((error) => {
+        throw inOutage(error, "The database does not answer, so your session cannot be checked.");
+      });
+      if (!session) {
+        this.#remembered.delete(ids.join());
+        throw new ServiceError("UNAUTHENTICATED", { message: "You are not signed in, or your session has ended." });
+      }
+      if (this.#finding.has(finding)) {
+        this.#remembered.set(ids.join(), { session, endsAt: performance.now() + session.secondsLeft * 1000 });
+      }
+      return session;
+    } finally {
+      this.#finding.delete(finding);
     }
-    this.#remembered.set(ids.join(), { session, endsAt: performance.now() + session.secondsLeft * 1000 });
-    return session;
   }
 
   /** Returns the names of the operators whose sessions it ended. */
@@ -81,9 +91,9 @@ export class KnownSessions {
         "The database does not answer, so your session cannot be ended. Sign out again when it is back.",
       );
     } finally {
-      for (const key of this.#remembered.keys()) {
-        if (key.split(",").some((id) => ids.includes(id))) this.#remembered.delete(key);
-      }
+      const hasEnded = (some: readonly string[]) => some.some((id) => ids.includes(id));
+      for (const key of this.#remembered.keys()) if (hasEnded(key.split(","))) this.#remembered.delete(key);
+      for (const finding of this.#finding) if (hasEnded(finding)) this.#finding.delete(finding);
     }
   }
 }

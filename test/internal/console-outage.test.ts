@@ -1,5 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { KnownSessions } from "../../gateway/console/known-sessions.js";
 import { PROCEDURES } from "../../gateway/http/procedures.js";
+import type { OperatorSession, OperatorSessions } from "../../server/access/operator-sessions.js";
 import { createTestDatabase } from "../support/database.js";
 import { TcpProxy } from "../support/tcp-proxy.js";
 import { Browser } from "./console-client.js";
@@ -150,6 +152,24 @@ describe("while the database is gone", () => {
     ] as const) {
       expect(await one.sessionStatus()).toBe(status);
     }
+  });
+
+  test("a session whose row was read before a sign-out here, and arrives after it, is not accepted; another's is", async () => {
+    const session = { name: "Ada", secondsLeft: 60 };
+    let answer = (_session: OperatorSession) => {};
+    let row: Promise<OperatorSession> = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const sessions: Pick<OperatorSessions, "find" | "end"> = { find: () => row, end: async () => [] };
+    const known = new KnownSessions(sessions as OperatorSessions);
+    const find = (id: string) => known.find([id], 0, true);
+    const found = Promise.all([find("ended"), find("other")]);
+    await known.end(["ended"]);
+    answer(session);
+    expect(await found).toEqual([session, session]);
+    row = Promise.reject(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
+    expect(await find("other")).toEqual(session);
+    await expect(find("ended")).rejects.toMatchObject({ status: 503 });
   });
 
   test("the health is not a report from before", async () => {
