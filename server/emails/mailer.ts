@@ -45,8 +45,12 @@ export async function openTransport(url: string, { SMTP_TIMEOUT_SECONDS }: Pick<
     connectionTimeout: timeout,
     greetingTimeout: timeout,
     socketTimeout: timeout,
+    maxResponseSize: MAX_ANSWER_BYTES,
   });
 }
+
+/** Of all lines of an answer. RFC 5321 has lines of at most 512 bytes. */
+const MAX_ANSWER_BYTES = 65_536;
 
 /** Deadline of a message, in timeouts: a server that keeps sending single lines never hits the idle timeout. */
 const MESSAGE_TIMEOUTS = 10;

@@ -155,3 +155,19 @@ test.each([
   const url = await openScriptedSmtpServer((socket) => flood(socket, text));
   expect(await send(url)).toMatchObject({ isFinal: false, message: "Server response exceeds maximum allowed size" });
 });
+
+test("an answer of the mail server may have 64 kB, and ends the attempt if it has more", async () => {
+  const sendToServer = async (kilobytes: number) =>
+    send(
+      await openScriptedSmtpServer((socket) => {
+        const answer = `${`550-${"x".repeat(994)}\r\n`.repeat(kilobytes)}550 no such mailbox\r\n`;
+        socket.write("220 hello\r\n");
+        socket.on("data", (line) => socket.write(/^RCPT/.test(String(line)) ? answer : "250 fine\r\n"));
+      }),
+    );
+  expect(await sendToServer(64)).toMatchObject({ isFinal: true, message: expect.stringContaining("550") });
+  expect(await sendToServer(66)).toMatchObject({
+    isFinal: false,
+    message: "Server response exceeds maximum allowed size",
+  });
+});
