@@ -24,19 +24,22 @@ interface Arrival {
 const TURN_MS = 0.25;
 /** Requests of a key that may wait. As many can begin within the longest wait, so that of more, the others would be late. */
 const MAX_WAITING = 500;
+/** Further ones, of all keys, that may wait to be rejected. */
+const MAX_EXCESS = 5_000;
 /** Requests that one turn of the event loop rejects first: those that arrived together are also late together. */
-const LATE_PER_TURN = 16;
+const REJECTED_PER_TURN = 16;
 /** The part of the timeout that a request may wait before it begins, so that it can then still wait for the database. */
 const WAIT_SHARE = 1 / 3;
 
 /**
  * Lets each key begin one request per turn of the event loop at once. The others wait; each turn begins waiting requests, one key
  * after the other, until TURN_MS has passed. So hundreds that arrive at once, or are rejected and sent again, leave each turn
- * short for other keys. Beyond MAX_WAITING, further ones of a key begin at once, to be rejected.
+ * short for other keys. Beyond MAX_WAITING, further ones of a key are rejected, in turns too up to MAX_EXCESS.
  */
 export class Turns {
   /** The requests that wait, of each key with one that began in this turn or waits. */
   readonly #queues = new Map<string, Arrival[]>();
+  readonly #excess: Arrival[] = [];
   readonly #maxWaitMs: number;
   #waiting = 0;
 
@@ -52,21 +55,25 @@ export class Turns {
   /** Calls `begin` now or in a later turn of the event loop. */
   take(key: string, begin: Begin): void {
     const queue = this.#queues.get(key);
+    const isExcess = queue !== undefined && queue.length >= MAX_WAITING;
     if (!queue) {
-      if (this.#queues.size === 0) setImmediate(this.#nextTurn);
+      if (this.#queues.size === 0 && this.#excess.length === 0) setImmediate(this.#nextTurn);
       this.#queues.set(key, []);
       begin(false);
-    } else if (queue.length < MAX_WAITING) {
+    } else if (isExcess && this.#excess.length >= MAX_EXCESS) begin(true);
+    else {
+      const until = performance.now() + this.#maxWaitMs;
       this.#waiting++;
-      queue.push({ begin, context: new AsyncResource("Arrival"), until: performance.now() + this.#maxWaitMs });
-    } else begin(true);
+      (isExcess ? this.#excess : queue).push({ begin, context: new AsyncResource("Arrival"), until });
+    }
   }
 
   readonly #nextTurn = (): void => {
     for (const [key, { length }] of this.#queues) if (length === 0) this.#queues.delete(key);
     const now = performance.now();
     const isLate = (arrival: Arrival | undefined) => arrival !== undefined && arrival.until < now;
-    let rejections = LATE_PER_TURN;
+    let rejections = REJECTED_PER_TURN;
+    for (; rejections > 0 && this.#excess.length > 0; rejections--) this.#begin(this.#excess.shift(), true);
     for (const queue of this.#queues.values()) {
       while (rejections > 0 && isLate(queue[0])) {
         rejections--;
@@ -83,7 +90,7 @@ export class Turns {
       this.#begin(next, isLate(next));
       if (performance.now() - now > TURN_MS) break;
     }
-    if (this.#queues.size > 0) setImmediate(this.#nextTurn);
+    if (this.#queues.size > 0 || this.#excess.length > 0) setImmediate(this.#nextTurn);
   };
 
   #begin(arrival: Arrival | undefined, isExcess: boolean): void {

@@ -57,7 +57,7 @@ export const withAdvice = (err: unknown) => ({ err, advice: writeProblemOf(err)?
 /** In the singular: the names of the tables are the same, or their plurals. */
 const MODELS = Object.keys(Prisma.ModelName).map((name) => name.replace(/\B[A-Z]/g, "_$&").toLowerCase());
 
-/** Of the tables of guest-forms and their sequences, whoever owns them. The operator may have others in the same schema. */
+/** Of the tables of guest-forms and their sequences, of any owner. The operator may have others in the same schema. */
 const READ_RIGHTS = `
   SELECT current_setting('transaction_read_only')::boolean AS "isReadOnly", current_user AS role,
     (SELECT string_agg(needed.privilege || ' on ' || c.relname, ', ' ORDER BY c.relname)

@@ -88,13 +88,21 @@ test("if all have waited too long, none begins", async () => {
   expect(read()).toEqual(Array<string>(19).fill("rejected a"));
 });
 
-test("while 500 requests of a key wait, its further ones are rejected at once, and those of other keys begin", async () => {
+test("while 500 requests of a key wait, its further ones are rejected in the next turns, 16 per turn, and those of other keys begin", async () => {
   const { turns, arrive, read } = recordTurns();
-  arrive(...Array<string>(503).fill("a"), "b");
-  expect([read(), turns.waiting]).toEqual([["a", "rejected a", "rejected a", "b"], 500]);
+  arrive(...Array<string>(519).fill("a"), "b");
+  expect([read(), turns.waiting]).toEqual([["a", "b"], 518]);
   await nextTurn();
-  arrive("a", "a");
-  expect([read(), turns.waiting]).toEqual([["a", "rejected a"], 500]);
+  arrive("c");
+  expect([countValues(read()), turns.waiting]).toEqual([{ "rejected a": 16, a: 1, c: 1 }, 501]);
+  await nextTurn();
+  expect(countValues(read())).toEqual({ "rejected a": 2, a: 1 });
+});
+
+test("while 5,000 requests wait to be rejected, further ones are rejected at once", () => {
+  const { arrive, read } = recordTurns();
+  arrive(...Array<string>(5_503).fill("a"), "b");
+  expect(countValues(read())).toEqual({ a: 1, "rejected a": 2, b: 1 });
 });
 
 test("requests that wait keep their own async context, and so their own trace", async () => {
