@@ -30,8 +30,8 @@ export class BoundedConnection extends Duplex {
     if (socket) this.#boundTls(socket);
     inner.on("readable", () => this.#queue());
     inner.on("end", () => this.push(null));
-    inner.on("error", (error) => this.destroy(error));
-    inner.on("close", () => this.destroy());
+    inner.on("error", () => this.#endWithInner());
+    inner.on("close", () => this.#endWithInner());
     this.on("finish", () => this.destroy());
   }
 
@@ -52,11 +52,20 @@ export class BoundedConnection extends Duplex {
   #readPiece(): void {
     const available = this.#inner.readableLength;
     const piece: Buffer | null = this.#inner.read(available > PIECE_BYTES ? PIECE_BYTES : undefined);
-    if (piece === null) return;
+    if (piece === null) {
+      if (this.#inner.destroyed) this.#endWithInner();
+      return;
+    }
     this.#isWanted = false;
     this.#received += piece.length;
     if (this.#received > MAX_RECEIVED_BYTES) this.destroy(receivedTooMuch());
     else this.push(piece);
+  }
+
+  /** What was received before an error is read first: it may be an answer. */
+  #endWithInner(): void {
+    if (this.#inner.readableLength > 0) this.#queue();
+    else this.destroy(this.#inner.errored ?? undefined);
   }
 
   /** TLS gives no event for most of what it receives. */
@@ -68,8 +77,20 @@ export class BoundedConnection extends Duplex {
     this.once("close", () => clearInterval(timer));
   }
 
-  override _write(chunk: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#inner.write(chunk, encoding, done);
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#send(chunk, done);
+  }
+
+  /** In one write, as a socket does: the empty one that ends a request would fail if the receiver has answered and reset by then. */
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.#send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
+  }
+
+  /** An error also ends the inner connection, which is handled there. */
+  #send(bytes: Buffer, done: () => void): void {
+    this.#inner.write(bytes, (error) => {
+      if (!error) done();
+    });
   }
 
   override _final(done: () => void): void {

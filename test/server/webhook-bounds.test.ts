@@ -1,6 +1,11 @@
+import { readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
+import { join } from "node:path";
+import { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { BoundedConnection } from "../../server/webhooks/connection.js";
 import { createPost, type DeliveryFailed } from "../../server/webhooks/request.js";
 import {
   FINITE_FIELD,
@@ -109,6 +114,53 @@ test("a connection is closed after an answer, though the receiver goes on sendin
   await post(`http://127.0.0.1:${await listenLocally(server)}/`, {}, "{}");
   await closed;
   expect(performance.now() - start).toBeLessThan(5_000);
+});
+
+test.each([
+  ["TCP", 1],
+  ["TCP", 16],
+  ["TLS", 1],
+  ["TLS", 16],
+])(
+  "an answer counts, whole, if the receiver resets the connection after it: over %s, %i at a time",
+  async (protocol, concurrency) => {
+    const answer = `HTTP/1.1 200 OK\r\nContent-Length: 16000\r\n\r\n${"x".repeat(16_000)}`;
+    const pem = readFileSync(LOCALHOST_PEM);
+    const server = createServer((connection) => {
+      const socket =
+        protocol === "TLS" ? new TLSSocket(connection, { isServer: true, key: pem, cert: pem }) : connection;
+      socket.on("error", () => {});
+      socket.once("data", () => socket.write(answer, () => connection.resetAndDestroy()));
+    });
+    onTestFinished(() => void server.close());
+    const port = await listenLocally(server);
+    const url = protocol === "TLS" ? `https://localhost:${port}/` : `http://127.0.0.1:${port}/`;
+    const task = { module: POST_MODULE, url, count: 256, concurrency };
+    const script = join(packageRoot(), "test/support/compare-posts.mjs");
+    const env = { NODE_EXTRA_CA_CERTS: LOCALHOST_PEM };
+    const { stdout, stderr } = await spawnNode([script, JSON.stringify(task)], { env }).done;
+    expect(stderr).toBe("");
+    const outcomes = { "200, 16000 bytes": 256 };
+    expect(JSON.parse(stdout)).toEqual({ requests: outcomes, deliveries: outcomes });
+  },
+);
+
+test("what was received before a write fails is read before the error", async () => {
+  const inner = new Duplex({
+    read() {},
+    write(_chunk, _encoding, done) {
+      this.push("x".repeat(10_000));
+      done(new Error("reset"));
+    },
+  });
+  const connection = new BoundedConnection(inner);
+  let bytes = 0;
+  connection.on("data", ({ length }) => {
+    bytes += length;
+  });
+  connection.write("request");
+  const error = await new Promise<Error>((resolve) => connection.once("error", resolve));
+  expect([bytes, error.message]).toEqual([10_000, "reset"]);
 });
 
 describe("TLS", () => {
