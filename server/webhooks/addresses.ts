@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 // The addresses of receivers.
 
 const LOOKUP_TIMEOUT_MS = 2_000;
-/** All tries together, with any number of name servers. Leaves half of the time of an attempt to connect and to get an answer. */
+/** All tries of a query, with any number of name servers. Leaves half of the time of an attempt to connect and to get an answer. */
 const MAX_LOOKUP_MS = 5_000;
 /** Used of a name, per family. */
 const MAX_ADDRESSES = 4;
@@ -30,21 +30,21 @@ export const openResolver = (): Resolver => new dns.Resolver({ timeout: LOOKUP_T
 export const findWith =
   (resolver: Resolver): FindAddresses =>
   async (hostname) => {
-    const found = Promise.all([
+    const found = await Promise.all([
       addressesOf(resolver.resolve4(hostname), 4),
       addressesOf(resolver.resolve6(hostname), 6),
     ]);
-    const addresses = (await Promise.race([found, sleep(MAX_LOOKUP_MS, [], { ref: false })])).flat();
+    const addresses = found.flat();
     const isRefused = addresses.some(({ address, family }) => family === 6 && NOT_PUBLIC.check(address, "ipv6"));
     if (addresses.length === 0 || isRefused) throw new Error(UNUSABLE_ADDRESS);
     return addresses;
   };
 
-const addressesOf = (found: Promise<string[]>, family: 4 | 6): Promise<LookupAddress[]> =>
-  found.then(
-    (addresses) => addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family })),
-    () => [],
-  );
+/** None if the query fails, or is not answered in time. */
+async function addressesOf(query: Promise<string[]>, family: 4 | 6): Promise<LookupAddress[]> {
+  const found = await Promise.race([query.catch(() => []), sleep(MAX_LOOKUP_MS, [], { ref: false })]);
+  return found.slice(0, MAX_ADDRESSES).map((address) => ({ address, family }));
+}
 
 /** As the machine resolves names, with its hosts file. */
 export const findLocally: FindAddresses = async (hostname) =>

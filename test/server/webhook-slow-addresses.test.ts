@@ -97,6 +97,15 @@ test("of a name with many addresses, four per family are used", async () => {
   expect(addresses).toEqual([...ipv4.slice(0, 4), ...ipv6.slice(0, 4)]);
 });
 
+test.each([
+  ["8.8.8.8", 4],
+  ["2606:4700::1", 6],
+])("one family's query that is not answered leaves the addresses of the other: %s", async (address, family) => {
+  const query = (of: number) => () => (of === family ? Promise.resolve([address]) : new Promise<never>(() => {}));
+  const find = findWith({ resolve4: query(4), resolve6: query(6) } as never);
+  await expect(find("half.example.com")).resolves.toEqual([{ address, family }]);
+});
+
 test("a lookup ends after 5 s, however long the name servers take", async () => {
   const never = () => new Promise<never>(() => {});
   const start = performance.now();
