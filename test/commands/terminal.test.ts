@@ -90,10 +90,12 @@ describe("an error", () => {
     expect(JSON.parse(stdout).error.errors).toEqual([{ line: 1, field: HOSTILE, issue: "is not a known property" }]);
   });
 
-  test("of a mail server is shown by doctor on one line", async () => {
+  test("of a mail server, and a stored time zone, are shown by doctor on one line", async () => {
     const SMTP_URL = await openScriptedSmtpServer((socket) => void socket.end(`554 ${HOSTILE.replace("\n", "")}\r\n`));
     const mail = { SMTP_URL, SMTP_FROM: "a@example.com", FORM_URL_TEMPLATE: "https://example.com/{publicId}" };
+    await sql("UPDATE listings SET timezone = $1", HOSTILE);
     const { stdout, stderr } = await runCli(["doctor"], { env: { ...env, ...mail } });
+    expect(stdout).toMatch(/^warning +time zones +.*cod error: /m);
     expect(stdout).toMatch(/^failed +mail server +The mail server at \S+ cannot be used: .*\\u\{1b\}\[2J/m);
     expect(hiddenIn(stdout + stderr)).toEqual([]);
   });

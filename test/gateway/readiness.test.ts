@@ -54,3 +54,19 @@ test("/readyz answers within 1 s while a write hangs, and then says so", async (
   const failing = { ...ok, json: { status: "ok", writes: expect.stringMatching(/^failing: /) } };
   await expect.poll(readyz, { timeout: 10_000, interval: 200 }).toEqual(failing);
 });
+
+test("a write that hangs delays no answer about reads, and is reported once it has not ended in time", async () => {
+  const { url } = await createTestDatabase();
+  // The database itself ends no statement meanwhile.
+  const timeouts = { DATABASE_LOCK_TIMEOUT_MS: "60000", DATABASE_STATEMENT_TIMEOUT_MS: "60000" };
+  const settings = readSettings({ DATABASE_URL: url, ...timeouts });
+  const readiness = openReadiness(settings, 3_000, { info() {}, warn() {}, error() {} });
+  onTestFinished(() => readiness.close());
+  await holdLock({ db: { url } }, "LOCK pg_largeobject");
+  const first = readiness.examine();
+  expect(await first).toEqual({});
+  await expect.poll(() => readiness.examine() === first).toBe(false);
+  expect(await readiness.examine()).toEqual({});
+  const hanging = { writeProblem: "the database does not answer to a write" };
+  await expect.poll(() => readiness.examine(), { timeout: 15_000 }).toEqual(hanging);
+});

@@ -99,6 +99,13 @@ test("while 500 requests of a key wait, its further ones are rejected in the nex
   expect(countValues(read())).toEqual({ "rejected a": 2, a: 1 });
 });
 
+test("those that wait to be rejected are, also when no other request waits any more", async () => {
+  const { turns, arrive, read } = recordTurns({ beginMs: 0.001 });
+  arrive(...Array<string>(1_000).fill("a"));
+  for (let turn = 0; turn < 40; turn++) await nextTurn();
+  expect([countValues(read()), turns.waiting]).toEqual([{ a: 501, "rejected a": 499 }, 0]);
+});
+
 test("while 5,000 requests wait to be rejected, further ones are rejected at once", () => {
   const { arrive, read } = recordTurns();
   arrive(...Array<string>(5_503).fill("a"), "b");
