@@ -12,6 +12,8 @@ const FLOOD = join(packageRoot(), "test/support/pipeline-flood.mjs");
 const MAX_P99_MS = 250;
 const MAX_RSS_MB = 450;
 const PER_SECOND = 50;
+const BYTES_PER_SECOND = 4_000_000;
+const SECONDS = 20;
 
 const {
   services,
@@ -32,7 +34,7 @@ test.each([
     const other = await makeTenant(services);
     await warmUp(url, [other]);
     const port = Number(new URL(url).port);
-    const task = { port, request, connections: 8, bytesPerSecond: 4_000_000, seconds: 20, isReading };
+    const task = { port, request, connections: 8, bytesPerSecond: BYTES_PER_SECOND, seconds: SECONDS, isReading };
     let maxBytes = 0;
     const watch = setInterval(() => {
       maxBytes = Math.max(maxBytes, residentBytes(process.pid));
@@ -45,6 +47,7 @@ test.each([
     const rssMb = maxBytes / 2 ** 20;
     console.info(`p99 of another key ${p99.toFixed()} ms, RSS at most ${rssMb.toFixed()} MB, flood: ${stdout.trim()}`);
     expect([stderr, process.hasExited]).toEqual(["", false]);
+    expect(JSON.parse(stdout).sentBytes).toBeGreaterThan((BYTES_PER_SECOND * SECONDS) / 2);
     expect(Object.fromEntries(outcomes)).toEqual({ 200: requests.length });
     expect(rssMb).toBeLessThan(MAX_RSS_MB);
     expect(p99).toBeLessThan(MAX_P99_MS);

@@ -14,12 +14,12 @@ import {
   openHostileReceiver,
   POST_MODULE,
   type Serve,
+  TOO_MUCH,
 } from "../support/hostile-receivers.js";
 import { listenLocally } from "../support/network.js";
 import { spawnNode } from "../support/processes.js";
 
 const post = createPost({ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: true });
-const TOO_MUCH = "sent too much before its answer";
 
 /** Sends a delivery. Resolves to how it ended, once the receiver has seen the end of the connection. */
 async function deliverTo(serve: Serve) {
