@@ -146,6 +146,8 @@ const REASONS: Record<string, string> = {
   ECONNRESET: "the connection was closed without an answer",
   EPIPE: "the connection was closed without an answer",
   [RECEIVED_TOO_MUCH]: "sent too much before its answer",
+  // No address has connected in time.
+  ABORT_ERR: NO_ANSWER,
 };
 
 /** Errors of the lookup and of the agent's filter have no code, those of a connection have one. */

@@ -170,7 +170,7 @@ describe("serve and worker", TIMEOUT, () => {
     expect(code).toBe(0);
     const lines = stderr.trimEnd().split("\n");
     expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)).toEqual([
-      expect.objectContaining({ check: "connections", msg: expect.stringMatching(/at most 901 connections/) }),
+      expect.objectContaining({ check: "connections", msg: expect.stringMatching(/at most 902 connections/) }),
       expect.objectContaining({ check: "settings", msg: expect.stringMatching(/RATE_LIMIT_MX .*RATE_LIMIT_MAX/) }),
     ]);
   });
