@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 
 /** Of interim responses, headers, framing and body together. */
 const MAX_RECEIVED_BYTES = 65_536;
-/** Of handshake, session tickets and all else of TLS together. A certificate with the largest key costs 6 ms of CPU time and has 4 kB. */
+/** Of the handshake, session tickets and everything else that TLS adds. A certificate with the largest key costs 6 ms of CPU time and has 4 kB. */
 const MAX_TLS_BYTES = 32_768;
 const TLS_CHECK_MS = 20;
 /** Handled without a break. */
