@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Caller } from "../../server/caller.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
-import { printLine } from "../process/terminal.js";
+import { printLine } from "../runtime/terminal.js";
 import type { Wording } from "./failure.js";
 import { notes } from "./help.js";
 import { formatRecord, print, withJson } from "./print.js";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { printableLine, printLine, toJson } from "../process/terminal.js";
+import { printableLine, printLine, toJson } from "../runtime/terminal.js";
 
 /** Adds `--json`, an option of every command. */
 export const withJson = (command: Command): Command =>

@@ -5,7 +5,7 @@ import { notes } from "../cli/help.js";
 import { print, withJson } from "../cli/print.js";
 import { wholeNumberFrom } from "../cli/values.js";
 import type { Report } from "../doctor/examine.js";
-import { printableLine } from "../process/terminal.js";
+import { printableLine } from "../runtime/terminal.js";
 
 export function addDoctor(program: Command): void {
   withJson(program.command("doctor"))

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { PendingMigration } from "../../prisma/migrate.js";
 import { notes } from "../cli/help.js";
 import { print, withJson } from "../cli/print.js";
-import { printLine } from "../process/terminal.js";
+import { printLine } from "../runtime/terminal.js";
 
 export function addMigrate(program: Command): void {
   withJson(program.command("migrate"))
@@ -23,7 +23,7 @@ signed with it are invalid, and retries of creates made with it create second fo
     )
     .action(async (options: { acceptNewSecret?: boolean; dryRun?: boolean }, command: Command) => {
       const { readSettingsWithDatabase } = await import("../cli/environment.js");
-      const { planDatabase, prepareDatabase } = await import("../run/prepare-database.js");
+      const { planDatabase, prepareDatabase } = await import("../processes/prepare-database.js");
       const report = (line: string) => printLine(process.stderr, line);
       const settings = readSettingsWithDatabase();
       if (options.dryRun) {

@@ -1,6 +1,6 @@
 import { Command, type CommanderError } from "commander";
 import { notes } from "../cli/help.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 import { addDoctor } from "./doctor.js";
 import { addEmails } from "./emails.js";
 import { addForms } from "./forms.js";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Caller } from "../../server/caller.js";
-import type { SecretsStatus, SecretUse } from "../../server/rotation/schema.js";
+import type { SecretsStatus, SecretUse } from "../../server/secrets/schema.js";
 import { addDataCommand } from "../cli/data-command.js";
 import { formatTable } from "../cli/print.js";
 import { Progress } from "../cli/progress.js";

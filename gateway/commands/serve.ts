@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { notes, settingsNotes } from "../cli/help.js";
 import { withJson } from "../cli/print.js";
 import { wholeNumberFrom } from "../cli/values.js";
-import type { DevOptions } from "../run/dev.js";
-import type { ServeOptions } from "../run/serve.js";
+import type { DevOptions } from "../processes/dev.js";
+import type { ServeOptions } from "../processes/serve.js";
 
 /** Adds `--port` and `--host`, the options of commands that listen. */
 const withAddress = (command: Command): Command =>
@@ -32,7 +32,7 @@ Example:
     )
     .addHelpText("after", settingsNotes)
     .action(async (options: ServeOptions, command: Command) => {
-      const { serve } = await import("../run/serve.js");
+      const { serve } = await import("../processes/serve.js");
       await serve(options, command);
     });
 }
@@ -48,7 +48,7 @@ and records those under way (at most DRAIN_SECONDS).`),
     )
     .addHelpText("after", settingsNotes)
     .action(async (_options: object, command: Command) => {
-      const { runWorker } = await import("../run/worker.js");
+      const { runWorker } = await import("../processes/worker.js");
       await runWorker(command);
     });
 }
@@ -71,7 +71,7 @@ Example:
     )
     .addHelpText("after", settingsNotes)
     .action(async (options: DevOptions, command: Command) => {
-      const { dev } = await import("../run/dev.js");
+      const { dev } = await import("../processes/dev.js");
       await dev(options, command);
     });
 }

@@ -6,7 +6,7 @@ import type { HolderLimit } from "../../server/database/holder-limit.js";
 import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
 import type { Turns } from "../http/turns.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 

@@ -23,9 +23,9 @@ import {
 import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
 import { type DemoReceiver, startDemoReceiver } from "../dev/demo-receiver.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
-import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { createLog, flushLogs, logCrash } from "../process/log.js";
-import { printLine } from "../process/terminal.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
+import { createLog, flushLogs, logCrash } from "../runtime/log.js";
+import { printLine } from "../runtime/terminal.js";
 import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
 import { listenForStop, onNpmExit, type StopRequest } from "./stopping.js";

@@ -2,8 +2,8 @@ import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import type { Mailer } from "../../server/emails/mailer.js";
 import { CommandFailure, explain } from "../cli/failure.js";
-import { HOST_SETTING, ListenError } from "../process/listening.js";
-import { startGateway } from "../service/start.js";
+import { HOST_SETTING, ListenError } from "../runtime/listening.js";
+import { startGateway } from "./gateway.js";
 
 /** `--port` and `--host`. */
 export interface Address {

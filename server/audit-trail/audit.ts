@@ -1,5 +1,5 @@
-import type { Context } from "./access/context.js";
-import { queryIn, type Sql, type Transaction } from "./database/db.js";
+import type { Context } from "../access/context.js";
+import { queryIn, type Sql, type Transaction } from "../database/db.js";
 
 export type Details = Record<string, string | number | boolean | null | string[]>;
 

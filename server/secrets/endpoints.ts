@@ -1,5 +1,5 @@
 import type { Db, Sql } from "../database/db.js";
-import { type Keyring, seal, tryOpen } from "../secrets/secrets.js";
+import { type Keyring, seal, tryOpen } from "../encryption.js";
 import { NIL_UUID } from "../values.js";
 
 /** Endpoints per read and per transaction. */

@@ -7,8 +7,8 @@ import { readSettingsWithDatabase } from "../cli/environment.js";
 import { print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
 import { examine } from "../doctor/examine.js";
-import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { flushLogs, logCrash } from "../process/log.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
+import { flushLogs, logCrash } from "../runtime/log.js";
 import { listenForStop } from "./stopping.js";
 
 /** Runs the worker until it is stopped by a signal. */

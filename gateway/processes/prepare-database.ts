@@ -2,8 +2,8 @@ import { type Queryable, UnknownMigrations } from "../../prisma/history.js";
 import { migrate, planMigrations } from "../../prisma/migrate.js";
 import { storeRoleSettings } from "../../prisma/role-settings.js";
 import { sessionSettings } from "../../server/database/pool.js";
+import { SecretsRejected } from "../../server/encryption.js";
 import { checkSecrets, registerMigratedSecrets } from "../../server/secrets/checks.js";
-import { SecretsRejected } from "../../server/secrets/secrets.js";
 import type { SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure, explain, OTHER_VERSION_ADVICE } from "../cli/failure.js";
 

@@ -1,6 +1,4 @@
-import type { ComponentChildren } from "preact";
 import { toFailure } from "../core.js";
-import type { Query } from "../queries.js";
 import { Copy } from "./copy.js";
 
 interface ProblemProps {
@@ -31,29 +29,5 @@ export function Problem({ error, text, retry, close }: ProblemProps) {
         </button>
       )}
     </div>
-  );
-}
-
-const LOADING = (
-  <p role="status" aria-busy="true">
-    Loading …
-  </p>
-);
-
-interface LoadedProps<Data> {
-  query: Query<Data>;
-  children: (data: Data) => ComponentChildren;
-}
-
-/** The data, or that they are being read, or why not. Data that could not be read again stay, with the reason above them. */
-export function Loaded<Data>({ query, children }: LoadedProps<Data>) {
-  const { data, error, refetch, isPlaceholderData } = query;
-  const problem = error && <Problem error={error} retry={() => void refetch()} />;
-  if (data === undefined) return problem ?? LOADING;
-  return (
-    <>
-      {problem}
-      <div aria-busy={isPlaceholderData}>{children(data)}</div>
-    </>
   );
 }

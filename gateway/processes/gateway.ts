@@ -10,8 +10,8 @@ import { LocalStore, sharedStore } from "../http/rate-limit.js";
 import { Turns } from "../http/turns.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
-import { drain, listen } from "../process/listening.js";
-import { openReadiness } from "../process/readiness.js";
+import { drain, listen } from "../runtime/listening.js";
+import { openReadiness } from "../runtime/readiness.js";
 import { createApp, createHttpServer } from "./app.js";
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
@@ -98,7 +98,7 @@ export async function startGateway(options: {
 /** Opens Redis if the settings name one. Otherwise its client is not loaded. */
 async function openRedis({ REDIS_URL }: Settings, log: Logger) {
   if (REDIS_URL === undefined) return undefined;
-  return (await import("../process/redis.js")).openRedis(REDIS_URL, log);
+  return (await import("../runtime/redis.js")).openRedis(REDIS_URL, log);
 }
 
 /** Starts tracing if the settings enable it. Otherwise OpenTelemetry is not loaded. */

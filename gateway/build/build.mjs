@@ -74,10 +74,10 @@ async function bundleService() {
 /** What developers and tests run from this repository, with the packages in `node_modules`. */
 const TOOLS = [
   "gateway/generate/main.ts",
-  "gateway/dev/migration/new-migration.ts",
+  "gateway/build/migration/new-migration.ts",
   "gateway/dev/embedded.ts",
   "gateway/docs/site.ts",
-  "gateway/process/log.ts",
+  "gateway/runtime/log.ts",
   "prisma/migrate.ts",
   "server/config.ts",
   "server/emails/mailer.ts",

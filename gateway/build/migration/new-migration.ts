@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrationNames, migrationsFolder } from "../../../prisma/migration-files.js";
-import { removeEmbedded, startEmbedded } from "../embedded.js";
+import { removeEmbedded, startEmbedded } from "../../dev/embedded.js";
 import { diffSchema } from "./diff.js";
 
 // `npm run migration -- name`: writes a migration with the difference between the migrations and schema.prisma, which

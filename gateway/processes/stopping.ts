@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { flushLogs } from "../process/log.js";
+import { flushLogs } from "../runtime/log.js";
 
 /** Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
 const DUPLICATE_SIGNAL_MS = 500;

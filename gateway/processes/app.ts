@@ -22,8 +22,8 @@ import { securityHeaders } from "../http/security-headers.js";
 import { rejectExcess, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
-import { SERVER_OPTIONS } from "../process/listening.js";
-import type { Readiness } from "../process/readiness.js";
+import { SERVER_OPTIONS } from "../runtime/listening.js";
+import type { Readiness } from "../runtime/readiness.js";
 
 export interface AppDeps {
   services: Services;
