@@ -3,9 +3,9 @@ import type { Pool } from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
+import type { Admission } from "../http/admission.js";
 import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
-import type { Turns } from "../http/turns.js";
 import { PACKAGE } from "../runtime/package.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
@@ -85,11 +85,11 @@ function watchers({ counter, watch }: Kinds) {
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
     /** Reports the requests that wait for their key holder's turn from now on. */
-    watchHolders(limit: HolderLimit, turns: Turns) {
+    watchHolders(limit: HolderLimit, admission: Admission) {
       watch(
         "holder_waiting_requests",
         "Requests that wait for the turn of their key or key holder, who uses DATABASE_CONNECTIONS_PER_HOLDER connections",
-        () => limit.waiting + turns.waiting,
+        () => limit.waiting + admission.waiting,
       );
       const rejections = counter(
         "holder_rejections_total",

@@ -14,12 +14,12 @@ import { enforceTimeout, stopIfAnswered } from "../http/deadline.js";
 import { sendEnvelope } from "../http/envelope.js";
 import { health, type Lifecycle } from "../http/health.js";
 import "../http/locals.js";
+import { type Admission, admit, rejectExcess } from "../http/admission.js";
 import { answerOptions, noStore, rejectMethod } from "../http/methods.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { limitRate } from "../http/rate-limit.js";
 import { correlate, requestListener, requireHost } from "../http/request.js";
 import { securityHeaders } from "../http/security-headers.js";
-import { rejectExcess, type Turns, takeTurns } from "../http/turns.js";
 import type { Metrics } from "../internal/metrics.js";
 import { type Operation, ROUTES } from "../operations/operations.js";
 import { SERVER_OPTIONS } from "../runtime/listening.js";
@@ -28,7 +28,7 @@ import type { Readiness } from "../runtime/readiness.js";
 export interface AppDeps {
   services: Services;
   readiness: Readiness;
-  turns: Turns;
+  admission: Admission;
   log: Logger;
   lifecycle: Lifecycle;
   /** Why this process does not send emails, if so. Reported by /readyz. */
@@ -48,7 +48,7 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag");
   app.set("query parser", false).set("trust proxy", settings.TRUST_PROXY);
-  app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), takeTurns(deps.turns));
+  app.use(closeConnectionsOnShutdown(lifecycle), correlate(log), admit(deps.admission));
   app.use(securityHeaders(), requireHost);
   // Authenticate paths that only resemble /v1 too: without a key, a client learns nothing about paths.
   app.use((req, res, next) => (LOOKS_LIKE_V1.test(req.path) ? v1(req, res, next) : next()));

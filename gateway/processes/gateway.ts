@@ -4,10 +4,10 @@ import type { Mailer } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
 import { openServices } from "../../server/services.js";
 import { startWorker, whyEmailsWait } from "../../server/worker.js";
+import { Admission } from "../http/admission.js";
 import { requestTimeoutMs } from "../http/deadline.js";
 import type { Lifecycle } from "../http/health.js";
 import { LocalStore, sharedStore } from "../http/rate-limit.js";
-import { Turns } from "../http/turns.js";
 import { startInternal } from "../internal/app.js";
 import { createMetrics } from "../internal/metrics.js";
 import { drain, listen } from "../runtime/listening.js";
@@ -35,8 +35,8 @@ export async function startGateway(options: {
     onFailure: onDatabaseError,
   });
   metrics?.watchPool(services.db.pool);
-  const turns = new Turns(settings);
-  metrics?.watchHolders(services.holderLimit, turns);
+  const admission = new Admission(settings);
+  metrics?.watchHolders(services.holderLimit, admission);
   const readiness = openReadiness(settings, requestTimeoutMs(settings), log);
   const lifecycle: Lifecycle = { stage: "serving" };
   const redis = await openRedis(settings, log);
@@ -44,7 +44,7 @@ export async function startGateway(options: {
   const app = createApp({
     services,
     readiness,
-    turns,
+    admission,
     log,
     lifecycle,
     emailsWaitReason: options.worker && !options.mailer ? whyEmailsWait(settings) : undefined,

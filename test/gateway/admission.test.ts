@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Turns } from "../../gateway/http/turns.js";
+import { Admission } from "../../gateway/http/admission.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { RawConnection } from "../support/raw-connection.js";
 import { countValues } from "../support/statistics.js";
@@ -9,14 +9,14 @@ import { startHolderGateway } from "./holder-gateway.js";
 const MAX_WAIT_MS = 50;
 const settings = { DATABASE_CONNECT_TIMEOUT_MS: 3 * MAX_WAIT_MS };
 
-const nextTurn = () => new Promise(setImmediate);
+const nextIteration = () => new Promise(setImmediate);
 
 function block(ms: number): void {
   const began = performance.now();
   while (performance.now() - began < ms);
 }
 
-/** Turns, and what has begun in them since it was last read, by a clock on which only beginning a request takes time. */
+/** Admission, and what has begun in them since it was last read, by a clock on which only beginning a request takes time. */
 function recordTurns({ beginMs = 0.3 } = {}) {
   let now = 1_000;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
@@ -24,48 +24,48 @@ function recordTurns({ beginMs = 0.3 } = {}) {
   const wait = (ms: number) => {
     now += ms;
   };
-  const turns = new Turns(settings);
+  const admission = new Admission(settings);
   const begun: string[] = [];
   const arrive = (...keys: string[]) => {
     for (const key of keys) {
-      turns.take(key, (isExcess) => {
+      admission.take(key, (isExcess) => {
         begun.push(isExcess ? `rejected ${key}` : key);
         wait(beginMs);
       });
     }
   };
   const read = () => begun.splice(0);
-  return { turns, arrive, read, wait };
+  return { admission, arrive, read, wait };
 }
 
-test("requests that take less time to begin do so together, for 0.25 ms per turn, one key after the other", async () => {
+test("requests that take less time to begin do so together, for 0.25 ms per iteration, one key after the other", async () => {
   const { arrive, read } = recordTurns({ beginMs: 0.1 });
   arrive(..."a".repeat(6), ..."bbb");
   const expected = ["ab", "aba", "baa", "a"];
-  for (const turn of expected) {
-    expect(read().join("")).toBe(turn);
-    await nextTurn();
+  for (const begun of expected) {
+    expect(read().join("")).toBe(begun);
+    await nextIteration();
   }
 });
 
-test("the first request of each key begins at once, the others one per turn of the event loop if each takes 0.25 ms, one key after the other", async () => {
-  const { turns, arrive, read } = recordTurns();
+test("the first request of each key begins at once, the others one per iteration of the event loop if each takes 0.25 ms, one key after the other", async () => {
+  const { admission, arrive, read } = recordTurns();
   arrive("a", "a", "a", "a", "b", "b");
-  expect([read(), turns.waiting]).toEqual([["a", "b"], 4]);
+  expect([read(), admission.waiting]).toEqual([["a", "b"], 4]);
   for (const expected of [["a"], ["b"], ["a"]]) {
-    await nextTurn();
+    await nextIteration();
     expect(read()).toEqual(expected);
     arrive("another");
     expect(read()).toEqual(["another"]);
   }
-  await nextTurn();
-  expect([read(), turns.waiting]).toEqual([["a"], 0]);
-  await nextTurn();
+  await nextIteration();
+  expect([read(), admission.waiting]).toEqual([["a"], 0]);
+  await nextIteration();
   arrive("a");
   expect(read()).toEqual(["a"]);
 });
 
-test("those that have waited too long are rejected, 16 per turn at most, while the newest begins", async () => {
+test("those that have waited too long are rejected, 16 per iteration at most, while the newest begins", async () => {
   const { arrive, read, wait } = recordTurns();
   arrive(...Array<string>(22).fill("a"));
   wait(MAX_WAIT_MS + 1);
@@ -74,7 +74,7 @@ test("those that have waited too long are rejected, 16 per turn at most, while t
     const counts: Record<string, number> = {};
     for (const one of read()) counts[one] = (counts[one] ?? 0) + 1;
     expect(counts).toEqual(expected);
-    await nextTurn();
+    await nextIteration();
   }
 });
 
@@ -83,27 +83,27 @@ test("if all have waited too long, none begins", async () => {
   arrive(...Array<string>(20).fill("a"));
   expect(read()).toEqual(["a"]);
   wait(MAX_WAIT_MS + 1);
-  await nextTurn();
-  await nextTurn();
+  await nextIteration();
+  await nextIteration();
   expect(read()).toEqual(Array<string>(19).fill("rejected a"));
 });
 
-test("while 500 requests of a key wait, its further ones are rejected in the next turns, 16 per turn, and those of other keys begin", async () => {
-  const { turns, arrive, read } = recordTurns();
+test("while 500 requests of a key wait, its further ones are rejected in the next iteration, 16 per iteration, and those of other keys begin", async () => {
+  const { admission, arrive, read } = recordTurns();
   arrive(...Array<string>(519).fill("a"), "b");
-  expect([read(), turns.waiting]).toEqual([["a", "b"], 518]);
-  await nextTurn();
+  expect([read(), admission.waiting]).toEqual([["a", "b"], 518]);
+  await nextIteration();
   arrive("c");
-  expect([countValues(read()), turns.waiting]).toEqual([{ "rejected a": 16, a: 1, c: 1 }, 501]);
-  await nextTurn();
+  expect([countValues(read()), admission.waiting]).toEqual([{ "rejected a": 16, a: 1, c: 1 }, 501]);
+  await nextIteration();
   expect(countValues(read())).toEqual({ "rejected a": 2, a: 1 });
 });
 
 test("those that wait to be rejected are, also when no other request waits any more", async () => {
-  const { turns, arrive, read } = recordTurns({ beginMs: 0.001 });
+  const { admission, arrive, read } = recordTurns({ beginMs: 0.001 });
   arrive(...Array<string>(1_000).fill("a"));
-  for (let turn = 0; turn < 40; turn++) await nextTurn();
-  expect([countValues(read()), turns.waiting]).toEqual([{ a: 501, "rejected a": 499 }, 0]);
+  for (let iteration = 0; iteration < 40; iteration++) await nextIteration();
+  expect([countValues(read()), admission.waiting]).toEqual([{ a: 501, "rejected a": 499 }, 0]);
 });
 
 test("while 5,000 requests wait to be rejected, further ones are rejected at once", () => {
@@ -113,10 +113,10 @@ test("while 5,000 requests wait to be rejected, further ones are rejected at onc
 });
 
 test("requests that wait keep their own async context, and so their own trace", async () => {
-  const { turns } = recordTurns();
+  const { admission } = recordTurns();
   const context = new AsyncLocalStorage<number>();
   const seen: unknown[] = [];
-  for (const n of [1, 2, 3]) context.run(n, () => turns.take("a", () => seen.push(context.getStore())));
+  for (const n of [1, 2, 3]) context.run(n, () => admission.take("a", () => seen.push(context.getStore())));
   await expect.poll(() => seen).toEqual([1, 2, 3]);
 });
 

@@ -5,7 +5,6 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { settingsSchema } from "../../server/config.js";
 
 const read = (path: string) => readFileSync(join(packageRoot(), path), "utf8");
-const page = read("test/README.md");
 const security = read("SECURITY.md");
 
 /** The tests that a document names as `FILE`: "TITLE", "TITLE"; the file of a title is the last one named before it. */
@@ -25,22 +24,6 @@ function isMissing({ file, title }: { file: string; title: string }): boolean {
 
 /** The cells of all tables. A title never contains a pipe or a double quote. */
 const rowsOf = (text: string) => [...text.matchAll(/^\| (?!-)(.+) \|$/gm)].map(([, row = ""]) => row.split(" | "));
-
-test("every test that test/README.md names is in its file", () => {
-  const rows = rowsOf(page).map((cells) => cells.slice(1).join(" "));
-  const named = rows.flatMap(namedTests);
-  expect(rows.length).toBeGreaterThan(120);
-  expect(named.length).toBeGreaterThan(300);
-  expect(named.filter(isMissing)).toEqual([]);
-});
-
-test("test/README.md has every section of contract.md, in order, with tests", () => {
-  const [, contract = ""] = /^## The contract$(.+?)^## /ms.exec(page) ?? [];
-  const sections = contract.split(/^### /m).slice(1);
-  const headings = [...read("gateway/docs/contract.md").matchAll(/^## (.+)$/gm)].map(([, name]) => name);
-  expect(sections.map((section) => section.split("\n")[0])).toEqual(headings);
-  for (const section of sections) expect(section).toMatch(/^\| .+ \| `/m);
-});
 
 test("every threat and promise of SECURITY.md names tests that exist, by file and title", () => {
   const tables = [...security.matchAll(/^\| .+ \| test \|\n\| [-| ]+ \|\n((?:\|.*\n)+)/gm)].map(

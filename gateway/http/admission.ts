@@ -11,33 +11,33 @@ type Begin = (isExcess: boolean) => void;
 /** A request that has not begun. */
 interface Arrival {
   readonly begin: Begin;
-  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the turn. */
+  /** In which it begins: otherwise it would run in that (the trace) of the request that scheduled the iteration. */
   readonly context: AsyncResource;
   /** When it has waited too long, by `performance.now()`. */
   readonly until: number;
 }
 
 /**
- * How long a turn begins waiting requests; it begins at least one. Counts what runs before a request's first `await`, about a
- * quarter of its work. With several per turn, their statements and responses travel together.
+ * How long an iteration of the event loop begins waiting requests; it begins at least one. Counts what runs before a request's first `await`, about a
+ * quarter of its work. With several per iteration, their statements and responses travel together.
  */
-const TURN_MS = 0.25;
+const BEGIN_MS = 0.25;
 /** Requests of a key that may wait. As many can begin within the longest wait, so that of more, the others would be late. */
 const MAX_WAITING = 500;
 /** Further ones, of all keys, that may wait to be rejected. */
 const MAX_EXCESS = 5_000;
-/** Requests that one turn of the event loop rejects first: those that arrived together are also late together. */
-const REJECTED_PER_TURN = 16;
+/** Requests that one iteration of the event loop rejects first: those that arrived together are also late together. */
+const MAX_REJECTED_AT_ONCE = 16;
 /** The part of the timeout that a request may wait before it begins, so that it can then still wait for the database. */
 const WAIT_SHARE = 1 / 3;
 
 /**
- * Lets each key begin one request per turn of the event loop at once. The others wait; each turn begins waiting requests, one key
- * after the other, until TURN_MS has passed. So hundreds that arrive at once, or are rejected and sent again, leave each turn
- * short for other keys. Beyond MAX_WAITING, further ones of a key are rejected, in turns too up to MAX_EXCESS.
+ * Lets each key begin one request per iteration of the event loop at once. The others wait; each iteration begins waiting requests, one key
+ * after the other, until BEGIN_MS has passed. So hundreds that arrive at once, or are rejected and sent again, leave each iteration
+ * short for other keys. Beyond MAX_WAITING, further ones of a key are rejected, a few per iteration, up to MAX_EXCESS.
  */
-export class Turns {
-  /** The requests that wait, of each key with one that began in this turn or waits. */
+export class Admission {
+  /** The requests that wait, of each key with one that began in this iteration or waits. */
   readonly #queues = new Map<string, Arrival[]>();
   readonly #excess: Arrival[] = [];
   readonly #maxWaitMs: number;
@@ -52,12 +52,12 @@ export class Turns {
     return this.#waiting;
   }
 
-  /** Calls `begin` now or in a later turn of the event loop. */
+  /** Calls `begin` now or in a later iteration of the event loop. */
   take(key: string, begin: Begin): void {
     const queue = this.#queues.get(key);
     const isExcess = queue !== undefined && queue.length >= MAX_WAITING;
     if (!queue) {
-      if (this.#queues.size === 0 && this.#excess.length === 0) setImmediate(this.#nextTurn);
+      if (this.#queues.size === 0 && this.#excess.length === 0) setImmediate(this.#admitNext);
       this.#queues.set(key, []);
       begin(false);
     } else if (isExcess && this.#excess.length >= MAX_EXCESS) begin(true);
@@ -68,11 +68,11 @@ export class Turns {
     }
   }
 
-  readonly #nextTurn = (): void => {
+  readonly #admitNext = (): void => {
     for (const [key, { length }] of this.#queues) if (length === 0) this.#queues.delete(key);
     const now = performance.now();
     const isLate = (arrival: Arrival | undefined) => arrival !== undefined && arrival.until < now;
-    let rejections = REJECTED_PER_TURN;
+    let rejections = MAX_REJECTED_AT_ONCE;
     for (; rejections > 0 && this.#excess.length > 0; rejections--) this.#begin(this.#excess.shift(), true);
     for (const queue of this.#queues.values()) {
       while (rejections > 0 && isLate(queue[0])) {
@@ -88,9 +88,9 @@ export class Turns {
       if (queue.length > 0) this.#queues.set(key, queue);
       if (!next) continue;
       this.#begin(next, isLate(next));
-      if (performance.now() - now > TURN_MS) break;
+      if (performance.now() - now > BEGIN_MS) break;
     }
-    if (this.#queues.size > 0 || this.#excess.length > 0) setImmediate(this.#nextTurn);
+    if (this.#queues.size > 0 || this.#excess.length > 0) setImmediate(this.#admitNext);
   };
 
   #begin(arrival: Arrival | undefined, isExcess: boolean): void {
@@ -99,13 +99,13 @@ export class Turns {
   }
 }
 
-/** Lets the requests of each API key begin in turns, before anything is done for them. Those without a key begin at once. */
-export const takeTurns =
-  (turns: Turns): RequestHandler =>
+/** Lets the requests of each API key begin one by one, before anything is done for them. Those without a key begin at once. */
+export const admit =
+  (admission: Admission): RequestHandler =>
   (req, res, next) => {
     const key = readKey(req);
     if (key === undefined) return next();
-    turns.take(key, (isExcess) => {
+    admission.take(key, (isExcess) => {
       res.locals.isExcess = isExcess;
       if (!isAnswered(res)) next();
     });
