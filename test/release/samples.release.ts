@@ -3,11 +3,18 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, it } from "vitest";
+import {
+  documentSamples,
+  guideSamples,
+  readmeSample,
+  type Sample,
+  SHOWN_FORM,
+  SHOWN_LISTING,
+} from "../contract/samples.js";
 import { startHolderGateway } from "../gateway/holder-gateway.js";
 import { makeForm } from "../support/factories.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { bundleWithSdk, compileWithSdk } from "../support/sdk-programs.js";
-import { documentSamples, guideSamples, readmeSample, type Sample, SHOWN_FORM, SHOWN_LISTING } from "./samples.js";
 
 const run = promisify(execFile);
 

@@ -9,11 +9,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
+import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "../sdk/fault-proxy.js";
+import { useGateway } from "../sdk/setup.js";
 import { afterFile } from "../support/after-file.js";
 import { listenLocally } from "../support/network.js";
 import { makeTempFolder } from "../support/run-tool.js";
-import { errorEnvelope, passThrough, resetAfterProcessing, truncatedBody } from "./fault-proxy.js";
-import { useGateway } from "./setup.js";
 
 const run = promisify(execFile);
 const DENO = ["deno", "run", "--allow-net", "--no-prompt", "--no-config"];
@@ -53,7 +53,7 @@ let year = 2050;
 async function bundleSmoke(report: string): Promise<string> {
   const checkInDate = `${year++}-01-01T14:00:00Z`;
   const options = { apiKey: context.readWrite, baseUrl: context.proxy.url, checkInDate };
-  const contents = `import { smoke } from "./smoke.ts";
+  const contents = `import { smoke } from "../sdk/smoke.ts";
     smoke(${JSON.stringify(options)})
       .then(JSON.stringify, (error) => String(error.stack))
       .then((text) => ${report});`;

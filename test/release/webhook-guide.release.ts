@@ -10,6 +10,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
 import { signWebhook, unwrapWebhook, type WebhookEvent } from "../../sdk/src/webhooks.js";
 import { EVENTS } from "../../server/webhooks/event-schema.js";
+import { WEBHOOK_GUIDE, webhookGuideSamples } from "../contract/samples.js";
 import { afterFile } from "../support/after-file.js";
 import { openTestCore } from "../support/core.js";
 import { createTestDatabase } from "../support/database.js";
@@ -22,7 +23,6 @@ import { spawnNode } from "../support/processes.js";
 import { runSql } from "../support/run-sql.js";
 import { makeTempFolder } from "../support/run-tool.js";
 import { bundleWithSdk, compileWithSdk } from "../support/sdk-programs.js";
-import { WEBHOOK_GUIDE, webhookGuideSamples } from "./samples.js";
 
 // Runs the receivers of the guide as they are printed there, against a real service and a database of their own.
 
