@@ -42,6 +42,7 @@ const DOCUMENTS = [
   "gateway/docs/contract.md",
   "gateway/docs/guides/0-concepts.md",
   "gateway/docs/guides/4-errors.md",
+  "gateway/docs/guides/8-webhooks.md",
   "sdk/README.md",
 ];
 for (const name of DOCUMENTS) {
