@@ -3,13 +3,11 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { rollup } from "rollup";
 import { dts } from "rollup-plugin-dts";
 import { bundledPackages } from "./bundled-packages.mjs";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
+import { bundleTools, OPTIONS, root } from "./tools.mjs";
 
 /**
  * tRPC is built for ES2017, and spreads objects with a helper: 12 of the 158 µs of CPU time of a fetch, with 11.25. This
@@ -42,16 +40,6 @@ const withoutCoBody = {
   },
 };
 
-const OPTIONS = {
-  absWorkingDir: root,
-  bundle: true,
-  splitting: true,
-  format: "esm",
-  platform: "node",
-  target: "node20",
-  logLevel: "warning",
-};
-
 async function bundleService() {
   const { metafile } = await build({
     ...OPTIONS,
@@ -70,22 +58,6 @@ async function bundleService() {
   });
   return metafile;
 }
-
-/** What developers and tests run from this repository, with the packages in `node_modules`. */
-const TOOLS = [
-  "gateway/generate/main.ts",
-  "gateway/build/migration/new-migration.ts",
-  "gateway/dev/embedded.ts",
-  "gateway/docs/site.ts",
-  "gateway/runtime/log.ts",
-  "prisma/migrate.ts",
-  "server/config.ts",
-  "server/emails/mailer.ts",
-  "server/webhooks/request.ts",
-];
-
-const bundleTools = () =>
-  build({ ...OPTIONS, entryPoints: TOOLS, outbase: ".", outdir: "dist/tools", packages: "external" });
 
 /** The scripts of the documentation pages. */
 const bundlePages = () =>
