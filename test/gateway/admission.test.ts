@@ -16,8 +16,8 @@ function block(ms: number): void {
   while (performance.now() - began < ms);
 }
 
-/** Admission, and what has begun in them since it was last read, by a clock on which only beginning a request takes time. */
-function recordTurns({ beginMs = 0.3 } = {}) {
+/** An admission, and what has begun since it was last read, by a clock on which only beginning a request takes time. */
+function recordAdmission({ beginMs = 0.3 } = {}) {
   let now = 1_000;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
   onTestFinished(() => clock.mockRestore());
@@ -39,7 +39,7 @@ function recordTurns({ beginMs = 0.3 } = {}) {
 }
 
 test("requests that take less time to begin do so together, for 0.25 ms per iteration, one key after the other", async () => {
-  const { arrive, read } = recordTurns({ beginMs: 0.1 });
+  const { arrive, read } = recordAdmission({ beginMs: 0.1 });
   arrive(..."a".repeat(6), ..."bbb");
   const expected = ["ab", "aba", "baa", "a"];
   for (const begun of expected) {
@@ -49,7 +49,7 @@ test("requests that take less time to begin do so together, for 0.25 ms per iter
 });
 
 test("the first request of each key begins at once, the others one per iteration of the event loop if each takes 0.25 ms, one key after the other", async () => {
-  const { admission, arrive, read } = recordTurns();
+  const { admission, arrive, read } = recordAdmission();
   arrive("a", "a", "a", "a", "b", "b");
   expect([read(), admission.waiting]).toEqual([["a", "b"], 4]);
   for (const expected of [["a"], ["b"], ["a"]]) {
@@ -66,7 +66,7 @@ test("the first request of each key begins at once, the others one per iteration
 });
 
 test("those that have waited too long are rejected, 16 per iteration at most, while the newest begins", async () => {
-  const { arrive, read, wait } = recordTurns();
+  const { arrive, read, wait } = recordAdmission();
   arrive(...Array<string>(22).fill("a"));
   wait(MAX_WAIT_MS + 1);
   arrive("a");
@@ -79,7 +79,7 @@ test("those that have waited too long are rejected, 16 per iteration at most, wh
 });
 
 test("if all have waited too long, none begins", async () => {
-  const { arrive, read, wait } = recordTurns();
+  const { arrive, read, wait } = recordAdmission();
   arrive(...Array<string>(20).fill("a"));
   expect(read()).toEqual(["a"]);
   wait(MAX_WAIT_MS + 1);
@@ -89,7 +89,7 @@ test("if all have waited too long, none begins", async () => {
 });
 
 test("while 500 requests of a key wait, its further ones are rejected in the next iteration, 16 per iteration, and those of other keys begin", async () => {
-  const { admission, arrive, read } = recordTurns();
+  const { admission, arrive, read } = recordAdmission();
   arrive(...Array<string>(519).fill("a"), "b");
   expect([read(), admission.waiting]).toEqual([["a", "b"], 518]);
   await nextIteration();
@@ -100,20 +100,20 @@ test("while 500 requests of a key wait, its further ones are rejected in the nex
 });
 
 test("those that wait to be rejected are, also when no other request waits any more", async () => {
-  const { admission, arrive, read } = recordTurns({ beginMs: 0.001 });
+  const { admission, arrive, read } = recordAdmission({ beginMs: 0.001 });
   arrive(...Array<string>(1_000).fill("a"));
   for (let iteration = 0; iteration < 40; iteration++) await nextIteration();
   expect([countValues(read()), admission.waiting]).toEqual([{ a: 501, "rejected a": 499 }, 0]);
 });
 
 test("while 5,000 requests wait to be rejected, further ones are rejected at once", () => {
-  const { arrive, read } = recordTurns();
+  const { arrive, read } = recordAdmission();
   arrive(...Array<string>(5_503).fill("a"), "b");
   expect(countValues(read())).toEqual({ a: 1, "rejected a": 2, b: 1 });
 });
 
 test("requests that wait keep their own async context, and so their own trace", async () => {
-  const { admission } = recordTurns();
+  const { admission } = recordAdmission();
   const context = new AsyncLocalStorage<number>();
   const seen: unknown[] = [];
   for (const n of [1, 2, 3]) context.run(n, () => admission.take("a", () => seen.push(context.getStore())));
@@ -132,6 +132,9 @@ async function pipeline(request: string, connections: Promise<RawConnection>[], 
   return countValues(statuses);
 }
 
+/** Without a key, which begins at once and counts against no limit. */
+const HEALTH_CHECK = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+
 /** For an unknown path, which counts against the rate limit, and needs no query but that of the key. */
 const requestOf = (key: string) => `GET /v1/nothing HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`;
 
@@ -139,7 +142,13 @@ test("a request that arrives while 500 of its key wait gets 503 at once, and doe
   const limit = 1_000;
   const { gateway, holder } = await startHolderGateway({ DATABASE_CONNECT_TIMEOUT_MS: 60_000, RATE_LIMIT_MAX: limit });
   // Not checked, which would take longer than serving them.
-  const connections = Array.from({ length: 24 }, () => RawConnection.open(gateway.port, () => {}));
+  const connections = Array.from({ length: 24 }, async () => {
+    const wire = await RawConnection.open(gateway.port, () => {});
+    // The gateway accepts one connection per iteration of the event loop. This one is accepted once it is answered.
+    wire.write(HEALTH_CHECK);
+    await wire.readResponse();
+    return wire;
+  });
   const { 404: served = 0, 503: rejected = 0, ...others } = await pipeline(requestOf(holder.key), connections, 30);
   expect([served + rejected, others]).toEqual([720, {}]);
   expect(served).toBeGreaterThan(500);
@@ -155,11 +164,11 @@ test("a request that is late gets 503 and does not count against the rate limit,
   const countStatuses = (key: string) =>
     pipeline(requestOf(key), [gateway.openConnection(), gateway.openConnection()], count / 2);
   let timer: NodeJS.Immediate;
-  const slowTurn = () => {
+  const slowIteration = () => {
     block(30);
-    timer = setImmediate(slowTurn);
+    timer = setImmediate(slowIteration);
   };
-  slowTurn();
+  slowIteration();
   onTestFinished(() => clearImmediate(timer));
   const { 404: served = 0, 503: late = 0, ...others } = await countStatuses(holder.key);
   expect([served + late, others]).toEqual([count, {}]);
