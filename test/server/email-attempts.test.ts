@@ -3,19 +3,18 @@ import { attempt, type Channel } from "../../server/outbox/attempt.js";
 import type { Claimed } from "../../server/outbox/claim.js";
 import { createRecorder, type Outcome } from "../../server/outbox/record.js";
 import { openTestCore } from "../support/core.js";
-import { catchErrorCode, catchRejectedFields, createFormWithOutcome } from "../support/factories.js";
+import { createFormWithOutcome } from "../support/factories.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
-import { emailQueue, setState } from "../support/outbox-queue.js";
+import { emailQueue } from "../support/outbox-queue.js";
 import { fixedStay } from "../support/stays.js";
 
 const ADDRESS = "unmistakable.guest@mail.example.com";
 const CORRELATION_ID = "6f0d9b9e-3c55-4a4e-9f5a-6d6f4b1c2d3e";
 
-const { services, owner, operator, sql, listUnsent, holdLock, waitForBlocked } = await openTestCore();
+const { services, owner, operator, sql, listUnsent } = await openTestCore();
 
 beforeEach(() => sql("TRUNCATE forms, audit_entries CASCADE"));
 
-const actionsOf = async (subjectId: string) => (await operator.audit.trail({ subjectId })).map(({ action }) => action);
 const firstUnsent = async () => (await listUnsent())[0];
 // Forms are created before the worker starts, so that it need not poll again.
 const create = async () => {
@@ -55,172 +54,6 @@ test.each([
     });
   },
 );
-
-describe("emails.retry", () => {
-  const { retry } = operator.emails;
-
-  test("makes a running worker send a failed email, with the same Message-ID at every attempt, and is audited", async () => {
-    const mailServer = await openMailServer();
-    mailServer.rcptErrors.push({ code: 550, text: "no such mailbox" });
-    const { id: formId } = await create();
-    await startSending(mailServer);
-    await expect.poll(async () => (await firstUnsent())?.state).toBe("failed");
-    const { id = "" } = (await firstUnsent()) ?? {};
-    expect(await retry({ id })).toMatchObject({ id, formId, state: "waiting", attempts: 0 });
-    await expect.poll(listUnsent).toEqual([]);
-    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([`<form-${formId}@example.com>`]);
-    const [last] = await operator.audit.trail({ subjectId: formId });
-    const entry = { action: "email.retried", actor: "operator", details: { emailId: id } };
-    expect(last).toMatchObject(entry);
-    expect(await catchErrorCode(retry({ id }))).toBe("RESOURCE_NOT_FOUND");
-  });
-
-  test("changes nothing while an attempt is running, even the last one", async () => {
-    const mailServer = await openMailServer();
-    mailServer.holdRcpt();
-    const { id: formId } = await create();
-    await sql("UPDATE emails SET attempts = 24");
-    await startSending(mailServer);
-    await expect.poll(() => mailServer.rcptCount).toBe(1);
-    const { id = "" } = (await firstUnsent()) ?? {};
-    expect(await firstUnsent()).toMatchObject({ state: "running", attempts: 25 });
-    expect(await retry({ id })).toEqual(await firstUnsent());
-    expect(await actionsOf(formId)).toEqual(["form.created"]);
-    mailServer.releaseRcpt();
-    await expect.poll(listUnsent).toEqual([]);
-    expect(mailServer.received).toHaveLength(1);
-  });
-
-  test("is RESOURCE_NOT_FOUND for an id that is unknown or not a positive 64-bit integer", async () => {
-    for (const id of ["999999", "0", "-1", "x", "", "1e3", "9".repeat(18), "9".repeat(30)]) {
-      expect([id, await catchErrorCode(retry({ id }))]).toEqual([id, "RESOURCE_NOT_FOUND"]);
-    }
-  });
-});
-
-test("emails.retryFailed retries each failed email once that may still be sent, audited, and no webhook delivery", async () => {
-  const addForm = async () => (await owner.addForm({ guestEmail: ADDRESS })).id;
-  const [over, waiting, ...sendable] = [await addForm(), await addForm(), await addForm(), await addForm()];
-  await sql("UPDATE emails SET attempts = 25 WHERE form_id <> $1", waiting);
-  await sql(setState("emails", "failed", "form_id <> $1"), waiting);
-  await sql("UPDATE forms SET check_out_date = now() - interval '1 ms' WHERE id = $1", over);
-  await sql(
-    `INSERT INTO webhook_deliveries (form_id, state, next_attempt_at, ended_at, correlation_id, endpoint_id, event_id, event_type)
-     SELECT form_id, 'failed', NULL, now(), correlation_id, gen_random_uuid(), gen_random_uuid(), 'form.created' FROM emails`,
-  );
-  // More than a batch, about a webhook endpoint.
-  await sql(
-    `INSERT INTO emails (kind, state, next_attempt_at, ended_at, tenant_id, check_in_date, correlation_id, endpoint_id)
-     SELECT 'endpoint_disabled', 'failed', NULL, now(), gen_random_uuid(), now(), gen_random_uuid(), gen_random_uuid()
-     FROM generate_series(1, 600)`,
-  );
-  const { retryFailed } = operator.emails;
-  const calls = await Promise.all([retryFailed(), retryFailed(), retryFailed()]);
-  expect(calls.reduce((sum, { retried }) => sum + retried, 0)).toBe(602);
-  expect(await sql("SELECT state, attempts, count(*)::int FROM emails GROUP BY 1, 2 ORDER BY 2")).toEqual([
-    { state: "waiting", attempts: 0, count: 603 },
-    { state: "failed", attempts: 25, count: 1 },
-  ]);
-  expect(await sql("SELECT DISTINCT state FROM webhook_deliveries")).toEqual([{ state: "failed" }]);
-  for (const id of sendable) expect(await actionsOf(id)).toEqual(["email.retried", "form.created"]);
-  for (const id of [over, waiting]) expect(await actionsOf(id)).toEqual(["form.created"]);
-  const entries = await sql(
-    "SELECT count(DISTINCT details->>'emailId')::int AS count FROM audit_entries WHERE action = 'email.retried'",
-  );
-  expect(entries).toEqual([{ count: 602 }]);
-  expect(await retryFailed()).toEqual({ retried: 0 });
-});
-
-describe("emails.send", () => {
-  const { send } = operator.emails;
-
-  test("sends a sent invitation once more, however often it is called before, with another Message-ID, and is audited", async () => {
-    const { id: formId } = await create();
-    await sql(setState("emails", "sent"));
-    const [first] = (await operator.emails.list({ formId })).items;
-    expect(first).toMatchObject({ formId, state: "sent", runAt: null, sentAt: expect.stringMatching(/^\d{4}-.*Z$/) });
-    const calls = await Promise.all(Array.from({ length: 10 }, () => send({ formId })));
-    const [again] = calls;
-    expect(new Set(calls.map(({ id }) => id))).toEqual(new Set([again?.id]));
-    expect(again).toMatchObject({ formId, state: "waiting", attempts: 0, sentAt: null });
-    const mailServer = await openMailServer();
-    await startSending(mailServer);
-    await expect.poll(listUnsent).toEqual([]);
-    expect(mailServer.received.map(({ mail }) => mail.messageId)).toEqual([
-      `<form-${formId}-${again?.id}@example.com>`,
-    ]);
-    const anyTime = expect.any(String);
-    const sent = { ...again, state: "sent", attempts: 1, lastAttemptAt: anyTime, runAt: null, sentAt: anyTime };
-    expect((await operator.emails.list({ formId })).items).toEqual([first, sent]);
-    const trail = await operator.audit.trail({ subjectId: formId });
-    const entry = { action: "email.requested", actor: "operator", details: { emailId: again?.id } };
-    expect(trail).toContainEqual(expect.objectContaining(entry));
-  });
-
-  test("twice at the same moment adds one email: the second call waits for the first", async () => {
-    const { id: formId } = await create();
-    await sql(setState("emails", "sent"));
-    // The audit entry is the last that a call writes.
-    const lock = await holdLock("LOCK TABLE audit_entries IN EXCLUSIVE MODE");
-    const first = send({ formId });
-    await waitForBlocked(1);
-    const second = send({ formId });
-    await waitForBlocked(2);
-    await lock.commit();
-    expect((await second).id).toBe((await first).id);
-    expect((await operator.emails.list({ formId })).items.map(({ state }) => state)).toEqual(["sent", "waiting"]);
-  });
-
-  test("has another Message-ID also if the first email is past its retention", async () => {
-    const { id: formId } = await create();
-    await sql("DELETE FROM emails");
-    const again = await send({ formId });
-    const mailServer = await openMailServer();
-    await startSending(mailServer);
-    await expect.poll(listUnsent).toEqual([]);
-    const [{ mail } = { mail: { messageId: "" } }] = mailServer.received;
-    expect(mail.messageId).toBe(`<form-${formId}-${again.id}@example.com>`);
-  });
-
-  test.each(["waiting", "retrying", "failed", "expired"])(
-    "makes an email that is %s due now instead of adding one",
-    async (state) => {
-      const { id: formId } = await create();
-      await sql("UPDATE emails SET attempts = 3");
-      await sql(setState("emails", state));
-      expect(await send({ formId })).toMatchObject({
-        formId,
-        state: "waiting",
-        attempts: 0,
-        runAt: expect.any(String),
-      });
-      expect(await operator.emails.list({ formId })).toMatchObject({ items: [{ state: "waiting" }] });
-      expect(await actionsOf(formId)).toContain("email.retried");
-    },
-  );
-
-  test("changes nothing while the invitation is being sent", async () => {
-    const { id: formId } = await create();
-    await sql(setState("emails", "running"));
-    expect(await send({ formId })).toEqual(await firstUnsent());
-    expect(await actionsOf(formId)).toEqual(["form.created"]);
-  });
-
-  test("is rejected for a form that is unknown, has no address, or needs no invitation, and adds nothing", async () => {
-    const { id } = await create();
-    const { form: bare } = await owner.create(fixedStay(owner.listingId, { numberOfGuests: 7 }));
-    await sql("DELETE FROM emails");
-    for (const unknown of ["00000000-0000-4000-8000-000000000000", "x", owner.listingId])
-      expect(await catchErrorCode(send({ formId: unknown }))).toBe("RESOURCE_NOT_FOUND");
-    expect(await catchRejectedFields(send({ formId: bare.id }))).toEqual(["formId"]);
-    await operator.forms.setStatus({ id, status: "COMPLETED" });
-    expect(await catchRejectedFields(send({ formId: id }))).toEqual(["formId"]);
-    await operator.forms.setStatus({ id, status: "SENT" });
-    await sql("UPDATE forms SET check_out_date = now() - interval '1 ms'");
-    expect(await catchRejectedFields(send({ formId: id }))).toEqual(["formId"]);
-    expect(await sql("SELECT FROM emails")).toEqual([]);
-  });
-});
 
 describe("an outcome", () => {
   const FAULT = Object.assign(new Error("invalid byte sequence"), { code: "22021" });
