@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { SettingsError } from "../../server/config.js";
-import { DATABASE_HELP } from "../cli/data-command.js";
+import { DATABASE_HELP } from "../cli/command.js";
 import { notes } from "../cli/help.js";
 import { print, withJson } from "../cli/print.js";
-import { wholeNumberFrom } from "../cli/values.js";
+import { wholeNumberFrom } from "../cli/readers.js";
 import type { Report } from "../doctor/examine.js";
 import { printableLine } from "../process/terminal.js";
 

@@ -4,7 +4,7 @@ import { PACKAGE } from "../process/package.js";
 import { addDoctor } from "./doctor.js";
 import { addEmails } from "./emails.js";
 import { addForms } from "./forms.js";
-import { addExport, addImport } from "./import-export.js";
+import { exportCommand, importCommand } from "./import-export.js";
 import { addKeys } from "./keys.js";
 import { addListings } from "./listings.js";
 import { addMembers } from "./members.js";
@@ -12,7 +12,7 @@ import { addMigrate } from "./migrate.js";
 import { addPeople } from "./people.js";
 import { addSecrets } from "./secrets.js";
 import { addDev, addServe, addWorker } from "./serve.js";
-import { addTrace } from "./trace.js";
+import { trace } from "./trace.js";
 import { addUsers } from "./users.js";
 import { addWebhooks } from "./webhooks.js";
 
@@ -43,15 +43,15 @@ Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error i
   addUsers(program);
   addListings(program);
   addMembers(program);
-  addImport(program);
-  addExport(program);
+  importCommand(program, "import");
+  exportCommand(program, "export");
   addKeys(program);
   addForms(program);
   addEmails(program);
   addWebhooks(program);
   addPeople(program);
   addSecrets(program);
-  addTrace(program);
+  trace(program, "trace");
   return program;
 }
 

@@ -1,15 +1,13 @@
-import type { Command } from "commander";
 import type { Caller } from "../../server/caller.js";
 import type { SecretsStatus, SecretUse } from "../../server/rotation/schema.js";
-import { addDataCommand } from "../cli/data-command.js";
+import { command, noun } from "../cli/command.js";
 import { formatTable } from "../cli/print.js";
 import { Progress } from "../cli/progress.js";
 
-const optionNames = { APP_SECRETS: "APP_SECRETS" };
+const names = { APP_SECRETS: "APP_SECRETS" };
 
-export function addSecrets(program: Command): void {
-  const secrets = program.command("secrets").description("rotation of APP_SECRETS");
-  addDataCommand(secrets, "status", {
+export const addSecrets = noun("secrets", "rotation of APP_SECRETS", {
+  status: command({
     description: "count what needs each secret in APP_SECRETS, and until when",
     help: `
 Prints an id per secret, never the secret. POSITION is its place in APP_SECRETS: 1 is the newest. ADDRESSES are those
@@ -22,9 +20,9 @@ Example:
   guest-forms secrets status`,
     call: (core) => core.secrets.status({}),
     text: (status) => formatStatus(status, "run `guest-forms secrets reencrypt` to renew what it can"),
-    optionNames,
-  });
-  addDataCommand(secrets, "reencrypt", {
+    names,
+  }),
+  reencrypt: command({
     description: "renew what older secrets encrypted and fingerprinted, with the newest one",
     help: `
 Encrypts all addresses and secrets of webhook endpoints, and fingerprints all creates whose body is known, with the first secret in APP_SECRETS. Run it
@@ -39,9 +37,9 @@ Example:
     call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
       `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}, webhooks: ${renewed.webhooks}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
-    optionNames,
-  });
-}
+    names,
+  }),
+});
 
 /** Renews everything, batch by batch. */
 async function reencryptAll(core: Caller) {
@@ -63,11 +61,10 @@ async function reencryptAll(core: Caller) {
 
 /** `ofCreates`: what to say about creates that need an older secret. */
 function formatStatus({ secrets, unreadable, unreadableWebhooks }: SecretsStatus, ofCreates: string): string {
-  const rows = secrets.map((use) => ({ ...use, secret: use.id }));
   const [, ...older] = secrets.filter(({ position }) => position !== null);
   const others = secrets.filter(({ position }) => position === null);
   return [
-    formatTable(rows, ["secret", "position", "addresses", "webhooks", "creates", "until"], ""),
+    formatTable(secrets, [["secret", ({ id }) => id], "position", "addresses", "webhooks", "creates", "until"], ""),
     "",
     ...older.map((use) => describeListed(use, ofCreates)),
     ...others.map(

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { notes, settingsNotes } from "../cli/help.js";
 import { withJson } from "../cli/print.js";
-import { wholeNumberFrom } from "../cli/values.js";
+import { wholeNumberFrom } from "../cli/readers.js";
 import type { DevOptions } from "../run/dev.js";
 import type { ServeOptions } from "../run/serve.js";
 
