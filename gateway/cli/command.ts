@@ -15,8 +15,9 @@ Uses the database in DATABASE_URL with APP_SECRETS. Unless NODE_ENV is "producti
 export interface Behavior<Input, Result> extends Wording {
   description: string;
   alias?: string;
-  /** Text after the options. */
+  /** Text after the options, behind the help of arguments and before that of options. */
   help?: string;
+  examples?: string[];
   /** Message if no option is given. */
   noOption?: string;
   /** Says what is wrong if what was given does not fit together. */
@@ -87,13 +88,12 @@ export const localCommand =
 
 function addBehavior<Input, Result extends object>(
   command: Command,
-  { description, alias, help, noOption, check, text = formatRecord, problem }: Behavior<Input, Result>,
+  { noOption, check, text = formatRecord, problem, ...texts }: Behavior<Input, Result>,
   fields: AnyFields = {},
   run: (bound: BoundField[]) => Promise<{ input: Input; result: Result }>,
 ): Command {
-  const bound = bindFields(command.description(description), fields);
-  if (alias) command.alias(alias);
-  if (help) command.addHelpText("after", notes(help));
+  const bound = bindFields(command, fields);
+  describe(command, texts, bound);
   return command.action(async () => {
     if (noOption && !bound.some(({ isOption, given }) => isOption && given())) throw new InvalidArgumentError(noOption);
     const issue = check?.(textsOf(bound), command.opts().json === true);
@@ -106,6 +106,27 @@ function addBehavior<Input, Result extends object>(
     printLine(process.stderr, `error: ${incomplete}`);
     process.exitCode = 1;
   });
+}
+
+function describe(
+  command: Command,
+  {
+    description,
+    alias,
+    help,
+    examples = [],
+  }: Pick<Behavior<never, never>, "description" | "alias" | "help" | "examples">,
+  bound: BoundField[],
+): void {
+  command.description(description);
+  if (alias) command.alias(alias);
+  const helpOf = (fields: BoundField[]) => fields.map((field) => field.help);
+  const [options, args] = [bound.filter(({ isOption }) => isOption), bound.filter(({ isOption }) => !isOption)];
+  const about = [...helpOf(args), help?.trim(), ...helpOf(options)].filter(Boolean).join("\n");
+  const heading = examples.length > 1 ? "Examples:" : "Example:";
+  const shown = examples.length > 0 && [heading, ...examples.map((example) => `  ${example}`)].join("\n");
+  const text = [about, shown].filter(Boolean).join("\n\n");
+  if (text) command.addHelpText("after", notes(text));
 }
 
 const textsOf = <Texts>(bound: BoundField[]): Texts => toObject(bound.map(({ name, given }) => [name, given()?.text]));

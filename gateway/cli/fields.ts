@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from "commander";
-import { type Given, parsed, type Reader, TEXT } from "./readers.js";
+import { type Given, parsed, type Reader, TEXT, USER_OPTION } from "./readers.js";
 
 /** An argument or option of a command, which gives its input a value. */
 export interface Field<Value> {
@@ -8,11 +8,14 @@ export interface Field<Value> {
   description?: string;
   reader: Reader<Value>;
   isMandatory?: true;
+  /** What is read if the option is not given. */
   default?: string;
   /** The option that cannot be given with it. */
   conflicts?: string;
   /** Message for RESOURCE_NOT_FOUND if this was given. */
   notFound?: string;
+  /** Text about it after the options. */
+  help?: string;
   /** Whether its reference is looked up before those of other fields. */
   isFoundFirst?: boolean;
 }
@@ -20,17 +23,12 @@ export interface Field<Value> {
 /** The fields of an input. */
 export type Fields<Input> = { [Name in keyof Input]: Field<Input[Name]> };
 
-export const argument = <Value>(flags: `<${string}>`, reader: Reader<Value>, notFound?: string): Field<Value> => ({
+export const argument = <Value>(flags: `<${string}>`, reader: Reader<Value>): Field<Value> => ({ flags, reader });
+
+export const optionalArgument = <Value>(flags: `[${string}]`, reader: Reader<Value>): Field<Value | undefined> => ({
   flags,
   reader,
-  ...(notFound && { notFound }),
 });
-
-export const optionalArgument = <Value>(
-  flags: `[${string}]`,
-  reader: Reader<Value>,
-  notFound?: string,
-): Field<Value | undefined> => ({ flags, reader, ...(notFound && { notFound }) });
 
 export const option = <Value>(flags: string, description: string, reader: Reader<Value>): Field<Value | undefined> => ({
   flags,
@@ -46,13 +44,6 @@ export const required = <Value>(flags: string, description: string, reader: Read
   isMandatory: true,
 });
 
-export const optionWithDefault = <Value>(
-  flags: string,
-  description: string,
-  reader: Reader<Value>,
-  text: string,
-): Field<Value> => ({ flags, description, reader, default: text });
-
 /** An option without a value of its own. */
 export const flag = <const Value>(flags: string, description: string, value: Value): Field<Value | undefined> => ({
   flags,
@@ -63,12 +54,16 @@ export const flag = <const Value>(flags: string, description: string, value: Val
 /** How options name a user. */
 export const USER_REFERENCE = "id, external id or email address";
 
+/** An option that takes only what is of a user, or of the listings in the user's scope. */
+export const userFilter = (what: string) =>
+  option("--user <user>", `only ${what}; an ${USER_REFERENCE} (default: all)`, USER_OPTION);
+
 /** An option of lists that can be searched. */
 export const searchOption = (fields: string) =>
   option("--search <text>", `only those whose ${fields} contains this text, ignoring case`, TEXT);
 
 /** A field that a command has. */
-export interface BoundField extends Pick<Field<unknown>, "notFound" | "isFoundFirst"> {
+export interface BoundField extends Pick<Field<unknown>, "help" | "notFound" | "isFoundFirst"> {
   name: string;
   isOption: boolean;
   /** How errors name it. */

@@ -23,8 +23,7 @@ export const addEmails = noun("emails", "emails to guests and owners, and the te
     help: `
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "run at"), failed (given up because
 the mail server permanently rejected the address or message, four days have passed, or its worker crashed five times in
-a row), expired (not sent, because the stay was over or the form past SENT), sent.
-${FORM_HELP}`,
+a row), expired (not sent, because the stay was over or the form past SENT), sent.`,
     call: ({ emails }, input) => emails.list(input),
     columns: ({ state, formId }) => [
       "id",
@@ -41,10 +40,7 @@ ${FORM_HELP}`,
   send: command({
     description: "send a guest the invitation, also if it was sent before; no effect on one that is being sent",
     input: { formId: FORM_ID },
-    help: `${FORM_HELP}
-
-Example:
-  guest-forms emails send 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4`,
+    examples: ["guest-forms emails send 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4"],
     call: ({ emails }, input) => emails.send(input),
   }),
   retry: command({
@@ -53,7 +49,7 @@ Example:
       id: optionalArgument("[id]", TEXT),
       failed: flag("--failed", "all failed emails, except those that would expire", true),
     },
-    help: "Examples:\n  guest-forms emails retry 42\n  guest-forms emails retry --failed",
+    examples: ["guest-forms emails retry 42", "guest-forms emails retry --failed"],
     check: ({ id, failed }) => (id === undefined) === (failed === undefined) && "Give either ID or --failed.",
     call: ({ emails }, { id }): Promise<Email | { retried: number }> =>
       id === undefined ? emails.retryFailed() : emails.retry({ id }),
@@ -74,11 +70,9 @@ Example:
     help: `
 Reads EMAIL_TEMPLATES and the other settings of the invitation. Overwrites earlier previews in the folder.
 
-With --form: ${FORM_HELP.trim()}
-${DATABASE_HELP}
-
-Example:
-  guest-forms emails preview --language fr --output previews`,
+With --form: ${FORM_HELP}
+${DATABASE_HELP}`,
+    examples: ["guest-forms emails preview --language fr --output previews"],
     async run(input) {
       const { writePreviews } = await import("./actions/emails.js");
       return { previews: await writePreviews(input) };
@@ -94,7 +88,7 @@ Example:
       language: language("language, such as de (default: all)"),
       output: required("--output <folder>", "folder to write to; nothing in it is overwritten", TEXT),
     },
-    help: "Example:\n  guest-forms emails templates --language de --output emails",
+    examples: ["guest-forms emails templates --language de --output emails"],
     async run(input) {
       const { writeTemplates } = await import("./actions/emails.js");
       return { files: await writeTemplates(input) };
@@ -107,7 +101,8 @@ Example:
       to: required("--to <address>", "email address of the recipient", TEXT),
       language: language("language, such as de (default: EMAIL_LANGUAGE)"),
     },
-    help: "Requires SMTP_URL.\n\nExample:\n  guest-forms emails test --to you@example.com --language it",
+    help: "Requires SMTP_URL.",
+    examples: ["guest-forms emails test --to you@example.com --language it"],
     async run(input) {
       const { sendExample } = await import("./actions/emails.js");
       return sendExample(input);

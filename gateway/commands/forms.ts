@@ -2,22 +2,24 @@ import { MAX_LIMIT } from "../../server/constants.js";
 import type { FormV1 } from "../../server/forms/schema.js";
 import { KNOWN_STATUSES } from "../../server/forms/status.js";
 import { command, noun } from "../cli/command.js";
-import { argument, flag, option, USER_REFERENCE } from "../cli/fields.js";
+import { argument, flag, option, userFilter } from "../cli/fields.js";
 import { list } from "../cli/list.js";
 import { type Columns, formatRecord, formatTable } from "../cli/print.js";
-import { FORM, LISTING_OPTION, oneOf, orNone, TEXT, USER_OPTION, WHOLE_NUMBER } from "../cli/readers.js";
+import { FORM, LISTING_OPTION, oneOf, orNone, TEXT, WHOLE_NUMBER } from "../cli/readers.js";
 
 export const NO_FORM = "There is no form with this id, public id or link.";
 
 export const FORM_HELP =
   "FORM is the form's id, its public id (behind -- if it begins with -), or the guest's whole link.";
 
-export const FORM_ID = argument("<form>", FORM, NO_FORM);
+const FORM_TEXTS = { notFound: NO_FORM, help: FORM_HELP };
+
+export const FORM_ID = { ...argument("<form>", FORM), ...FORM_TEXTS };
 
 /** An option that takes what `FORM_ID` takes. */
 export const formOption = (description: string) => ({
   ...option("--form <form>", description, FORM),
-  notFound: NO_FORM,
+  ...FORM_TEXTS,
 });
 
 const NO_EMAIL = `There are no emails about this form: its stay was over when it was created, an update added the address, or they are
@@ -40,11 +42,7 @@ export const addForms = noun("forms", "guest-registration forms", {
     description: "list forms, newest first",
     input: {
       listingId: option("--listing <listing>", "only forms on this listing; an id or external id", LISTING_OPTION),
-      userId: option(
-        "--user <user>",
-        `only forms in scope of this user's keys; an ${USER_REFERENCE} (default: all)`,
-        USER_OPTION,
-      ),
+      userId: userFilter("forms in scope of this user's keys"),
       status: option("--status <status>", "only forms in this status", oneOf(KNOWN_STATUSES)),
       checkInDay: option(
         "--check-in <day>",
@@ -52,9 +50,7 @@ export const addForms = noun("forms", "guest-registration forms", {
         TEXT,
       ),
     },
-    help: `
-Example:
-  guest-forms forms list --listing loft-1 --check-in 2027-07-01`,
+    examples: ["guest-forms forms list --listing loft-1 --check-in 2027-07-01"],
     call: ({ forms }, input) => forms.listAll(input),
     columns: FORM_COLUMNS,
     none: "There are no forms.",
@@ -62,10 +58,7 @@ Example:
   show: command({
     description: "show a form, the emails about it, and whether the guest's address is stored, but not the address",
     input: { id: FORM_ID },
-    help: `${FORM_HELP}
-
-Example:
-  guest-forms forms show https://app.example.com/register/V1StGXR8_Z5jdHi6B-myT`,
+    examples: ["guest-forms forms show https://app.example.com/register/V1StGXR8_Z5jdHi6B-myT"],
     async call({ forms, emails }, { id }) {
       const [form, { items }] = await Promise.all([
         forms.getAny({ id }),
@@ -88,12 +81,9 @@ Example:
       from: option("--from <status>", "only if this is the form's status now", TEXT),
       force: flag("--force", "allow an unknown status; clients see it as UNKNOWN", true),
     },
-    help: `${FORM_HELP}
-STATUS is one of ${KNOWN_STATUSES.join(", ")};
-with --force, any 1 to 32 of the characters A-Z and _.
-
-Example:
-  guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED`,
+    help: `STATUS is one of ${KNOWN_STATUSES.join(", ")};
+with --force, any 1 to 32 of the characters A-Z and _.`,
+    examples: ["guest-forms forms set-status 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 ACCEPTED"],
     call: ({ forms }, input) => forms.setStatus(input),
   }),
   "set-party": command({
@@ -103,17 +93,13 @@ Example:
       numberOfVehicles: option("--vehicles <number>", "number of vehicles, or none to unset it", orNone(WHOLE_NUMBER)),
       numberOfPets: option("--pets <number>", "number of pets, or none to unset it", orNone(WHOLE_NUMBER)),
     },
-    help: `${FORM_HELP}
-
-Example:
-  guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none`,
+    examples: ["guest-forms forms set-party 7d1f2b8c-3c55-4a80-a3ba-1de5a2f0c9e4 --vehicles 1 --pets none"],
     noOption: "Give --vehicles, --pets or both.",
     call: ({ forms }, input) => forms.setParty(input),
   }),
   trail: command({
     description: "show the audit trail of a form, newest first",
     input: { subjectId: FORM_ID },
-    help: FORM_HELP,
     call: ({ audit }, input) => audit.trail({ ...input, limit: 1000 }),
     text: (entries) =>
       formatTable(

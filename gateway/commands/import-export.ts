@@ -30,11 +30,8 @@ type, which decides its other fields:
               address), role (OWNER, WRITER or READER, in any case)
 
 The field id, which an export has, finds a user or listing that has no externalId yet. It is an error if the one with
-this id has another externalId. If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.
-
-Examples:
-  guest-forms import hosts.csv --dry-run
-  guest-forms import hosts.csv --output ids.csv`,
+this id has another externalId. If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.`,
+  examples: ["guest-forms import hosts.csv --dry-run", "guest-forms import hosts.csv --output ids.csv"],
   check({ dryRun, output, ...given }) {
     formatOfFile(given);
     return dryRun !== undefined && output !== undefined && "--dry-run writes nothing: remove --output.";
@@ -60,10 +57,8 @@ export const exportCommand = command({
   },
   help: `
 An import of the file into the same database changes nothing. An import into another database creates what it lacks.
---json prints the number of rows, and requires --output.
-
-Example:
-  guest-forms export --output hosts.csv`,
+--json prints the number of rows, and requires --output.`,
+  examples: ["guest-forms export --output hosts.csv"],
   check: ({ output }, isJson) => isJson && output === undefined && "--json requires --output.",
   async call(core, { format, output }) {
     const { exportFile } = await import("./actions/export.js");

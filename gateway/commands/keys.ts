@@ -1,5 +1,5 @@
 import { command, noun } from "../cli/command.js";
-import { argument, option, optionWithDefault, required, USER_REFERENCE } from "../cli/fields.js";
+import { argument, option, required, USER_REFERENCE, userFilter } from "../cli/fields.js";
 import { list } from "../cli/list.js";
 import { formatRecord, toKebabCase } from "../cli/print.js";
 import { DURATION, KEY, named, TEXT, USER_OPTION } from "../cli/readers.js";
@@ -11,7 +11,8 @@ const NO_KEY =
 const KEY_HELP =
   "KEY is the key's id, its first 12 characters, or the whole key: only for one that has\nleaked, because your shell keeps it in its history.";
 
-const KEY_TEXT = argument("<key>", TEXT, NO_KEY);
+const KEY_TEXTS = { notFound: NO_KEY, help: KEY_HELP };
+const KEY_ITSELF = { key: { ...argument("<key>", TEXT), ...KEY_TEXTS } };
 
 const NEW_KEY = {
   mode: required(
@@ -37,7 +38,7 @@ export const addKeys = noun(
         userId: required("--user <user>", `key holder: ${USER_REFERENCE} of a user`, USER_OPTION),
         ...NEW_KEY,
       },
-      help: 'Example:\n  guest-forms keys issue --user host@example.com --mode read-only --label "channel manager"',
+      examples: ['guest-forms keys issue --user host@example.com --mode read-only --label "channel manager"'],
       call: async ({ keys }, input) => withReadableMode(await keys.issue(input)),
       text: formatNewKey,
     }),
@@ -56,10 +57,8 @@ export const addKeys = noun(
       help: `
 Uses the rows of type user. Users who have a valid key with this mode and label get no other one. So after an
 interruption, a run with another --output issues the missing keys. If it was killed, one key may be in no file:
-\`keys list\` shows it as never used. Revoke it, and run this again.
-
-Example:
-  guest-forms keys issue-all hosts.csv --mode read-write --output keys.csv`,
+\`keys list\` shows it as never used. Revoke it, and run this again.`,
+      examples: ["guest-forms keys issue-all hosts.csv --mode read-write --output keys.csv"],
       check(given) {
         formatOfFile(given);
         return false;
@@ -74,9 +73,7 @@ Example:
     }),
     list: list({
       description: "list keys, oldest first, including revoked and expired ones, without their secrets",
-      input: {
-        userId: option("--user <user>", `only keys of this user; an ${USER_REFERENCE} (default: all)`, USER_OPTION),
-      },
+      input: { userId: userFilter("keys of this user") },
       async call({ keys }, input) {
         const { items, nextCursor } = await keys.list(input);
         return { items: items.map(withReadableMode), nextCursor };
@@ -86,8 +83,8 @@ Example:
     }),
     show: command({
       description: "show a key and its holder, without its secret",
-      input: { key: KEY_TEXT },
-      help: `${KEY_HELP}\n\nExample:\n  guest-forms keys show grf_rw_QapX4`,
+      input: KEY_ITSELF,
+      examples: ["guest-forms keys show grf_rw_QapX4"],
       async call({ keys, users }, input) {
         const key = withReadableMode(await keys.find(input));
         const { email, name, externalId } = await users.get({ id: key.userId });
@@ -96,8 +93,7 @@ Example:
     }),
     revoke: command({
       description: "revoke a key permanently; takes effect on every process within a second",
-      input: { key: KEY_TEXT },
-      help: KEY_HELP,
+      input: KEY_ITSELF,
       async call({ keys }, input) {
         const { id, revokedAt } = await keys.find(input);
         return { ...withReadableMode(await keys.revoke({ id })), wasRevoked: revokedAt !== null };
@@ -107,15 +103,17 @@ Example:
     rotate: command({
       description: "replace a key; the old one keeps working for a grace period",
       input: {
-        id: argument("<key>", KEY, NO_KEY),
-        graceSeconds: optionWithDefault(
-          "--grace <span>",
-          "how long the old key keeps working: a number with s, m, h or d, at most 365d",
-          DURATION,
-          "24h",
-        ),
+        id: { ...argument("<key>", KEY), ...KEY_TEXTS },
+        graceSeconds: {
+          ...option(
+            "--grace <span>",
+            "how long the old key keeps working: a number with s, m, h or d, at most 365d",
+            DURATION,
+          ),
+          default: "24h",
+        },
       },
-      help: `${KEY_HELP}\n\nExample:\n  guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d`,
+      examples: ["guest-forms keys rotate 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --grace 7d"],
       call: async ({ keys }, input) => withReadableMode(await keys.rotate(input)),
       text: formatNewKey,
     }),

@@ -1,10 +1,19 @@
 import { command, noun } from "../cli/command.js";
-import { argument, type Field, flag, option, required, searchOption, USER_REFERENCE } from "../cli/fields.js";
+import {
+  argument,
+  type Field,
+  flag,
+  option,
+  required,
+  searchOption,
+  USER_REFERENCE,
+  userFilter,
+} from "../cli/fields.js";
 import { list } from "../cli/list.js";
 import { LISTING, named, orNone, type Reader, TEXT, USER_OPTION, WHOLE_NUMBER } from "../cli/readers.js";
 
 const NO_LISTING = "There is no listing with this id or external id.";
-const LISTING_ID = argument("<listing>", LISTING, NO_LISTING);
+const LISTING_ID = { ...argument("<listing>", LISTING), notFound: NO_LISTING };
 const LANGUAGE = "language of the invitation to its guests, such as de or pt-BR";
 const TRUE_OR_FALSE = named({ true: true, false: false });
 
@@ -41,20 +50,16 @@ export const addListings = noun("listings", "rental properties", {
       language: option("--language <tag>", `${LANGUAGE} (default: none)`, TEXT),
       active: flag("--inactive", "accept no new forms (default: active)", false),
     },
-    help: `
-Example:
-  guest-forms listings create --owner host@example.com --title "Loft by the canal" \\
+    examples: [
+      `guest-forms listings create --owner host@example.com --title "Loft by the canal" \\
     --address "Kanalweg 7" --city Berlin --country Germany --zip-code 10997 --timezone Europe/Berlin --max-people 4`,
+    ],
     call: ({ listings }, input) => listings.create(input),
   }),
   list: list({
     description: "list listings, newest first",
     input: {
-      userId: option(
-        "--user <user>",
-        `only listings in scope of this user's keys; an ${USER_REFERENCE} (default: all)`,
-        USER_OPTION,
-      ),
+      userId: userFilter("listings in scope of this user's keys"),
       search: searchOption("title, city or external id"),
     },
     call: ({ listings }, input) => listings.listAll(input),
@@ -63,8 +68,8 @@ Example:
   }),
   show: command({
     description: "show a listing, by id or external id",
-    input: { listing: argument("<listing>", TEXT, NO_LISTING) },
-    help: "Example:\n  guest-forms listings show loft-1",
+    input: { listing: { ...argument("<listing>", TEXT), notFound: NO_LISTING } },
+    examples: ["guest-forms listings show loft-1"],
     call: ({ listings }, input) => listings.find(input),
   }),
   update: command({
@@ -91,9 +96,7 @@ Example:
       language: option("--language <tag>", `${LANGUAGE}; "" or none for none`, orNone(TEXT, ["", "none"])),
       active: option("--active <answer>", "whether it accepts new forms", TRUE_OR_FALSE),
     },
-    help: `
-Example:
-  guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none`,
+    examples: ["guest-forms listings update 3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa --max-people 5 --allow-pets none"],
     noOption: "Give at least one option to change.",
     call: ({ listings }, input) => listings.update(input),
   }),

@@ -20,10 +20,8 @@ export const addPeople = noun("people", "personal data of guests", {
     description: "list the forms that have a guest's email address, oldest first, such as for a request of access",
     input: EMAIL,
     help: `
-The address is matched case-insensitively. Reads all stored addresses, because they are encrypted.
-
-Example:
-  guest-forms people show guest@example.com`,
+The address is matched case-insensitively. Reads all stored addresses, because they are encrypted.`,
+    examples: ["guest-forms people show guest@example.com"],
     call: ({ people }, { email }) => people.find({ email }),
     text: ({ forms }) => formatTable(forms, FORM_COLUMNS, "No form has this address."),
     problem: describeUnread,
@@ -39,18 +37,18 @@ the time at which the erasure began and a hash of the address: keep it outside t
 needs it after a restore. An email that is being sent may still arrive. Users (hosts and key holders) are not
 affected.
 
-${INCOMPLETE}
-
-Examples:
-  guest-forms people erase guest@example.com
-  guest-forms people erase guest@example.com --json >> erasures.ndjson`,
+${INCOMPLETE}`,
+    examples: [
+      "guest-forms people erase guest@example.com",
+      "guest-forms people erase guest@example.com --json >> erasures.ndjson",
+    ],
     call: ({ people }, { email }) => people.erase({ email }),
     problem: describeUnread,
   }),
   erasures: command({
     description: "print the records of all erasures, oldest first, one JSON object per line",
     input: { since: option("--since <instant>", "only erasures since this ISO 8601 instant (default: all)", TEXT) },
-    help: "Example:\n  guest-forms people erasures > erasures.ndjson",
+    examples: ["guest-forms people erasures > erasures.ndjson"],
     call: ({ people }, input) => people.erasures(input),
     text: (records) => records.map((record) => JSON.stringify(record)).join("\n"),
   }),
@@ -66,10 +64,8 @@ Prints how many erasures were applied, were already known, and were made with a 
 how many forms had an erased address; how many emails were deleted; and how many stored addresses could not be
 checked. If a line is malformed, nothing is erased.
 
-${INCOMPLETE} The same holds for records of another secret.
-
-Example:
-  guest-forms people reapply erasures.ndjson`,
+${INCOMPLETE} The same holds for records of another secret.`,
+    examples: ["guest-forms people reapply erasures.ndjson"],
     async call({ people }, { records }) {
       const { readErasureFile } = await import("./actions/erasure-file.js");
       return people.reapply({ records: await readErasureFile(records) });

@@ -14,10 +14,8 @@ Prints an id per secret, never the secret. POSITION is its place in APP_SECRETS:
 encrypted with it, WEBHOOKS the endpoints whose secrets are. CREATES are those whose retries it recognizes and whose stay is not over; UNTIL is the end of the
 last of these stays. Secrets that APP_SECRETS does not list are shown if creates need them.
 
-\`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.
-
-Example:
-  guest-forms secrets status`,
+\`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.`,
+    examples: ["guest-forms secrets status"],
     call: (core) => core.secrets.status({}),
     text: (status) => formatStatus(status, "run `guest-forms secrets reencrypt` to renew what it can"),
     names,
@@ -30,10 +28,8 @@ when all processes use that secret as their first. They may keep running. Works 
 or if processes still used an older secret, run it again.
 
 The body of a create is unknown once its address was changed or erased. Retries of such a create need the old secret
-until the stay is over. Then prints what \`secrets status\` prints.
-
-Example:
-  guest-forms secrets reencrypt`,
+until the stay is over. Then prints what \`secrets status\` prints.`,
+    examples: ["guest-forms secrets reencrypt"],
     call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
       `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}, webhooks: ${renewed.webhooks}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,

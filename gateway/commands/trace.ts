@@ -8,10 +8,8 @@ export const trace = command({
   input: { correlationId: argument("<id>", TEXT) },
   help: `
 ID is the correlationId of an error or the X-Correlation-Id of any response. Every log line of the request, including
-reads and rejected requests, has it in the field correlationId.
-
-Example:
-  guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f`,
+reads and rejected requests, has it in the field correlationId.`,
+  examples: ["guest-forms trace 0d2f9c1a-4c0e-4d64-9a52-0c5b8d9a8b1f"],
   call: ({ audit }, input) => audit.trace(input),
   text: ({ correlationId, logField, entries, deliveries }) =>
     [

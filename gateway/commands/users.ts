@@ -5,7 +5,7 @@ import { formatRecord } from "../cli/print.js";
 import { orNone, TEXT, USER } from "../cli/readers.js";
 
 const NO_USER = "There is no user with this id, external id or email address.";
-const USER_ID = argument("<user>", USER, NO_USER);
+const USER_ID = { ...argument("<user>", USER), notFound: NO_USER };
 
 const GIVE_OWNERS = `
 These listings have no owner now. Give each one with
@@ -18,7 +18,7 @@ export const addUsers = noun("users", "hosts and other API key holders", {
       email: required("--email <address>", "email address, unique ignoring case", TEXT),
       name: option("--name <text>", "name, at most 200 characters (default: none)", TEXT),
     },
-    help: 'Example:\n  guest-forms users create --email host@example.com --name "Ada Host"',
+    examples: ['guest-forms users create --email host@example.com --name "Ada Host"'],
     call: ({ users }, input) => users.create(input),
   }),
   update: command({
@@ -28,7 +28,7 @@ export const addUsers = noun("users", "hosts and other API key holders", {
       email: option("--email <address>", "email address, unique ignoring case", TEXT),
       name: option("--name <text>", 'name, at most 200 characters; "" for none', orNone(TEXT, [""])),
     },
-    help: "Example:\n  guest-forms users update host@example.com --email ada@example.com",
+    examples: ["guest-forms users update host@example.com --email ada@example.com"],
     noOption: "Give --email, --name or both.",
     call: ({ users }, input) => users.update(input),
   }),
@@ -39,10 +39,8 @@ export const addUsers = noun("users", "hosts and other API key holders", {
 USER is the ${USER_REFERENCE}. Removes the address, the name, the external id and the labels of the keys. The user's id,
 listings and forms stay, and those without another owner are printed. The erasure is audited. If the command fails, run
 it again, by the id if the address is already removed: \`users show\` prints the id.
-After a restore of the database, erase the users again who were erased since the backup: \`people reapply\` is about guests.
-
-Example:
-  guest-forms users erase host@example.com`,
+After a restore of the database, erase the users again who were erased since the backup: \`people reapply\` is about guests.`,
+    examples: ["guest-forms users erase host@example.com"],
     call: ({ people }, input) => people.eraseUser(input),
     text: ({ listingsWithoutOwner: listings, ...erased }) =>
       [formatRecord(erased), ...(listings.length > 0 ? [GIVE_OWNERS, ...listings] : [])].join("\n"),
@@ -57,8 +55,8 @@ Example:
   show: command({
     description: `show a user, by ${USER_REFERENCE}`,
     alias: "find",
-    input: { user: argument("<user>", TEXT, NO_USER) },
-    help: "Example:\n  guest-forms users show host@example.com",
+    input: { user: { ...argument("<user>", TEXT), notFound: NO_USER } },
+    examples: ["guest-forms users show host@example.com"],
     call: ({ users }, input) => users.find(input),
   }),
 });

@@ -1,24 +1,20 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Caller } from "../../server/caller.js";
-import { DELIVERY_STATES, EVENT_TYPES, MAX_LIMIT } from "../../server/constants.js";
-import type { Delivery, Endpoint } from "../../server/webhooks/schema.js";
+import { DELIVERY_STATES, EVENT_TYPES } from "../../server/constants.js";
+import type { Endpoint } from "../../server/webhooks/schema.js";
 import { command, noun } from "../cli/command.js";
-import { argument, flag, option, optionalArgument, required, USER_REFERENCE } from "../cli/fields.js";
+import { argument, flag, option, optionalArgument, required, userFilter } from "../cli/fields.js";
 import { list } from "../cli/list.js";
 import { formatRecord } from "../cli/print.js";
-import { LISTING_OPTION, listOf, oneOf, TEXT, USER_OPTION } from "../cli/readers.js";
-import { FORM_HELP, formOption } from "./forms.js";
+import { LISTING_OPTION, listOf, oneOf, TEXT } from "../cli/readers.js";
+import { describeProblem, TEST_TIMEOUT_MS, waitForAttempt } from "./actions/test-webhook.js";
+import { formOption } from "./forms.js";
 
 const NO_ENDPOINT = "There is no webhook endpoint with this id.";
-const ENDPOINT_ID = argument("<id>", TEXT, NO_ENDPOINT);
+const ENDPOINT_ID = { ...argument("<id>", TEXT), notFound: NO_ENDPOINT };
 const ENDPOINT = { id: ENDPOINT_ID };
 
 const KINDS = `KIND is one of ${EVENT_TYPES.join(", ")}.`;
 const URLS = `URL is an https URL with a public host name. WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true also allows http and private
 addresses.`;
-
-const TEST_TIMEOUT_MS = 15_000;
-const TEST_POLL_MS = 250;
 
 const filterOptions = (note: string) => ({
   events: option("--event <kind>", `only events of this kind; can be repeated (${note})`, listOf(oneOf(EVENT_TYPES))),
@@ -34,28 +30,22 @@ export const addWebhooks = noun("webhooks", "endpoints to which events of forms 
     description: "create an endpoint; its secret is shown only once",
     input: {
       url: required("--url <url>", "where events are sent", TEXT),
-      userId: option(
-        "--user <user>",
-        `only events of forms in scope of this user's keys; an ${USER_REFERENCE} (default: all)`,
-        USER_OPTION,
-      ),
+      userId: userFilter("events of forms in scope of this user's keys"),
       ...filterOptions("default: all"),
     },
     help: `${KINDS}
 ${URLS}
 With --user the endpoint belongs to the user, who is notified by email if it is disabled because it failed. Without, it is the
-operator's. An owner has at most 20.
-
-Example:
-  guest-forms webhooks create --url https://example.com/webhooks --user host@example.com --event form.status_changed`,
+operator's. An owner has at most 20.`,
+    examples: [
+      "guest-forms webhooks create --url https://example.com/webhooks --user host@example.com --event form.status_changed",
+    ],
     call: ({ webhooks }, input) => webhooks.create(input),
     text: (endpoint) => formatSecret(withAll(endpoint)),
   }),
   list: list({
     description: "list endpoints, oldest first, without their secrets",
-    input: {
-      userId: option("--user <user>", `only endpoints of this user; an ${USER_REFERENCE} (default: all)`, USER_OPTION),
-    },
+    input: { userId: userFilter("endpoints of this user") },
     help: `An endpoint without a user id is the operator's. "failing since" is its first failure since the last success.`,
     call: ({ webhooks }, input) => webhooks.list(input),
     columns: [
@@ -84,10 +74,10 @@ three days have failed).`,
       allListings: { ...flag("--all-listings", "send events of forms on all listings", true), conflicts: "listing" },
     },
     help: `${KINDS}
-${URLS}
-
-Example:
-  guest-forms webhooks update 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --url https://example.com/hooks --all-events`,
+${URLS}`,
+    examples: [
+      "guest-forms webhooks update 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --url https://example.com/hooks --all-events",
+    ],
     noOption: "Give at least one option to change.",
     call: ({ webhooks }, { allEvents, allListings, events, listingIds, ...change }) =>
       webhooks.update({
@@ -130,7 +120,7 @@ Example:
   deliveries: list({
     description: "list the deliveries of an endpoint, of a form, or all in one state, newest first",
     input: {
-      endpointId: optionalArgument("[id]", TEXT, NO_ENDPOINT),
+      endpointId: { ...optionalArgument("[id]", TEXT), notFound: NO_ENDPOINT },
       formId: formOption("deliveries of this form to all endpoints"),
       state: option("--state <state>", "only deliveries in this state (default: all)", oneOf(DELIVERY_STATES)),
     },
@@ -138,8 +128,7 @@ Example:
 States: waiting (not tried yet), running (being sent), retrying (failed, retried at "next attempt at"), failed (given up
 because all attempts have failed, the endpoint answered 410 or is disabled, or the worker crashed five times in a row), sent,
 expired (not sent, because it waited for three days, or 50,000 newer ones waited), out_of_scope (not sent, because the
-endpoint's owner may no longer see the form). With --json, the beginning of the last answer too, if it was a failure.
-${FORM_HELP}`,
+endpoint's owner may no longer see the form). With --json, the beginning of the last answer too, if it was a failure.`,
     check({ endpointId, formId, state }) {
       if ((endpointId ?? formId ?? state ?? "sent") === "sent")
         return "Give ID, --form, or --state with a state other than sent.";
@@ -171,10 +160,10 @@ ${FORM_HELP}`,
     help: `
 DELIVERY is the id of a delivery, which is its webhook-id and stays the same: a receiver that has handled it may ignore it. The
 form is sent as it is now. Deliveries that wait for their first attempt or are being sent are not changed. --since and --until
-are about the time of the change.
-
-Example:
-  guest-forms webhooks redeliver 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --failed --since 2030-01-31T00:00:00Z`,
+are about the time of the change.`,
+    examples: [
+      "guest-forms webhooks redeliver 5f0c6f0e-51a5-4c0c-8b0e-2f4f0d7f6c11 --failed --since 2030-01-31T00:00:00Z",
+    ],
     check: ({ id, failed, since }) => (id ?? failed ?? since) === undefined && "Give DELIVERY, --failed or --since.",
     call: ({ webhooks }, input) => webhooks.redeliver(input),
     text: ({ redelivered }) => `Deliveries that are sent again: ${redelivered}.`,
@@ -199,36 +188,4 @@ function formatEndpoint(endpoint: Endpoint): string {
 
 function formatSecret(record: object): string {
   return `${formatRecord(record)}\n\nSave the secret now: it is not shown again.`;
-}
-
-/** Returns the delivery after its first attempt, or as it is after TEST_TIMEOUT_MS. */
-async function waitForAttempt(core: Caller, added: Delivery): Promise<Delivery> {
-  const deadline = performance.now() + TEST_TIMEOUT_MS;
-  let delivery = added;
-  while (["waiting", "running"].includes(delivery.state) && performance.now() < deadline) {
-    await sleep(TEST_POLL_MS);
-    delivery = (await findDelivery(core, added)) ?? delivery;
-  }
-  return delivery;
-}
-
-/** Undefined if it was deleted. */
-async function findDelivery({ webhooks }: Caller, { id, endpointId }: Delivery): Promise<Delivery | undefined> {
-  let cursor: string | undefined;
-  do {
-    const { items, nextCursor } = await webhooks.deliveries({ endpointId, limit: MAX_LIMIT, cursor });
-    const found = items.find((delivery) => delivery.id === id);
-    if (found) return found;
-    cursor = nextCursor ?? undefined;
-  } while (cursor);
-  return undefined;
-}
-
-/** Why a test was not delivered. */
-function describeProblem({ state, lastError }: Delivery): string | undefined {
-  if (state === "sent") return undefined;
-  if (state === "waiting")
-    return `No worker has sent it within ${TEST_TIMEOUT_MS / 1000} s: run \`guest-forms serve\` or \`guest-forms worker\`, and see \`guest-forms doctor\`.`;
-  if (state === "running") return "It is still being sent: see `guest-forms webhooks deliveries`.";
-  return `Not delivered: ${lastError}.`;
 }
