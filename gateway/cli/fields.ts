@@ -8,7 +8,6 @@ export interface Field<Value> {
   description?: string;
   reader: Reader<Value>;
   isMandatory?: true;
-  /** What is read if the option is not given. */
   default?: string;
   /** The option that cannot be given with it. */
   conflicts?: string;
@@ -43,6 +42,14 @@ export const required = <Value>(flags: string, description: string, reader: Read
   reader,
   isMandatory: true,
 });
+
+/** `text` is read if the option is not given. */
+export const optionWithDefault = <Value>(
+  flags: string,
+  description: string,
+  reader: Reader<Value>,
+  text: string,
+): Field<Value> => ({ flags, description, reader, default: text });
 
 /** An option without a value of its own. */
 export const flag = <const Value>(flags: string, description: string, value: Value): Field<Value | undefined> => ({
@@ -95,5 +102,10 @@ function addOption(command: Command, { flags, description, reader, ...field }: F
   if (field.conflicts) added.conflicts(field.conflicts);
   if (field.default !== undefined) added.default(reader.read(field.default), field.default);
   command.addOption(added);
-  return { isOption: true, label: added.long ?? flags, given: () => command.getOptionValue(added.attributeName()) };
+  // Commander sets a --no- option that is not given to true.
+  const given = () => {
+    const value = command.getOptionValue(added.attributeName());
+    return value === true ? undefined : value;
+  };
+  return { isOption: true, label: added.long ?? flags, given };
 }

@@ -1,12 +1,12 @@
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../../server/constants.js";
 import { type CoreBehavior, coreCommand, type Entry } from "./command.js";
-import { type Fields, option } from "./fields.js";
+import { type Fields, option, optionWithDefault } from "./fields.js";
 import { type Columns, formatTable } from "./print.js";
-import { parsed, TEXT, wholeNumberFrom } from "./readers.js";
+import { TEXT, wholeNumberFrom } from "./readers.js";
 
 /** What a list passes on to the core. */
 interface PageRequest {
-  limit: number | undefined;
+  limit: number;
   cursor: string | undefined;
 }
 
@@ -16,10 +16,12 @@ interface Page<Item> {
 }
 
 const PAGING: Fields<PageRequest> = {
-  limit: {
-    ...option("--limit <number>", `number of results, at most ${MAX_LIMIT}`, parsed(wholeNumberFrom(1, MAX_LIMIT))),
-    default: String(DEFAULT_LIMIT),
-  },
+  limit: optionWithDefault(
+    "--limit <number>",
+    `number of results, at most ${MAX_LIMIT}`,
+    wholeNumberFrom(1, MAX_LIMIT),
+    String(DEFAULT_LIMIT),
+  ),
   cursor: option("--after <cursor>", "show the next page: the cursor printed after the previous one", TEXT),
 };
 

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { printableLine, printLine, toJson } from "../process/terminal.js";
 
-/** Adds `--json`, an option of every command. */
-export const withJson = (command: Command): Command =>
-  command.option("--json", "print only one JSON value to standard output");
+/** Prints a value with --json, otherwise the text. */
+export type Print = (value: unknown, text: string) => void;
 
 /** Prints `value` as one line of JSON with --json, otherwise `text`. */
 export function print(command: Command, value: unknown, text: string): void {

@@ -85,15 +85,14 @@ function parseWholeNumber(text: string): number {
   return Number(text);
 }
 
-/** Returns a parser of whole numbers in this range. */
-export const wholeNumberFrom =
-  (min: number, max?: number) =>
-  (text: string): number => {
+/** Reads whole numbers in this range. */
+export const wholeNumberFrom = (min: number, max?: number): Reader<number> =>
+  parsed((text) => {
     const number = parseWholeNumber(text);
     const range = max === undefined ? `at least ${min}` : `from ${min} to ${max}`;
     if (number < min || number > (max ?? number)) throw new InvalidArgumentError(`It must be ${range}.`);
     return number;
-  };
+  });
 
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -9,7 +9,7 @@ import { FORM_HELP, FORM_ID, formOption } from "./forms.js";
 
 const language = (description: string) => option("--language <language>", description, TEXT);
 
-export const addEmails = noun("emails", "emails to guests and owners, and the texts of the invitation", {
+export const emails = noun("emails to guests and owners, and the texts of the invitation", {
   list: list({
     description: "list unsent emails, oldest first: waiting, failed and expired ones; or sent ones",
     input: {

@@ -37,7 +37,7 @@ export const FORM_COLUMNS: Columns<FormV1> = [
   "listingId",
 ];
 
-export const addForms = noun("forms", "guest-registration forms", {
+export const forms = noun("guest-registration forms", {
   list: list({
     description: "list forms, newest first",
     input: {

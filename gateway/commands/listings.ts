@@ -29,7 +29,7 @@ const placeOptions = <Value>(make: MakeOption<Value>) => ({
   timezone: make("--timezone <name>", "IANA time zone, such as Europe/Berlin", TEXT),
 });
 
-export const addListings = noun("listings", "rental properties", {
+export const listings = noun("rental properties", {
   create: command({
     description: "create a listing and make a user its owner",
     input: {

@@ -14,7 +14,7 @@ const MEMBERSHIP = {
   userId: { ...required("--user <user>", USER, USER_OPTION), isFoundFirst: true },
 };
 
-export const addMembers = noun("members", "users' roles on listings", {
+export const members = noun("users' roles on listings", {
   set: command({
     description: "set a user's role on a listing, replacing any previous role",
     input: {

@@ -15,7 +15,7 @@ const ALLOW_UNREADABLE = flag(
 );
 const EMAIL = { email: argument("<email>", TEXT), allowUnreadable: ALLOW_UNREADABLE };
 
-export const addPeople = noun("people", "personal data of guests", {
+export const people = noun("personal data of guests", {
   show: command({
     description: "list the forms that have a guest's email address, oldest first, such as for a request of access",
     input: EMAIL,

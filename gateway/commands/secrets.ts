@@ -6,7 +6,7 @@ import { Progress } from "../cli/progress.js";
 
 const names = { APP_SECRETS: "APP_SECRETS" };
 
-export const addSecrets = noun("secrets", "rotation of APP_SECRETS", {
+export const secrets = noun("rotation of APP_SECRETS", {
   status: command({
     description: "count what needs each secret in APP_SECRETS, and until when",
     help: `

@@ -11,7 +11,7 @@ const GIVE_OWNERS = `
 These listings have no owner now. Give each one with
 guest-forms members set --listing LISTING --user USER --role owner`;
 
-export const addUsers = noun("users", "hosts and other API key holders", {
+export const users = noun("hosts and other API key holders", {
   create: command({
     description: "create a user",
     input: {

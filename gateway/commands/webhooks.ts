@@ -25,7 +25,7 @@ const filterOptions = (note: string) => ({
   ),
 });
 
-export const addWebhooks = noun("webhooks", "endpoints to which events of forms are sent", {
+export const webhooks = noun("endpoints to which events of forms are sent", {
   create: command({
     description: "create an endpoint; its secret is shown only once",
     input: {
