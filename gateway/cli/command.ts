@@ -27,8 +27,8 @@ interface Texts {
 interface Behavior<Input, Result> extends Texts, Wording {
   /** Message if no option is given. */
   noOption?: string;
-  /** Says what is wrong if what was given does not fit together. */
-  check?(texts: { [Name in keyof Input]?: string }, isJson: boolean): string | false;
+  /** Says what is wrong if what was given does not fit together, or throws an InvalidArgumentError. */
+  check?(texts: { [Name in keyof Input]?: string | undefined }, isJson: boolean): string | false;
   /** Formats the result as text, by default as a record. Undefined if the command has printed it. */
   text?(result: NoInfer<Result>, input: NoInfer<Input>): string | undefined;
   /** Why the result is incomplete; undefined if it is not. Printed after the result, with exit code 1; empty if the result says it. */
