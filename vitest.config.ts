@@ -42,6 +42,8 @@ export default defineConfig({
       suite("browser", { testTimeout: 60 * SECOND_MS, hookTimeout: 180 * SECOND_MS }),
       // Packages that are packed and installed.
       suite("release", { maxWorkers: AS_MANY_AS_CORES, testTimeout: 120 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
+      // The recipes of CONTRIBUTING.md, applied to a copy of the repository.
+      suite("drill", { testTimeout: 300 * SECOND_MS, hookTimeout: 300 * SECOND_MS }),
       // Third-party tools for OpenAPI documents, and what all stages of `.ci/nightly` together must have run.
       suite("check", { testTimeout: 60 * SECOND_MS, hookTimeout: 60 * SECOND_MS }),
       // HAProxy and Redis.

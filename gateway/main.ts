@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
 import { buildProgram, describeUsage } from "./commands/program.js";
-import { printLine, toJson } from "./process/terminal.js";
+import { printLine, toJson } from "./runtime/terminal.js";
 
 const USAGE_EXIT_CODE = 2;
 
@@ -18,7 +18,7 @@ async function main(): Promise<number> {
       report({ code: "USAGE_ERROR", message: message ?? "A subcommand is missing: add --help to list them." }, message);
       return USAGE_EXIT_CODE;
     }
-    const [{ explain }, { flushLogs }] = await Promise.all([import("./cli/failure.js"), import("./process/log.js")]);
+    const [{ explain }, { flushLogs }] = await Promise.all([import("./cli/failure.js"), import("./runtime/log.js")]);
     // The error comes after the lines of the log that led to it.
     await flushLogs();
     const { message, exitCode, details } = explain(error);

@@ -10,8 +10,8 @@ import { isUuid } from "./values.js";
 export type { CallOptions, Principal, Services } from "./access/context.js";
 // Everything a program needs to call the core in process.
 export { readSettings, SettingsError } from "./config.js";
+export { SecretsRejected } from "./encryption.js";
 export { ServiceError } from "./errors.js";
-export { SecretsRejected } from "./secrets/secrets.js";
 
 /** See `openServices` in `services.ts`. */
 export const openServices: (

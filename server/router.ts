@@ -6,7 +6,7 @@ import { keysRouter } from "./keys/router.js";
 import { listingsRouter } from "./listings/router.js";
 import { membersRouter } from "./memberships/router.js";
 import { onboardingRouter } from "./onboarding/router.js";
-import { secretsRouter } from "./rotation/router.js";
+import { secretsRouter } from "./secrets/router.js";
 import { router } from "./trpc.js";
 import { usersRouter } from "./users/router.js";
 import { webhooksRouter } from "./webhooks/router.js";

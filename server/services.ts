@@ -5,8 +5,8 @@ import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
 import { HolderLimit } from "./database/holder-limit.js";
 import { InFlightCreates } from "./database/in-flight-creates.js";
+import { deriveKeyring } from "./encryption.js";
 import { registerSecrets } from "./secrets/checks.js";
-import { deriveKeyring } from "./secrets/secrets.js";
 
 /**
  * Derives the keys and opens the database. Throws if DATABASE_URL or APP_SECRETS is not set, the database is a standby or not a

@@ -3,20 +3,15 @@ import { hostname } from "node:os";
 import type { Log, Services } from "./access/context.js";
 import type { Settings } from "./config.js";
 import { type DbHooks, openDb } from "./database/db.js";
-import { logLevelOf } from "./database/failures.js";
-import { withAdvice } from "./database/writes.js";
 import { emailChannel } from "./emails/channel.js";
-import { expireEmails } from "./emails/expiry.js";
 import { type Mailer, smtpMailer } from "./emails/mailer.js";
 import { loadTemplates, type Templates } from "./emails/templates.js";
-import { eraseDueEmails } from "./erasure/erase.js";
+import { JOBS } from "./jobs.js";
 import { ActivityCounts } from "./outbox/activity.js";
-import { repeat } from "./outbox/repeat.js";
-import { deleteOldRows } from "./outbox/retention.js";
-import { startSending } from "./outbox/worker.js";
+import { runJob } from "./outbox/jobs.js";
+import { startSending } from "./outbox/sending.js";
 import { waitAtMost } from "./timeout.js";
 import { deliveryChannel } from "./webhooks/channel.js";
-import { expireDeliveries } from "./webhooks/expiry.js";
 import { createPost } from "./webhooks/request.js";
 
 /**
@@ -27,15 +22,6 @@ const POOL_SIZE = 7;
 /** Those, and one for the heartbeats. */
 export const WORKER_CONNECTIONS = POOL_SIZE + 1;
 
-const RETENTION_MS = 3_600_000;
-const RETENTION_RETRY_MS = 60_000;
-/** The pause after a run is at least ten times as long as the run, up to a minute: a slow database gets more time. */
-const PAUSE_FACTOR = 10;
-const MAX_LONGER_PAUSE_MS = 60_000;
-/** Only for emails that wait: whatever is sent is checked then. */
-const EMAIL_EXPIRY_MS = 300_000;
-const DELIVERY_EXPIRY_MS = 10_000;
-const EXPIRY_RETRY_MS = 5_000;
 /** A frozen Postgres must not block shutdown. */
 const CLOSE_TIMEOUT_SECONDS = 2;
 
@@ -96,7 +82,7 @@ export async function startWorker(
     log,
   );
   const stopping = new AbortController();
-  const jobs = startJobs({ ...services, db, counts }, log, stopping.signal);
+  const jobs = JOBS.map((job) => runJob(job, { ...services, db, counts }, log, stopping.signal));
   return {
     async stop() {
       stopping.abort();
@@ -104,38 +90,4 @@ export async function startWorker(
       await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, stopped);
     },
   };
-}
-
-/** Starts what a worker does at intervals. */
-function startJobs(deps: Services & { counts: ActivityCounts }, log: Log, signal: AbortSignal): Promise<void>[] {
-  const retention = async () => {
-    if (deps.settings.RETENTION_DAYS > 0) await eraseDueEmails(deps, log, signal);
-    await deleteOldRows(deps, log, signal);
-    deps.counts.add("retention.run");
-    await deps.counts.flush(deps.db);
-  };
-  const every = (ms: number, work: () => Promise<void>, retryMs: number, onFailure: (err: unknown) => void) =>
-    repeat(
-      async () => {
-        const began = performance.now();
-        await work();
-        return Math.max(ms, Math.min((performance.now() - began) * PAUSE_FACTOR, MAX_LONGER_PAUSE_MS));
-      },
-      { signal, retryMs, onFailure },
-    );
-  return [
-    every(RETENTION_MS, retention, RETENTION_RETRY_MS, (err) => log.error(withAdvice(err), "the retention failed")),
-    every(
-      EMAIL_EXPIRY_MS,
-      () => expireEmails(deps, log, signal),
-      EXPIRY_RETRY_MS,
-      (err) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire emails"),
-    ),
-    every(
-      DELIVERY_EXPIRY_MS,
-      () => expireDeliveries(deps, log, signal),
-      EXPIRY_RETRY_MS,
-      (err) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire deliveries"),
-    ),
-  ];
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Caller } from "../../server/caller.js";
-import { printLine } from "../process/terminal.js";
+import { printLine } from "../runtime/terminal.js";
 import type { Wording } from "./failure.js";
 import { type BoundField, bindFields, type Field, type Fields } from "./fields.js";
 import { notes, settingsNotes } from "./help.js";

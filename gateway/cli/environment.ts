@@ -1,5 +1,5 @@
 import { readSettings, type Settings } from "../../server/config.js";
-import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
+import { APP_SECRETS_MISSING } from "../../server/encryption.js";
 import { readAppSecret, readDatabaseUrl } from "../dev/data-folder.js";
 import { CommandFailure } from "./failure.js";
 

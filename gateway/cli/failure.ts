@@ -2,7 +2,7 @@ import { UnknownMigrations } from "../../prisma/history.js";
 import { SettingsError } from "../../server/config.js";
 import { classify, factsOf, needsOperator } from "../../server/database/failures.js";
 import { type ErrorCode, type FieldError, ServiceError } from "../../server/errors.js";
-import { printableLine } from "../process/terminal.js";
+import { printableLine } from "../runtime/terminal.js";
 
 /** The machine-readable part of a failure. */
 interface FailureDetails {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { printableLine, printLine, toJson } from "../process/terminal.js";
+import { printableLine, printLine, toJson } from "../runtime/terminal.js";
 
 /** Prints a value with --json, otherwise the text. */
 export type Print = (value: unknown, text: string) => void;

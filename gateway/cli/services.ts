@@ -5,8 +5,8 @@ import { notFound, ServiceError } from "../../server/errors.js";
 import { openServices } from "../../server/services.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { isUuid } from "../../server/values.js";
-import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
-import { createLog, flushLogs } from "../process/log.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
+import { createLog, flushLogs } from "../runtime/log.js";
 import { readSettingsWithDatabaseOrDev, type SettingsWithDatabase } from "./environment.js";
 import { CommandFailure, explain, type Wording } from "./failure.js";
 

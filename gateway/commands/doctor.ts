@@ -3,7 +3,7 @@ import { DATABASE_HELP, localCommand } from "../cli/command.js";
 import { flag, optionWithDefault } from "../cli/fields.js";
 import { wholeNumberFrom } from "../cli/readers.js";
 import type { Report } from "../doctor/examine.js";
-import { printableLine } from "../process/terminal.js";
+import { printableLine } from "../runtime/terminal.js";
 
 export const doctor = localCommand({
   description: "check the settings, the database and other dependencies, and suggest fixes",

@@ -1,7 +1,7 @@
 import type { PendingMigration } from "../../prisma/migrate.js";
 import { localCommand } from "../cli/command.js";
 import { flag } from "../cli/fields.js";
-import { printLine } from "../process/terminal.js";
+import { printLine } from "../runtime/terminal.js";
 
 export const migrate = localCommand({
   description: "migrate the database to the current schema",
@@ -24,7 +24,7 @@ index, until all open transactions have ended. After a crash or a failure, run i
 signed with it are invalid, and retries of creates made with it create second forms.`,
   async run({ acceptNewSecret = false, dryRun }): Promise<{ pending: PendingMigration[] } | { applied: string[] }> {
     const { readSettingsWithDatabase } = await import("../cli/environment.js");
-    const { planDatabase, prepareDatabase } = await import("../run/prepare-database.js");
+    const { planDatabase, prepareDatabase } = await import("../processes/prepare-database.js");
     const settings = readSettingsWithDatabase();
     if (dryRun) return { pending: await planDatabase(settings, { acceptNewSecret }) };
     const report = (line: string) => printLine(process.stderr, line);

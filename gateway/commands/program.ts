@@ -1,6 +1,6 @@
 import { Command, type CommanderError } from "commander";
 import { notes } from "../cli/help.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 import { doctor } from "./doctor.js";
 import { emails } from "./emails.js";
 import { forms } from "./forms.js";

@@ -1,5 +1,5 @@
 import type { Caller } from "../../server/caller.js";
-import type { SecretsStatus, SecretUse } from "../../server/rotation/schema.js";
+import type { SecretsStatus, SecretUse } from "../../server/secrets/schema.js";
 import { command, noun } from "../cli/command.js";
 import { formatTable } from "../cli/print.js";
 import { Progress } from "../cli/progress.js";

@@ -26,7 +26,7 @@ pool and, without REDIS_URL, its own rate limits.`,
   examples: ["DATABASE_URL=postgres://user:password@localhost/guest_forms guest-forms serve --port 8080"],
   hasSettings: true,
   async run({ worker = true, ...address }, print) {
-    const { serve } = await import("../run/serve.js");
+    const { serve } = await import("../processes/serve.js");
     await serve({ ...address, worker }, print);
   },
 });
@@ -38,7 +38,7 @@ Requires DATABASE_URL and APP_SECRETS. SIGTERM, SIGINT and SIGHUP stop it gracef
 and records those under way (at most DRAIN_SECONDS).`,
   hasSettings: true,
   async run(_input, print) {
-    const { runWorker } = await import("../run/worker.js");
+    const { runWorker } = await import("../processes/worker.js");
     await runWorker(print);
   },
 });
@@ -58,7 +58,7 @@ next free port. Ctrl-C stops it gracefully; a second Ctrl-C stops it immediately
   examples: ["guest-forms dev --port 4000"],
   hasSettings: true,
   async run(input, print) {
-    const { dev } = await import("../run/dev.js");
+    const { dev } = await import("../processes/dev.js");
     await dev(input, print);
   },
 });

@@ -4,7 +4,7 @@ import { toServiceError } from "../../server/database/failures.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { appRouter } from "../../server/router.js";
 import { operatorProcedure, router } from "../../server/trpc.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 import type { History } from "./history.js";
 
 const FIGURES_TTL_MS = 5_000;

@@ -18,7 +18,7 @@ import {
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { packageRoot } from "../../prisma/package-root.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 
 export type Installation = Awaited<ReturnType<typeof install>>;
 

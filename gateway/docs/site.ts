@@ -5,7 +5,7 @@ import { packageRoot } from "../../prisma/package-root.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PROSE } from "../openapi/parts.js";
 import type { OpenApiDocument } from "../openapi/read.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 import { layout, type Page, type Site } from "./layout.js";
 import { buildPages, notFoundPage } from "./pages.js";
 

@@ -7,13 +7,13 @@ import { assertPrimary } from "../../server/database/primary.js";
 import { findWriteProblem } from "../../server/database/writes.js";
 import { openTransport } from "../../server/emails/mailer.js";
 import { loadTemplates } from "../../server/emails/templates.js";
+import { APP_SECRETS_MISSING } from "../../server/encryption.js";
 import { findUnknownTimeZones } from "../../server/listings/timezones.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { checkSecrets, findDroppedSecrets } from "../../server/secrets/checks.js";
-import { APP_SECRETS_MISSING } from "../../server/secrets/secrets.js";
 import { WORKER_CONNECTIONS } from "../../server/worker.js";
 import { redactUrl } from "../cli/failure.js";
-import { READINESS_CONNECTIONS } from "../process/readiness.js";
+import { READINESS_CONNECTIONS } from "../runtime/readiness.js";
 import { findWorkerProblems } from "./workers.js";
 
 export interface CheckResult {
@@ -67,7 +67,7 @@ export const CHECKS = {
 
   async redis({ settings: { REDIS_URL } }) {
     if (!REDIS_URL) return ok("REDIS_URL is not set: each process counts rate limits separately.");
-    const { connectionTo } = await import("../process/redis.js");
+    const { connectionTo } = await import("../runtime/redis.js");
     const client = connectionTo(REDIS_URL).on("error", () => {});
     const ping = async () => (await client.connect()).ping();
     return checkServer("Redis", REDIS_URL, ping).finally(() => client.destroy());

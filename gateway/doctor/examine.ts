@@ -1,7 +1,7 @@
 import { type Db, openDb } from "../../server/database/db.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { explain } from "../cli/failure.js";
-import { CLOSE_TIMEOUT_SECONDS } from "../process/listening.js";
+import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
 import { CHECKS, type CheckContext, type CheckResult, checkDatabase, DATABASE_CHECKS, failed } from "./checks.js";
 
 export interface Report {

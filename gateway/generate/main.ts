@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { packageRoot } from "../../prisma/package-root.js";
 import { listSettings, wrap } from "../cli/help.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 import { markdownBlocks } from "./markdown-blocks.js";
 import { sdkEvents, sdkSchema } from "./sdk-schema.js";
 
@@ -42,6 +42,7 @@ const DOCUMENTS = [
   "gateway/docs/contract.md",
   "gateway/docs/guides/0-concepts.md",
   "gateway/docs/guides/4-errors.md",
+  "gateway/docs/guides/8-webhooks.md",
   "sdk/README.md",
 ];
 for (const name of DOCUMENTS) {

@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode, type ErrorEntry } from "../../server/errors.js";
 import { FORM_STATUSES, STAGES, STATUS_MEANINGS } from "../../server/forms/status.js";
+import { EVENTS } from "../../server/webhooks/event-schema.js";
 import { listSettings } from "../cli/help.js";
 import { componentFields, type Field, isPage, nameOf, type OpenApiDocument, refOf, typesOf } from "../openapi/read.js";
 import { COMMON_CODES } from "../openapi/responses.js";
@@ -43,6 +44,14 @@ export const markdownBlocks = (document: OpenApiDocument): Record<string, string
   retries: table(
     ["code", "status", "retry?"],
     ERROR_FACTS.map(([name, { status, retry }]) => [code(name), String(status), retry]),
+  ),
+  events: table(
+    ["type", "sent when", "in `data`"],
+    EVENTS.map((event) => {
+      const type = event.shape.type.value;
+      const names = Object.keys(event.shape.data.shape).map(code).join(", ");
+      return [`[${code(type)}](/docs/reference#${type})`, event.meta()?.description ?? "", names || "nothing"];
+    }),
   ),
   codes: table(
     ["operation", "codes"],

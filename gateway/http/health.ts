@@ -1,5 +1,5 @@
 import { type RequestHandler, Router } from "express";
-import type { Readiness } from "../process/readiness.js";
+import type { Readiness } from "../runtime/readiness.js";
 import { serveAt } from "./methods.js";
 import { sendJson } from "./request.js";
 

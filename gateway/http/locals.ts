@@ -11,7 +11,7 @@ declare global {
       correlationId: string;
       /** `correlate`: when the request arrived, by `performance.now()`. */
       arrivedAt: number;
-      /** `takeTurns`: whether it has waited too long before it began, or too many of its key waited; absent without a key. */
+      /** `admit`: whether it has waited too long before it began, or too many of its key waited; absent without a key. */
       isExcess?: boolean;
       /** `enforceTimeout` */
       deadline: Deadline;

@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { RedisStore } from "rate-limit-redis";
 import type { Settings } from "../../server/config.js";
 import { ServiceError } from "../../server/errors.js";
-import type { Redis } from "../process/redis.js";
+import type { Redis } from "../runtime/redis.js";
 
 /** Limits the requests of each key per window. */
 export function limitRate(settings: Settings, store: Store): RequestHandler {

@@ -13,8 +13,8 @@ import { noStore } from "../http/methods.js";
 import { callProcedures, sendTrpcError } from "../http/procedures.js";
 import { handleProtocolErrors } from "../http/protocol-errors.js";
 import { correlate, requestListener, singleHeader } from "../http/request.js";
-import { drain, listen, SERVER_OPTIONS } from "../process/listening.js";
-import type { Readiness } from "../process/readiness.js";
+import { drain, listen, SERVER_OPTIONS } from "../runtime/listening.js";
+import type { Readiness } from "../runtime/readiness.js";
 import { readDatabaseMetrics } from "./database-metrics.js";
 import type { Metrics } from "./metrics.js";
 

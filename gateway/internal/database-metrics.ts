@@ -4,7 +4,7 @@ import { classify } from "../../server/database/failures.js";
 import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
 import { readDeliveryFigures, readEmailFigures } from "../../server/outbox/figures.js";
 import { waitAtMost } from "../../server/timeout.js";
-import type { Readiness } from "../process/readiness.js";
+import type { Readiness } from "../runtime/readiness.js";
 import { metricsOf } from "./metrics.js";
 
 const OUTCOMES = ["sent", "retrying", "failed", "expired", "crashed"] as const;

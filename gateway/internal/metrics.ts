@@ -3,10 +3,10 @@ import type { Pool } from "pg";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Failure } from "../../server/database/failures.js";
 import type { HolderLimit } from "../../server/database/holder-limit.js";
+import type { Admission } from "../http/admission.js";
 import { PROCEDURES } from "../http/procedures.js";
 import { describeRoute } from "../http/request.js";
-import type { Turns } from "../http/turns.js";
-import { PACKAGE } from "../process/package.js";
+import { PACKAGE } from "../runtime/package.js";
 
 const FAILURES: readonly Failure[] = ["conflict", "unavailable", "fault"];
 
@@ -17,37 +17,28 @@ export function createMetrics() {
   const registry = new Registry();
   // Includes event-loop lag, memory and garbage collection.
   collectDefaultMetrics({ register: registry });
-  const { counter, gauge, seconds, watch } = metricsOf(registry);
+  const kinds = metricsOf(registry);
+  kinds
+    .gauge("build_info", "The version of the service and of Node.js; always 1", "version", "node")
+    .set({ version: PACKAGE.version, node: process.version }, 1);
+  return { registry, ...countRequests(kinds), ...countEvents(kinds), ...watchers(kinds) };
+}
+
+type Kinds = ReturnType<typeof metricsOf>;
+
+function countRequests({ counter, seconds }: Kinds) {
   const requests = counter("requests_total", "Requests answered, by operation and HTTP status", "operation", "status");
   const durations = seconds(
     "request_duration_seconds",
     "Seconds from a request's arrival to the end of its response, by the operation that was called",
     "operation",
   );
-  gauge("build_info", "The version of the service and of Node.js; always 1", "version", "node").set(
-    { version: PACKAGE.version, node: process.version },
-    1,
-  );
-  const databaseErrors = counter(
-    "database_errors_total",
-    "Statements and transactions that failed, by class (conflict, unavailable, fault)",
-    "class",
-  );
-  const keyLookUps = counter(
-    "key_lookups_total",
-    "Look-ups of well-formed keys, by result of the process's cache (hit, miss)",
-    "cache",
-  );
   const refusals = counter("rate_limit_refusals_total", "Requests rejected with 429, by limit (key, bad_key)", "limit");
-  const fallbacks = counter("rate_limit_fallbacks_total", "Requests counted in memory because Redis was unavailable");
   const replays = counter("replays_total", "Idempotent replays of creates");
   // Start at 0: Prometheus misses the first increase of a counter that was absent.
-  for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
   for (const limit of ["key", "bad_key"]) refusals.inc({ limit }, 0);
-  for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
   for (const operation of [...PROCEDURES, "batch", "none"]) requests.inc({ operation, status: 500 }, 0);
   return {
-    registry,
     /** Counts and times every request. */
     observe(req: Request, res: Response, next: NextFunction) {
       res.once("close", () => {
@@ -60,10 +51,33 @@ export function createMetrics() {
       });
       next();
     },
+  };
+}
+
+function countEvents({ counter }: Kinds) {
+  const databaseErrors = counter(
+    "database_errors_total",
+    "Statements and transactions that failed, by class (conflict, unavailable, fault)",
+    "class",
+  );
+  const keyLookUps = counter(
+    "key_lookups_total",
+    "Look-ups of well-formed keys, by result of the process's cache (hit, miss)",
+    "cache",
+  );
+  const fallbacks = counter("rate_limit_fallbacks_total", "Requests counted in memory because Redis was unavailable");
+  for (const cache of ["hit", "miss"]) keyLookUps.inc({ cache }, 0);
+  for (const failure of FAILURES) databaseErrors.inc({ class: failure }, 0);
+  return {
     onKeyLookUp: (cached: boolean) => keyLookUps.inc({ cache: cached ? "hit" : "miss" }),
     /** Called if a request is counted in memory because Redis is lost. */
     onFallback: () => fallbacks.inc(),
     onDatabaseError: (failure: Failure) => databaseErrors.inc({ class: failure }),
+  };
+}
+
+function watchers({ counter, watch }: Kinds) {
+  return {
     /** Reports the connections of this pool from now on. */
     watchPool(pool: Pool) {
       const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount });
@@ -71,11 +85,11 @@ export function createMetrics() {
       watch("pool_waiting_requests", "Requests that wait for a database connection", () => pool.waitingCount);
     },
     /** Reports the requests that wait for their key holder's turn from now on. */
-    watchHolders(limit: HolderLimit, turns: Turns) {
+    watchHolders(limit: HolderLimit, admission: Admission) {
       watch(
         "holder_waiting_requests",
         "Requests that wait for the turn of their key or key holder, who uses DATABASE_CONNECTIONS_PER_HOLDER connections",
-        () => limit.waiting + turns.waiting,
+        () => limit.waiting + admission.waiting,
       );
       const rejections = counter(
         "holder_rejections_total",

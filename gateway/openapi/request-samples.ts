@@ -1,6 +1,24 @@
+import { z } from "zod";
 import type { Operation } from "../operations/operations.js";
 import { toJavaScript, toPhp, toPython } from "./literals.js";
-import type { Sample } from "./samples.js";
+
+export type Sample = ReturnType<typeof sampleOf>;
+
+/** The request of a sample: the operation's own example, or the examples of its fields. */
+export function sampleOf({ params, fields, example, requestHeaders }: Operation) {
+  const examples = [...fields].flatMap(([name, { example }]) =>
+    example === undefined || params.includes(name) ? [] : [[name, example] as const],
+  );
+  return {
+    params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
+    /** The query or body. */
+    fields: example ?? Object.fromEntries(examples),
+    headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
+      const { example } = z.toJSONSchema(schema);
+      return example === undefined ? [] : [[name, example] as const];
+    }),
+  };
+}
 
 // Samples that send the request themselves, in each language with what it brings along.
 

@@ -1,7 +1,6 @@
-import { z } from "zod";
 import type { Operation } from "../operations/operations.js";
 import { toJavaScript } from "./literals.js";
-import { curl, javascript, php, python } from "./request-samples.js";
+import { curl, javascript, php, python, type Sample, sampleOf } from "./request-samples.js";
 import type { Json } from "./tidy.js";
 
 /**
@@ -17,24 +16,6 @@ export function codeSamples(operation: Operation): Json[] {
     { lang: "python", label: "Python", source: python(operation, sample) },
     { lang: "php", label: "PHP", source: php(operation, sample) },
   ];
-}
-
-export type Sample = ReturnType<typeof sampleOf>;
-
-/** The request of a sample: the operation's own example, or the examples of its fields. */
-export function sampleOf({ params, fields, example, requestHeaders }: Operation) {
-  const examples = [...fields].flatMap(([name, { example }]) =>
-    example === undefined || params.includes(name) ? [] : [[name, example] as const],
-  );
-  return {
-    params: params.map((name) => fields.get(name)?.example ?? `{${name}}`),
-    /** The query or body. */
-    fields: example ?? Object.fromEntries(examples),
-    headers: Object.entries(requestHeaders).flatMap(([name, schema]) => {
-      const { example } = z.toJSONSchema(schema);
-      return example === undefined ? [] : [[name, example] as const];
-    }),
-  };
 }
 
 const typescript = (operation: Operation, sample: Sample): string =>

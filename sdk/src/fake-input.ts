@@ -1,5 +1,5 @@
 import type { FieldError } from "./errors.js";
-import { isObject } from "./transport.js";
+import { isObject } from "./json.js";
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const EMAIL =

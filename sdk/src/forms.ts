@@ -1,9 +1,10 @@
 import { GuestFormsError } from "./errors.js";
+import { isObject } from "./json.js";
 import { type ListParams, list, type PagePromise } from "./page.js";
 import type { ApiPromise, WithCorrelationId } from "./promise.js";
 import { buildPath, checkIdempotencyKey, sendOne } from "./resource.js";
 import { FORM_STATUSES, type FormInput, type FormStatus, type FormV1, type KnownFormStatus } from "./schema.js";
-import { isObject, type RequestOptions, type Transport } from "./transport.js";
+import type { RequestOptions, Transport } from "./transport.js";
 
 /**
  * Returns whether this version of the SDK knows the status, and narrows its type for an exhaustive `switch`.

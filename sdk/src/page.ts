@@ -1,7 +1,8 @@
 import { ApiError, GuestFormsError } from "./errors.js";
+import { isObject } from "./json.js";
 import { ApiPromise, attachCorrelationId } from "./promise.js";
 import { isResource } from "./resource.js";
-import { isObject, type RequestOptions, type Transport } from "./transport.js";
+import type { RequestOptions, Transport } from "./transport.js";
 
 /** One page of a list. Iterating over it yields its items, then those of all following pages. */
 export class Page<T> implements AsyncIterable<T> {

@@ -1,6 +1,7 @@
 import { GuestFormsError } from "./errors.js";
+import { isObject } from "./json.js";
 import { type ApiPromise, attachCorrelationId, type ParsedResponse, send, type WithCorrelationId } from "./promise.js";
-import { type Call, isObject, type RequestOptions, type Transport } from "./transport.js";
+import type { Call, RequestOptions, Transport } from "./transport.js";
 
 export const isResource = (value: unknown): boolean => isObject(value) && typeof value.id === "string";
 

@@ -6,7 +6,7 @@ import type { Db } from "../database/db.js";
 import type { StopSignal } from "../database/failures.js";
 import type { HolderDb, HolderLimit } from "../database/holder-limit.js";
 import type { InFlightCreates } from "../database/in-flight-creates.js";
-import type { Keyring } from "../secrets/secrets.js";
+import type { Keyring } from "../encryption.js";
 
 /** A structured log, such as pino's. */
 export interface Log {

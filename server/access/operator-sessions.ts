@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Sql } from "../database/db.js";
 import { toServiceError } from "../database/failures.js";
-import { deriveKey } from "../secrets/secrets.js";
+import { deriveKey } from "../encryption.js";
 
 /** How long a session lasts. */
 export const SESSION_HOURS = 8;

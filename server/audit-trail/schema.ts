@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { DELIVERY_STATES } from "../constants.js";
 import { instantOut, resourceId, uncoerced, uuid } from "../values.js";
-import { delivery } from "../webhooks/schema.js";
 
 export const auditEntry = z.object({
   /** Increases with each entry. */
@@ -41,15 +41,15 @@ export const trailInput = z.strictObject({
 export const traceInput = z.strictObject({ correlationId: uuid });
 
 /** A webhook delivery that a request has caused. */
-const tracedDelivery = delivery.pick({
-  id: true,
-  endpointId: true,
-  event: true,
-  formId: true,
-  state: true,
-  attempts: true,
-  responseStatus: true,
-  nextAttemptAt: true,
+const tracedDelivery = z.object({
+  id: z.guid(),
+  endpointId: z.guid(),
+  event: z.string(),
+  formId: z.guid().nullable(),
+  state: z.enum(DELIVERY_STATES),
+  attempts: z.int(),
+  responseStatus: z.int().nullable(),
+  nextAttemptAt: instantOut.nullable(),
 });
 
 export type TracedDelivery = z.infer<typeof tracedDelivery>;

@@ -206,7 +206,7 @@ async function inTransaction<Result>(
   }
 }
 
-/** Sends all statements of this event-loop turn in one system call. */
+/** Sends all statements of this event-loop iteration in one system call. */
 function send(client: pg.ClientBase, statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
   if (client instanceof pg.Client) {
     const { stream } = client.connection;

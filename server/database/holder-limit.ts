@@ -27,7 +27,7 @@ interface Holder {
 const BUSY = "Too many of your requests are in progress. Send fewer at a time, and retry this one.";
 /** Work that may wait per connection of a key holder. */
 const WAITING_PER_CONNECTION = 100;
-/** Requests that are rejected in one turn of the event loop: those that arrived together also time out together. */
+/** Requests that are rejected in one iteration of the event loop: those that arrived together also time out together. */
 const REJECTIONS_PER_TURN = 16;
 
 /**
@@ -96,7 +96,7 @@ export class HolderLimit {
   }
 
   /**
-   * Rejects what has waited too long, a few per turn of the event loop, and schedules itself until nothing waits.
+   * Rejects what has waited too long, a few per iteration of the event loop, and schedules itself until nothing waits.
    */
   readonly #expire = (holder: Holder): void => {
     const now = performance.now();

@@ -1,12 +1,12 @@
 import type { Log, Services } from "../access/context.js";
 import type { Sql } from "../database/db.js";
+import { open } from "../encryption.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import type { Channel } from "../outbox/attempt.js";
 import { type Claimed, claimSql, JOIN_BUSY_QUEUES } from "../outbox/claim.js";
 import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
 import { type Outcome, recordSql } from "../outbox/record.js";
 import { factsSql } from "../outbox/rows.js";
-import { open } from "../secrets/secrets.js";
 import { ERASED_EMAIL } from "../users/store.js";
 import { composeEndpointDisabled, type DisabledEndpoint } from "./endpoint-disabled.js";
 import { auditExpired, NEEDS_NO_INVITATION } from "./expiry.js";

@@ -1,7 +1,10 @@
 import type { Log, Services } from "../access/context.js";
-import { auditBySystemSql } from "../audit.js";
+import { auditBySystemSql } from "../audit-trail/audit.js";
+import { logLevelOf } from "../database/failures.js";
+import { withAdvice } from "../database/writes.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import { ENDPOINT_DISABLED, INVITATION } from "../outbox/enqueue.js";
+import type { Job } from "../outbox/jobs.js";
 
 /** SQL: the stay of form `f` is over, by the database's clock. */
 export const IS_OVER = "coalesce(f.check_out_date <= now(), false)";
@@ -70,3 +73,11 @@ export async function expireEmails(
   counts.add("email.expired", emails);
   if (emails > 0) log.info({ emails }, "emails expired");
 }
+
+/** Only for emails that wait: whatever is sent is checked then. */
+export const EMAIL_EXPIRY: Job = {
+  everyMs: 300_000,
+  retryMs: 5_000,
+  run: expireEmails,
+  onFailure: (err, log) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire emails"),
+};

@@ -1,5 +1,5 @@
 import type { Call, Context, OperatorContext } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { UNSENT_EMAIL_STATES } from "../constants.js";
 import type { Sql } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";

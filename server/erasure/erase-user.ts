@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Call, OperatorContext } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { MAX_LIMIT } from "../constants.js";
 import { queryIn } from "../database/db.js";
 import { revokeKeysOfUser } from "../keys/store.js";

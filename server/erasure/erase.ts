@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Log, Services } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import type { Db, Sql } from "../database/db.js";
 import { waitForInFlightWrites } from "../database/in-flight-writes.js";
+import { tryOpen } from "../encryption.js";
 import { unavailable } from "../errors.js";
 import { eraseGuestEmails } from "../forms/queries.js";
 import { cancelInvitations } from "../outbox/enqueue.js";
-import { tryOpen } from "../secrets/secrets.js";
 import { inGroups, NIL_UUID } from "../values.js";
 import type { ErasureCounts } from "./schema.js";
 

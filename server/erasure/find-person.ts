@@ -1,7 +1,7 @@
 import type { Call } from "../access/context.js";
+import { tryOpen } from "../encryption.js";
 import { readFormsById } from "../forms/read-forms.js";
 import type { FormV1 } from "../forms/schema.js";
-import { tryOpen } from "../secrets/secrets.js";
 import { readStoredAddresses } from "./erase.js";
 import type { addressInput } from "./schema.js";
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
 import type { InAppContext, ScopedContext } from "../access/context.js";
+import { seal, tryOpen } from "../encryption.js";
 import { recordEvent } from "../outbox/events.js";
-import { seal, tryOpen } from "../secrets/secrets.js";
 import { canonicalBody, stayOf } from "./body.js";
 import {
   bindKey,

@@ -1,6 +1,6 @@
 import type { ApiKey } from "../../prisma/client/client.js";
 import type { Call, Context } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { queryIn, type Transaction } from "../database/db.js";
 import { invalid, notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";

@@ -1,7 +1,7 @@
 import { nanoid } from "nanoid";
 import type { Call, ScopedContext } from "../access/context.js";
 import { membershipInScope } from "../access/scope.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { ON_PRIMARY } from "../database/primary.js";
 import { notFound } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";

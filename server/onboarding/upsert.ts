@@ -1,6 +1,6 @@
 import { nanoid } from "nanoid";
 import type { Context } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import type { Sql } from "../database/db.js";
 import { Conflict } from "../database/failures.js";
 import type { FieldError } from "../errors.js";

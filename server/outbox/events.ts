@@ -1,6 +1,6 @@
 import type { Context } from "../access/context.js";
 import { GRANTS_SCOPE } from "../access/scope.js";
-import { audit, type Details, entryValues, INSERT_ENTRIES } from "../audit.js";
+import { audit, type Details, entryValues, INSERT_ENTRIES } from "../audit-trail/audit.js";
 import type { EventType } from "../constants.js";
 import type { Sql } from "../database/db.js";
 

@@ -43,7 +43,7 @@ const EMAILS: Line[] = [
   ["running", "deleted", "record-emails", "record.ts", "it has no recipient anymore"],
   ["waiting retrying failed", "deleted", "cancel-emails", "enqueue.ts", "the address is erased"],
   ["waiting retrying", "expired", "expire-emails", "../emails/expiry.ts", "it has waited too long, or nobody needs it"],
-  ["failed sent expired", "deleted", "delete-old-emails", "retention.ts", "it is past its retention"],
+  ["failed sent expired", "deleted", "delete-old-emails", "../emails/retention.ts", "it is past its retention"],
 ];
 
 const DELIVERIES: Line[] = [
@@ -69,8 +69,8 @@ const DELIVERIES: Line[] = [
     "../webhooks/endpoints.ts",
     "the same",
   ],
-  ["sent", "deleted", "delete-old-sent-deliveries", "retention.ts", "it is past its retention"],
-  ["failed expired out_of_scope", "deleted", "delete-old-unsent-deliveries", "retention.ts", "the same"],
+  ["sent", "deleted", "delete-old-sent-deliveries", "../webhooks/retention.ts", "it is past its retention"],
+  ["failed expired out_of_scope", "deleted", "delete-old-unsent-deliveries", "../webhooks/retention.ts", "the same"],
 ];
 
 const toMoves = (table: OutboxTable, lines: Line[]): Move[] =>

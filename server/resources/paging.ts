@@ -3,8 +3,8 @@ import { z } from "zod";
 import type { Services } from "../access/context.js";
 import { DEFAULT_LIMIT, MAX_LIMIT } from "../constants.js";
 import { Unavailable } from "../database/failures.js";
+import type { Keys } from "../encryption.js";
 import { expected, ServiceError } from "../errors.js";
-import type { Keys } from "../secrets/secrets.js";
 import { NIL_UUID } from "../values.js";
 
 /** Page size: an integer, clamped to 1..100; 50 if absent. */

@@ -1,8 +1,8 @@
 import { MIGRATE } from "../../prisma/advisory-locks.js";
 import type { Queryable } from "../../prisma/history.js";
 import type { Db } from "../database/db.js";
+import { checkValue, SecretsRejected, secretId } from "../encryption.js";
 import { invalid } from "../errors.js";
-import { checkValue, SecretsRejected, secretId } from "./secrets.js";
 
 /** A secret registered in this database, by its check value in hex. */
 interface RegisteredSecret {

@@ -1,5 +1,5 @@
 import type { Call, Services, UserPrincipal } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { queryIn, type Sql, type Transaction } from "../database/db.js";
 import { invalid, notFound, ServiceError } from "../errors.js";
 import { type Page, readPage } from "../resources/paging.js";

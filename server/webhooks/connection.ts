@@ -8,8 +8,8 @@ const MAX_TLS_BYTES = 32_768;
 const TLS_CHECK_MS = 20;
 /** Handled without a break. */
 const PIECE_BYTES = 2_048;
-/** What all connections together take of a turn of the event loop. A receiver can make each byte cost much CPU time. */
-const TURN_MS = 5;
+/** What all connections together take of a iteration of the event loop. A receiver can make each byte cost much CPU time. */
+const BATCH_MS = 5;
 
 /** The code of the error by which a connection ends that received more than it may. */
 export const RECEIVED_TOO_MUCH = "RECEIVED_TOO_MUCH";
@@ -105,15 +105,15 @@ export class BoundedConnection extends Duplex {
 
 const waiting: (() => void)[] = [];
 
-/** Calls the functions in order, for at most TURN_MS in each turn of the event loop. */
+/** Calls the functions in order, for at most BATCH_MS in each iteration of the event loop. */
 function queueTurn(call: () => void): void {
-  if (waiting.push(call) === 1) setImmediate(takeTurns);
+  if (waiting.push(call) === 1) setImmediate(callNext);
 }
 
-function takeTurns(): void {
-  const end = performance.now() + TURN_MS;
+function callNext(): void {
+  const end = performance.now() + BATCH_MS;
   let count = 0;
   while (count < waiting.length && performance.now() < end) waiting[count++]?.();
   waiting.splice(0, count);
-  if (waiting.length > 0) setImmediate(takeTurns);
+  if (waiting.length > 0) setImmediate(callNext);
 }

@@ -1,5 +1,5 @@
 import type { Call, InAppContext } from "../access/context.js";
-import { audit } from "../audit.js";
+import { audit } from "../audit-trail/audit.js";
 import { DELIVERY_STATES, TEST_EVENT } from "../constants.js";
 import { invalid, notFound } from "../errors.js";
 import { fromCursorId, type Page, readPage, toCursorId } from "../resources/paging.js";

@@ -1,7 +1,10 @@
 import type { Log, Services } from "../access/context.js";
 import type { Sql } from "../database/db.js";
+import { logLevelOf } from "../database/failures.js";
+import { withAdvice } from "../database/writes.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import { pendingQueues } from "../outbox/claim.js";
+import type { Job } from "../outbox/jobs.js";
 
 // Every delivery that waits ends. What one endpoint has waiting is read by statements of its own, so that it cannot keep the
 // deliveries of others from ending. Several workers may do this at the same time: they end the same ones.
@@ -113,3 +116,10 @@ export async function expireDeliveries(
     if (!signal?.aborted) await tryTo(endWaiting(endpoint));
   if (failures.length > 0) throw failures[0];
 }
+
+export const DELIVERY_EXPIRY: Job = {
+  everyMs: 10_000,
+  retryMs: 5_000,
+  run: expireDeliveries,
+  onFailure: (err, log) => log[logLevelOf(err)]({ ...withAdvice(err) }, "cannot expire deliveries"),
+};

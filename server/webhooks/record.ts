@@ -1,5 +1,5 @@
 import type { Log } from "../access/context.js";
-import { auditBySystemSql } from "../audit.js";
+import { auditBySystemSql } from "../audit-trail/audit.js";
 import type { Sql } from "../database/db.js";
 import type { ActivityCounts } from "../outbox/activity.js";
 import { ENDPOINT_DISABLED } from "../outbox/enqueue.js";

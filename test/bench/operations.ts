@@ -1,6 +1,6 @@
 import type pg from "pg";
+import { deriveKeyring } from "../../server/encryption.js";
 import { encodeCursor } from "../../server/resources/paging.js";
-import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { runSecret } from "./database.js";
 import { emailOf, HOLDERS, type HolderName } from "./fill.js";
 import { type BenchRequest, withSerial } from "./requests.js";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
-import { deriveKeyring, seal } from "../../server/secrets/secrets.js";
+import { deriveKeyring, seal } from "../../server/encryption.js";
 import { newSecret } from "../../server/webhooks/sign.js";
 import { runSecret } from "./database.js";
 import { progress } from "./report.js";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { escapeJson, printable, printableLine, toJson } from "../../gateway/process/terminal.js";
+import { escapeJson, printable, printableLine, toJson } from "../../gateway/runtime/terminal.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { replaceHidden } from "../../server/hidden-characters.js";
 import { openTestCore } from "../support/core.js";

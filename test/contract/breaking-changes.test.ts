@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { buildDocument } from "../../gateway/openapi/document.js";
-import { PACKAGE } from "../../gateway/process/package.js";
+import { PACKAGE } from "../../gateway/runtime/package.js";
 import { breakingChanges } from "./breaking-changes.js";
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");

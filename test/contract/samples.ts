@@ -16,7 +16,7 @@ const isSample = (language: string): language is Sample["language"] => LANGUAGES
 
 const read = (path: string) => readFileSync(new URL(`../../gateway/${path}`, import.meta.url), "utf8");
 
-/** Has receivers instead of programs that end: webhook-guide.test.ts. */
+/** Has receivers instead of programs that end: webhook-guide.release.ts. */
 export const WEBHOOK_GUIDE = "gateway/docs/guides/8-webhooks.md";
 
 /** Every fenced block of the other guides in a language that the tests can run. */

@@ -50,7 +50,7 @@ test("no install script of any package runs", async () => {
 
 test("every path that the release packs exists, and every document of gateway/docs is packed", () => {
   const { files } = JSON.parse(read("package.json")) as { files: string[] };
-  // `npm run build` and `npm run release` create these. gateway/dev/pack.mjs copies the others as named: no globs.
+  // `npm run build` and `npm run release` create these. gateway/build/pack.mjs copies the others as named: no globs.
   const created = ["dist", "sbom.cdx.json"];
   for (const path of files.filter((name) => !created.includes(name)))
     expect(existsSync(join(packageRoot(), path)), path).toBe(true);

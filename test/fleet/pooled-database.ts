@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inject } from "vitest";
-import { prepareDatabase } from "../../gateway/run/prepare-database.js";
+import { prepareDatabase } from "../../gateway/processes/prepare-database.js";
 import { readSettings } from "../../server/config.js";
 import { afterFile } from "../support/after-file.js";
 import { ExternalServer } from "../support/external-server.js";

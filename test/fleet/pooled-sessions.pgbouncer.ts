@@ -1,8 +1,8 @@
 import { type Logger, pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
 import { examine } from "../../gateway/doctor/examine.js";
-import { prepareDatabase } from "../../gateway/run/prepare-database.js";
-import { type Gateway, startGateway } from "../../gateway/service/start.js";
+import { type Gateway, startGateway } from "../../gateway/processes/gateway.js";
+import { prepareDatabase } from "../../gateway/processes/prepare-database.js";
 import { migrate } from "../../prisma/migrate.js";
 import type { Services } from "../../server/access/context.js";
 import { readSettings } from "../../server/config.js";

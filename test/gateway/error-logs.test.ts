@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { LOG_OPTIONS, toSafeLine } from "../../gateway/process/log.js";
+import { LOG_OPTIONS, toSafeLine } from "../../gateway/runtime/log.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { spawnNode } from "../support/processes.js";
 import { errorCodeOf } from "../support/response.js";
@@ -177,7 +177,7 @@ test.each(["info", "fatal", "silent"])(
   "an error that nothing caught is one line of the log, without what a library attached, and ends the process, at LOG_LEVEL %s",
   async (level) => {
     const script = `
-      import { createLog, logCrash } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/process/log.js"))};
+      import { createLog, logCrash } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/runtime/log.js"))};
       logCrash(createLog("${level}"));
       setInterval(() => {}, 1_000);
       Promise.reject(Object.assign(new Error("on purpose"), { client: { secretKey: "hunter2" } }));`;

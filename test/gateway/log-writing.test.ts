@@ -8,7 +8,7 @@ import { isAlive, RunningProcess, spawnNode } from "../support/processes.js";
 const argsToRunWithLog = (script: string) => [
   "--input-type=module",
   "--eval",
-  `import { createLog, flushLogs } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/process/log.js"))};
+  `import { createLog, flushLogs } from ${JSON.stringify(join(packageRoot(), "dist/tools/gateway/runtime/log.js"))};
    const log = createLog("info");
    ${script}`,
 ];

@@ -2,9 +2,9 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Request, Response } from "express";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { Admission, admit } from "../../gateway/http/admission.js";
 import { isAdmitted } from "../../gateway/http/connections.js";
 import { handleProtocolErrors } from "../../gateway/http/protocol-errors.js";
-import { Turns, takeTurns } from "../../gateway/http/turns.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 import { startInternalGateway, TOKEN } from "../internal/internal-gateway.js";
 import { listenLocally } from "../support/network.js";
@@ -125,18 +125,18 @@ test("requests with an unsupported Expect count, too", async () => {
   expect(server.destroyed).toBe(true);
 });
 
-test("requests that wait for their turn when their connection is closed are not begun", async () => {
-  const turns = new Turns({ DATABASE_CONNECT_TIMEOUT_MS: 60_000 });
+test("requests that wait to begin when their connection is closed are not begun", async () => {
+  const admission = new Admission({ DATABASE_CONNECT_TIMEOUT_MS: 60_000 });
   let begun = 0;
   const open = await startServer((req, res) => {
     const next = () => {
       begun++;
       req.socket.destroy();
     };
-    void takeTurns(turns)(req as Request, Object.assign(res, { locals: {} }) as unknown as Response, next);
+    void admit(admission)(req as Request, Object.assign(res, { locals: {} }) as unknown as Response, next);
   });
   const { server } = await open(`GET / HTTP/1.1\r\nX-API-Key: ${generateKey("READ_ONLY")}\r\n\r\n`.repeat(20));
-  await until(() => server.closed && turns.waiting === 0);
+  await until(() => server.closed && admission.waiting === 0);
   expect(begun).toBe(1);
 });
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { openReadiness } from "../../gateway/process/readiness.js";
+import { openReadiness } from "../../gateway/runtime/readiness.js";
 import { readSettings } from "../../server/config.js";
 import { createTestDatabase } from "../support/database.js";
 import { holdLock, waitForBlocked } from "../support/locks.js";

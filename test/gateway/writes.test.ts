@@ -160,7 +160,7 @@ describe("while the database answers but cannot be written, reads go on, writes 
 
 test("a privilege that the role lacks on any table of guest-forms, or on a sequence, is found; other tables in the schema need none", async () => {
   const { url, role, urlOfRole } = await openWithRole();
-  const { pool, end } = openPool(readSettings({ DATABASE_URL: urlOfRole }), {
+  const { pool, end } = openPool(readSettings({ DATABASE_URL: urlOfRole, DATABASE_STATEMENT_TIMEOUT_MS: "30000" }), {
     name: "test",
     max: 1,
     frozenAfterMs: 60_000,

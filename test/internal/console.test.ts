@@ -7,7 +7,7 @@ import { servePages } from "../../gateway/console/pages.js";
 import { createConsoleRouter } from "../../gateway/console/router.js";
 import { sendEnvelope } from "../../gateway/http/envelope.js";
 import { PROCEDURES } from "../../gateway/http/procedures.js";
-import { listen } from "../../gateway/process/listening.js";
+import { listen } from "../../gateway/runtime/listening.js";
 import { createContext, type Principal } from "../../server/access/context.js";
 import { createCallerFactory } from "../../server/trpc.js";
 import { afterFile } from "../support/after-file.js";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { redactSecrets } from "../../gateway/process/log.js";
+import { redactSecrets } from "../../gateway/runtime/log.js";
 import { generateKey } from "../../server/keys/authenticator.js";
 
 const GUEST = "ada.o'hara+stay@guests.test";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, inject, test } from "vitest";
-import { diffSchema } from "../../gateway/dev/migration/diff.js";
+import { diffSchema } from "../../gateway/build/migration/diff.js";
 import { MIGRATE } from "../../prisma/advisory-locks.js";
 import { pendingMigrations } from "../../prisma/history.js";
 import { migrate, planMigrations } from "../../prisma/migrate.js";

@@ -63,7 +63,7 @@ const runBlock = async (text: string) => (await runFromPage(operatingBlock(text)
 const runInline = async (text: string, values: Record<string, string> = {}) =>
   (await runFromPage(operatingInline(text), (script) => run(script, values))).stdout;
 
-await promisify(execFile)(process.execPath, [join(packageRoot(), "gateway/dev/pack.mjs"), folder]);
+await promisify(execFile)(process.execPath, [join(packageRoot(), "gateway/build/pack.mjs"), folder]);
 await runBlock("tar -xzf");
 /** The folder of the release. */
 const installed = join(folder, "opt", (await readdir(join(folder, "opt"))).find((each) => /\d/.test(each)) ?? "");

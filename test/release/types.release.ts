@@ -112,7 +112,7 @@ async function installCommand(tarball: string): Promise<string> {
 
 const folder = await makeTempFolder("consumer");
 const run = (command: string, ...args: string[]) => promisify(execFile)(command, args, { cwd: folder });
-await run(process.execPath, join(packageRoot(), "gateway/dev/pack.mjs"), folder);
+await run(process.execPath, join(packageRoot(), "gateway/build/pack.mjs"), folder);
 const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
 const compilerOptions = {
   strict: true,

@@ -1,8 +1,8 @@
 import { afterAll, expect, test, vi } from "vitest";
+import { deriveKeyring } from "../../server/encryption.js";
 import { canonicalBody } from "../../server/forms/body.js";
 import { fingerprints } from "../../server/forms/idempotency.js";
 import { createInput, type FormBody } from "../../server/forms/schema.js";
-import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
 
 // Test files share modules. This one replaces one of them.

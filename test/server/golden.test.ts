@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { deriveKey, deriveKeyring, open } from "../../server/encryption.js";
 import { hashAddress, isAddressHash, isMadeWith } from "../../server/erasure/address-hash.js";
 import { hashKey, isWellFormed } from "../../server/keys/authenticator.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../server/resources/paging.js";
-import { deriveKey, deriveKeyring, open } from "../../server/secrets/secrets.js";
 
 // Values that clients and databases hold. If one of these tests fails, values returned or stored by earlier versions no
 // longer work. Do not change the literal: support the old format in addition to the new one.

@@ -63,10 +63,10 @@ describe("only write-form.ts writes forms", () => {
     const connections = /\bdb\.pool\b|\bpool\b[^}=]*\}\s*=|new pg\.(Pool|Client)\b|\b(openPool|openSession)\(/;
     expect(pathsOf(connections).toSorted()).toEqual([
       ...[
-        "gateway/dev/migration/diff.ts",
+        "gateway/build/migration/diff.ts",
         "gateway/doctor/checks.ts",
-        "gateway/process/readiness.ts",
-        "gateway/service/start.ts",
+        "gateway/processes/gateway.ts",
+        "gateway/runtime/readiness.ts",
       ],
       ...["prisma/migrate.ts", "prisma/role-settings.ts", "prisma/session.ts"],
       ...["server/database/db.ts", "server/database/pool.ts", "server/services.ts"],
@@ -77,7 +77,7 @@ describe("only write-form.ts writes forms", () => {
     const callers = {
       "forms/write-form": ["insertForm", "updateForm", "bindKey", "releaseFingerprint"],
       "erasure/erase": ["eraseGuestEmails"],
-      "rotation/reencrypt": ["renewForms", "renewCreation"],
+      "secrets/reencrypt": ["renewForms", "renewCreation"],
     };
     const writers = ["forms/queries", "forms/idempotency"];
     for (const [caller, names] of Object.entries(callers)) {

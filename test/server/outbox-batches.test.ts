@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { ActivityCounts, readActivity } from "../../server/outbox/activity.js";
-import { startSending } from "../../server/outbox/worker.js";
+import { startSending } from "../../server/outbox/sending.js";
 import { deliveryChannel } from "../../server/webhooks/channel.js";
 import type { Answer, Post } from "../../server/webhooks/request.js";
 import { addDeliveries, addEmails } from "../support/outbox-backlog.js";

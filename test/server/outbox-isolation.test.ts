@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ActivityCounts, readActivity } from "../../server/outbox/activity.js";
-import { createHeartbeat } from "../../server/outbox/worker.js";
+import { createHeartbeat } from "../../server/outbox/sending.js";
 import { openMailServer, openServicesWithMail, startTestWorker } from "../support/mail-server.js";
 import { addDeliveries } from "../support/outbox-backlog.js";
 import { deliveryQueue, emailQueue } from "../support/outbox-queue.js";

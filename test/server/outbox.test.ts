@@ -4,7 +4,7 @@ import { ActivityCounts } from "../../server/outbox/activity.js";
 import type { Claimed } from "../../server/outbox/claim.js";
 import type { Released } from "../../server/outbox/heartbeats.js";
 import type { Outcome } from "../../server/outbox/record.js";
-import { createHeartbeat } from "../../server/outbox/worker.js";
+import { createHeartbeat } from "../../server/outbox/sending.js";
 import { deliveryQueue, emailQueue } from "../support/outbox-queue.js";
 import { openWebhookCore } from "../support/webhook-core.js";
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createCaller } from "../../server/caller.js";
 import { Unavailable } from "../../server/database/failures.js";
-import { open } from "../../server/secrets/secrets.js";
+import { open } from "../../server/encryption.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, catchRejectedFields, catchServiceError, openTestServices } from "../support/factories.js";
 import { makeListingOwner, NO_ROWS } from "../support/listing-owner.js";

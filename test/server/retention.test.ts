@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { MAX_KEYS_PER_FORM } from "../../server/forms/idempotency.js";
+import { deleteOldRows } from "../../server/jobs.js";
 import { RETENTION_TABLES, readActivity } from "../../server/outbox/activity.js";
-import { deleteOldRows } from "../../server/outbox/retention.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import type { ListingOwner } from "../support/listing-owner.js";

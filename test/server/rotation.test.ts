@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { DATABASE_CHECKS } from "../../gateway/doctor/checks.js";
 import type { Caller } from "../../server/caller.js";
+import { open, seal } from "../../server/encryption.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import { registerMigratedSecrets } from "../../server/secrets/checks.js";
-import { open, seal } from "../../server/secrets/secrets.js";
 import { openTestCore } from "../support/core.js";
 import { asOperator, asUser, catchErrorCode } from "../support/factories.js";
 import { fixedStay } from "../support/stays.js";

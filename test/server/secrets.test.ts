@@ -1,6 +1,6 @@
 import { createDecipheriv, hkdfSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { deriveKeyring, open, seal } from "../../server/secrets/secrets.js";
+import { deriveKeyring, open, seal } from "../../server/encryption.js";
 import { openTestCore } from "../support/core.js";
 import { fixedStay } from "../support/stays.js";
 

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
+import { EVENT_TYPES } from "../../server/constants.js";
 import { openTestCore } from "../support/core.js";
 import { catchErrorCode } from "../support/factories.js";
 import { startTestWorker } from "../support/mail-server.js";
@@ -62,6 +63,7 @@ describe("an event", () => {
     const unknown = { form: { ...party, status: "UNKNOWN" }, from: "COMPLETED", to: "UNKNOWN" };
     expect(await last(6)).toEqual({ type: "form.status_changed", ...times, data: unknown });
     expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(6);
+    expect(new Set(receiver.types())).toEqual(new Set(EVENT_TYPES));
     expect(receiver.received.every(({ signedBy: [by] }) => by === secret)).toBe(true);
     expect(JSON.stringify(receiver.received)).not.toContain("@example.com");
     expect(receiver.errors).toEqual([]);

@@ -8,13 +8,13 @@ import {
 } from "../../server/access/context.js";
 import { type Caller, createCaller } from "../../server/caller.js";
 import { readSettings } from "../../server/config.js";
+import { deriveKeyring } from "../../server/encryption.js";
 import { ServiceError } from "../../server/errors.js";
 import type { FormBody, FormV1 } from "../../server/forms/schema.js";
 import type { IssuedKey } from "../../server/keys/schema.js";
 import type { Listing } from "../../server/listings/schema.js";
 import type { Membership } from "../../server/memberships/schema.js";
 import { appRouter } from "../../server/router.js";
-import { deriveKeyring } from "../../server/secrets/secrets.js";
 import { openServices } from "../../server/services.js";
 import { createCallerFactory } from "../../server/trpc.js";
 import type { User } from "../../server/users/schema.js";

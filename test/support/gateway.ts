@@ -1,8 +1,8 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { type Logger, pino } from "pino";
 import { expect } from "vitest";
-import { LOG_OPTIONS } from "../../gateway/process/log.js";
-import { type Gateway, startGateway } from "../../gateway/service/start.js";
+import { type Gateway, startGateway } from "../../gateway/processes/gateway.js";
+import { LOG_OPTIONS } from "../../gateway/runtime/log.js";
 import type { Services } from "../../server/access/context.js";
 import { readSettings, type Settings } from "../../server/config.js";
 import type { FieldError } from "../../server/errors.js";

@@ -1,7 +1,7 @@
 import { expect, vi } from "vitest";
 import type { Services } from "../../server/access/context.js";
+import { seal } from "../../server/encryption.js";
 import { generateKey } from "../../server/keys/authenticator.js";
-import { seal } from "../../server/secrets/secrets.js";
 import { openTestCore } from "./core.js";
 import { TEST_SECRET } from "./factories.js";
 import { commandEnv, mailEnv, startMailServer } from "./mail-server.js";

@@ -1,10 +1,10 @@
 import { pipeline } from "node:stream/promises";
 import type { Caller } from "../../../server/caller.js";
-import { printable } from "../../process/terminal.js";
 import { COLUMNS, formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { formatNdjson } from "../../rows/ndjson.js";
 import { writeWhole } from "../../rows/write-file.js";
+import { printable } from "../../runtime/terminal.js";
 
 // Memberships first: while others write, users and listings that are read later include all that memberships refer to.
 const PARTS = [

@@ -5,11 +5,11 @@ import { BATCH, type Counts, type FileCounts, type Row, row } from "../../../ser
 import { inGroups } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { Progress } from "../../cli/progress.js";
-import { printLine } from "../../process/terminal.js";
 import { type FileContent, type Format, formatOf } from "../../rows/format.js";
 import { formatRows } from "../../rows/format-rows.js";
 import { readRows } from "../../rows/read-file.js";
 import { isSameFile, writeWhole } from "../../rows/write-file.js";
+import { printLine } from "../../runtime/terminal.js";
 
 export interface ImportSummary extends FileCounts {
   dryRun: boolean;

@@ -4,11 +4,11 @@ import { issueInput } from "../../../server/keys/schema.js";
 import type { LineError } from "../../../server/onboarding/schema.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { issueOfReference } from "../../cli/services.js";
-import { printLine } from "../../process/terminal.js";
 import { formatCsv, toRecord } from "../../rows/csv.js";
 import type { Format } from "../../rows/format.js";
 import { readRows } from "../../rows/read-file.js";
 import { writeNew } from "../../rows/write-file.js";
+import { printLine } from "../../runtime/terminal.js";
 
 type KeyFields = Omit<Parameters<Caller["keys"]["issue"]>[0], "userId">;
 type User = Awaited<ReturnType<Caller["users"]["find"]>>;

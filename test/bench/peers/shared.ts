@@ -1,10 +1,10 @@
 // What all peers share with the service, so that their bytes are equal: cursors, fingerprints and sealed emails.
 import { createHash, randomUUID } from "node:crypto";
 import { nanoid } from "nanoid";
+import { deriveKeyring, seal } from "../../../server/encryption.js";
 import { canonicalBody } from "../../../server/forms/body.js";
 import { fingerprints } from "../../../server/forms/idempotency.js";
 import { decodeCursor, encodeCursor, type ListIdentity } from "../../../server/resources/paging.js";
-import { deriveKeyring, seal } from "../../../server/secrets/secrets.js";
 import { parseInstant } from "../../../server/values.js";
 import { STATUSES } from "../public.js";
 

@@ -1,9 +1,9 @@
 import { core, type Inputs } from "../core.js";
 import { Copy } from "../parts/copy.js";
 import { EditButton } from "../parts/dialog.js";
+import { Loaded } from "../parts/loaded.js";
 import { Members } from "../parts/members.js";
 import { Facts, Page, Section } from "../parts/page.js";
-import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { AuditTrail } from "../parts/trail.js";
 import { useListing } from "../queries.js";

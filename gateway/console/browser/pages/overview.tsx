@@ -1,8 +1,8 @@
 import { core, type Outputs } from "../core.js";
 import { Badge } from "../parts/badge.js";
 import { Chart, type Series } from "../parts/chart.js";
+import { Loaded } from "../parts/loaded.js";
 import { Facts, Page, Section } from "../parts/page.js";
-import { Loaded } from "../parts/states.js";
 import { Time } from "../parts/time.js";
 import { useRead } from "../queries.js";
 

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { toFailure } from "../core.js";
 import { type Done, useChange } from "../queries.js";
-import { Problem } from "./states.js";
+import { Problem } from "./problem.js";
 
 export interface Field {
   /** As the core names it. */

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { useRead } from "../queries.js";
-import { Loaded } from "./states.js";
+import { Loaded } from "./loaded.js";
 
 /** Cells by the name of their column; null is shown as a dash. */
 export type Columns<Row> = Record<string, (row: Row) => ComponentChildren>;

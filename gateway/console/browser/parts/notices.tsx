@@ -1,6 +1,6 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useState } from "preact/hooks";
-import { Problem } from "./states.js";
+import { Problem } from "./problem.js";
 
 interface Notice {
   id: number;

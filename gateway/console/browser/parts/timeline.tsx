@@ -4,8 +4,8 @@ import { useRead } from "../queries.js";
 import { Badge } from "./badge.js";
 import { EndpointLink, TraceLink } from "./links.js";
 import { type Columns, Table } from "./list.js";
+import { Loaded } from "./loaded.js";
 import { Section } from "./page.js";
-import { Loaded } from "./states.js";
 import { Time } from "./time.js";
 import { type Entry, What, Who } from "./trail.js";
 

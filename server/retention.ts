@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { RETENTION } from "../prisma/advisory-locks.js";
+import type { Log, Services } from "./access/context.js";
+import { addCounts, type RETENTION_TABLES } from "./outbox/activity.js";
+
+/** Rows per batch: few enough to be read at random positions of a slow disk within the statement timeout. */
+export const BATCH_ROWS = 500;
+/** Pause after a batch, in durations of the batch: a slow database gets more time. */
+const PAUSE_FACTOR = 3;
+
+/** SQL condition: no other process runs a batch. Without it, the first runs of many workers would come at the same time. */
+export const NO_OTHER_BATCH = `(SELECT pg_try_advisory_xact_lock(${RETENTION}))`;
+/** SQL: rows from before this time are past their retention. */
+export const LIMIT = "now() - make_interval(days => $1::int)";
+
+/** What is deleted, and when. The table's folder has it. */
+export interface Retention {
+  table: (typeof RETENTION_TABLES)[number];
+  /** Names the statement. */
+  statement: string;
+  /** A setting, or a number of days that is the same for everybody. */
+  days: "AUDIT_RETENTION_DAYS" | "EMAIL_RETENTION_DAYS" | "IDEMPOTENCY_KEY_RETENTION_DAYS" | number;
+  /** Position before all rows. */
+  start: string;
+  /** Reads a batch from the position $2 on: `ctid`, `position`, and whether the row `is_due`. */
+  batch: string;
+}
+
+// One short statement, so it locks its rows for milliseconds, and a worker that is killed leaves a batch complete or not begun.
+const deleteBatch = ({ table, batch }: Retention) => `
+  WITH batch AS MATERIALIZED (${batch}), gone AS (
+    DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch WHERE is_due)) RETURNING true
+  ), counted AS (${addCounts(`SELECT 'deleted.${table}', count(*) FROM gone HAVING count(*) > 0`)})
+  SELECT (SELECT count(*) FROM gone)::int AS rows, max(position)::text AS last FROM batch`;
+
+interface Batch {
+  rows: number;
+  /** Null if the batch is empty. */
+  last: string | null;
+}
+
+/** Deletes the rows past this retention, in batches. If another worker is at it, the rest is left to that worker. */
+export async function deletePast(
+  retention: Retention,
+  { db, settings }: Pick<Services, "db" | "settings">,
+  log: Pick<Log, "info">,
+  signal: AbortSignal,
+): Promise<void> {
+  const { table, statement, start, days: limit } = retention;
+  const days = typeof limit === "number" ? limit : settings[limit];
+  let total = 0;
+  // Each batch starts where the one before ended: otherwise it would read all rows deleted so far again, if an open
+  // transaction (such as a backup) keeps them.
+  for (let from = start; days > 0 && !signal.aborted; ) {
+    const began = performance.now();
+    const [batch] = await db.query<Batch>(statement, deleteBatch(retention), [days, from]);
+    if (!batch?.rows) break;
+    total += batch.rows;
+    from = batch.last ?? from;
+    // Rejects when `signal` aborts.
+    await sleep((performance.now() - began) * PAUSE_FACTOR, undefined, { signal }).catch(() => {});
+  }
+  if (total > 0) log.info({ table, rows: total }, "rows past their retention were deleted");
+}

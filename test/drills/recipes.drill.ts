@@ -1,0 +1,99 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { packageRoot } from "../../prisma/package-root.js";
+import { makeScratchCopy } from "./scratch-copy.js";
+
+// Each recipe of CONTRIBUTING.md is also a patch: the files that one writes by hand. All are applied to one copy of the repository,
+// first what is not in test/, so that the tests that should notice the change fail, then the rest.
+
+interface Recipe {
+  /** Begins its heading or list item in CONTRIBUTING.md. */
+  heading: string;
+  /** The most files to write by hand. */
+  maxFiles: number;
+  /** Tests that fail until they are changed too. */
+  noticedBy: string[];
+}
+
+const RECIPES: Record<string, Recipe> = {
+  field: { heading: "### Add a nullable public field", maxFiles: 7, noticedBy: ["server/projections"] },
+  operation: {
+    heading: "### Add an operation",
+    maxFiles: 8,
+    noticedBy: ["server/permissions", "server/query-plans", "contract/request-catalog"],
+  },
+  status: { heading: "### Add a status", maxFiles: 4, noticedBy: ["server/form-changes", "server/projections"] },
+  event: { heading: "### Add an event", maxFiles: 6, noticedBy: ["server/webhook-events"] },
+  setting: { heading: "- **A setting**", maxFiles: 4, noticedBy: ["server/config"] },
+};
+
+const patchOf = (name: string) => join(packageRoot(), "test/drills", `${name}.patch`);
+const filesOf = (name: string) =>
+  [...readFileSync(patchOf(name), "utf8").matchAll(/^diff --git a\/(\S+) /gm)].map(([, file = ""]) => file);
+
+const contributing = readFileSync(join(packageRoot(), "CONTRIBUTING.md"), "utf8");
+
+/** The text of a recipe, up to the next heading or item. */
+function textOf({ heading }: Recipe): string {
+  const [, rest = expect.fail(`CONTRIBUTING.md has no “${heading}”`)] = contributing.split(`\n${heading}`);
+  return rest.split(/\n##|\n- \*\*/)[0] ?? "";
+}
+
+describe.each(Object.entries(RECIPES))("the recipe of a change: %s", (name, recipe) => {
+  test(`writes at most ${recipe.maxFiles} files by hand`, () => {
+    expect(filesOf(name).length).toBeLessThanOrEqual(recipe.maxFiles);
+  });
+
+  test("names each of these files", () => {
+    // `<noun>` and the like stand for any name.
+    const names = [...textOf(recipe).matchAll(/`([\w./<>-]+\.\w+)`/g)].map(([, name = ""]) => name);
+    const patterns = names.map((name) => new RegExp(`^${name.replaceAll(/<\w+>/g, "[\\w-]+")}$`));
+    const isNew = (file: string) => !existsSync(join(packageRoot(), file));
+    expect(filesOf(name).filter((file) => !isNew(file) && !patterns.some((pattern) => pattern.test(file)))).toEqual([]);
+  });
+});
+
+describe("with all recipes applied", () => {
+  const tests = [...new Set(Object.values(RECIPES).flatMap(({ noticedBy }) => noticedBy))];
+  let execute: Awaited<ReturnType<typeof makeScratchCopy>>["execute"];
+  let folder: string;
+
+  const apply = async (...only: string[]) => {
+    for (const name of Object.keys(RECIPES)) await execute("git", "apply", "--3way", ...only, patchOf(name));
+  };
+
+  /** Runs these files of `test/`, and returns those with a failure. */
+  async function failingFiles(files: string[]): Promise<string[]> {
+    const report = join(folder, "report.json");
+    const paths = files.map((file) => `test/${file}.test.ts`);
+    const args = ["run", "--project", "test", "--reporter=json", `--outputFile=${report}`, ...paths];
+    await execute("node_modules/.bin/vitest", ...args).catch(() => {});
+    const { testResults }: { testResults: { name: string; status: string }[] } = JSON.parse(
+      readFileSync(report, "utf8"),
+    );
+    expect(testResults).toHaveLength(files.length);
+    return files.filter((file) =>
+      testResults.some(({ name, status }) => name.endsWith(`test/${file}.test.ts`) && status === "failed"),
+    );
+  }
+
+  beforeAll(async () => {
+    ({ execute, folder } = await makeScratchCopy());
+    await apply("--exclude=test/*");
+    await execute("npm", "run", "migration", "--", "recipes");
+    await execute("npm", "run", "generate");
+  });
+
+  test("the tests that should notice fail until they are changed", async () => {
+    expect((await failingFiles(tests)).toSorted()).toEqual(tests.toSorted());
+  });
+
+  test("it compiles, and passes these tests and those of the public document once they are changed", async () => {
+    await apply("--include=test/*");
+    await execute("node_modules/.bin/tsc", "-p", "tsconfig.json");
+    const ofDocument = ["contract/breaking-changes", "contract/document", "sdk/documentation"];
+    const all = [...tests, ...ofDocument];
+    expect(await failingFiles(all)).toEqual([]);
+  });
+});
