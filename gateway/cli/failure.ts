@@ -38,10 +38,10 @@ export class CommandFailure extends Error {
 
 /** How a command reports errors of the core. */
 export interface Wording {
-  /** Option or argument per input field, if it is not the field's name in kebab case without "Id". */
-  optionNames?: Record<string, string>;
+  /** What errors call a field of the input. */
+  names?: Record<string, string>;
   /** Message for RESOURCE_NOT_FOUND. */
-  notFound?: string;
+  notFound?: string | undefined;
 }
 
 /** What to do about UnknownMigrations. */
@@ -64,18 +64,15 @@ export function explain(
   return new CommandFailure(redactUrl(line, databaseUrl));
 }
 
-function explainServiceError({ serviceCode: code, message, errors }: ServiceError, { optionNames, notFound }: Wording) {
+function explainServiceError({ serviceCode: code, message, errors }: ServiceError, { names, notFound }: Wording) {
   if (code === "RESOURCE_NOT_FOUND") return new CommandFailure(notFound ?? message, 1, { code });
   if (code === "INVALID_CURSOR") return new CommandFailure(BAD_CURSOR, 2, { code });
   if (code !== "VALIDATION_ERROR" || !errors?.length) return new CommandFailure(message, 1, { code });
-  const named = errors.map(({ field, issue }) => ({ field: optionNames?.[field] ?? toOption(field), issue }));
+  const named = errors.map(({ field, issue }) => ({ field: names?.[field] ?? field, issue }));
   return CommandFailure.ofFields(named);
 }
 
 const BAD_CURSOR = "--after: must be the cursor printed after the previous page, with the same other options";
-
-const toOption = (field: string) =>
-  `--${field.replace(/Id$/, "").replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
 
 // Prisma's messages start with the call and its source location; the last line says what went wrong.
 function lastLine(error: unknown): string {

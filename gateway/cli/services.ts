@@ -27,18 +27,6 @@ export async function withServices<Result>(
   }
 }
 
-/** Resolves an option, if given, to the id of the user or listing with this external id, id or, for users, email address. */
-type Find = <Given extends string | undefined>(option: string, given: Given) => Promise<Given | string>;
-
-export interface Finders {
-  findUser: Find;
-  findListing: Find;
-  /** Resolves a form's id, public id or link to its id. */
-  findForm(given: string): Promise<string>;
-  /** Resolves a key's id, its first 12 characters or the whole key to its id. */
-  findKey(given: string): Promise<string>;
-}
-
 /** Calls the core as the operator. Throws a CommandFailure. */
 export const callCore = <Result>(
   call: (core: Caller, find: Finders) => Promise<Result>,
@@ -53,19 +41,28 @@ export const callCore = <Result>(
     wording,
   );
 
-const findersOf = (core: Caller): Finders => ({
-  findUser: findBy((user) => core.users.find({ user }), "no user has this id, external id or email address"),
-  findListing: findBy((listing) => core.listings.find({ listing }), "no listing has this id or external id"),
-  async findForm(given) {
-    if (isUuid(given)) return given;
-    for (const publicId of publicIdsIn(given)) {
-      const found = await core.forms.getByPublicId({ publicId }).catch(ignoreNotFound);
-      if (found) return found.form.id;
-    }
-    throw notFound("form");
-  },
-  findKey: async (key) => (isUuid(key) ? key : (await core.keys.find({ key })).id),
-});
+export type Finders = ReturnType<typeof findersOf>;
+
+/** Each returns the id of what has the given one, external id, address, public id, link or beginning. */
+function findersOf(core: Caller) {
+  const user = async (given: string) => (await core.users.find({ user: given })).id;
+  const listing = async (given: string) => (await core.listings.find({ listing: given })).id;
+  return {
+    user,
+    listing,
+    userOption: ofOption(user, "no user has this id, external id or email address"),
+    listingOption: ofOption(listing, "no listing has this id or external id"),
+    async form(given: string): Promise<string> {
+      if (isUuid(given)) return given;
+      for (const publicId of publicIdsIn(given)) {
+        const found = await core.forms.getByPublicId({ publicId }).catch(ignoreNotFound);
+        if (found) return found.form.id;
+      }
+      throw notFound("form");
+    },
+    key: async (key: string): Promise<string> => (isUuid(key) ? key : (await core.keys.find({ key })).id),
+  };
+}
 
 /** What may be the public id in a link, which may have it at any place, encoded, or joined to a word. */
 function publicIdsIn(link: string): Set<string> {
@@ -77,12 +74,12 @@ function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.serviceCode !== "RESOURCE_NOT_FOUND") throw error;
 }
 
-const findBy =
-  (find: (reference: string) => Promise<{ id: string }>, issue: string): Find =>
-  async (option, given) => {
-    if (given === undefined) return given;
+/** Errors name the option. */
+const ofOption =
+  (find: (given: string) => Promise<string>, issue: string) =>
+  async (given: string, option: string): Promise<string> => {
     try {
-      return (await find(given)).id;
+      return await find(given);
     } catch (error) {
       throw CommandFailure.ofFields([{ field: option, issue: issueOfReference(error, issue) }]);
     }

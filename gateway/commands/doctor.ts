@@ -1,43 +1,37 @@
-import type { Command } from "commander";
 import { SettingsError } from "../../server/config.js";
-import { DATABASE_HELP } from "../cli/data-command.js";
-import { notes } from "../cli/help.js";
-import { print, withJson } from "../cli/print.js";
-import { wholeNumberFrom } from "../cli/values.js";
+import { DATABASE_HELP, localCommand } from "../cli/command.js";
+import { flag, optionWithDefault } from "../cli/fields.js";
+import { wholeNumberFrom } from "../cli/readers.js";
 import type { Report } from "../doctor/examine.js";
 import { printableLine } from "../runtime/terminal.js";
 
-export function addDoctor(program: Command): void {
-  withJson(program.command("doctor"))
-    .description("check the settings, the database and other dependencies, and suggest fixes")
-    .option("--processes <number>", "gateway processes, on all machines together", wholeNumberFrom(1), 1)
-    .option("--no-worker", "the processes run as `serve --no-worker`")
-    .addHelpText(
-      "after",
-      notes(`
+export const doctor = localCommand({
+  description: "check the settings, the database and other dependencies, and suggest fixes",
+  input: {
+    processes: optionWithDefault(
+      "--processes <number>",
+      "gateway processes, on all machines together",
+      wholeNumberFrom(1),
+      "1",
+    ),
+    worker: flag("--no-worker", "the processes run as `serve --no-worker`", false),
+  },
+  help: `
 Changes nothing, because it rolls back what it writes, and sends no mail. Run it with the same environment as the service. Each
 check is ok, warning, failed, or skipped if the database check failed. The exit code is 1 if a check failed.
 
-${DATABASE_HELP}
-
-Example:
-  guest-forms doctor --processes 8`),
-    )
-    .action(async (options: DoctorOptions, command: Command) => {
-      const checks = await runChecks(options);
-      const ok = checks.every(({ status }) => status !== "failed");
-      print(command, { ok, checks }, formatReports(checks));
-      if (!ok) process.exitCode = 1;
-    });
-}
-
-interface DoctorOptions {
-  processes: number;
-  worker: boolean;
-}
+${DATABASE_HELP}`,
+  examples: ["guest-forms doctor --processes 8"],
+  async run({ processes, worker = true }) {
+    const checks = await runChecks({ processes, worker });
+    return { ok: checks.every(({ status }) => status !== "failed"), checks };
+  },
+  text: ({ checks }) => formatReports(checks),
+  problem: ({ ok }) => (ok ? undefined : ""),
+});
 
 /** Invalid settings are a failed check. */
-async function runChecks(options: DoctorOptions): Promise<Report[]> {
+async function runChecks(options: { processes: number; worker: boolean }): Promise<Report[]> {
   const { readSettingsOrDev } = await import("../cli/environment.js");
   const { examine } = await import("../doctor/examine.js");
   try {

@@ -1,26 +1,24 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { addDataCommand } from "../cli/data-command.js";
+import { command } from "../cli/command.js";
+import { argument, flag, option } from "../cli/fields.js";
 import { formatTable } from "../cli/print.js";
-import { type Format, formatOf } from "../rows/format.js";
+import { TEXT } from "../cli/readers.js";
+import { formatOf } from "../rows/format.js";
 import { formatOfFile, formatOption } from "../rows/format-option.js";
 import type { ImportSummary } from "./actions/import.js";
 
-interface ImportOptions {
-  file: string;
-  format?: Format;
-  dryRun?: boolean;
-  output?: string;
-}
-
-export const addImport = (program: Command): Command =>
-  addDataCommand(program, "import <file>", {
-    description: "create and update users, listings and memberships from a file",
-    options: [
-      formatOption("its extension"),
-      new Option("--dry-run", "check the file and count what an import would do, but write nothing"),
-      new Option("--output <file>", "write the id of each user and listing beside its externalId (CSV, or .ndjson)"),
-    ],
-    help: `
+export const importCommand = command({
+  description: "create and update users, listings and memberships from a file",
+  input: {
+    file: argument("<file>", TEXT),
+    format: formatOption("its extension"),
+    dryRun: flag("--dry-run", "check the file and count what an import would do, but write nothing", true),
+    output: option(
+      "--output <file>",
+      "write the id of each user and listing beside its externalId (CSV, or .ndjson)",
+      TEXT,
+    ),
+  },
+  help: `
 The file is CSV with a header, or NDJSON (one JSON object per line), in UTF-8. Use - for standard input. Each row has a
 type, which decides its other fields:
 
@@ -32,23 +30,18 @@ type, which decides its other fields:
               address), role (OWNER, WRITER or READER, in any case)
 
 The field id, which an export has, finds a user or listing that has no externalId yet. It is an error if the one with
-this id has another externalId. If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.
-
-Examples:
-  guest-forms import hosts.csv --dry-run
-  guest-forms import hosts.csv --output ids.csv`,
-    check(given: ImportOptions) {
-      formatOfFile(given);
-      if (given.dryRun && given.output !== undefined)
-        throw new InvalidArgumentError("--dry-run writes nothing: remove --output.");
-    },
-    call: async (core, given: ImportOptions) => {
-      const { importFile } = await import("./actions/import.js");
-      const { dryRun = false, output } = given;
-      return importFile(core, given.file, { format: formatOfFile(given), dryRun, output });
-    },
-    text: formatSummary,
-  });
+this id has another externalId. If any row is invalid, nothing is written and every error is printed with its line. An import can be run again: rows that exist are updated if they differ. Nothing is deleted.`,
+  examples: ["guest-forms import hosts.csv --dry-run", "guest-forms import hosts.csv --output ids.csv"],
+  check({ dryRun, output, ...given }) {
+    formatOfFile(given);
+    return dryRun !== undefined && output !== undefined && "--dry-run writes nothing: remove --output.";
+  },
+  async call(core, { file, format, dryRun = false, output }) {
+    const { importFile } = await import("./actions/import.js");
+    return importFile(core, file, { format: formatOfFile({ file, format }), dryRun, output });
+  },
+  text: formatSummary,
+});
 
 function formatSummary({ dryRun, ids: _, ...counts }: ImportSummary): string {
   const rows = Object.entries(counts).map(([type, counted]) => ({ type, ...counted }));
@@ -56,31 +49,21 @@ function formatSummary({ dryRun, ids: _, ...counts }: ImportSummary): string {
   return dryRun ? `${table}\n\nThis was a dry run: nothing was written.` : table;
 }
 
-interface ExportOptions {
-  format?: Format;
-  output?: string;
-}
-
-export const addExport = (program: Command): Command =>
-  addDataCommand(program, "export", {
-    description: "write all users, listings and memberships in the format of import, with their ids",
-    options: [
-      formatOption("the extension of --output, or csv"),
-      new Option("--output <file>", "file to write, readable only by you (default: standard output)"),
-    ],
-    help: `
+export const exportCommand = command({
+  description: "write all users, listings and memberships in the format of import, with their ids",
+  input: {
+    format: formatOption("the extension of --output, or csv"),
+    output: option("--output <file>", "file to write, readable only by you (default: standard output)", TEXT),
+  },
+  help: `
 An import of the file into the same database changes nothing. An import into another database creates what it lacks.
---json prints the number of rows, and requires --output.
-
-Example:
-  guest-forms export --output hosts.csv`,
-    check({ json, output }: ExportOptions & { json?: true }) {
-      if (json && output === undefined) throw new InvalidArgumentError("--json requires --output.");
-    },
-    call: async (core, { format, output }: ExportOptions) => {
-      const { exportFile } = await import("./actions/export.js");
-      return exportFile(core, { format: format ?? formatOf(output ?? "") ?? "csv", output });
-    },
-    text: ({ users, listings, memberships }, { output }) =>
-      output === undefined ? undefined : `Wrote ${users} users, ${listings} listings and ${memberships} memberships.`,
-  });
+--json prints the number of rows, and requires --output.`,
+  examples: ["guest-forms export --output hosts.csv"],
+  check: ({ output }, isJson) => isJson && output === undefined && "--json requires --output.",
+  async call(core, { format, output }) {
+    const { exportFile } = await import("./actions/export.js");
+    return exportFile(core, { format: format ?? formatOf(output ?? "") ?? "csv", output });
+  },
+  text: ({ users, listings, memberships }, { output }) =>
+    output === undefined ? undefined : `Wrote ${users} users, ${listings} listings and ${memberships} memberships.`,
+});

@@ -1,65 +1,52 @@
-import { type Command, Option } from "commander";
-import { addDataCommand, addListCommand, required, USER_REFERENCE } from "../cli/data-command.js";
-import { formatTable } from "../cli/print.js";
-import { toKebabCase } from "../cli/values.js";
+import { command, noun } from "../cli/command.js";
+import { option, required, USER_REFERENCE } from "../cli/fields.js";
+import { list } from "../cli/list.js";
+import { toKebabCase } from "../cli/print.js";
+import { LISTING_OPTION, named, USER_OPTION } from "../cli/readers.js";
 
 const ROLES = { owner: "OWNER", writer: "WRITER", reader: "READER" } as const;
 
-interface MemberOptions {
-  listing: string;
-  user: string;
-}
+const LISTING = "id or external id of the listing";
+const USER = `${USER_REFERENCE} of the user`;
 
-const memberOptions = () => [
-  required("--listing <listing>", "id or external id of the listing"),
-  required("--user <user>", `${USER_REFERENCE} of the user`),
-];
+const MEMBERSHIP = {
+  listingId: required("--listing <listing>", LISTING, LISTING_OPTION),
+  userId: { ...required("--user <user>", USER, USER_OPTION), isFoundFirst: true },
+};
 
-export function addMembers(program: Command): void {
-  const members = program.command("members").description("users' roles on listings");
-  addDataCommand(members, "set", {
+export const members = noun("users' roles on listings", {
+  set: command({
     description: "set a user's role on a listing, replacing any previous role",
-    options: [
-      ...memberOptions(),
-      required(
+    input: {
+      ...MEMBERSHIP,
+      role: required(
         "--role <role>",
         "owner and writer put the listing in scope of the user's keys, reader does not",
-      ).choices(Object.keys(ROLES)),
-    ],
-    call: async (core, { listing, user, role }: MemberOptions & { role: keyof typeof ROLES }, find) => {
-      const userId = await find.findUser("--user", user);
-      const listingId = await find.findListing("--listing", listing);
-      return withReadableRole(await core.members.set({ listingId, userId, role: ROLES[role] }));
+        named(ROLES),
+      ),
     },
-  });
-  addDataCommand(members, "remove", {
+    call: async ({ members }, input) => withReadableRole(await members.set(input)),
+  }),
+  remove: command({
     description: "remove a user's role on a listing; the listing leaves their keys' scope within a second",
-    options: memberOptions(),
-    call: async (core, { listing, user }: MemberOptions, find) => {
-      const userId = await find.findUser("--user", user);
-      const listingId = await find.findListing("--listing", listing);
-      return withReadableRole(await core.members.remove({ listingId, userId }));
-    },
+    input: MEMBERSHIP,
+    call: async ({ members }, input) => withReadableRole(await members.remove(input)),
     notFound: "This user has no role on this listing.",
-  });
-  addListCommand(members, "list", {
+  }),
+  list: list({
     description: "list the members of a listing, or the roles of a user",
-    options: [
-      new Option("--listing <listing>", "id or external id of the listing"),
-      new Option("--user <user>", `${USER_REFERENCE} of the user`).conflicts("listing"),
-    ],
-    call: async (core, { listing, user, ...page }: Partial<MemberOptions>, find) => {
-      const userId = await find.findUser("--user", user);
-      const listingId = await find.findListing("--listing", listing);
-      const { items, nextCursor } = await core.members.list({ ...page, listingId, userId });
+    input: {
+      listingId: option("--listing <listing>", LISTING, LISTING_OPTION),
+      userId: { ...option("--user <user>", USER, USER_OPTION), conflicts: "listing" },
+    },
+    async call({ members }, input) {
+      const { items, nextCursor } = await members.list(input);
       return { items: items.map(withReadableRole), nextCursor };
     },
-    table: (items, { user }) =>
-      user
-        ? formatTable(items, ["listingId", "listingTitle", "role"], "This user has no role on any listing.")
-        : formatTable(items, ["userId", "userEmail", "role"], "This listing has no members."),
-  });
-}
+    columns: ({ userId }) => (userId ? ["listingId", "listingTitle", "role"] : ["userId", "userEmail", "role"]),
+    none: ({ userId }) => (userId ? "This user has no role on any listing." : "This listing has no members."),
+  }),
+});
 
 const withReadableRole = <Membership extends { role: string }>(membership: Membership) => ({
   ...membership,

@@ -1,32 +1,34 @@
-import { type Command, Option } from "commander";
-import { addDataCommand } from "../cli/data-command.js";
-import { formatForms } from "./forms.js";
+import { command, noun } from "../cli/command.js";
+import { argument, flag, option } from "../cli/fields.js";
+import { formatTable } from "../cli/print.js";
+import { TEXT } from "../cli/readers.js";
+import { FORM_COLUMNS } from "./forms.js";
 
 const INCOMPLETE = `\
 If an address could not be checked because APP_SECRETS lacks the secret that encrypted it, the exit code is 1: add the
 secret, and run the command again. If the secret is lost, use --allow-unreadable.`;
 
-const allowUnreadable = () =>
-  new Option("--allow-unreadable", "succeed even if stored addresses or records could not be checked");
+const ALLOW_UNREADABLE = flag(
+  "--allow-unreadable",
+  "succeed even if stored addresses or records could not be checked",
+  true,
+);
+const EMAIL = { email: argument("<email>", TEXT), allowUnreadable: ALLOW_UNREADABLE };
 
-export function addPeople(program: Command): void {
-  const people = program.command("people").description("personal data of guests");
-  addDataCommand(people, "show <email>", {
+export const people = noun("personal data of guests", {
+  show: command({
     description: "list the forms that have a guest's email address, oldest first, such as for a request of access",
-    options: [allowUnreadable()],
+    input: EMAIL,
     help: `
-The address is matched case-insensitively. Reads all stored addresses, because they are encrypted.
-
-Example:
-  guest-forms people show guest@example.com`,
-    call: (core, { email }: ErasureOptions & { email: string }) => core.people.find({ email }),
-    text: ({ forms }) => formatForms(forms, "No form has this address."),
-    problem: ({ unreadable }, given) => describeUnread({ unreadable }, given),
-    optionNames: { email: "EMAIL" },
-  });
-  addDataCommand(people, "erase <email>", {
+The address is matched case-insensitively. Reads all stored addresses, because they are encrypted.`,
+    examples: ["guest-forms people show guest@example.com"],
+    call: ({ people }, { email }) => people.find({ email }),
+    text: ({ forms }) => formatTable(forms, FORM_COLUMNS, "No form has this address."),
+    problem: describeUnread,
+  }),
+  erase: command({
     description: "erase a guest's email address from all forms, and delete unsent emails to it",
-    options: [allowUnreadable()],
+    input: EMAIL,
     help: `
 The address is matched case-insensitively, also in forms that are created or changed while the command runs; if they keep
 coming, it fails, and can be run again. The forms are kept, and the erasure is audited. Prints how many forms had the
@@ -35,25 +37,24 @@ the time at which the erasure began and a hash of the address: keep it outside t
 needs it after a restore. An email that is being sent may still arrive. Users (hosts and key holders) are not
 affected.
 
-${INCOMPLETE}
-
-Examples:
-  guest-forms people erase guest@example.com
-  guest-forms people erase guest@example.com --json >> erasures.ndjson`,
-    call: (core, { email }: ErasureOptions & { email: string }) => core.people.erase({ email }),
+${INCOMPLETE}`,
+    examples: [
+      "guest-forms people erase guest@example.com",
+      "guest-forms people erase guest@example.com --json >> erasures.ndjson",
+    ],
+    call: ({ people }, { email }) => people.erase({ email }),
     problem: describeUnread,
-    optionNames: { email: "EMAIL" },
-  });
-  addDataCommand(people, "erasures", {
+  }),
+  erasures: command({
     description: "print the records of all erasures, oldest first, one JSON object per line",
-    options: [new Option("--since <instant>", "only erasures since this ISO 8601 instant (default: all)")],
-    help: "Example:\n  guest-forms people erasures > erasures.ndjson",
-    call: (core, given: { since?: string }) => core.people.erasures(given),
+    input: { since: option("--since <instant>", "only erasures since this ISO 8601 instant (default: all)", TEXT) },
+    examples: ["guest-forms people erasures > erasures.ndjson"],
+    call: ({ people }, input) => people.erasures(input),
     text: (records) => records.map((record) => JSON.stringify(record)).join("\n"),
-  });
-  addDataCommand(people, "reapply <file>", {
+  }),
+  reapply: command({
     description: "repeat erasures after the database was restored from a backup",
-    options: [allowUnreadable()],
+    input: { records: argument("<file>", TEXT), allowUnreadable: ALLOW_UNREADABLE },
     help: `
 Run it before the service starts on the restored database. The file has records of erasures, one JSON object per line,
 in any order and more than once: what \`people erase --json\` and \`people erasures\` print. Erasures that the database
@@ -63,21 +64,18 @@ Prints how many erasures were applied, were already known, and were made with a 
 how many forms had an erased address; how many emails were deleted; and how many stored addresses could not be
 checked. If a line is malformed, nothing is erased.
 
-${INCOMPLETE} The same holds for records of another secret.
-
-Example:
-  guest-forms people reapply erasures.ndjson`,
-    call: async (core, { file }: ErasureOptions & { file: string }) => {
+${INCOMPLETE} The same holds for records of another secret.`,
+    examples: ["guest-forms people reapply erasures.ndjson"],
+    async call({ people }, { records }) {
       const { readErasureFile } = await import("./actions/erasure-file.js");
-      return core.people.reapply({ records: await readErasureFile(file) });
+      return people.reapply({ records: await readErasureFile(records) });
     },
     problem: describeUnread,
-    optionNames: { records: "FILE" },
-  });
-}
+  }),
+});
 
 interface ErasureOptions {
-  allowUnreadable?: true;
+  allowUnreadable: true | undefined;
 }
 
 /** Says what an erasure could not check, and what to do. */

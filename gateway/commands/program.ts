@@ -1,20 +1,41 @@
 import { Command, type CommanderError } from "commander";
 import { notes } from "../cli/help.js";
 import { PACKAGE } from "../runtime/package.js";
-import { addDoctor } from "./doctor.js";
-import { addEmails } from "./emails.js";
-import { addForms } from "./forms.js";
-import { addExport, addImport } from "./import-export.js";
-import { addKeys } from "./keys.js";
-import { addListings } from "./listings.js";
-import { addMembers } from "./members.js";
-import { addMigrate } from "./migrate.js";
-import { addPeople } from "./people.js";
-import { addSecrets } from "./secrets.js";
-import { addDev, addServe, addWorker } from "./serve.js";
-import { addTrace } from "./trace.js";
-import { addUsers } from "./users.js";
-import { addWebhooks } from "./webhooks.js";
+import { doctor } from "./doctor.js";
+import { emails } from "./emails.js";
+import { forms } from "./forms.js";
+import { exportCommand, importCommand } from "./import-export.js";
+import { keys } from "./keys.js";
+import { listings } from "./listings.js";
+import { members } from "./members.js";
+import { migrate } from "./migrate.js";
+import { people } from "./people.js";
+import { secrets } from "./secrets.js";
+import { dev, serve, worker } from "./serve.js";
+import { trace } from "./trace.js";
+import { users } from "./users.js";
+import { webhooks } from "./webhooks.js";
+
+/** In the order of the help. */
+const COMMANDS = {
+  dev,
+  serve,
+  worker,
+  migrate,
+  doctor,
+  users,
+  listings,
+  members,
+  import: importCommand,
+  export: exportCommand,
+  keys,
+  forms,
+  emails,
+  webhooks,
+  people,
+  secrets,
+  trace,
+};
 
 /** Builds the command line. Commands load their action when they run, which keeps help and usage errors fast. */
 export function buildProgram(): Command {
@@ -35,23 +56,7 @@ For help on a command, add --help: guest-forms keys issue --help
 Exit codes: 0 success, 2 usage error, 1 any other error. With --json, an error is printed as
 {"error": {"code", "message", "errors"}} to standard output, and its message to standard error.`),
     );
-  addDev(program);
-  addServe(program);
-  addWorker(program);
-  addMigrate(program);
-  addDoctor(program);
-  addUsers(program);
-  addListings(program);
-  addMembers(program);
-  addImport(program);
-  addExport(program);
-  addKeys(program);
-  addForms(program);
-  addEmails(program);
-  addWebhooks(program);
-  addPeople(program);
-  addSecrets(program);
-  addTrace(program);
+  for (const [name, add] of Object.entries(COMMANDS)) add(program, name);
   return program;
 }
 

@@ -1,30 +1,26 @@
-import type { Command } from "commander";
 import type { Caller } from "../../server/caller.js";
 import type { SecretsStatus, SecretUse } from "../../server/secrets/schema.js";
-import { addDataCommand } from "../cli/data-command.js";
+import { command, noun } from "../cli/command.js";
 import { formatTable } from "../cli/print.js";
 import { Progress } from "../cli/progress.js";
 
-const optionNames = { APP_SECRETS: "APP_SECRETS" };
+const names = { APP_SECRETS: "APP_SECRETS" };
 
-export function addSecrets(program: Command): void {
-  const secrets = program.command("secrets").description("rotation of APP_SECRETS");
-  addDataCommand(secrets, "status", {
+export const secrets = noun("rotation of APP_SECRETS", {
+  status: command({
     description: "count what needs each secret in APP_SECRETS, and until when",
     help: `
 Prints an id per secret, never the secret. POSITION is its place in APP_SECRETS: 1 is the newest. ADDRESSES are those
 encrypted with it, WEBHOOKS the endpoints whose secrets are. CREATES are those whose retries it recognizes and whose stay is not over; UNTIL is the end of the
 last of these stays. Secrets that APP_SECRETS does not list are shown if creates need them.
 
-\`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.
-
-Example:
-  guest-forms secrets status`,
+\`guest-forms doctor\` warns if APP_SECRETS lacks a secret that was needed when this was last run.`,
+    examples: ["guest-forms secrets status"],
     call: (core) => core.secrets.status({}),
     text: (status) => formatStatus(status, "run `guest-forms secrets reencrypt` to renew what it can"),
-    optionNames,
-  });
-  addDataCommand(secrets, "reencrypt", {
+    names,
+  }),
+  reencrypt: command({
     description: "renew what older secrets encrypted and fingerprinted, with the newest one",
     help: `
 Encrypts all addresses and secrets of webhook endpoints, and fingerprints all creates whose body is known, with the first secret in APP_SECRETS. Run it
@@ -32,16 +28,14 @@ when all processes use that secret as their first. They may keep running. Works 
 or if processes still used an older secret, run it again.
 
 The body of a create is unknown once its address was changed or erased. Retries of such a create need the old secret
-until the stay is over. Then prints what \`secrets status\` prints.
-
-Example:
-  guest-forms secrets reencrypt`,
+until the stay is over. Then prints what \`secrets status\` prints.`,
+    examples: ["guest-forms secrets reencrypt"],
     call: async (core) => ({ ...(await reencryptAll(core)), ...(await core.secrets.status({})) }),
     text: ({ renewed, ...status }) =>
       `Renewed addresses: ${renewed.addresses}, creates: ${renewed.creates}, webhooks: ${renewed.webhooks}.\n\n${formatStatus(status, "these creates cannot be renewed")}`,
-    optionNames,
-  });
-}
+    names,
+  }),
+});
 
 /** Renews everything, batch by batch. */
 async function reencryptAll(core: Caller) {
@@ -63,11 +57,10 @@ async function reencryptAll(core: Caller) {
 
 /** `ofCreates`: what to say about creates that need an older secret. */
 function formatStatus({ secrets, unreadable, unreadableWebhooks }: SecretsStatus, ofCreates: string): string {
-  const rows = secrets.map((use) => ({ ...use, secret: use.id }));
   const [, ...older] = secrets.filter(({ position }) => position !== null);
   const others = secrets.filter(({ position }) => position === null);
   return [
-    formatTable(rows, ["secret", "position", "addresses", "webhooks", "creates", "until"], ""),
+    formatTable(secrets, [["secret", ({ id }) => id], "position", "addresses", "webhooks", "creates", "until"], ""),
     "",
     ...older.map((use) => describeListed(use, ofCreates)),
     ...others.map(

@@ -1,5 +1,4 @@
 import { relative } from "node:path";
-import type { Command } from "commander";
 import type { Logger } from "pino";
 import { readSettings, type Settings } from "../../server/config.js";
 import type { Mailer } from "../../server/emails/mailer.js";
@@ -7,7 +6,7 @@ import { maskEmail } from "../../server/emails/masking.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { allowPrivateAddresses, type SettingsWithDatabase } from "../cli/environment.js";
 import { CommandFailure } from "../cli/failure.js";
-import { print } from "../cli/print.js";
+import type { Print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
 import {
   databaseFolder,
@@ -30,15 +29,15 @@ import { prepareDatabase } from "./prepare-database.js";
 import { type Address, applyAddress, PortTakenError, startListening } from "./start-listening.js";
 import { listenForStop, onNpmExit, type StopRequest } from "./stopping.js";
 
-export interface DevOptions extends Address {
+interface DevOptions extends Address {
   /** Delete the data of earlier runs. */
-  fresh?: boolean;
+  fresh: true | undefined;
 }
 
 const progress = (line: string) => printLine(process.stderr, line);
 
 /** Runs the service with demo data until it is stopped by a signal. */
-export async function dev(options: DevOptions, command: Command): Promise<void> {
+export async function dev(options: DevOptions, print: Print): Promise<void> {
   const cleanups: (() => Promise<void> | void)[] = [];
   const stop = listenForStop(() => cleanups.includes(removeDatabaseUrl) && removeDatabaseUrl());
   // A closed terminal ends npm, too: that is not a second request to stop.
@@ -76,7 +75,7 @@ export async function dev(options: DevOptions, command: Command): Promise<void> 
       // The operator's own token is not printed.
       token: given.INTERNAL_TOKEN ? undefined : INTERNAL_TOKEN,
     });
-    print(command, ready, formatReady(ready));
+    print(ready, formatReady(ready));
     await stop.requested;
     progress("Stopping …");
   } catch (error) {

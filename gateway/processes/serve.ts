@@ -1,21 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "commander";
 import { waitAtMost } from "../../server/timeout.js";
 import { readSettingsWithDatabase } from "../cli/environment.js";
-import { print } from "../cli/print.js";
+import type { Print } from "../cli/print.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
 import { createLog, flushLogs, logCrash } from "../runtime/log.js";
 import { type Address, applyAddress, startListening } from "./start-listening.js";
 import { listenForStop } from "./stopping.js";
 import { warnAtStart } from "./worker.js";
 
-export interface ServeOptions extends Address {
+interface ServeOptions extends Address {
   /** Whether to run the worker. */
   worker: boolean;
 }
 
 /** Serves until it is stopped by a signal. */
-export async function serve(options: ServeOptions, command: Command): Promise<void> {
+export async function serve(options: ServeOptions, print: Print): Promise<void> {
   const settings = applyAddress(readSettingsWithDatabase(), options);
   const log = createLog(settings.LOG_LEVEL);
   logCrash(log);
@@ -27,7 +26,7 @@ export async function serve(options: ServeOptions, command: Command): Promise<vo
   await warnAtStart(settings, log, { checks: ["settings", "connections"], worker });
   await flushLogs();
   const { url } = gateway;
-  print(command, { url }, `Listening on ${url}; API reference at ${url}/docs`);
+  print({ url }, `Listening on ${url}; API reference at ${url}/docs`);
   await stop.requested;
   gateway.markUnready();
   await sleep(settings.DRAIN_DELAY_SECONDS * 1000);

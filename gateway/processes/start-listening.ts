@@ -7,8 +7,8 @@ import { startGateway } from "./gateway.js";
 
 /** `--port` and `--host`. */
 export interface Address {
-  port?: number;
-  host?: string;
+  port: number | undefined;
+  host: string | undefined;
 }
 
 /** Overrides the settings with the address from the command line. */

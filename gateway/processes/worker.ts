@@ -1,10 +1,9 @@
-import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { Settings } from "../../server/config.js";
 import { waitAtMost } from "../../server/timeout.js";
 import { startWorker, whyEmailsWait } from "../../server/worker.js";
 import { readSettingsWithDatabase } from "../cli/environment.js";
-import { print } from "../cli/print.js";
+import type { Print } from "../cli/print.js";
 import { withServices } from "../cli/services.js";
 import { examine } from "../doctor/examine.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
@@ -12,7 +11,7 @@ import { flushLogs, logCrash } from "../runtime/log.js";
 import { listenForStop } from "./stopping.js";
 
 /** Runs the worker until it is stopped by a signal. */
-export async function runWorker(command: Command): Promise<void> {
+export async function runWorker(print: Print): Promise<void> {
   const stop = listenForStop();
   const settings = readSettingsWithDatabase();
   await withServices(settings, async (services, log) => {
@@ -21,7 +20,7 @@ export async function runWorker(command: Command): Promise<void> {
     const worker = await startWorker(services, log);
     await flushLogs();
     const concurrency = whyEmailsWait(settings) ? 0 : settings.WORKER_CONCURRENCY;
-    print(command, { concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
+    print({ concurrency }, `Sending emails, ${concurrency} at a time, and webhooks.`);
     await stop.requested;
     await waitAtMost(settings.DRAIN_SECONDS + CLOSE_TIMEOUT_SECONDS, worker.stop());
   });

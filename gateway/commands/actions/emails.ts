@@ -13,8 +13,19 @@ import { emailAddress } from "../../../server/values.js";
 import { CommandFailure } from "../../cli/failure.js";
 import { callCore } from "../../cli/services.js";
 import { writeNew, writeWhole } from "../../rows/write-file.js";
-import type { PreviewOptions } from "../emails.js";
 import { NO_FORM } from "../forms.js";
+
+interface Language {
+  language: string | undefined;
+}
+
+interface PreviewOptions extends Language {
+  form: string | undefined;
+  /** Whether the example lacks all that may be missing. */
+  sparse: true | undefined;
+  /** By default a new temporary folder. */
+  output: string | undefined;
+}
 
 /** Writes the invitation of a form, or an example, as HTML and text. Returns the paths. */
 export async function writePreviews({ language, form, sparse, output }: PreviewOptions) {
@@ -40,7 +51,8 @@ async function renderExamples(language: string | undefined, facts: InvitationFac
 }
 
 const renderForm = (form: string, language: string | undefined): Promise<Invitation> =>
-  callCore(async (core, { findForm }) => core.emails.preview({ formId: await findForm(form), language }), {
+  callCore(async (core, finders) => core.emails.preview({ formId: await finders.form(form), language }), {
+    names: { language: "--language" },
     notFound: NO_FORM,
   });
 
@@ -54,7 +66,7 @@ function chooseLanguages(templates: Templates, given: string | undefined): strin
 }
 
 /** Writes the templates in use. Overwrites none. Returns their paths. */
-export async function writeTemplates({ language, output }: { language?: string; output: string }): Promise<string[]> {
+export async function writeTemplates({ language, output }: Language & { output: string }): Promise<string[]> {
   const templates = await loadTemplates(readSettings());
   const files = chooseLanguages(templates, language).flatMap((each) => templates.filesOf(each));
   await mkdir(output, { recursive: true });
@@ -75,7 +87,7 @@ export async function writeTemplates({ language, output }: { language?: string; 
 }
 
 /** Sends an example. Replies go to the same address, if EMAIL_REPLY_TO_OWNER lets them go to the owner. */
-export async function sendExample({ language, to }: { language?: string; to: string }) {
+export async function sendExample({ language, to }: Language & { to: string }) {
   const settings = readSettings();
   const templates = await loadTemplates(settings);
   const [tag = null] = language === undefined ? [] : chooseLanguages(templates, language);
