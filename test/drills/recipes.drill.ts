@@ -25,6 +25,7 @@ const RECIPES: Record<string, Recipe> = {
   },
   status: { heading: "### Add a status", maxFiles: 4, noticedBy: ["server/form-changes", "server/projections"] },
   event: { heading: "### Add an event", maxFiles: 6, noticedBy: ["server/webhook-events"] },
+  column: { heading: "- **A column**", maxFiles: 2, noticedBy: ["commands/webhooks"] },
   setting: { heading: "- **A setting**", maxFiles: 4, noticedBy: ["server/config"] },
 };
 
