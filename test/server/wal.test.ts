@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { beforeAll, expect, test } from "vitest";
+import { openTestCore } from "../support/core.js";
+import { uniqueStay } from "../support/stays.js";
+
+// What requests write to the WAL, which replicas and archives receive too. Each index of a table adds a record to an insert, and
+// to an update unless it is HOT.
+
+/** Few enough that no table reaches the threshold of autovacuum. */
+const REQUESTS = 7;
+
+let core: Awaited<ReturnType<typeof openTestCore>>;
+/** Ids of forms that no request has changed. */
+let unchanged: string[];
+
+beforeAll(async () => {
+  core = await openTestCore();
+  await core.sql("CREATE EXTENSION pg_walinspect");
+  unchanged = [];
+  for (let n = 0; n < 2 * REQUESTS; n++) unchanged.push((await core.owner.addForm({ guestEmail })).id);
+});
+
+/** Flushes the WAL, also on a server with `synchronous_commit = off`, and returns its position. */
+const MARK = "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'test', '') AS lsn";
+
+// Of this database only, because others on the server write too, and without page images, which depend on the last checkpoint.
+// Vacuum and hint bits have no transaction id.
+const WRITTEN = `
+  SELECT count(*)::int AS records, sum(record_length - fpi_length)::int AS bytes
+  FROM pg_get_wal_records_info($1::pg_lsn, $2::pg_lsn)
+  WHERE xid <> '0' AND block_ref LIKE '%/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/%'
+  GROUP BY xid ORDER BY bytes`;
+
+/** Sends requests one after the other. Returns what each transaction has written, in the order of the bytes. */
+async function recordWal(send: () => Promise<unknown>): Promise<{ records: number; bytes: number }[]> {
+  const mark = async (): Promise<string> => (await core.sql(MARK))[0].lsn;
+  const start = await mark();
+  for (let n = 0; n < REQUESTS; n++) await send();
+  return core.sql(WRITTEN, start, await mark());
+}
+
+const guestEmail = "guest@example.com";
+const newStay = () => uniqueStay(core.owner.listingId, { guestEmail });
+const takeForm = () => unchanged.pop() ?? "";
+
+const WRITES = [
+  {
+    title: "a create writes at most 31 records and 3,500 bytes",
+    most: { records: 31, bytes: 3_500 },
+    send: () => core.owner.create(newStay(), randomUUID()),
+  },
+  {
+    title: "a replay writes at most 2 records and 120 bytes",
+    most: { records: 2, bytes: 120 },
+    send: () => core.owner.create(core.owner.body, "key of all replays"),
+  },
+  {
+    title: "an update writes at most 19 records and 1,850 bytes",
+    most: { records: 19, bytes: 1_850 },
+    send: () => core.owner.forms.update({ id: takeForm(), ...newStay() }),
+  },
+  {
+    title: "a change of status writes at most 14 records and 1,250 bytes",
+    most: { records: 14, bytes: 1_250 },
+    send: () => core.owner.forms.setStatus({ id: takeForm(), status: "COMPLETED" }),
+  },
+];
+
+test.each(WRITES)("$title of WAL", async ({ most, send }) => {
+  const transactions = await recordWal(send);
+  // Some are larger because a page is split, or smaller because a page image replaces the data.
+  const median = transactions[Math.floor(REQUESTS / 2)];
+  expect(median?.records).toBeLessThanOrEqual(most.records);
+  expect(median?.bytes).toBeLessThanOrEqual(most.bytes);
+});
+
+test("reads write no WAL", async () => {
+  const { forms, addForm } = core.owner;
+  const { id } = await addForm();
+  expect(await recordWal(() => Promise.all([forms.list({}), forms.get({ id })]))).toEqual([]);
+});
