@@ -1,25 +1,22 @@
-import { checkRegression } from "./check-regression.js";
-import { compareServers } from "./compare-servers.js";
-import { measureGrowth } from "./growth.js";
-import { type Options, runMode } from "./options.js";
+import { loadavg } from "node:os";
+import { compareServers, measureGrowth } from "./compare.js";
+import { HELP, readOptions } from "./options.js";
 import { measureOutbox } from "./outbox.js";
+import { progress } from "./report.js";
 
-// Exits, so that the `exit` handlers stop the servers.
+// All processes that were started end with this one.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
-/** Whether a comparison is of everything. */
-const isFull = ({ quick, only }: Options) => !quick && only.length === 0;
-
-/** Runs every measurement. Returns whether all meet their bounds. */
-async function runAll(options: Options, measurements: ((options: Options) => Promise<boolean>)[]): Promise<boolean> {
-  let isMet = true;
-  for (const measure of measurements) isMet = (await measure(options)) && isMet;
-  return isMet;
+const options = readOptions(process.argv.slice(2));
+const { mode, only, quick } = options;
+if (mode === "help") {
+  process.stdout.write(HELP);
+  process.exit();
 }
-
-process.exitCode = await runMode(process.argv.slice(2), {
-  compare: (options) => runAll(options, isFull(options) ? [compareServers, measureOutbox] : [compareServers]),
-  check: (options) => runAll(options, options.record ? [checkRegression] : [checkRegression, measureOutbox]),
-  growth: measureGrowth,
-  outbox: measureOutbox,
-});
+progress(`Load average at the start: ${loadavg()[0]?.toFixed(1)}`);
+const outcomes: boolean[] = [];
+if (mode === "growth") outcomes.push(await measureGrowth(options));
+else if (mode !== "outbox") outcomes.push(await compareServers(options));
+const isWhole = (mode === "compare" || mode === "check") && !quick && only.length === 0;
+if (mode === "outbox" || isWhole) outcomes.push(await measureOutbox(mode === "check" ? "deliveries" : "all"));
+process.exit(outcomes.includes(false) ? 1 : 0);

@@ -1,68 +1,39 @@
 import { parseArgs } from "node:util";
-import type { LoadSettings } from "./measure.js";
 
-export interface Options extends LoadSettings {
-  mode: "compare" | (typeof MODES)[number];
-  forms: number;
-  /** Prefixes of the operation ids to measure; empty for all. */
-  only: string[];
-  quick: boolean;
-  /** In mode `check`: writes `recorded.json` instead of comparing with it. */
-  record: boolean;
-}
-
-/** Other measurements than a comparison. */
-export const MODES = ["check", "growth", "outbox"] as const;
-
-const FULL = { forms: 1_000_000, rounds: 7, warmUpSeconds: 1 };
-const QUICK = { forms: 100_000, rounds: 2, warmUpSeconds: 0 };
-
-const HELP = `npm run bench -- [options]
-Compares the service with the reference servers L, L+ and T. Fails if a target is missed. See test/bench/README.md.
-  --quick          small database and short rounds, about 5 minutes
-  --only A,B       only operations whose id starts with A or B, for example fetch, list-, deep, create
-  --forms N        forms in the database (default ${FULL.forms}; with --quick or --check ${QUICK.forms})
-  --rounds N       rounds per operation (default ${FULL.rounds}; with --quick ${QUICK.rounds})
+export const HELP = `npm run bench -- [options]
+Compares the service with the servers L+ and T, then measures the outbox. See test/bench/README.md.
+  --quick          100,000 forms, 2 rounds, no outbox; judges nothing
+  --only A,B       only operations whose id starts with A or B, for example fetch, list-, create; no outbox
+  --forms N        forms in the database (1,000,000; with --quick, --check or --record 100,000)
+  --rounds N       rounds per operation (7; with --quick 2)
 Other measurements:
-  --check          compare CPU time per request relative to L with recorded.json, and judge the rate of deliveries, as in CI
-  --record         write recorded.json, the medians of three runs; fails unless the machine is quiet
-  --growth         latency with 10,000 and --forms forms, memory
-  --outbox         emails and webhook deliveries per second, as at the end of a full comparison
+  --check          only L+ and webhook deliveries, compared with recorded.json, as in CI
+  --record         writes recorded.json; run it on a quiet machine
+  --growth         latency with 10,000 and --forms forms
+  --outbox         only emails and webhook deliveries per second
 `;
 
 const flag = { type: "boolean", default: false } as const;
 const text = { type: "string" } as const;
-const FLAGS = { help: flag, quick: flag, record: flag, check: flag, growth: flag, outbox: flag };
-const OPTIONS = { ...FLAGS, forms: text, rounds: text, only: text };
+const MODES = { help: flag, check: flag, record: flag, growth: flag, outbox: flag };
 
-/** Parses the command line; returns undefined for `--help`. */
-function readOptions(args: string[]): Options | undefined {
-  const { values } = parseArgs({ args, options: OPTIONS });
-  if (values.help) return undefined;
-  const { quick, record, only } = values;
-  const check = values.check || record;
-  const defaults = quick || check ? QUICK : FULL;
-  const numberOf = (name: "forms" | "rounds"): number => {
-    const given = values[name];
-    if (given !== undefined && !/^[1-9]\d*$/.test(given)) throw new Error(`--${name} must be a positive integer.`);
-    return Number(given ?? defaults[name]);
+export type Options = ReturnType<typeof readOptions>;
+
+/** Parses the command line. */
+export function readOptions(args: string[]) {
+  const { values } = parseArgs({ args, options: { ...MODES, quick: flag, forms: text, rounds: text, only: text } });
+  const { quick, check, record, only = "" } = values;
+  const numberOf = (name: "forms" | "rounds", otherwise: number): number => {
+    const given = values[name] ?? String(otherwise);
+    if (!/^[1-9]\d*$/.test(given)) throw new Error(`--${name} must be a positive integer.`);
+    return Number(given);
   };
   return {
-    ...{ ...defaults, forms: numberOf("forms"), rounds: numberOf("rounds"), seconds: 1, connections: 32 },
-    ...{ quick, record, only: only?.split(",").filter(Boolean) ?? [] },
-    mode: check ? "check" : (MODES.find((mode) => values[mode]) ?? "compare"),
+    mode: (Object.keys(MODES) as (keyof typeof MODES)[]).find((mode) => values[mode]) ?? "compare",
+    forms: numberOf("forms", quick || check || record ? 100_000 : 1_000_000),
+    rounds: numberOf("rounds", quick ? 2 : 7),
+    /** Prefixes of the operation ids to measure; empty for all. */
+    only: only.split(",").filter(Boolean),
+    quick,
   };
-}
-
-/** Runs the measurement that the command line names. Returns the exit code: 1 if the measurement returns that a bound is missed. */
-export async function runMode(
-  args: string[],
-  modes: Record<Options["mode"], (options: Options) => Promise<unknown>>,
-): Promise<number> {
-  const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
-  return (await modes[options.mode](options)) === false ? 1 : 0;
 }

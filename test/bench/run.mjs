@@ -6,7 +6,7 @@ const here = new URL(".", import.meta.url);
 const outdir = new URL("../../.data/bench/build/", here);
 await build({
   absWorkingDir: fileURLToPath(here),
-  entryPoints: ["main.ts", "peers/l.ts", "peers/t.ts", "receivers.ts"],
+  entryPoints: ["main.ts", "peers/l-plus.ts", "peers/t.ts"],
   bundle: true,
   splitting: true,
   packages: "external",

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../prisma/package-root.js";
-import { residentBytes } from "../bench/process-usage.js";
 import { durationsOf, startConstantRateLoad } from "../support/constant-rate-load.js";
 import { makeFixture, startGatewayProcess } from "../support/gateway-processes.js";
+import { residentBytes } from "../support/process-usage.js";
 import { spawnNode } from "../support/processes.js";
 import { quantile } from "../support/statistics.js";
 import { makeTenant, warmUp } from "../support/tenants.js";

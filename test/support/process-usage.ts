@@ -15,17 +15,6 @@ export function cpuMicroseconds(pid: number): number {
   return childrenOf(pid).reduce((sum, child) => sum + cpuMicroseconds(child), ticks * TICK_US);
 }
 
-/** CPU time in microseconds that the machine has used since its start, including time that the hypervisor took. */
-export function machineCpuMicroseconds(): number {
-  const [line = ""] = readOrEmpty("/proc/stat").split("\n");
-  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0, stolen = 0] = line
-    .trim()
-    .split(/\s+/)
-    .slice(1)
-    .map(Number);
-  return (user + nice + system + interrupts + softInterrupts + stolen) * TICK_US;
-}
-
 /** Resident memory of a process in bytes, without its children. */
 export function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1]) * 1024;
