@@ -59,7 +59,7 @@ export async function compareServers({ mode, forms, only, rounds, quick }: Optio
   const selected = operations.filter(isSelected(only));
   const subjects = selected.map((operation) => servers.map((server) => ({ database, server, operation })));
   const results = await measureAll(subjects, rounds, (id) => (isJudged ? limitsOf(id, recorded) : {}));
-  if (!isJudged) progress(`Not judged. That needs Node.js ${recorded.node}, and no --quick.`);
+  if (!isJudged) progress(`Not judged: only without --quick and --record, on Node.js ${recorded.node}.`);
   if (mode === "record") writeFileSync(RECORDED_FILE, formatRecorded(results));
   return report(results, "L+");
 }
