@@ -19,7 +19,8 @@ import {
   saveDatabaseUrl,
   saveDemo,
 } from "../dev/data-folder.js";
-import { type Demo, formInput, prepareDemo } from "../dev/demo.js";
+import { type Demo, prepareDemo } from "../dev/demo.js";
+import { formInput } from "../dev/demo-facts.js";
 import { type DemoReceiver, startDemoReceiver } from "../dev/demo-receiver.js";
 import { removeEmbedded, startEmbedded } from "../dev/embedded.js";
 import { CLOSE_TIMEOUT_SECONDS } from "../runtime/listening.js";
@@ -134,7 +135,7 @@ async function prepareDatabaseAndDemo(
   stop.throwIfRequested();
   progress("Preparing the demo data …");
   return withServices(settings, async (services) => {
-    const demo = await prepareDemo(services, readDemo(), saveDemo);
+    const demo = await prepareDemo(services, readDemo(), saveDemo, receiver?.url);
     await receiver?.connect(services);
     return demo;
   });
@@ -194,7 +195,7 @@ function describeService(
 ) {
   const [first, second = first] = listings.filter(({ active }) => active);
   if (!first || !second) throw new Error("The demo key holder has no active listing.");
-  const body = { ...formInput(second, 30, 3, 2), guestEmail: "guest@example.com" };
+  const body = { ...formInput(second.id, 30, 3, 2), guestEmail: "guest@example.com" };
   return {
     url,
     docs: `${url}/docs`,

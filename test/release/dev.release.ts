@@ -104,7 +104,7 @@ describe("dev with its own Postgres", TIMEOUT, () => {
       const webhook = `Webhook: form.created, form ${form.id}, status SENT`;
       await dev.waitForLine(/^Webhook: .*/);
       await runCli(["forms", "set-status", form.id, "COMPLETED"], { env: ownEnv, cwd: folder });
-      await dev.waitForLine(/^Webhook: form\.status_changed, form .*, from SENT to COMPLETED$/);
+      await dev.waitForLine(/^Webhook: form\.status_changed, form .*, from SENT, to COMPLETED$/);
       expect(dev.stdout.match(/^Webhook: .*$/m)?.[0]).toBe(webhook);
     }
 
