@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { createSearch } from "../../gateway/docs/browser/find.js";
 import { packageRoot } from "../../prisma/package-root.js";
 import { ERRORS } from "../../server/errors.js";
 import { STAGES } from "../../server/forms/status.js";
@@ -17,6 +18,11 @@ const gateway = await startTestGateway();
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, redirect: "manual" });
 const text = async (path: string) => (await get(path)).text();
+
+async function readSearchIndex() {
+  const [path = ""] = /\/docs\/[0-9a-f]{16}\/search\.json/.exec(await text("/docs")) ?? [];
+  return JSON.parse(await text(path));
+}
 
 describe("the pages", () => {
   it.each(PAGES)("%s is HTML with one title, under a policy without inline scripts and other origins", async (path) => {
@@ -105,8 +111,7 @@ describe("the pages", () => {
 
   it("the reference has each event of webhooks with its fields and an example body, and the search finds it", async () => {
     const reference = await text("/docs/reference");
-    const [search = ""] = /\/docs\/[0-9a-f]{16}\/search\.json/.exec(reference) ?? [];
-    const sections: { url: string }[] = JSON.parse(await text(search));
+    const sections: { url: string }[] = await readSearchIndex();
     const articles = reference.split("<article");
     for (const event of EVENTS) {
       const type = event.shape.type.value;
@@ -138,6 +143,33 @@ describe("the pages", () => {
       expect(answer.status).toBe(404);
       expect(await answer.json()).toMatchObject({ code: "RESOURCE_NOT_FOUND" });
     }
+  });
+});
+
+describe("the search", async () => {
+  const search = createSearch(await readSearchIndex());
+
+  it.each([
+    ["how do I retry a create safely", "/docs/safe-retries"],
+    ["how do I avoid duplicate bookings", "/docs/safe-retries"],
+    ["what happens when I send too many requests", "/docs/rate-limits"],
+    ["how do I get the next page of reservations", "/docs/paging"],
+    ["where do I get an API token", "/docs/first-request#get-a-key"],
+    ["how do I cancel a booking", "/docs/recipes#sync-bookings"],
+    ["how are callbacks signed", "/docs/webhooks"],
+    ["how can I test my code without the service", "/docs/sdk#test-your-program"],
+    ["how do I change the dates of a reservation", "/docs/reference#updateForm"],
+    ["how do I list my apartments", "/docs/reference#listListings"],
+    ["which statuses can a form have", "/docs/concepts#statuses"],
+    ["how do I back up the database", "/docs/operating#back-up-and-restore"],
+  ])("the question %s has %s among its first three results", (question, url) => {
+    const found = search(question).slice(0, 3);
+    expect(found.map((result) => result.url)).toContain(url);
+  });
+
+  it("what has the most words of the query goes first, and an unknown word finds nothing", () => {
+    expect(search("standby failover unicorn")[0]?.url).toBe("/docs/operating#fail-over-to-a-standby");
+    expect(search("unicorn")).toEqual([]);
   });
 });
 

@@ -5,11 +5,11 @@ export function startSearch(field, status, results) {
   let index;
   field.addEventListener("input", async () => {
     index ??= fetchIndex(field.dataset.index);
-    const searched = await index.catch(() => undefined);
-    if (!searched) index = undefined;
+    const search = await index.catch(() => undefined);
+    if (!search) index = undefined;
     results.hidden = field.value.trim() === "";
-    const found = searched?.search(field.value) ?? [];
-    const count = results.hidden ? "" : describeCount(searched && found.length);
+    const found = search?.(field.value) ?? [];
+    const count = results.hidden ? "" : describeCount(search && found.length);
     // Screen readers announce it, also while the results are hidden.
     status.textContent = count;
     show(results, count, found.slice(0, MAX_RESULTS));
@@ -29,22 +29,9 @@ export function startSearch(field, status, results) {
   field.parentElement.addEventListener("keydown", (event) => moveFocus(event, field, results));
 }
 
-/** Sections with every word, or the beginning of it, or with one typing error in a word of at least five characters. */
 async function fetchIndex(url) {
-  const [{ default: MiniSearch }, response] = await Promise.all([import("minisearch"), fetch(url)]);
-  const index = new MiniSearch({
-    idField: "url",
-    fields: ["title", "page", "text"],
-    storeFields: ["url", "title", "page", "text"],
-    searchOptions: {
-      combineWith: "AND",
-      prefix: true,
-      fuzzy: (word) => (word.length < 5 ? false : 1),
-      boost: { title: 3, page: 2 },
-    },
-  });
-  index.addAll(await response.json());
-  return index;
+  const [{ createSearch }, response] = await Promise.all([import("./find.ts"), fetch(url)]);
+  return createSearch(await response.json());
 }
 
 /** `count` is undefined if the index could not be loaded. */
