@@ -9,8 +9,8 @@ export const fieldList = (markdown: Markdown, title: string, fields: readonly Fi
 <dl class="fields">${fields.map(({ name, schema, description, required }) => {
     const values = valuesOf(schema);
     return html`
-<div><dt><code>${name}</code> <span class="type">${describeType(schema)}</span>${
-      marksRequired && required === true && html` <span class="required">required</span>`
+<div><dt><code>${name}</code> <span class="quiet">${describeType(schema)}</span>${
+      marksRequired && required === true && html` <small class="required">required</small>`
     }</dt><dd>${description && markdown.inline(description)}${
       schema.default !== undefined && html` Default: <code>${String(schema.default)}</code>.`
     }${values.length > 0 && html` <span class="values">${values.map((value) => html`<code>${value}</code> `)}</span>`}</dd></div>`;
@@ -48,7 +48,7 @@ ${keyField(`${id}-key`)}
 ${inputs.map((input) => {
   const isId = input.name === "id" || input.name.endsWith("Id");
   const example = input.schema.example;
-  return html`<label for="${id}-${input.name}">${input.name}${!input.required && html` <small>optional</small>`}</label>
+  return html`<label for="${id}-${input.name}">${input.name}${!input.required && html` <small class="quiet">optional</small>`}</label>
 <input id="${id}-${input.name}" name="${input.name}" data-in="${input.in}" autocomplete="off" spellcheck="false"${
     input.required && html` required`
   }${typesOf(input.schema).includes("integer") && html` data-type="integer" inputmode="numeric"`}${
@@ -57,7 +57,7 @@ ${inputs.map((input) => {
     example !== undefined && input.required && !isId && html` value="${String(example)}"`
   }${example !== undefined && !input.required && html` placeholder="${String(example)}"`}>`;
 })}
-<small class="note">${NOTES[method] ?? "Changes real data."}</small>
+<small class="quiet">${NOTES[method] ?? "Changes real data."}</small>
 <button type="submit">Send request</button>
 <p class="status" role="status"></p>
 <pre class="answer" hidden></pre>

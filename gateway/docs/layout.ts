@@ -1,5 +1,5 @@
 import { type Html, html } from "./html.js";
-import type { Section } from "./markdown.js";
+import { sectionsOf } from "./sections.js";
 
 /** Only resources of this server. No inline script or style, no eval. */
 export const PAGE_POLICY = [
@@ -20,8 +20,6 @@ export interface Page {
   title: string;
   summary: string;
   content: Html;
-  /** The headings, each with its text for the search. */
-  sections: Section[];
   /** The Markdown that the page was made from. */
   markdown?: string;
 }
@@ -51,6 +49,7 @@ export const layout = (site: Site, page: Page): Html => html`<!doctype html>
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${site.files}/page.css">
+${page.path === REFERENCE && html`<link rel="stylesheet" href="${site.files}/reference.css">`}
 ${page.markdown !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.path}.md">`}
 <script type="module" src="${site.files}/page.js"></script>
 ${page.path === REFERENCE && html`<script type="module" src="${site.files}/try-it.js"></script>`}
@@ -70,7 +69,6 @@ data-index="${site.files}/search.json"><p id="found" role="status"></p><div id="
 ${page.content}
 ${pageFooter(site, page)}
 </main>
-${tableOfContents(page)}
 </body>
 </html>
 `;
@@ -86,23 +84,17 @@ const navigation = ({ pages }: Site, page: Page): Html[] =>
 ${pages.filter((other) => other.group === group).map((other) => navigationEntry(other, page))}`,
   );
 
-const navigationEntry = ({ path, title, sections }: Page, current: Page): Html => html`
+/** A link to the page and, of the current page and the reference, links to its headings. */
+function navigationEntry({ path, title, content }: Page, current: Page): Html {
+  const maxLevel = path === REFERENCE ? 3 : 2;
+  const headings = sectionsOf(content).filter(({ level }) => level > 1 && level <= maxLevel);
+  return html`
 <a href="${path}"${path === current.path && html` aria-current="page"`}>${title}</a>${
-  path === REFERENCE &&
-  html`<ul>${sections
-    .filter(({ level }) => level > 1)
-    .map(
-      (section) => html`<li class="level-${section.level}"><a href="${path}#${section.id}">${section.title}</a></li>`,
+    (path === REFERENCE || path === current.path) &&
+    html`<ul>${headings.map(
+      ({ id, title, level }) => html`<li class="level-${level}"><a href="${path}#${id}">${title}</a></li>`,
     )}</ul>`
-}`;
-
-/** "On this page", for guides. */
-function tableOfContents({ path, sections }: Page): Html {
-  const headings = sections.filter(({ level }) => level === 2);
-  if (path === REFERENCE || headings.length < 2) return html``;
-  return html`<aside aria-labelledby="on-this-page"><p id="on-this-page">On this page</p><ul>${headings.map(
-    ({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`,
-  )}</ul></aside>`;
+  }`;
 }
 
 /** Links to the previous page, the next page and the Markdown. */

@@ -1,15 +1,6 @@
-import { Marked, type Token } from "marked";
+import { Marked } from "marked";
 import { escapeHtml } from "../../server/values.js";
 import { Html, html } from "./html.js";
-
-/** A heading and the text up to the next one. */
-export interface Section {
-  id: string;
-  title: string;
-  level: number;
-  /** For the search. */
-  text: string;
-}
 
 export type Markdown = ReturnType<typeof createMarkdown>;
 
@@ -47,8 +38,7 @@ export function createMarkdown(links: ReadonlyMap<string, string>) {
   });
   return {
     page(source: string) {
-      const tokens = marked.lexer(source);
-      return { content: new Html(marked.parser(tokens)), sections: sectionsOf(tokens) };
+      return new Html(marked.parse(source, { async: false }));
     },
     /** One paragraph, without the `<p>`. */
     inline: (source: string) => new Html(marked.parseInline(source, { async: false })),
@@ -71,18 +61,6 @@ function highlight(source: string): Html {
     end = match.index + match[0].length;
   }
   return html`${parts}${source.slice(end)}`;
-}
-
-function sectionsOf(tokens: readonly Token[]): Section[] {
-  const sections: Section[] = [];
-  for (const token of tokens) {
-    const current = sections.at(-1);
-    if (token.type === "heading") {
-      const { depth: level, text: title } = token;
-      sections.push({ id: level === 1 ? "" : slug(title), title, level, text: "" });
-    } else if (current && token.type !== "html") current.text += ` ${plain(token.raw)}`;
-  }
-  return sections;
 }
 
 const plain = (source: string) =>

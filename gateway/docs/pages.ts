@@ -19,8 +19,7 @@ export function buildPages(document: OpenApiDocument, introduction: string): Pag
       group: "Guides",
       title: "Overview",
       summary,
-      content: overview(document, guides, markdown.page(introduction).content),
-      sections: [{ id: "", title: "Overview", level: 1, text: `${summary} ${introduction}` }],
+      content: overview(document, guides, markdown.page(introduction)),
     },
     ...guides,
     {
@@ -28,7 +27,7 @@ export function buildPages(document: OpenApiDocument, introduction: string): Pag
       group: "Reference",
       title: "API reference",
       summary: "Every operation with its parameters, responses and errors.",
-      ...buildReference(document, markdown),
+      content: buildReference(document, markdown),
     },
     ...contract,
     ...others,
@@ -43,7 +42,6 @@ export const notFoundPage: Page = {
   summary: "Search the documentation, or choose a page.",
   content: html`<h1>This page does not exist</h1>
 <p>Search the documentation, or choose a page from the navigation.</p>`,
-  sections: [],
 };
 
 interface Source {
@@ -94,7 +92,7 @@ function readPages(markdown: Markdown, { group, files }: Source): Page[] {
       group,
       title: TITLES[file] ?? heading.replace("# ", ""),
       summary: summary.replaceAll("\n", " ").replace(/\[([^\]]+)\]\([^)]*\)|`/g, "$1"),
-      ...markdown.page(linkPages(file, source, "")),
+      content: markdown.page(linkPages(file, source, "")),
       markdown: linkPages(file, source, ".md"),
     };
   });
@@ -119,12 +117,10 @@ const linkPages = (file: string, source: string, suffix: "" | ".md"): string =>
 
 const overview = (document: OpenApiDocument, guides: readonly Page[], introduction: Html): Html => html`
 <h1>${document.info.title}</h1>
-<p class="lead">${document.info.summary}</p>
+<p>${document.info.summary}</p>
 ${introduction}
 <h2 id="guides"><a href="#guides">Guides</a></h2>
-<ul class="cards">${guides.map(
-  ({ path, title, summary }) => html`<li><a href="${path}">${title}</a><p>${summary}</p></li>`,
-)}</ul>
+<ul>${guides.map(({ path, title, summary }) => html`<li><a href="${path}">${title}</a><br>${summary}</li>`)}</ul>
 <h2 id="operations"><a href="#operations">Operations</a></h2>
 <div class="table" role="group" aria-label="Operations" tabindex="0"><table><thead><tr><th>operation</th><th>request</th></tr></thead><tbody>${operationsOf(
   document,

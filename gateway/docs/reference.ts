@@ -16,12 +16,10 @@ import {
 import { OPERATIONS } from "../operations/operations.js";
 import { fieldList, keyField, tryForm } from "./fields.js";
 import { type Html, html } from "./html.js";
-import { codeBlock, type Markdown, type Section } from "./markdown.js";
+import { codeBlock, type Markdown } from "./markdown.js";
 
-/** The operations, objects and events of the API, as HTML and as sections for the navigation and the search. */
-export function buildReference(document: OpenApiDocument, markdown: Markdown): { content: Html; sections: Section[] } {
-  const groups = groupsOf(document);
-  const content = html`<h1>API reference</h1>
+/** The operations, objects and events of the API. */
+export const buildReference = (document: OpenApiDocument, markdown: Markdown): Html => html`<h1>API reference</h1>
 <p>${document.info.summary} All paths are relative to the address of this server. Requests and responses are JSON.
 The OpenAPI 3.1 document is <a href="/openapi.json">/openapi.json</a> (version ${document.info.version}).</p>
 <h2 id="authentication"><a href="#authentication">Authentication</a></h2>
@@ -30,7 +28,7 @@ The OpenAPI 3.1 document is <a href="/openapi.json">/openapi.json</a> (version $
 requests from this page. The key stays in the memory of this page until you reload the page.</p>
 <form class="key">${keyField("key")}<p role="status" class="status"></p></form>
 <datalist id="listings"></datalist><datalist id="forms"></datalist>
-${groups.map(
+${groupsOf(document).map(
   ({ name, description, endpoints, objects, events }) => html`<h2 id="${name}"><a href="#${name}">${name}</a></h2>
 <p>${description}</p>
 ${endpoints.map((endpoint) => endpointArticle(document, markdown, endpoint))}
@@ -38,25 +36,6 @@ ${objects.map(([object, schema]) => objectArticle(markdown, object, schema))}
 ${events.length > 0 && webhookArticle(document, markdown)}
 ${events.map((event) => eventArticle(markdown, event))}`,
 )}`;
-  const sections = groups.flatMap(({ name, description, endpoints, objects, events }) => [
-    { id: name, title: name, level: 2, text: description },
-    ...endpoints.map((endpoint) => endpointSection(document, endpoint)),
-    ...objects.map(([object, schema]) => objectSection(object, schema)),
-    ...(events.length > 0 ? [webhookSection(document)] : []),
-    ...events.map(eventSection),
-  ]);
-  return { content, sections: [...INTRODUCTION, ...sections] };
-}
-
-const INTRODUCTION: Section[] = [
-  { id: "", title: "API reference", level: 1, text: "" },
-  {
-    id: "authentication",
-    title: "Authentication",
-    level: 2,
-    text: "API key: Authorization: Bearer, X-API-Key",
-  },
-];
 
 /** The operations and events by tag, each group with the objects that its operations return. */
 function groupsOf(document: OpenApiDocument) {
@@ -134,7 +113,7 @@ ${fieldList(markdown, "Response headers", ownHeaders(document, response))}
 </div>
 <div class="samples">
 <div class="sample">
-<fieldset class="tabs"><legend>Request</legend>${operation["x-codeSamples"].map(
+<fieldset class="tabs"><legend class="quiet">Request</legend>${operation["x-codeSamples"].map(
     ({ lang, label }, index) =>
       html`<label><input type="radio" name="${operation.operationId}-language" value="${lang}"${
         index === 0 && html` checked`
@@ -144,7 +123,7 @@ ${operation["x-codeSamples"].map(({ lang, source }) => codeBlock(source, lang))}
 </div>
 ${
   body?.example !== undefined &&
-  html`<div class="sample response"><p class="caption">Response ${status}</p>
+  html`<div class="sample response"><p class="quiet">Response ${status}</p>
 ${codeBlock(JSON.stringify(body.example, null, 2), "json")}</div>`
 }
 ${tryForm(endpoint, input)}
@@ -170,8 +149,8 @@ ${fieldList(markdown, "Fields", fieldsOf(schema), false)}
 
 /** What all webhook requests have in common, and how to respond. */
 const webhookArticle = (document: OpenApiDocument, markdown: Markdown): Html => html`<article class="object">
-<h3 id="${WEBHOOK.id}"><a href="#${WEBHOOK.id}">${WEBHOOK.title}</a></h3>
-<p>${WEBHOOK.text}</p>
+<h3 id="webhook-requests"><a href="#webhook-requests">Webhook requests</a></h3>
+<p>Every request has these headers, and a JSON body with the type of the event.</p>
 ${fieldList(markdown, "Headers", Object.values(document.components.parameters), false)}
 <h4>Your response</h4>
 <dl class="fields">${webhookResponses(document).map(
@@ -181,24 +160,17 @@ ${fieldList(markdown, "Headers", Object.values(document.components.parameters), 
 </dl>
 </article>`;
 
-const WEBHOOK = {
-  id: "webhook-requests",
-  title: "Webhook requests",
-  level: 3,
-  text: "Every request has these headers, and a JSON body with the type of the event.",
-};
-
 const webhookResponses = (document: OpenApiDocument): [status: string, response: Response][] =>
   Object.entries(eventsOf(document)[0]?.webhook.responses ?? {}).sort(([a], [b]) => a.localeCompare(b));
 
 const eventArticle = (markdown: Markdown, { type, schema, webhook }: Event): Html => html`<article class="operation">
 <div>
 <h3 id="${type}"><a href="#${type}">${type}</a></h3>
-<p>${markdown.inline(webhook.description)}</p>
+<p>Webhook event. ${markdown.inline(webhook.description)}</p>
 ${fieldList(markdown, "Body", eventFields(schema), false)}
 </div>
 <div class="samples">
-<div class="sample response"><p class="caption">Example body</p>
+<div class="sample response"><p class="quiet">Example body</p>
 ${codeBlock(JSON.stringify(webhook.requestBody.content["application/json"]?.example, null, 2), "json")}</div>
 </div>
 </article>`;
@@ -210,37 +182,3 @@ const eventFields = (schema: Schema): Field[] =>
       ? fieldsOf(field.schema).map((inner) => ({ ...inner, name: `${field.name}.${inner.name}` }))
       : [field],
   );
-
-const words = (fields: readonly Field[]) =>
-  fields.map(({ name, description = "" }) => `${name}: ${description}`).join(" ");
-
-function endpointSection(document: OpenApiDocument, endpoint: Endpoint): Section {
-  const { method, path, title, operation } = endpoint;
-  const errors = errorsOf(document, endpoint).map(({ status, code }) => `${status} ${code}`);
-  const fields = [operation.parameters ?? [], fieldsOf(bodyOf(document, endpoint))].map(words);
-  return {
-    id: operation.operationId,
-    title,
-    level: 3,
-    text: [method, path, operation.description, ...fields, ...errors].join(" "),
-  };
-}
-
-const objectSection = (name: string, schema: Schema): Section => ({
-  id: name,
-  title: name,
-  level: 3,
-  text: `${schema.description} ${words(fieldsOf(schema))}`,
-});
-
-const webhookSection = (document: OpenApiDocument): Section => ({
-  ...WEBHOOK,
-  text: [WEBHOOK.text, words(Object.values(document.components.parameters))].join(" "),
-});
-
-const eventSection = ({ type, schema, webhook }: Event): Section => ({
-  id: type,
-  title: type,
-  level: 3,
-  text: `Webhook event. ${webhook.description} ${words(eventFields(schema))}`,
-});

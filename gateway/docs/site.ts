@@ -8,6 +8,7 @@ import type { OpenApiDocument } from "../openapi/read.js";
 import { PACKAGE } from "../runtime/package.js";
 import { layout, type Page, type Site } from "./layout.js";
 import { buildPages, notFoundPage } from "./pages.js";
+import { sectionsOf } from "./sections.js";
 
 /** A file of the documentation. */
 export interface SiteFile {
@@ -68,6 +69,7 @@ function browserFiles(): Record<string, string> {
   const scripts = readdirSync(join(packageRoot(), SCRIPTS)).sort();
   return {
     "page.css": read("gateway/docs/browser/page.css"),
+    "reference.css": read("gateway/docs/browser/reference.css"),
     ...Object.fromEntries(scripts.map((name) => [name, read(`${SCRIPTS}/${name}`)])),
   };
 }
@@ -76,8 +78,8 @@ const SCRIPTS = "dist/tools/browser";
 
 /** The search index: every heading of every page, with the text below it (browser/search.js). */
 const searchIndex = (pages: readonly Page[]) =>
-  pages.flatMap(({ path, title: page, sections }) =>
-    sections.map(({ id, title, text }) => ({ url: id ? `${path}#${id}` : path, page, title, text })),
+  pages.flatMap(({ path, title: page, content }) =>
+    sectionsOf(content).map(({ id, title, text }) => ({ url: id ? `${path}#${id}` : path, page, title, text })),
   );
 
 /** `/llms.txt` (https://llmstxt.org): the documentation for language models. */

@@ -177,7 +177,7 @@ describe("the files of the pages", () => {
   const files = async () => {
     const page = await text("/docs/reference");
     const paths = [...page.matchAll(/\/docs\/[0-9a-f]{16}\/[\w.-]+/g)].map(([path]) => path);
-    expect(paths).toHaveLength(4);
+    expect(paths).toHaveLength(5);
     return paths;
   };
 
