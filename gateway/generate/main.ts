@@ -5,7 +5,7 @@ import { listSettings, wrap } from "../cli/help.js";
 import { buildDocument, printDocument } from "../openapi/document.js";
 import { PACKAGE } from "../runtime/package.js";
 import { markdownBlocks } from "./markdown-blocks.js";
-import { sdkEvents, sdkSchema } from "./sdk-schema.js";
+import { sdkEvents, sdkFakeSchema, sdkSchema } from "./sdk-schema.js";
 
 // `npm run generate`: writes what follows from the router, the schemas, the error table and the settings. CI fails if the
 // result differs from what is committed.
@@ -34,6 +34,7 @@ const document = JSON.parse(printed);
 writeFileSync(pathOf("gateway/openapi/openapi.json"), printed);
 writeFileSync(pathOf("sdk/src/schema.ts"), sdkSchema(document));
 writeFileSync(pathOf("sdk/src/events.ts"), sdkEvents(document));
+writeFileSync(pathOf("sdk/src/fake-schema.ts"), sdkFakeSchema(document));
 writeFileSync(pathOf(".env.example"), [EXAMPLE_HEAD, ...environmentExample].join("\n"));
 
 const blocks = markdownBlocks(document);

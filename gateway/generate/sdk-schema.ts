@@ -1,7 +1,8 @@
-import { ERRORS } from "../../server/errors.js";
-import { FORM_STATUSES } from "../../server/forms/status.js";
+import { ERRORS, type ErrorEntry } from "../../server/errors.js";
+import { ENDED_STATUSES, FORM_STATUSES } from "../../server/forms/status.js";
 import { wrap } from "../cli/help.js";
 import {
+  componentFields,
   eventsOf,
   type Field,
   fieldsOf,
@@ -54,6 +55,59 @@ ${eventsOf(document)
   .map(({ name }) => `  | ${name}`)
   .join("\n")};
 `;
+
+/** Returns `sdk/src/fake-schema.ts`: what the fake service in `sdk/src/testing.ts` knows of the resources and inputs. */
+export const sdkFakeSchema = (document: OpenApiDocument): string => `\
+// Written by \`npm run generate\`.
+import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
+
+/** The statuses in which a booking is over. */
+export const ENDED_STATUSES: readonly string[] = ${JSON.stringify(ENDED_STATUSES)};
+
+/** The code of a status that has only one. */
+export const CODES: Record<number, KnownErrorCode> = ${JSON.stringify(codesByStatus())};
+
+export const NEW_FORM: FormV1 = ${JSON.stringify(newResource(document, "FormV1"))};
+
+export const NEW_LISTING: Listing = ${JSON.stringify(newResource(document, "Listing"))};
+
+/** Keywords of JSON Schema. */
+export interface FieldSchema {
+  type: string;
+  isNullable: boolean;
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  pattern?: string;
+}
+
+/** The fields of a body. */
+export const BODY_FIELDS: Record<string, FieldSchema> = ${JSON.stringify(bodyFields(document))};
+`;
+
+/** Without the codes of 400, which say what is wrong, and of server errors. */
+function codesByStatus(): Record<number, string> {
+  const pairs = Object.entries<ErrorEntry>(ERRORS).flatMap(([code, { status, also = {} }]) =>
+    [status, ...Object.keys(also).map(Number)].map((each) => [each, code] as const),
+  );
+  return Object.fromEntries(pairs.filter(([status]) => status > 400 && status < 500));
+}
+
+/** The examples of the fields, and null where that is allowed. */
+const newResource = (document: OpenApiDocument, name: string) =>
+  Object.fromEntries(
+    componentFields(document, name).map((field) => [field.name, isNullable(field) ? null : field.schema.example]),
+  );
+
+const bodyFields = (document: OpenApiDocument) =>
+  Object.fromEntries(
+    componentFields(document, "FormInput").map((field) => {
+      const { format, minimum, maximum, maxLength, pattern } = field.schema;
+      const limits = { format, minimum, maximum, maxLength, pattern };
+      return [field.name, { type: typesOf(field.schema)[0], isNullable: isNullable(field), ...limits }];
+    }),
+  );
 
 /** The objects that operations take and return, except pages and errors, which the SDK has classes for. */
 function resources(document: OpenApiDocument): string[] {

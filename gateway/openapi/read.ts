@@ -5,6 +5,10 @@ export interface Schema {
   title?: string;
   type?: string | string[];
   format?: string;
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  pattern?: string;
   description?: string;
   default?: unknown;
   example?: unknown;

@@ -1,12 +1,14 @@
 import type { FieldError } from "./errors.js";
+import { BODY_FIELDS, type FieldSchema } from "./fake-schema.js";
 import { isObject } from "./json.js";
+import type { FormInput } from "./schema.js";
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const EMAIL =
   /^(?=.{3,254}$)(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z]([a-z\d-]{0,61}[a-z\d])$/i;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-export const isUuid = (value: unknown) => typeof value === "string" && UUID.test(value);
+export const isUuid = (value: string | undefined) => value !== undefined && UUID.test(value);
 
 /** In milliseconds since 1970; NaN if the service rejects it. */
 function parseInstant(value: unknown): number {
@@ -17,42 +19,58 @@ function parseInstant(value: unknown): number {
   return isDay ? Date.parse(text) : Number.NaN;
 }
 
-const isInstant = (value: unknown) => parseInstant(value) >= 0 && parseInstant(value) < Date.UTC(10_000, 0);
+const isInstant = (value: string) => parseInstant(value) >= 0 && parseInstant(value) < Date.UTC(10_000, 0);
 
-/** The fields of a body in order, and what each must be. */
-const FIELDS: Record<string, [isValid: (value: unknown) => boolean, expected: string]> = {
-  listingId: [isUuid, "a UUID"],
-  checkInDate: [isInstant, "an ISO 8601 instant with seconds and an offset"],
-  checkOutDate: [isInstant, "an ISO 8601 instant with seconds and an offset"],
-  numberOfGuests: [(value) => Number(value) >= 1 && value === ~~Number(value), "an integer of at least 1"],
-  guestEmail: [(value) => value == null || (typeof value === "string" && EMAIL.test(value.trim())), "an email address"],
+interface Format {
+  isValid(value: string): boolean;
+  /** Equal values are equal in this form. */
+  normalize(value: string): string;
+}
+
+const FORMATS: Record<string, Format> = {
+  uuid: { isValid: isUuid, normalize: (value) => value.toLowerCase() },
+  "date-time": {
+    isValid: isInstant,
+    normalize: (value) => new Date(parseInstant(value)).toISOString(),
+  },
+  email: {
+    isValid: (value) => EMAIL.test(value.trim()),
+    normalize: (value) => value.trim().replace(/@.*/, (at) => at.toLowerCase()),
+  },
 };
+
+const formatOf = ({ format = "" }: FieldSchema): Format | undefined => FORMATS[format];
+
+function isValid(value: unknown, schema: FieldSchema): boolean {
+  if (value == null) return schema.isNullable;
+  const { type, minimum = 0, maximum = 0, maxLength = 0, pattern = "" } = schema;
+  if (type === "integer") return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
+  if (typeof value !== type) return false;
+  if (typeof value !== "string") return true;
+  return formatOf(schema)?.isValid(value) ?? (value.length <= maxLength && new RegExp(pattern, "u").test(value));
+}
 
 /** The faults of a body that do not depend on the listing. */
 export function findFaults(body: unknown): FieldError[] {
   if (!isObject(body)) return [{ field: "body", issue: "must be a JSON object" }];
-  const faults = Object.entries(FIELDS).flatMap(([field, [isValid, expected]]): FieldError[] => {
+  const faults = Object.entries(BODY_FIELDS).flatMap(([field, schema]): FieldError[] => {
     const value = body[field];
-    if (!isValid(value)) return [{ field, issue: value === undefined ? "is required" : `must be ${expected}` }];
+    if (!isValid(value, schema)) return [{ field, issue: value === undefined ? "is required" : "is not valid" }];
     const isTooEarly = field === "checkOutDate" && parseInstant(value) <= parseInstant(body.checkInDate);
     return isTooEarly ? [{ field, issue: "must be after checkInDate" }] : [];
   });
-  const unknown = Object.keys(body).filter((field) => !Object.hasOwn(FIELDS, field));
+  const unknown = Object.keys(body).filter((field) => !Object.hasOwn(BODY_FIELDS, field));
   return [...faults, ...unknown.map((field) => ({ field, issue: "is not a known property" }))];
 }
 
-/** What a body without faults sets. Equal bodies are equal as JSON. */
-export const parseStay = (body: Record<string, unknown>) => ({
-  listingId: String(body.listingId).toLowerCase(),
-  checkInDate: new Date(parseInstant(body.checkInDate)).toISOString(),
-  checkOutDate: new Date(parseInstant(body.checkOutDate)).toISOString(),
-  numberOfGuests: Number(body.numberOfGuests),
-  guestEmail:
-    body.guestEmail == null
-      ? null
-      : String(body.guestEmail)
-          .trim()
-          .replace(/@.*/, (at) => at.toLowerCase()),
-});
+/** Every field of a body, null if it is absent. */
+export type Body = Pick<FormInput, "listingId" | "numberOfGuests"> & Record<string, unknown>;
 
-export type Stay = ReturnType<typeof parseStay>;
+/** What a body without faults sets. Equal bodies are equal as JSON. */
+export function parseBody(body: Record<string, unknown>): Body {
+  const fields = Object.entries(BODY_FIELDS).map(([name, schema]) => {
+    const value = body[name] ?? null;
+    return [name, typeof value === "string" ? (formatOf(schema)?.normalize(value) ?? value) : value];
+  });
+  return Object.fromEntries(fields);
+}

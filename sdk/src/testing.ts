@@ -1,5 +1,6 @@
 import type { FieldError } from "./errors.js";
-import { findFaults, isUuid, parseStay, type Stay } from "./fake-input.js";
+import { type Body, findFaults, isUuid, parseBody } from "./fake-input.js";
+import { BODY_FIELDS, CODES, ENDED_STATUSES, NEW_FORM, NEW_LISTING } from "./fake-schema.js";
 import { type Fetch, type FetchResponse, runtime } from "./runtime.js";
 import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
 
@@ -33,15 +34,6 @@ export interface FakeRequest {
   body: unknown;
 }
 
-const CODES: Record<number, KnownErrorCode> = {
-  401: "UNAUTHENTICATED",
-  403: "FORBIDDEN",
-  404: "RESOURCE_NOT_FOUND",
-  405: "RESOURCE_NOT_FOUND",
-  413: "PAYLOAD_TOO_LARGE",
-  422: "IDEMPOTENCY_KEY_REUSED",
-  429: "RATE_LIMITED",
-};
 const codeOf = (status: number) => CODES[status] ?? (status < 500 ? "VALIDATION_ERROR" : "INTERNAL_ERROR");
 
 class Rejection {
@@ -64,7 +56,7 @@ function find<Item extends { id: string }>(items: readonly Item[], id: string | 
 }
 
 /** `form`: the form before an update. */
-function checkRules(listing: Listing, { numberOfGuests }: Stay, form?: FormV1): void {
+function checkRules(listing: Listing, { numberOfGuests }: Body, form?: FormV1): void {
   const { active, maxPeopleInListing, maxVehicles, allowPets } = listing;
   const { numberOfVehicles, numberOfPets, listingId } = form ?? {};
   const isNew = listingId !== listing.id;
@@ -90,7 +82,8 @@ type Row = { id: string; createdAt: string; listingId?: string };
 /** Lists are sorted by it. */
 const positionOf = ({ id, createdAt }: Row) => `${createdAt}_${id}`;
 
-const ENDED = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+/** The fields of a body that a form has. The others are write-only. */
+const stored = (body: Body) => Object.fromEntries(Object.entries(body).filter(([name]) => name in NEW_FORM));
 
 /**
  * The service in memory, to test programs that use this SDK without a server. The six operations have the results and errors
@@ -112,8 +105,8 @@ export class FakeService {
   /** All requests, oldest first. */
   readonly requests: FakeRequest[] = [];
   readonly #failures: Record<"any" | FakeMethod, FakeFailure[]> = { any: [], GET: [], POST: [], PUT: [] };
-  /** The guest's address of each form, by its id. */
-  readonly #emails = new Map<string, string | null>();
+  /** The last body of each form, by its id. */
+  readonly #bodies = new Map<string, Body>();
   /** The original responses to replay, by body and by Idempotency-Key. */
   readonly #byBody = new Map<string, FormV1>();
   readonly #byKey = new Map<string, { body: string; original: FormV1 }>();
@@ -140,16 +133,7 @@ export class FakeService {
    * ```
    */
   addListing(values: Partial<Listing> = {}): Listing {
-    const place = { address: "Kanalweg 7", city: "Berlin", country: "Germany", zipCode: "10997", district: null };
-    const limits = { active: true, maxPeopleInListing: null, maxVehicles: null, allowPets: null };
-    const listing = {
-      ...this.#identify(),
-      title: "Listing",
-      ...place,
-      timezone: "Europe/Berlin",
-      ...limits,
-      ...values,
-    };
+    const listing = { ...NEW_LISTING, ...this.#identify(), ...values };
     this.listings.push(listing);
     return listing;
   }
@@ -203,10 +187,10 @@ export class FakeService {
   #respond({ method, headers, body }: FakeRequest, pathname: string, search: string): FetchResponse {
     const [, collection, id] = /\/v1\/(forms|listings)(?:\/([^/]+))?$/.exec(pathname) ?? [];
     const forms = this.forms.filter(({ listingId }) => this.listings.some((listing) => listing.id === listingId));
-    const readStay = () => {
+    const readBody = () => {
       if (/^bearer grf_ro_/i.test(headers.authorization ?? "")) throw new Rejection({ status: 403 });
       requireNone(findFaults(body));
-      return parseStay(body as Record<string, unknown>);
+      return parseBody(body as Record<string, unknown>);
     };
     try {
       switch (`${method} ${collection}${id === undefined ? "" : "/id"}`) {
@@ -219,10 +203,10 @@ export class FakeService {
         case "GET listings/id":
           return this.#send(200, find(this.listings, id));
         case "POST forms":
-          return this.#create(forms, readStay(), headers["idempotency-key"]);
+          return this.#create(forms, readBody(), headers["idempotency-key"]);
         case "PUT forms/id":
           if (!isUuid(id)) throw new Rejection({ status: 404 });
-          return this.#update(forms, id, readStay());
+          return this.#update(forms, id, readBody());
         default:
           throw new Rejection({ status: collection ? 405 : 404 });
       }
@@ -253,18 +237,18 @@ export class FakeService {
     return this.#send(200, { items, nextCursor: last ? prefix + positionOf(last) : null });
   }
 
-  #create(forms: readonly FormV1[], stay: Stay, key: string | undefined): FetchResponse {
-    const listing = find(this.listings, stay.listingId);
-    const body = JSON.stringify(stay);
+  #create(forms: readonly FormV1[], body: Body, key: string | undefined): FetchResponse {
+    const listing = find(this.listings, body.listingId);
+    const text = JSON.stringify(body);
     const byKey = key === undefined ? undefined : this.#byKey.get(key);
-    if (byKey && byKey.body !== body) throw new Rejection({ status: 422 }, describeReuse(forms, byKey.original));
-    const byBody = this.#byBody.get(body);
-    const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, body) ? undefined : byBody);
+    if (byKey && byKey.body !== text) throw new Rejection({ status: 422 }, describeReuse(forms, byKey.original));
+    const byBody = this.#byBody.get(text);
+    const original = byKey?.original ?? (key !== undefined && this.#isReplaceable(byBody, text) ? undefined : byBody);
     if (original) find(forms, original.id);
-    else checkRules(listing, stay);
-    const answer = original ?? this.#addForm(stay);
-    if (!byKey) this.#byBody.set(body, answer);
-    if (key !== undefined) this.#byKey.set(key, { body, original: answer });
+    else checkRules(listing, body);
+    const answer = original ?? this.#addForm(body);
+    if (!byKey) this.#byBody.set(text, answer);
+    if (key !== undefined) this.#byKey.set(key, { body: text, original: answer });
     return this.#send(201, answer, {
       location: `/v1/forms/${answer.id}`,
       ...(original && { "idempotent-replayed": "true" }),
@@ -275,24 +259,24 @@ export class FakeService {
   #isReplaceable(original: FormV1 | undefined, body: string): boolean {
     const form = this.forms.find(({ id }) => id === original?.id);
     if (!form) return false;
-    const { listingId, checkInDate, checkOutDate, numberOfGuests } = form;
-    const stay = { listingId, checkInDate, checkOutDate, numberOfGuests, guestEmail: this.#emails.get(form.id) };
-    return ENDED.includes(form.status) || JSON.stringify(stay) !== body;
+    return ENDED_STATUSES.includes(form.status) || JSON.stringify(this.#bodies.get(form.id)) !== body;
   }
 
   /** Returns a copy, the original response. */
-  #addForm({ guestEmail, ...stay }: Stay): FormV1 {
-    const form = { ...this.#identify(), status: "SENT", ...stay, numberOfVehicles: null, numberOfPets: null };
+  #addForm(body: Body): FormV1 {
+    const form = { ...NEW_FORM, ...this.#identify(), ...stored(body) };
     this.forms.push(form);
-    this.#emails.set(form.id, guestEmail);
+    this.#bodies.set(form.id, body);
     return { ...form };
   }
 
-  #update(forms: readonly FormV1[], id: string | undefined, stay: Stay): FetchResponse {
+  /** A write-only field that is null keeps its value. */
+  #update(forms: readonly FormV1[], id: string | undefined, body: Body): FetchResponse {
     const form = find(forms, id);
-    checkRules(find(this.listings, stay.listingId), stay, form);
-    const { guestEmail, ...fields } = stay;
-    if (guestEmail !== null) this.#emails.set(form.id, guestEmail);
-    return this.#send(200, Object.assign(form, fields));
+    checkRules(find(this.listings, body.listingId), body, form);
+    const before = this.#bodies.get(form.id);
+    const kept = Object.keys(BODY_FIELDS).filter((name) => !(name in NEW_FORM) && body[name] === null);
+    this.#bodies.set(form.id, { ...body, ...Object.fromEntries(kept.map((name) => [name, before?.[name] ?? null])) });
+    return this.#send(200, Object.assign(form, stored(body)));
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { NEW_LISTING } from "../../sdk/src/fake-schema.js";
 import {
   ApiError,
   type ApiPromise,
@@ -20,6 +21,10 @@ import { useGateway } from "./setup.js";
 
 const context = await useGateway();
 
+const { id: _id, publicId: _publicId, createdAt: _createdAt, ...LISTING_DEFAULTS } = NEW_LISTING;
+
+type Party = { numberOfVehicles?: number; numberOfPets?: number };
+
 /** What a scenario may do, on the service or on the fake. */
 interface World {
   client: GuestForms;
@@ -28,7 +33,7 @@ interface World {
     values: Partial<Pick<Listing, "maxPeopleInListing" | "maxVehicles" | "allowPets" | "active">>,
   ): Promise<Listing>;
   setStatus(form: FormV1, status: string): Promise<unknown>;
-  setParty(form: FormV1, party: { numberOfVehicles?: number; numberOfPets?: number }): Promise<unknown>;
+  setParty(form: FormV1, party: Party): Promise<unknown>;
   removeFromScope(listing: Listing): Promise<unknown>;
 }
 
@@ -40,7 +45,7 @@ async function realWorld(): Promise<World> {
   return {
     client: connect(key),
     readOnly: connect(readOnlyKey),
-    addListing: (values) => makeListing(services, userId, { title: "Listing", ...values }),
+    addListing: (values) => makeListing(services, userId, { ...LISTING_DEFAULTS, ...values }),
     setStatus: ({ id }, status) => asOperator(services).forms.setStatus({ id, status }),
     setParty: ({ id }, party) => asOperator(services).forms.setParty({ id, ...party }),
     removeFromScope: ({ id }) => setRole(services, id, userId, "READER"),
@@ -49,14 +54,16 @@ async function realWorld(): Promise<World> {
 
 async function fakeWorld(): Promise<World> {
   const service = new FakeService();
+  const change = ({ id }: FormV1, values: Partial<FormV1>) =>
+    Object.assign(service.forms.find((form) => form.id === id) ?? {}, values);
   const connect = (apiKey: string) =>
     new GuestForms({ apiKey, baseUrl: "https://fake.test", maxRetries: 0, fetch: service.fetch });
   return {
     client: connect("grf_rw_test"),
     readOnly: connect("grf_ro_test"),
     addListing: async (values) => service.addListing(values),
-    setStatus: async ({ id }, status) => Object.assign(service.forms.find((form) => form.id === id) ?? {}, { status }),
-    setParty: async ({ id }, party) => Object.assign(service.forms.find((form) => form.id === id) ?? {}, party),
+    setStatus: async (form, status) => change(form, { status }),
+    setParty: async (form, party) => change(form, party),
     removeFromScope: async (listing) => service.listings.splice(service.listings.indexOf(listing), 1),
   };
 }

@@ -1,0 +1,70 @@
+// Written by `npm run generate`.
+import type { FormV1, KnownErrorCode, Listing } from "./schema.js";
+
+/** The statuses in which a booking is over. */
+export const ENDED_STATUSES: readonly string[] = ["REJECTED", "INVALIDATED", "CHECKED_OUT"];
+
+/** The code of a status that has only one. */
+export const CODES: Record<number, KnownErrorCode> = {
+  "401": "UNAUTHENTICATED",
+  "403": "FORBIDDEN",
+  "404": "RESOURCE_NOT_FOUND",
+  "405": "RESOURCE_NOT_FOUND",
+  "408": "VALIDATION_ERROR",
+  "413": "PAYLOAD_TOO_LARGE",
+  "415": "VALIDATION_ERROR",
+  "417": "VALIDATION_ERROR",
+  "422": "IDEMPOTENCY_KEY_REUSED",
+  "429": "RATE_LIMITED",
+  "431": "VALIDATION_ERROR",
+};
+
+export const NEW_FORM: FormV1 = {
+  id: "8a0e2f3c-6a58-4d5c-9d3e-2f0a6f1c7b11",
+  listingId: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+  publicId: null,
+  status: "SENT",
+  checkInDate: null,
+  checkOutDate: null,
+  numberOfGuests: null,
+  numberOfVehicles: null,
+  numberOfPets: null,
+  createdAt: "2026-11-21T10:15:30.123Z",
+};
+
+export const NEW_LISTING: Listing = {
+  id: "3f6b1c1e-2f53-4c0e-8f6a-51b6a3f0d7aa",
+  publicId: "kQ2m9_uTz1f8Yc-3RbXwE",
+  title: "Loft by the canal",
+  address: "Paul-Lincke-Ufer 20",
+  city: "Berlin",
+  country: "Germany",
+  zipCode: "10999",
+  district: null,
+  timezone: "Europe/Berlin",
+  active: true,
+  maxPeopleInListing: null,
+  maxVehicles: null,
+  allowPets: null,
+  createdAt: "2026-03-02T08:00:00.000Z",
+};
+
+/** Keywords of JSON Schema. */
+export interface FieldSchema {
+  type: string;
+  isNullable: boolean;
+  format?: string;
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  pattern?: string;
+}
+
+/** The fields of a body. */
+export const BODY_FIELDS: Record<string, FieldSchema> = {
+  listingId: { type: "string", isNullable: false, format: "uuid", maxLength: 36 },
+  checkInDate: { type: "string", isNullable: false, format: "date-time", maxLength: 35 },
+  checkOutDate: { type: "string", isNullable: false, format: "date-time", maxLength: 35 },
+  numberOfGuests: { type: "integer", isNullable: false, format: "int32", minimum: 1, maximum: 2147483647 },
+  guestEmail: { type: "string", isNullable: true, format: "email", maxLength: 254 },
+};
