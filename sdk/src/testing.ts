@@ -19,7 +19,7 @@ export interface FakeError {
 /** An error response, or a connection that breaks before or after the service has processed the request. */
 export type FakeFailure = FakeError | "lost request" | "lost response";
 
-/** A method of the six operations. */
+/** A method of the operations. */
 export type FakeMethod = "GET" | "POST" | "PUT";
 
 /** A request as {@link FakeService} received it. */
@@ -86,8 +86,8 @@ const positionOf = ({ id, createdAt }: Row) => `${createdAt}_${id}`;
 const stored = (body: Body) => Object.fromEntries(Object.entries(body).filter(([name]) => name in NEW_FORM));
 
 /**
- * The service in memory, to test programs that use this SDK without a server. The six operations have the results and errors
- * of the service, for one key holder who may use any key. One that begins with `grf_ro_` is read-only. There is no rate limit,
+ * The service in memory, to test programs that use this SDK without a server. The operations on forms and listings have the results
+ * and errors of the service, for one key holder who may use any key. One that begins with `grf_ro_` is read-only. There is no rate limit,
  * no limit on the size of bodies, and Idempotency-Keys are kept forever.
  *
  * @example
