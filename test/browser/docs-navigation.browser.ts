@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { DOCS_PAGES as PAGES } from "../gateway/docs-pages.js";
 import { DESKTOP, openDocs, PHONE } from "./docs-page.js";
 
-const { visit } = await openDocs();
+const { gateway, visit } = await openDocs();
 
 it.each([
   ["429", "Rate limits"],
